@@ -1,0 +1,1 @@
+//! Nouns, rules and ports of Stentor: no IO, no runtime, no SQL.

@@ -1,0 +1,1 @@
+//! The other side of every push service: emulators, observer, sink.

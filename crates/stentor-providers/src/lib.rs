@@ -1,0 +1,1 @@
+//! Adapters to the push services: FCM and APNs.

@@ -1,0 +1,1 @@
+//! The product: faces, services, pipeline.

@@ -1,0 +1,2 @@
+//! The scripts of the house.
+fn main() {}
