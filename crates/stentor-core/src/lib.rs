@@ -1,1 +1,26 @@
-//! Nouns, rules and ports of Stentor: no IO, no runtime, no SQL.
+//! Nouns, rules and ports of Stentor.
+//!
+//! This crate does no IO, starts no task, reads no clock and knows no SQL: every rule here is a function of its
+//! arguments, so that it can be tested in microseconds and outlive every engine and every push service.
+#![forbid(unsafe_code)]
+
+pub mod app;
+pub mod campaign;
+pub mod chunk;
+pub mod delivery;
+pub mod device;
+pub mod error;
+pub mod group;
+pub mod id;
+pub mod limits;
+pub mod message;
+pub mod name;
+pub mod outcome;
+pub mod ports;
+pub mod retry;
+pub mod schedule;
+pub mod settlement;
+pub mod target;
+pub mod topic;
+pub mod user;
+pub mod varint;

@@ -1,0 +1,131 @@
+//! Tenants, their keys and their credentials at the push services.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::ProviderKind;
+use crate::id::{AppId, KeyId};
+use crate::name::Label;
+use crate::ports::clock::Timestamp;
+
+/// A tenant: everything else belongs to exactly one app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct App {
+    /// Its id.
+    pub id: AppId,
+    /// What people call it.
+    pub name: Label,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// What a key may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Send messages and read what became of them.
+    Send,
+    /// Register devices, subscriptions, users and groups.
+    Register,
+    /// Everything in the app, credentials and keys included.
+    Admin,
+}
+
+/// A set of scopes in one byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Scopes(u8);
+
+impl Scopes {
+    /// Builds the set.
+    #[must_use]
+    pub fn of(scopes: &[Scope]) -> Self {
+        Self(scopes.iter().fold(0, |bits, scope| bits | 1 << *scope as u8))
+    }
+
+    /// Restores the set from its byte; unknown bits are dropped.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits & 0b111)
+    }
+
+    /// Gives the byte an engine keeps.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Tells whether the scope is granted; Admin grants all.
+    #[must_use]
+    pub fn allows(self, scope: Scope) -> bool {
+        self.0 & (1 << scope as u8 | 1 << Scope::Admin as u8) != 0
+    }
+
+    /// Lists the scopes as they were given.
+    #[must_use]
+    pub fn list(self) -> Vec<Scope> {
+        [Scope::Send, Scope::Register, Scope::Admin]
+            .into_iter()
+            .filter(|scope| self.0 & 1 << *scope as u8 != 0)
+            .collect()
+    }
+}
+
+/// An API key as it is kept: only a keyed hash of the secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    /// Its public name.
+    pub id: KeyId,
+    /// The app it opens; `None` for the operator's root key, which opens all.
+    pub app: Option<AppId>,
+    /// What people call it.
+    pub name: Label,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// Hash of the secret; the secret itself is shown once and never kept.
+    pub hash: [u8; 32],
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiKey").field("id", &self.id).field("app", &self.app).finish_non_exhaustive()
+    }
+}
+
+/// Keys of an app to one push service.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// Whose it is.
+    pub app: AppId,
+    /// Which adapter reads it.
+    pub provider: ProviderKind,
+    /// The adapter's own JSON (service account, .p8 key and ids, endpoint override): opaque here, secret everywhere.
+    pub secret: String,
+    /// When it was last put.
+    pub updated_at: Timestamp,
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential")
+            .field("app", &self.app)
+            .field("provider", &self.provider)
+            .field("secret", &"[redacted]")
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn admin_allows_everything_and_send_only_sending() {
+        assert!(Scopes::of(&[Scope::Admin]).allows(Scope::Register));
+        let send = Scopes::of(&[Scope::Send]);
+        assert!(send.allows(Scope::Send) && !send.allows(Scope::Register) && !send.allows(Scope::Admin));
+        assert_eq!(Scopes::from_bits(send.bits()), send);
+    }
+}

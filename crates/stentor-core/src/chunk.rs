@@ -1,0 +1,157 @@
+//! Chunks: frozen slices of an audience, the unit of queued work.
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::{ProviderKind, codes};
+use crate::id::{AppId, ChunkId, DeviceId};
+use crate::limits::CHUNK_MAX_DEVICES;
+use crate::ports::clock::Timestamp;
+use crate::varint;
+
+codes! {
+    /// Which queue a chunk stands in, so that one message need not wait behind a campaign.
+    Class {
+        /// Named devices, tokens and users, and whatever was sent with high priority to few.
+        Urgent = 0, "urgent";
+        /// Audiences.
+        Bulk = 1, "bulk";
+    }
+}
+
+/// One queue: chunks of one app for one provider and class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Lane {
+    /// Adapter that serves it.
+    pub provider: ProviderKind,
+    /// Whose credential it uses.
+    pub app: AppId,
+    /// Urgent before bulk.
+    pub class: Class,
+}
+
+/// What the queue carries: where a chunk waits and since when it may be leased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket {
+    /// The chunk.
+    pub chunk: ChunkId,
+    /// Its queue.
+    pub lane: Lane,
+    /// Not before.
+    pub due_at: Timestamp,
+}
+
+/// Packs ascending ids as first id and gaps: dense ids take a byte each.
+#[must_use]
+pub fn encode_devices(devices: &[DeviceId]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(devices.len() + 8);
+    let mut last = 0;
+    for device in devices {
+        varint::put(&mut out, device.raw().wrapping_sub(last));
+        last = device.raw();
+    }
+    out
+}
+
+/// Unpacks what [`encode_devices`] wrote; `None` for anything else, unsorted or too long lists included.
+#[must_use]
+pub fn decode_devices(mut bytes: &[u8]) -> Option<Vec<DeviceId>> {
+    let mut devices: Vec<DeviceId> = Vec::with_capacity(bytes.len().min(CHUNK_MAX_DEVICES));
+    let mut last = 0_u64;
+    while !bytes.is_empty() {
+        let gap = varint::take(&mut bytes)?;
+        let next = last.checked_add(gap).filter(|next| *next <= i64::MAX as u64)?;
+        let repeats = gap == 0 && !devices.is_empty();
+        if repeats || devices.len() == CHUNK_MAX_DEVICES {
+            return None;
+        }
+        devices.push(DeviceId::from_raw(next));
+        last = next;
+    }
+    Some(devices)
+}
+
+/// Many push tokens in one piece of memory; never shown by `Debug`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct TokenList {
+    bytes: String,
+    ends: Vec<u32>,
+}
+
+impl TokenList {
+    /// Makes room for `count` tokens of `bytes` bytes in all.
+    #[must_use]
+    pub fn with_capacity(count: usize, bytes: usize) -> Self {
+        Self { bytes: String::with_capacity(bytes), ends: Vec::with_capacity(count) }
+    }
+
+    /// Appends a token.
+    pub fn push(&mut self, token: &str) {
+        self.bytes.push_str(token);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// Gives token i.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&str> {
+        let end = *self.ends.get(index)? as usize;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        self.bytes.get(start..end)
+    }
+
+    /// Counts the tokens.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Tells whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Gives all tokens in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+}
+
+impl std::fmt::Debug for TokenList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TokenList({} tokens, redacted)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn device_lists_are_unpacked_as_they_were_packed(raw in prop::collection::btree_set(1..i64::MAX as u64, 0..500)) {
+            let devices: Vec<_> = raw.into_iter().map(DeviceId::from_raw).collect();
+            prop_assert_eq!(decode_devices(&encode_devices(&devices)), Some(devices));
+        }
+
+        #[test]
+        fn no_bytes_make_the_list_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Some(devices) = decode_devices(&bytes) {
+                prop_assert!(devices.windows(2).all(|pair| pair[0] < pair[1]));
+            }
+        }
+
+        #[test]
+        fn tokens_come_back_in_order(tokens in prop::collection::vec("[!-~]{1,40}", 0..50)) {
+            let mut list = TokenList::default();
+            tokens.iter().for_each(|token| list.push(token));
+            prop_assert_eq!(list.iter().collect::<Vec<_>>(), tokens);
+        }
+    }
+
+    #[test]
+    fn a_thousand_neighbours_take_about_a_thousand_bytes() {
+        let devices: Vec<_> = (500_000..501_000).map(DeviceId::from_raw).collect();
+        assert!(encode_devices(&devices).len() < 1_010);
+    }
+}

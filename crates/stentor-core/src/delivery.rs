@@ -1,0 +1,143 @@
+//! A delivery is one message to one device; its life is kept as two bytes per attempt.
+
+use crate::device::codes;
+use crate::outcome::Reason;
+use crate::varint;
+
+codes! {
+    /// Where a delivery is.
+    DeliveryState {
+        /// Waiting for its turn, or for its next attempt.
+        Queued = 0, "queued";
+        /// Leased: handed to a provider, not yet settled.
+        Sending = 1, "sending";
+        /// The push service took it over.
+        Accepted = 2, "accepted";
+        /// The push service refused it for good.
+        Rejected = 3, "rejected";
+        /// Its ttl passed first.
+        Expired = 4, "expired";
+        /// A newer message with the same collapse key took its place.
+        Collapsed = 5, "collapsed";
+        /// Canceled, or its device is gone.
+        Canceled = 6, "canceled";
+        /// Given up.
+        Failed = 7, "failed";
+    }
+}
+
+impl DeliveryState {
+    /// Tells whether nothing can follow.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        !matches!(self, Self::Queued | Self::Sending)
+    }
+}
+
+const STATE_MASK: u16 = 0x0f;
+const AMBIGUOUS: u16 = 0x10;
+
+/// What one chunk knows of one delivery, in 16 bits: state, ambiguity, reason.
+///
+/// `Queued` means that the delivery goes on in a child chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Record(u16);
+
+impl Record {
+    /// Builds a record; `ambiguous` says that an attempt before may have reached the device unseen.
+    #[must_use]
+    pub const fn new(state: DeliveryState, reason: Reason, ambiguous: bool) -> Self {
+        let mark = if ambiguous { AMBIGUOUS } else { 0 };
+        Self((reason.code() as u16) << 8 | mark | state.code() as u16)
+    }
+
+    /// Where the delivery is.
+    #[must_use]
+    pub fn state(self) -> DeliveryState {
+        DeliveryState::from_code((self.0 & STATE_MASK) as u8).unwrap_or(DeliveryState::Failed)
+    }
+
+    /// Why.
+    #[must_use]
+    pub fn reason(self) -> Reason {
+        Reason::from_code((self.0 >> 8) as u8).unwrap_or(Reason::UnknownAnswer)
+    }
+
+    /// Whether a duplicate is possible.
+    #[must_use]
+    pub const fn is_ambiguous(self) -> bool {
+        self.0 & AMBIGUOUS != 0
+    }
+
+    /// Gives the number an engine keeps.
+    #[must_use]
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Restores it from the number; `None` when no version ever wrote such.
+    #[must_use]
+    pub const fn from_bits(bits: u16) -> Option<Self> {
+        let known = DeliveryState::from_code((bits & STATE_MASK) as u8).is_some()
+            && Reason::from_code((bits >> 8) as u8).is_some()
+            && bits & !(STATE_MASK | AMBIGUOUS | 0xff00) == 0;
+        if known { Some(Self(bits)) } else { None }
+    }
+}
+
+/// Packs records as runs (how many, which): a chunk that was accepted whole takes a few bytes.
+#[must_use]
+pub fn encode_records(records: &[Record]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(8);
+    for run in records.chunk_by(|a, b| a == b) {
+        varint::put(&mut out, run.len() as u64);
+        out.extend_from_slice(&run[0].bits().to_le_bytes());
+    }
+    out
+}
+
+/// Unpacks what [`encode_records`] wrote; `None` unless it holds exactly `count` records.
+#[must_use]
+pub fn decode_records(mut bytes: &[u8], count: usize) -> Option<Vec<Record>> {
+    let mut records = Vec::with_capacity(count.min(crate::limits::CHUNK_MAX_DEVICES));
+    while !bytes.is_empty() {
+        let run = usize::try_from(varint::take(&mut bytes)?).ok()?;
+        let (bits, rest) = bytes.split_first_chunk::<2>()?;
+        bytes = rest;
+        if run == 0 || run > count - records.len() {
+            return None;
+        }
+        records.resize(records.len() + run, Record::from_bits(u16::from_le_bytes(*bits))?);
+    }
+    (records.len() == count).then_some(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_record() -> impl Strategy<Value = Record> {
+        (0..DeliveryState::ALL.len(), 0..Reason::ALL.len(), any::<bool>())
+            .prop_map(|(state, reason, mark)| Record::new(DeliveryState::ALL[state], Reason::ALL[reason], mark))
+    }
+
+    proptest! {
+        #[test]
+        fn records_are_unpacked_as_they_were_packed(records in prop::collection::vec(any_record(), 0..300)) {
+            let packed = encode_records(&records);
+            prop_assert_eq!(decode_records(&packed, records.len()), Some(records));
+        }
+
+        #[test]
+        fn no_bytes_make_the_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..64), count in 0..2_000_usize) {
+            let _ = decode_records(&bytes, count);
+        }
+    }
+
+    #[test]
+    fn a_chunk_accepted_whole_takes_a_few_bytes() {
+        let all = vec![Record::new(DeliveryState::Accepted, Reason::None, false); 1_000];
+        assert_eq!(encode_records(&all).len(), 4);
+    }
+}

@@ -1,0 +1,235 @@
+//! Devices and the addresses by which push services know them.
+
+use std::fmt;
+
+use crate::error::Invalid;
+use crate::id::{AppId, DeviceId};
+use crate::limits;
+use crate::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
+use crate::outcome::Reason;
+use crate::ports::clock::Timestamp;
+
+macro_rules! codes {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[repr(u8)]
+        pub enum $name { $($(#[$vdoc])* $variant = $code,)* }
+
+        impl $name {
+            /// All of them, in the order of their codes.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// Gives the byte an engine keeps; never reused.
+            #[must_use]
+            pub const fn code(self) -> u8 { self as u8 }
+
+            /// Restores it from its byte.
+            #[must_use]
+            pub const fn from_code(code: u8) -> Option<Self> {
+                match code { $($code => Some(Self::$variant),)* _ => None }
+            }
+
+            /// Gives the word used in the API and in metrics.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str(self.as_str()) }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::error::Invalid;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::ALL.iter().copied().find(|one| one.as_str() == text).ok_or_else(|| {
+                    let known: Vec<_> = Self::ALL.iter().map(|one| one.as_str()).collect();
+                    $crate::error::Invalid::new("", format!("must be one of {}", known.join(", ")))
+                })
+            }
+        }
+    };
+}
+pub(crate) use codes;
+
+codes! {
+    /// OS family of a device.
+    Platform {
+        /// Android.
+        Android = 1, "android";
+        /// iOS, iPadOS, macOS, watchOS, tvOS.
+        Apple = 2, "apple";
+        /// Browsers.
+        Web = 3, "web";
+        /// Windows.
+        Windows = 4, "windows";
+    }
+}
+
+codes! {
+    /// Adapter that reaches a device.
+    ProviderKind {
+        /// Firebase Cloud Messaging, HTTP v1.
+        Fcm = 1, "fcm";
+        /// Apple Push Notification service, HTTP/2.
+        Apns = 2, "apns";
+        /// Accepts everything and sends nothing; for trials and tests.
+        Null = 3, "null";
+    }
+}
+
+impl Platform {
+    /// The provider that reaches such a device when the registration names none.
+    #[must_use]
+    pub const fn usual_provider(self) -> Option<ProviderKind> {
+        match self {
+            Self::Android => Some(ProviderKind::Fcm),
+            Self::Apple => Some(ProviderKind::Apns),
+            Self::Web | Self::Windows => None,
+        }
+    }
+}
+
+/// A device's address at its push service: opaque, and never shown by `Debug`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PushToken(String);
+
+impl PushToken {
+    /// Checks length and alphabet (visible ASCII), nothing else: only the push service knows more.
+    pub fn new(text: impl Into<String>) -> Result<Self, Invalid> {
+        let text = text.into();
+        let fits = (1..=limits::PUSH_TOKEN_MAX_BYTES).contains(&text.len());
+        if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Ok(Self(text));
+        }
+        let problem = format!("must be 1 to {} bytes of visible ASCII", limits::PUSH_TOKEN_MAX_BYTES);
+        Err(Invalid::new("token", problem))
+    }
+
+    /// Gives the text that goes on the wire.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for PushToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PushToken([redacted], {} bytes)", self.0.len())
+    }
+}
+
+/// What an app tells us about one device; registering the same again changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// OS family.
+    pub platform: Platform,
+    /// Adapter that reaches it.
+    pub provider: ProviderKind,
+    /// Its address there; one device per (app, provider, token).
+    pub token: PushToken,
+    /// Whose device it is.
+    pub user: Option<ExternalId>,
+    /// Language of its user.
+    pub locale: Option<Locale>,
+    /// Time zone of its user.
+    pub time_zone: Option<TimeZoneName>,
+    /// Marks; sorted, without repeats.
+    pub tags: Vec<Tag>,
+    /// Topics to subscribe to; others it has are kept.
+    pub topics: Vec<TopicName>,
+}
+
+impl Registration {
+    /// Starts a registration with the platform's usual provider and nothing optional.
+    #[must_use]
+    pub fn new(platform: Platform, provider: ProviderKind, token: PushToken) -> Self {
+        let (user, locale, time_zone) = (None, None, None);
+        Self { platform, provider, token, user, locale, time_zone, tags: Vec::new(), topics: Vec::new() }
+    }
+
+    /// Checks the counts that single fields cannot and sorts the tags.
+    pub fn checked(mut self) -> Result<Self, Invalid> {
+        self.tags.sort();
+        self.tags.dedup();
+        if self.tags.len() > limits::TAGS_PER_DEVICE_MAX_COUNT {
+            return Err(Invalid::new("tags", format!("at most {}", limits::TAGS_PER_DEVICE_MAX_COUNT)));
+        }
+        if self.topics.len() > limits::TOPICS_PER_DEVICE_MAX_COUNT {
+            return Err(Invalid::new("topics", format!("at most {}", limits::TOPICS_PER_DEVICE_MAX_COUNT)));
+        }
+        Ok(self)
+    }
+}
+
+/// Why and when a device left every audience.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retirement {
+    /// When the push service said so.
+    pub at: Timestamp,
+    /// What it said.
+    pub reason: Reason,
+}
+
+/// A registered device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Its id, given at the first registration; later devices have larger ids.
+    pub id: DeviceId,
+    /// Whose it is.
+    pub app: AppId,
+    /// What the app last told; `topics` is empty here, subscriptions are asked for apart.
+    pub registration: Registration,
+    /// First registration.
+    pub registered_at: Timestamp,
+    /// Last registration of the present token: a push service's older "unregistered" does not retire it.
+    pub token_since: Timestamp,
+    /// Set when the push service said that the token is dead.
+    pub retired: Option<Retirement>,
+    /// False for a device known only because a message named its token; such a one is in no wider audience.
+    pub listed: bool,
+}
+
+/// What may be changed about a device; `None` leaves a field as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DevicePatch {
+    /// New address; also revives a retired device.
+    pub token: Option<PushToken>,
+    /// New owner; `Some(None)` takes the user away.
+    pub user: Option<Option<ExternalId>>,
+    /// New language.
+    pub locale: Option<Option<Locale>>,
+    /// New time zone.
+    pub time_zone: Option<Option<TimeZoneName>>,
+    /// New marks, all of them.
+    pub tags: Option<Vec<Tag>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_push_token_never_shows_itself_in_debug() {
+        let token = PushToken::new("secret-address").expect("fits");
+        assert!(!format!("{token:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_push_token_with_a_line_break_is_refused() {
+        assert_eq!(PushToken::new("a\r\nb").expect_err("refused").field, "token");
+        assert!(PushToken::new("").is_err());
+        assert!(PushToken::new("x".repeat(limits::PUSH_TOKEN_MAX_BYTES + 1)).is_err());
+    }
+
+    #[test]
+    fn codes_and_words_lead_back_to_the_same_provider() {
+        for kind in ProviderKind::ALL {
+            assert_eq!(ProviderKind::from_code(kind.code()), Some(*kind));
+            assert_eq!(kind.as_str().parse(), Ok(*kind));
+        }
+    }
+}

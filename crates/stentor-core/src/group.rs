@@ -1,0 +1,27 @@
+//! Groups: fixed sets of users and devices.
+
+use crate::id::{AppId, DeviceId};
+use crate::name::{ExternalId, GroupName};
+use crate::ports::clock::Timestamp;
+
+/// One member: a person with all devices, or one device.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Member {
+    /// All present and later devices of the person.
+    User(ExternalId),
+    /// Just this device.
+    Device(DeviceId),
+}
+
+/// A fixed set of users or devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Whose group.
+    pub app: AppId,
+    /// The app's name for it.
+    pub name: GroupName,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// How many members it has.
+    pub member_count: u64,
+}

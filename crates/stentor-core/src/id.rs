@@ -1,0 +1,201 @@
+//! Ids that can be read: a prefix that says what it is, and thirteen sortable characters.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ports::clock::Timestamp;
+
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const DIGITS: usize = 13;
+/// Ids stay below 2^63 so that every engine can keep them in a signed 64-bit column.
+const RAW_MAX: u64 = i64::MAX as u64;
+/// Low bits that count ids within one millisecond.
+const COUNTER_BITS: u32 = 20;
+
+/// A text that is not an id of the kind asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdError {
+    prefix: &'static str,
+}
+
+impl fmt::Display for IdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not an id of this kind: expected `{}_` and {DIGITS} characters", self.prefix)
+    }
+}
+
+impl std::error::Error for IdError {}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// Word in front of the id, without the underscore.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// Wraps the number an engine keeps; the top bit is dropped.
+            #[must_use]
+            pub const fn from_raw(raw: u64) -> Self {
+                Self(raw & RAW_MAX)
+            }
+
+            /// Gives the number an engine keeps, below 2^63.
+            #[must_use]
+            pub const fn raw(self) -> u64 {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write_id(f, $prefix, self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write_id(f, $prefix, self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                read_id($prefix, text).map(Self).ok_or(IdError { prefix: $prefix })
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A tenant application.
+    AppId = "app";
+    /// An API key (its public name, not the secret).
+    KeyId = "key";
+    /// One installation of the app on one device.
+    DeviceId = "dev";
+    /// What the app server asked to send.
+    MessageId = "msg";
+    /// The sending of a message to its audience; shares its number with the message.
+    CampaignId = "cmp";
+    /// A recurring or later sending.
+    ScheduleId = "sch";
+    /// A slice of an audience, the unit of queued work.
+    ChunkId = "chk";
+}
+
+impl From<MessageId> for CampaignId {
+    fn from(id: MessageId) -> Self {
+        Self(id.0)
+    }
+}
+
+impl From<CampaignId> for MessageId {
+    fn from(id: CampaignId) -> Self {
+        Self(id.0)
+    }
+}
+
+fn write_id(f: &mut fmt::Formatter<'_>, prefix: &str, raw: u64) -> fmt::Result {
+    let mut digits = [b'0'; DIGITS];
+    let mut rest = raw;
+    for slot in digits.iter_mut().rev() {
+        *slot = ALPHABET[(rest & 31) as usize];
+        rest >>= 5;
+    }
+    write!(f, "{prefix}_{}", std::str::from_utf8(&digits).unwrap_or_default())
+}
+
+fn read_id(prefix: &str, text: &str) -> Option<u64> {
+    let digits = text.strip_prefix(prefix)?.strip_prefix('_')?.as_bytes();
+    if digits.len() != DIGITS {
+        return None;
+    }
+    let raw = digits.iter().try_fold(0_u128, |sum, digit| {
+        let value = ALPHABET.iter().position(|known| known == digit)?;
+        Some(sum << 5 | value as u128)
+    })?;
+    u64::try_from(raw).ok().filter(|raw| *raw <= RAW_MAX)
+}
+
+/// Gives out numbers that never repeat and never go back, even when the clock does.
+///
+/// The high bits are milliseconds since 1970, the low 20 count within one millisecond; a burst borrows from the future.
+#[derive(Debug)]
+pub struct IdSource {
+    last: AtomicU64,
+}
+
+impl IdSource {
+    /// Starts after the largest number already in use.
+    #[must_use]
+    pub const fn after(last: u64) -> Self {
+        Self { last: AtomicU64::new(last) }
+    }
+
+    /// Gives the next number at `now`.
+    pub fn next(&self, now: Timestamp) -> u64 {
+        let floor = (now.as_millis().max(0) as u64) << COUNTER_BITS & RAW_MAX;
+        let step = |last: u64| Some((last + 1).max(floor));
+        let previous = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
+        let (Ok(last) | Err(last)) = previous;
+        (last + 1).max(floor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_id_is_read_back_as_it_was_written(raw in 0..=RAW_MAX) {
+            let id = MessageId::from_raw(raw);
+            prop_assert_eq!(id.to_string().parse::<MessageId>(), Ok(id));
+        }
+
+        #[test]
+        fn text_order_is_number_order(a in 0..=RAW_MAX, b in 0..=RAW_MAX) {
+            let (x, y) = (DeviceId::from_raw(a), DeviceId::from_raw(b));
+            prop_assert_eq!(x.cmp(&y), x.to_string().cmp(&y.to_string()));
+        }
+
+        #[test]
+        fn no_text_makes_the_reader_panic(text in ".{0,40}") {
+            let _ = text.parse::<AppId>();
+        }
+    }
+
+    #[test]
+    fn an_id_of_another_kind_is_refused() {
+        let message = MessageId::from_raw(7).to_string();
+        assert!(message.parse::<DeviceId>().is_err());
+        assert!("msg_zzzzzzzzzzzzz".parse::<MessageId>().is_err(), "above 2^63");
+    }
+
+    #[test]
+    fn numbers_grow_though_the_clock_goes_back() {
+        let source = IdSource::after(0);
+        let first = source.next(Timestamp::from_millis(1_000));
+        let second = source.next(Timestamp::from_millis(10));
+        assert!(second > first);
+    }
+}

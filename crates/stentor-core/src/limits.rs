@@ -1,0 +1,38 @@
+//! Every limit of the domain in one place, with its unit in its name.
+
+/// Longest push token that is kept (FCM documents no bound; APNs allows for growth beyond 100 bytes).
+pub const PUSH_TOKEN_MAX_BYTES: usize = 4_096;
+/// Longest name an app gives to its own things (user ids, groups).
+pub const NAME_MAX_BYTES: usize = 256;
+/// Longest topic name (FCM: `[a-zA-Z0-9-_.~%]{1,900}`).
+pub const TOPIC_NAME_MAX_BYTES: usize = 900;
+/// Most topics one device may subscribe to (FCM: 2,000 per app instance).
+pub const TOPICS_PER_DEVICE_MAX_COUNT: usize = 2_000;
+/// Most tags on one device.
+pub const TAGS_PER_DEVICE_MAX_COUNT: usize = 32;
+/// Longest tag.
+pub const TAG_MAX_BYTES: usize = 64;
+/// Longest locale (BCP 47 suggests 35).
+pub const LOCALE_MAX_BYTES: usize = 35;
+/// Longest IANA time zone name.
+pub const TIME_ZONE_MAX_BYTES: usize = 64;
+/// Longest collapse key (APNs: apns-collapse-id of at most 64 bytes).
+pub const COLLAPSE_KEY_MAX_BYTES: usize = 64;
+/// Longest time to live: four weeks (FCM).
+pub const TTL_MAX_SECONDS: u64 = 28 * 24 * 3_600;
+/// Longest topic condition.
+pub const CONDITION_MAX_BYTES: usize = 4_096;
+/// Most topics named by one condition.
+pub const CONDITION_TOPICS_MAX_COUNT: usize = 16;
+/// Deepest nesting of parentheses and negations in a condition.
+pub const CONDITION_DEPTH_MAX_LEVELS: usize = 16;
+/// Most devices in one chunk.
+pub const CHUNK_MAX_DEVICES: usize = 10_000;
+/// Most devices in a message that names them one by one.
+pub const TARGET_DEVICES_MAX_COUNT: usize = 1_000;
+/// Largest stored message (content, target and overrides together).
+pub const MESSAGE_MAX_BYTES: usize = 64 * 1_024;
+/// Longest Idempotency-Key.
+pub const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
+/// Most data entries of one message.
+pub const DATA_ENTRIES_MAX_COUNT: usize = 256;

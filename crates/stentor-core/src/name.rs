@@ -1,0 +1,79 @@
+//! Checked texts: once built, a name obeys its rule for good.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Invalid;
+use crate::limits;
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident($field:literal, $max:expr, $rule:expr, $help:literal);)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks the text once; the error names the field.
+            pub fn new(text: impl Into<String>) -> Result<Self, Invalid> {
+                let text = text.into();
+                let rule: fn(char) -> bool = $rule;
+                let fits = !text.is_empty() && text.len() <= $max && text.chars().all(rule);
+                if fits { Ok(Self(text)) } else { Err(Invalid::new($field, format!("{} (1 to {} bytes)", $help, $max))) }
+            }
+
+            /// Gives the text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = Invalid;
+            fn try_from(text: String) -> Result<Self, Invalid> {
+                Self::new(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0
+            }
+        }
+    )*};
+}
+
+names! {
+    /// The app's own id of a person.
+    ExternalId("user", limits::NAME_MAX_BYTES, |c| !c.is_control(), "must be printable text");
+    /// The app's name of a group.
+    GroupName("group", limits::NAME_MAX_BYTES, |c| c.is_ascii_alphanumeric() || "-_.~%:".contains(c), "must be letters, digits or -_.~%:");
+    /// An opt-in channel of an app (FCM's alphabet).
+    TopicName("topic", limits::TOPIC_NAME_MAX_BYTES, |c| c.is_ascii_alphanumeric() || "-_.~%".contains(c), "must be letters, digits or -_.~%");
+    /// A mark an app puts on a device.
+    Tag("tags", limits::TAG_MAX_BYTES, |c| c.is_ascii_alphanumeric() || "-_.:=".contains(c), "must be letters, digits or -_.:=");
+    /// A BCP 47 language tag.
+    Locale("locale", limits::LOCALE_MAX_BYTES, |c| c.is_ascii_alphanumeric() || c == '-' || c == '_', "must be a language tag such as `de-CH`");
+    /// An IANA time zone name; whether it exists is checked where the time zone database is.
+    TimeZoneName("time_zone", limits::TIME_ZONE_MAX_BYTES, |c| c.is_ascii_alphanumeric() || "/_+-".contains(c), "must be an IANA name such as `Europe/Rome`");
+    /// Newer replaces older among messages with the same key to the same device.
+    CollapseKey("collapse_key", limits::COLLAPSE_KEY_MAX_BYTES, |c| !c.is_control(), "must be printable text");
+    /// A caller's name for one request, so that repeating it is harmless.
+    IdempotencyKey("Idempotency-Key", limits::IDEMPOTENCY_KEY_MAX_BYTES, |c| c.is_ascii_graphic(), "must be visible ASCII without spaces");
+    /// A label people give to an app or key.
+    Label("name", limits::NAME_MAX_BYTES, |c| !c.is_control(), "must be printable text");
+}

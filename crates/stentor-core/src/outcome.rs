@@ -1,0 +1,116 @@
+//! What a push service answered, in words that no single vendor owns.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::{PushToken, codes};
+use crate::ports::clock::Timestamp;
+
+codes! {
+    /// Why a delivery is where it is; kept as one byte in the ledger, so codes are never reused.
+    Reason {
+        /// Nothing to explain.
+        None = 0, "none";
+        /// The push service no longer knows the token.
+        Unregistered = 1, "unregistered";
+        /// The token was never valid there.
+        InvalidToken = 2, "invalid_token";
+        /// The token belongs to another sender, topic or environment.
+        SenderMismatch = 3, "sender_mismatch";
+        /// The device was removed or retired before its turn.
+        DeviceGone = 4, "device_gone";
+        /// The push service refuses this content.
+        InvalidPayload = 5, "invalid_payload";
+        /// The content is larger than the push service takes.
+        PayloadTooLarge = 6, "payload_too_large";
+        /// The push service refuses our credential.
+        CredentialRefused = 7, "credential_refused";
+        /// The push service asks to slow down.
+        Throttled = 8, "throttled";
+        /// The push service, or the way to it, is down.
+        Unavailable = 9, "unavailable";
+        /// Written, never answered.
+        Unanswered = 10, "unanswered";
+        /// Its time to live passed before it was accepted.
+        TtlPassed = 11, "ttl_passed";
+        /// A newer message with the same collapse key took its place.
+        ReplacedByNewer = 12, "replaced_by_newer";
+        /// Its campaign was canceled.
+        CampaignCanceled = 13, "campaign_canceled";
+        /// Its campaign was stopped because the push service refuses the payload for every device.
+        PayloadRefused = 14, "payload_refused";
+        /// Tried as often as the policy allows.
+        AttemptsExhausted = 15, "attempts_exhausted";
+        /// The token has expired (APNs `ExpiredToken`).
+        TokenExpired = 16, "token_expired";
+        /// Too many messages to this one device.
+        DeviceThrottled = 17, "device_throttled";
+        /// The app has no credential for the provider.
+        CredentialMissing = 18, "credential_missing";
+        /// The push service's own key to a third party is wrong (FCM to APNs or Web Push).
+        ThirdPartyAuth = 19, "third_party_auth";
+        /// The app was deleted.
+        AppGone = 20, "app_gone";
+        /// The push service answered something that its documents do not name.
+        UnknownAnswer = 21, "unknown_answer";
+    }
+}
+
+/// To whom an outcome applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// This device only: may end its delivery.
+    Device,
+    /// This content, whoever gets it: may stop the campaign.
+    Payload,
+    /// Our key: parks the lane, never ends a delivery.
+    Credential,
+    /// The push service as a whole: parks the lane when it says for how long.
+    Service,
+}
+
+/// What became of one attempt; never an error of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The push service took it over.
+    Accepted,
+    /// Taken over, and the device has a new address from now on.
+    Replaced {
+        /// The address to use from now on.
+        token: PushToken,
+    },
+    /// Refused for good, as far as `reach` goes.
+    Rejected {
+        /// Why.
+        reason: Reason,
+        /// To whom it applies.
+        reach: Reach,
+    },
+    /// The token is dead.
+    Unregistered {
+        /// `Unregistered` or `TokenExpired`.
+        reason: Reason,
+        /// Since when, if the push service tells: a later registration revives the token.
+        since: Option<Timestamp>,
+    },
+    /// Slow down and try again.
+    Throttled {
+        /// Device, Credential or Service.
+        reach: Reach,
+        /// Not before this long from now.
+        retry_after: Option<Duration>,
+    },
+    /// Not taken over, certainly; try again.
+    Unavailable {
+        /// Why.
+        reason: Reason,
+        /// Credential or Service.
+        reach: Reach,
+        /// Not before this long from now.
+        retry_after: Option<Duration>,
+    },
+    /// Written, never answered: perhaps taken over, perhaps not.
+    Unknown,
+}

@@ -1,0 +1,6 @@
+//! What the rules need from the outside: a store, a queue, providers and a clock.
+
+pub mod clock;
+pub mod provider;
+pub mod queue;
+pub mod store;
