@@ -1,2 +1,56 @@
-//! The scripts of the house.
-fn main() {}
+//! The scripts of the house: the rules that a machine can check, the generated references, the full test command.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a script talks to whoever called it")]
+
+mod ci;
+mod codegen;
+mod finding;
+mod rust_file;
+mod tidy;
+mod workspace;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The scripts of the house")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Checks walls, sizes, words and the other house rules; exits 1 on any finding
+    Tidy,
+    /// Writes the references that the binary generates under docs/
+    Codegen {
+        /// Writes nothing; fails when a reference is not what the binary would write
+        #[arg(long)]
+        check: bool,
+        /// Asks this binary instead of building one
+        #[arg(long)]
+        binary: Option<PathBuf>,
+    },
+    /// Runs every check and every test, one step after the other
+    Ci {
+        /// Also runs the slow tools: cargo deny
+        #[arg(long)]
+        full: bool,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let cli = Cli::parse();
+    let workspace = Workspace::load()?;
+    let passed = match cli.command {
+        Command::Tidy => tidy::run(&workspace)?,
+        Command::Codegen { check, binary } => codegen::run(&workspace, check, binary)?,
+        Command::Ci { full } => ci::run(&workspace, full)?,
+    };
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

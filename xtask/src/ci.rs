@@ -1,0 +1,110 @@
+//! `cargo xtask ci`: every check and every test, one step after the other, with one line each at the end.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::workspace::Workspace;
+use crate::{codegen, tidy};
+
+/// What one step runs.
+enum Work {
+    /// A cargo command, with variables that only it sees.
+    Cargo { arguments: &'static [&'static str], variables: &'static [(&'static str, &'static str)] },
+    /// The house rules, in this process.
+    Tidy,
+    /// The generated references, asked of the binary that the tests have built.
+    Codegen,
+}
+
+/// A named step.
+struct Step {
+    name: &'static str,
+    work: Work,
+}
+
+/// How a step ended.
+struct Ended {
+    name: &'static str,
+    passed: bool,
+    took: Duration,
+}
+
+/// The steps of every run. They share one target folder and differ in no compiler flag, so nothing is built twice:
+/// clippy's and rustdoc's strictness are arguments to those tools alone.
+const STEPS: &[Step] = &[
+    Step { name: "fmt", work: cargo(&["fmt", "--all", "--check"]) },
+    Step { name: "tidy", work: Work::Tidy },
+    Step { name: "clippy", work: cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
+    Step { name: "test", work: cargo(&["test", "--workspace", "--no-fail-fast"]) },
+    Step { name: "codegen", work: Work::Codegen },
+    Step {
+        name: "doc",
+        work: Work::Cargo {
+            arguments: &["doc", "--workspace", "--no-deps"],
+            variables: &[("RUSTDOCFLAGS", "-D warnings")],
+        },
+    },
+];
+
+/// The slow steps of `--full`; each tool must be installed.
+const FULL_STEPS: &[Step] = &[Step { name: "deny", work: cargo(&["deny", "--workspace", "check"]) }];
+
+/// Runs all steps, also those behind a failed one, prints the summary, and tells whether all passed.
+pub(crate) fn run(workspace: &Workspace, full: bool) -> anyhow::Result<bool> {
+    let further = if full { FULL_STEPS } else { &[] };
+    let mut ended = Vec::new();
+    for step in STEPS.iter().chain(further) {
+        println!("\n== {} ==", step.name);
+        let started = Instant::now();
+        let passed = perform(workspace, &step.work).unwrap_or_else(|error| {
+            println!("{error:#}");
+            false
+        });
+        let took = started.elapsed();
+        println!("== {}: {} in {:.1} s", step.name, verdict(passed), took.as_secs_f64());
+        ended.push(Ended { name: step.name, passed, took });
+    }
+    println!("\n{}", summary(&ended));
+    Ok(ended.iter().all(|step| step.passed))
+}
+
+const fn cargo(arguments: &'static [&'static str]) -> Work {
+    Work::Cargo { arguments, variables: &[] }
+}
+
+fn perform(workspace: &Workspace, work: &Work) -> anyhow::Result<bool> {
+    match work {
+        Work::Tidy => tidy::run(workspace),
+        Work::Codegen => {
+            let built = Some(codegen::debug_binary(workspace)).filter(|binary| binary.is_file());
+            codegen::run(workspace, true, built)
+        }
+        Work::Cargo { arguments, variables } => {
+            let mut command = Command::new("cargo");
+            command.args(*arguments).envs(variables.iter().copied()).current_dir(&workspace.root);
+            Ok(command.status()?.success())
+        }
+    }
+}
+
+fn verdict(passed: bool) -> &'static str {
+    if passed { "passed" } else { "FAILED" }
+}
+
+/// Writes one line per step and a last line with the verdict.
+fn summary(ended: &[Ended]) -> String {
+    let mut lines: Vec<String> = ended
+        .iter()
+        .map(|step| format!("{:<8} {} {:>7.1} s", step.name, verdict(step.passed), step.took.as_secs_f64()))
+        .collect();
+    let total: f64 = ended.iter().map(|step| step.took.as_secs_f64()).sum();
+    let failed: Vec<&str> = ended.iter().filter(|step| !step.passed).map(|step| step.name).collect();
+    lines.push(match failed.as_slice() {
+        [] => format!("ci: all {} steps passed in {total:.0} s", ended.len()),
+        failed => format!("ci: FAILED in {total:.0} s: {}", failed.join(", ")),
+    });
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

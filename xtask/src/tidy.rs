@@ -1,0 +1,57 @@
+//! `cargo xtask tidy`: the house rules as functions from source to findings.
+
+mod dead_files;
+mod environment;
+mod leftovers;
+mod sizes;
+mod text;
+mod walls;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use crate::finding::Finding;
+use crate::rust_file::RustFile;
+use crate::workspace::Workspace;
+
+/// Runs all rules, prints the findings and the sizes, and tells whether the house is tidy.
+pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
+    let (files, mut findings) = parse_all(workspace)?;
+    let sizes = sizes::measure(&files);
+    findings.extend(walls::check(workspace)?);
+    findings.extend(sizes::check(&files, &sizes));
+    findings.extend(files.iter().flat_map(words::check));
+    findings.extend(files.iter().flat_map(environment::check));
+    findings.extend(files.iter().flat_map(leftovers::check));
+    findings.extend(dead_files::check(workspace, &files));
+    findings.extend(text::check(workspace)?);
+    findings.sort();
+    report(&findings, &sizes, files.len());
+    Ok(findings.is_empty())
+}
+
+fn parse_all(workspace: &Workspace) -> anyhow::Result<(Vec<RustFile>, Vec<Finding>)> {
+    let (mut files, mut findings) = (Vec::new(), Vec::new());
+    for source in workspace.sources()? {
+        match RustFile::parse(&source.package, &source.path, &source.text) {
+            Ok(file) => files.push(file),
+            Err(finding) => findings.push(finding),
+        }
+    }
+    Ok((files, findings))
+}
+
+fn report(findings: &[Finding], sizes: &[sizes::PackageSizes], files: usize) {
+    for package in sizes {
+        println!("{package}");
+    }
+    for finding in findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => println!("tidy: {files} files, nothing to mend"),
+        1 => println!("tidy: {files} files, 1 finding"),
+        count => println!("tidy: {files} files, {count} findings"),
+    }
+}

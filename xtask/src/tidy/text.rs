@@ -1,0 +1,48 @@
+//! Text: no tracked file knows where the project happens to be checked out.
+
+use crate::finding::Finding;
+use crate::workspace::Workspace;
+
+/// Further words that no tracked file may contain.
+const FORBIDDEN: &[&str] = &[];
+
+/// Reports forbidden text in the tracked files; files that are not text are left alone.
+pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<Finding>> {
+    let root = workspace.root.to_string_lossy().into_owned();
+    let mut findings = Vec::new();
+    for path in workspace.tracked_files()? {
+        if let Ok(text) = std::fs::read_to_string(workspace.root.join(&path)) {
+            findings.extend(check_text(&path, &text, &root, FORBIDDEN));
+        }
+    }
+    Ok(findings)
+}
+
+/// Reports the lines of one text that name the checkout's folder or a forbidden word.
+pub(crate) fn check_text(path: &str, text: &str, root: &str, forbidden: &[&str]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if names_folder(line, root) {
+            let sentence = "names the folder of this checkout: write the path relative to the project";
+            findings.push(Finding::new(path, index + 1, sentence));
+        }
+        if let Some(word) = forbidden.iter().find(|word| line.contains(**word)) {
+            findings.push(Finding::new(
+                path,
+                index + 1,
+                format!("says \"{word}\", which is not the project's: remove it"),
+            ));
+        }
+    }
+    findings
+}
+
+/// Tells whether a line holds `root` as a whole path; a root of one part, as in a container, says too little to be looked for.
+fn names_folder(line: &str, root: &str) -> bool {
+    let continues = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/');
+    let starts = |before: &str| !before.ends_with(continues);
+    let ends = |after: &str| !after.starts_with(|letter| continues(letter) && letter != '/');
+    let mut places = line.match_indices(root);
+    root.matches('/').count() > 1
+        && places.any(|(at, _)| starts(&line[..at]) && ends(&line[at + root.len()..]))
+}

@@ -1,0 +1,220 @@
+//! Walls: which crate may depend on which, and which crate owns which library.
+
+use cargo_metadata::{Dependency, DependencyKind, Metadata, Package};
+
+use crate::finding::Finding;
+use crate::workspace::Workspace;
+
+/// What one room may lean on inside the house.
+struct Room {
+    name: &'static str,
+    /// Rooms that it may depend on.
+    may: &'static [&'static str],
+    /// Further rooms that its tests may depend on.
+    tests_may: &'static [&'static str],
+}
+
+/// Every room of the house; an edge that is not written here is forbidden.
+const ROOMS: &[Room] = &[
+    Room { name: "stentor-core", may: &[], tests_may: &[] },
+    Room { name: "stentor-http2", may: &[], tests_may: &["stentor-emulators"] },
+    Room { name: "stentor-storage", may: &["stentor-core"], tests_may: &[] },
+    Room {
+        name: "stentor-providers",
+        may: &["stentor-core", "stentor-http2"],
+        tests_may: &["stentor-emulators"],
+    },
+    Room {
+        name: "stentor-server",
+        may: &["stentor-core", "stentor-storage", "stentor-providers"],
+        tests_may: &["stentor-emulators"],
+    },
+    Room { name: "stentor-emulators", may: &[], tests_may: &[] },
+    Room {
+        name: "stentor",
+        may: &["stentor-server", "stentor-emulators"],
+        tests_may: &["stentor-core", "stentor-storage", "stentor-providers", "stentor-http2"],
+    },
+    Room { name: "stentor-judges", may: &["stentor-emulators"], tests_may: &[] },
+    Room { name: "xtask", may: &[], tests_may: &[] },
+];
+
+/// A library that only some rooms may name.
+struct Owned {
+    library: &'static str,
+    by: &'static [&'static str],
+    /// Further rooms that may use it in their tests.
+    tests_of: &'static [&'static str],
+    why: &'static str,
+}
+
+const OWNED: &[Owned] = &[
+    Owned {
+        library: "rusqlite",
+        by: &["stentor-storage"],
+        tests_of: &["stentor"],
+        why: "SQL appears in storage only",
+    },
+    Owned {
+        library: "h2",
+        by: &["stentor-http2", "stentor-emulators"],
+        tests_of: &[],
+        why: "the sender's HTTP/2 is a room of its own, and the emulators have theirs",
+    },
+    Owned { library: "axum", by: &["stentor-server"], tests_of: &[], why: "faces live in the server" },
+    Owned {
+        library: "jsonwebtoken",
+        by: &["stentor-providers", "stentor-emulators"],
+        tests_of: &[],
+        why: "signing and checking provider tokens is a matter of the two sides of a push service",
+    },
+    Owned {
+        library: "anyhow",
+        by: &["stentor", "stentor-judges", "xtask"],
+        tests_of: &["stentor-server", "stentor-storage", "stentor-providers", "stentor-emulators"],
+        why: "a library names its errors",
+    },
+];
+
+/// The small, pure libraries that core may use: no IO, no runtime, no engine.
+const CORE_MAY_USE: &[&str] = &[
+    "async-trait",
+    "base64",
+    "bytes",
+    "croner",
+    "jiff",
+    "proptest",
+    "serde",
+    "serde_json",
+    "thiserror",
+    "uuid",
+];
+
+/// Libraries that no build may contain.
+const BANNED: &[(&str, &str)] = &[
+    ("ring", "two crypto providers in one process meet in a panic: aws-lc-rs is ours"),
+    ("openssl-sys", "it ties the static binary to a system library: rustls is ours"),
+    ("native-tls", "it brings the system's TLS: rustls is ours"),
+];
+
+/// One dependency of a workspace member.
+#[derive(Debug, Clone)]
+pub(crate) struct Edge {
+    /// The member that depends.
+    pub(crate) from: String,
+    /// The package depended on.
+    pub(crate) to: String,
+    /// True for a dependency of tests only.
+    pub(crate) tests_only: bool,
+    /// The manifest that says so, and the line of it.
+    pub(crate) place: (String, usize),
+}
+
+/// Reports forbidden edges and banned libraries of the whole workspace.
+pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<Finding>> {
+    let edges = edges(workspace)?;
+    let mut findings: Vec<Finding> = edges.iter().filter_map(forbidden_edge).collect();
+    findings.extend(unknown_rooms(&workspace.metadata));
+    let built = workspace.built_packages()?;
+    findings.extend(banned(|library| built.contains(library)));
+    Ok(findings)
+}
+
+/// Judges one edge.
+pub(crate) fn forbidden_edge(edge: &Edge) -> Option<Finding> {
+    let sentence = if ROOMS.iter().any(|room| room.name == edge.to) {
+        forbidden_room(edge)
+    } else {
+        foreign_to_core(edge).or_else(|| owned_elsewhere(edge))
+    };
+    sentence.map(|sentence| Finding::new(&edge.place.0, edge.place.1, sentence))
+}
+
+/// Reports every banned library that the build contains.
+pub(crate) fn banned(is_built: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let built = BANNED.iter().filter(|(library, _)| is_built(library));
+    built
+        .map(|(library, why)| {
+            let sentence = format!(
+                "{library} is compiled in ({why}): find who brings it with `cargo tree -i {library}` and switch that feature off"
+            );
+            Finding::new("Cargo.lock", 1, sentence)
+        })
+        .collect()
+}
+
+fn forbidden_room(edge: &Edge) -> Option<String> {
+    let room = ROOMS.iter().find(|room| room.name == edge.from)?;
+    let to = edge.to.as_str();
+    let allowed =
+        to == edge.from || room.may.contains(&to) || (edge.tests_only && room.tests_may.contains(&to));
+    let kind = if edge.tests_only { "may not use it even in tests" } else { "may not depend on it" };
+    (!allowed).then(|| {
+        format!(
+            "{} leans on {to} but {kind}: move the shared thing down, or pass it in from outside",
+            edge.from
+        )
+    })
+}
+
+fn foreign_to_core(edge: &Edge) -> Option<String> {
+    let foreign = edge.from == "stentor-core" && !CORE_MAY_USE.contains(&edge.to.as_str());
+    foreign.then(|| {
+        format!(
+            "core may use small pure libraries only, not {}: keep it behind a port in another room",
+            edge.to
+        )
+    })
+}
+
+fn owned_elsewhere(edge: &Edge) -> Option<String> {
+    let owned = OWNED.iter().find(|owned| owned.library == edge.to)?;
+    let from = edge.from.as_str();
+    let allowed = owned.by.contains(&from) || (edge.tests_only && owned.tests_of.contains(&from));
+    (!allowed).then(|| {
+        format!(
+            "{} belongs to {} ({}): {from} must ask that room",
+            owned.library,
+            owned.by.join(" and "),
+            owned.why
+        )
+    })
+}
+
+fn unknown_rooms(metadata: &Metadata) -> Vec<Finding> {
+    let members = metadata.workspace_packages();
+    let unknown =
+        members.iter().filter(|package| ROOMS.iter().all(|room| room.name != package.name.as_str()));
+    unknown
+        .map(|package| {
+            let sentence =
+                format!("{} has no line in the table of rooms: add it to tidy/walls.rs", package.name);
+            Finding::new("Cargo.toml", 1, sentence)
+        })
+        .collect()
+}
+
+fn edges(workspace: &Workspace) -> anyhow::Result<Vec<Edge>> {
+    let mut edges = Vec::new();
+    for package in workspace.metadata.workspace_packages() {
+        let manifest = std::fs::read_to_string(&package.manifest_path)?;
+        let path = workspace.relative(package.manifest_path.as_std_path());
+        edges.extend(
+            package.dependencies.iter().map(|dependency| edge(package, dependency, &manifest, &path)),
+        );
+    }
+    Ok(edges)
+}
+
+fn edge(package: &Package, dependency: &Dependency, manifest: &str, path: &str) -> Edge {
+    let named = |line: &str| {
+        line.strip_prefix(dependency.name.as_str()).is_some_and(|rest| rest.starts_with(['.', ' ', '=']))
+    };
+    let line = manifest.lines().position(named).map_or(1, |index| index + 1);
+    Edge {
+        from: package.name.to_string(),
+        to: dependency.name.clone(),
+        tests_only: dependency.kind == DependencyKind::Development,
+        place: (path.to_owned(), line),
+    }
+}

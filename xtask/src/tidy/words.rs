@@ -1,0 +1,151 @@
+//! Words: one meaning per word, and some words are never ours.
+
+use syn::visit::{self, Visit};
+use syn::{ImplItemFn, Item, TraitItem, Visibility};
+
+use crate::finding::Finding;
+use crate::rust_file::RustFile;
+
+/// Words that no name visible outside its module may contain, and what to say instead.
+const WRONG_WORDS: &[(&[&str], &str)] = &[
+    (&["recipient", "recipients"], "Target, or Device"),
+    (&["subscriber", "subscribers"], "User, or Device"),
+    (&["broadcast", "broadcasts", "broadcasted", "broadcasting"], "Campaign, or Target::Everyone"),
+    (&["blast", "blasts"], "Campaign"),
+    (&["graveyard"], "dead letter"),
+    (&["enroll", "enrol", "enrolls", "enrolled", "enrollment"], "register"),
+    (&["pps"], "a metric with its unit, as accepted_per_second"),
+    (&["mock", "mocks", "mocked"], "Emulator, Stub or Sink"),
+    (&["sut"], "Subject"),
+    (&["uaid"], "Device"),
+];
+
+/// A vendor's own word, allowed inside the folder that speaks the vendor's language.
+pub(crate) struct Exemption {
+    /// The folder, relative to the workspace root, with a slash at its end.
+    pub(crate) folder: &'static str,
+    /// The word part.
+    pub(crate) word: &'static str,
+    /// Why the vendor's word is the right one there.
+    #[expect(dead_code, reason = "written for the reader of the list")]
+    pub(crate) reason: &'static str,
+}
+
+/// Every exemption there is.
+const EXEMPTIONS: &[Exemption] = &[];
+
+/// Reports the wrong words in the names of one file.
+pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
+    check_with(file, EXEMPTIONS)
+}
+
+/// Reports the wrong words in the names of one file, with a given list of exemptions.
+pub(crate) fn check_with(file: &RustFile, exemptions: &[Exemption]) -> Vec<Finding> {
+    let mut names = PublicNames::default();
+    names.visit_file(&file.ast);
+    let outside_tests = names.0.iter().filter(|name| !file.is_test_line(name.span().start().line));
+    outside_tests.filter_map(|name| wrong_word(file, name, exemptions)).collect()
+}
+
+/// Splits a name in snake, camel or capital case into lower-case words.
+pub(crate) fn parts(name: &str) -> Vec<String> {
+    let letters: Vec<char> = name.chars().collect();
+    let mut parts = vec![String::new()];
+    for (index, letter) in letters.iter().enumerate() {
+        let after_lower = index > 0 && letters[index - 1].is_lowercase();
+        let before_lower = index > 0 && letters.get(index + 1).is_some_and(|next| next.is_lowercase());
+        if *letter == '_' || (letter.is_uppercase() && (after_lower || before_lower)) {
+            parts.push(String::new());
+        }
+        if let Some(part) = parts.last_mut().filter(|_| *letter != '_') {
+            part.extend(letter.to_lowercase());
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+fn wrong_word(file: &RustFile, name: &syn::Ident, exemptions: &[Exemption]) -> Option<Finding> {
+    let text = name.to_string();
+    let parts = parts(text.trim_start_matches("r#"));
+    let exempt = |word: &str| {
+        exemptions.iter().any(|exemption| exemption.word == word && file.path.starts_with(exemption.folder))
+    };
+    let is_wrong = |part: &&String| WRONG_WORDS.iter().any(|(words, _)| words.contains(&part.as_str()));
+    let part = parts.iter().filter(is_wrong).find(|part| !exempt(part))?;
+    let (_, instead) = WRONG_WORDS.iter().find(|(words, _)| words.contains(&part.as_str()))?;
+    let sentence = format!("`{text}` says \"{part}\", which is not our word: say {instead} (GLOSSARY.md)");
+    Some(Finding::new(&file.path, name.span().start().line, sentence))
+}
+
+/// The names that can be seen from outside their module.
+#[derive(Default)]
+struct PublicNames(Vec<syn::Ident>);
+
+impl PublicNames {
+    fn add(&mut self, visibility: &Visibility, name: &syn::Ident) {
+        if !matches!(visibility, Visibility::Inherited) {
+            self.0.push(name.clone());
+        }
+    }
+
+    fn add_fields(&mut self, fields: &syn::Fields) {
+        for field in fields {
+            if let Some(name) = &field.ident {
+                self.add(&field.vis, name);
+            }
+        }
+    }
+
+    fn add_variants(&mut self, item: &syn::ItemEnum) {
+        for variant in &item.variants {
+            self.add(&item.vis, &variant.ident);
+            for name in variant.fields.iter().filter_map(|field| field.ident.as_ref()) {
+                self.add(&item.vis, name);
+            }
+        }
+    }
+
+    fn add_trait_items(&mut self, item: &syn::ItemTrait) {
+        for inner in &item.items {
+            match inner {
+                TraitItem::Fn(inner) => self.add(&item.vis, &inner.sig.ident),
+                TraitItem::Const(inner) => self.add(&item.vis, &inner.ident),
+                TraitItem::Type(inner) => self.add(&item.vis, &inner.ident),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for PublicNames {
+    fn visit_item(&mut self, item: &'ast Item) {
+        match item {
+            Item::Fn(item) => self.add(&item.vis, &item.sig.ident),
+            Item::Struct(item) => {
+                self.add(&item.vis, &item.ident);
+                self.add_fields(&item.fields);
+            }
+            Item::Enum(item) => {
+                self.add(&item.vis, &item.ident);
+                self.add_variants(item);
+            }
+            Item::Trait(item) => {
+                self.add(&item.vis, &item.ident);
+                self.add_trait_items(item);
+            }
+            // A module's name is part of every path through it and a file's name, public or not.
+            Item::Mod(item) => self.0.push(item.ident.clone()),
+            Item::Const(item) => self.add(&item.vis, &item.ident),
+            Item::Static(item) => self.add(&item.vis, &item.ident),
+            Item::Type(item) => self.add(&item.vis, &item.ident),
+            _ => {}
+        }
+        visit::visit_item(self, item);
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
+        self.add(&item.vis, &item.sig.ident);
+        visit::visit_impl_item_fn(self, item);
+    }
+}
