@@ -118,8 +118,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_record() -> impl Strategy<Value = Record> {
-        (0..DeliveryState::ALL.len(), 0..Reason::ALL.len(), any::<bool>())
-            .prop_map(|(state, reason, mark)| Record::new(DeliveryState::ALL[state], Reason::ALL[reason], mark))
+        (0..DeliveryState::ALL.len(), 0..Reason::ALL.len(), any::<bool>()).prop_map(
+            |(state, reason, mark)| Record::new(DeliveryState::ALL[state], Reason::ALL[reason], mark),
+        )
     }
 
     proptest! {

@@ -20,7 +20,8 @@ impl Invalid {
     /// Puts `parent.` before the field, for errors found inside a nested value.
     #[must_use]
     pub fn within(mut self, parent: &str) -> Self {
-        self.field = if self.field.is_empty() { parent.to_owned() } else { format!("{parent}.{}", self.field) };
+        self.field =
+            if self.field.is_empty() { parent.to_owned() } else { format!("{parent}.{}", self.field) };
         self
     }
 }

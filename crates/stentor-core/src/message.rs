@@ -128,7 +128,10 @@ impl MessageSpec {
         }
         let empty = content.notification.is_none() && content.data.is_empty();
         if empty && content.android.is_none() && content.apns.is_none() {
-            return Err(Invalid::new("notification", "give a notification or data: there is nothing to send"));
+            return Err(Invalid::new(
+                "notification",
+                "give a notification or data: there is nothing to send",
+            ));
         }
         if self.encode().len() > MESSAGE_MAX_BYTES {
             return Err(Invalid::new("message", format!("at most {MESSAGE_MAX_BYTES} bytes as JSON")));
@@ -201,7 +204,13 @@ mod tests {
     fn spec() -> MessageSpec {
         let notification = Some(Notification { title: Some("Hi".into()), ..Default::default() });
         let content = Content { notification, ..Default::default() };
-        MessageSpec { target: Target::Everyone, content, priority: Priority::High, ttl: Ttl::default(), collapse_key: None }
+        MessageSpec {
+            target: Target::Everyone,
+            content,
+            priority: Priority::High,
+            ttl: Ttl::default(),
+            collapse_key: None,
+        }
     }
 
     #[test]

@@ -30,7 +30,9 @@ impl RetryPolicy {
         let share = 0.5 + jitter.clamp(0.0, 1.0) / 2.0;
         let wait = step.mul_f64(share);
         match floor {
-            Some(floor) => floor + wait.min(floor.mul_f64(0.1).max(self.base)).mul_f64(jitter.clamp(0.0, 1.0)),
+            Some(floor) => {
+                floor + wait.min(floor.mul_f64(0.1).max(self.base)).mul_f64(jitter.clamp(0.0, 1.0))
+            }
             None => wait,
         }
     }

@@ -61,7 +61,8 @@ impl Target {
         devices.sort_unstable();
         devices.dedup();
         if devices.is_empty() || devices.len() > TARGET_DEVICES_MAX_COUNT {
-            let problem = format!("must name 1 to {TARGET_DEVICES_MAX_COUNT} devices; use a topic or group for more");
+            let problem =
+                format!("must name 1 to {TARGET_DEVICES_MAX_COUNT} devices; use a topic or group for more");
             return Err(Invalid::new("target.devices", problem));
         }
         Ok(Self::Devices(devices))

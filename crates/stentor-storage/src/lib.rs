@@ -1,1 +1,8 @@
 //! The Store and Queue ports on real engines, and the suites that judge them.
+//!
+//! SQL appears in this crate only. An engine is a folder; it is done when `conformance` passes for it.
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+pub mod memory;
+pub mod sqlite;

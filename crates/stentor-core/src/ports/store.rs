@@ -1,1 +1,61 @@
-//! To come.
+//! The port to the store: the ledger and everything that must not be lost.
+//!
+//! Every method is one transaction: it happens whole or not at all, and what it returns is on disk.
+
+mod apps;
+mod devices;
+mod messages;
+mod pipeline;
+mod schedules;
+
+pub use apps::AppStore;
+pub use devices::{
+    DeviceFilter, DeviceStore, GroupStore, Registered, SubscriptionChange, TopicStore, UserStore,
+};
+pub use messages::{
+    Accepted, AttemptRecord, AudienceCount, IdempotentReply, MessageStore, NewMessage, Page, StoredReply,
+    Storing,
+};
+pub use pipeline::{
+    Expanded, Expansion, Fate, Lease, LeaseReply, LeasedChunk, PipelineStore, ProducerTask, Recovery,
+    SettleReply, Swept,
+};
+pub use schedules::{Occurrence, ScheduleStore};
+
+/// Why a store could not do as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such thing in this app.
+    #[error("{0} not found")]
+    NotFound(&'static str),
+    /// The thing is in a state that forbids it.
+    #[error("conflict: {0}")]
+    Conflict(String),
+    /// A limit of the store is reached.
+    #[error("limit reached: {0}")]
+    LimitReached(String),
+    /// The engine cannot write now (disk full, busy): nothing was kept.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// What is kept does not make sense; a bug or a damaged file.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+}
+
+/// Everything a store does.
+pub trait Store:
+    AppStore + DeviceStore + TopicStore + UserStore + GroupStore + MessageStore + ScheduleStore + PipelineStore
+{
+}
+
+impl<T> Store for T where
+    T: AppStore
+        + DeviceStore
+        + TopicStore
+        + UserStore
+        + GroupStore
+        + MessageStore
+        + ScheduleStore
+        + PipelineStore
+{
+}

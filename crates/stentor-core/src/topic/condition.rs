@@ -141,7 +141,10 @@ impl<'a> Parser<'a> {
 
     fn term(&mut self, depth: usize) -> Result<Expr, Invalid> {
         if depth == CONDITION_DEPTH_MAX_LEVELS {
-            return Err(Invalid::new("condition", format!("nested deeper than {CONDITION_DEPTH_MAX_LEVELS} levels")));
+            return Err(Invalid::new(
+                "condition",
+                format!("nested deeper than {CONDITION_DEPTH_MAX_LEVELS} levels"),
+            ));
         }
         if self.eat("!") {
             return Ok(Expr::Not(Box::new(self.term(depth + 1)?)));
@@ -160,7 +163,10 @@ impl<'a> Parser<'a> {
         }
         self.topics += 1;
         if self.topics > CONDITION_TOPICS_MAX_COUNT {
-            return Err(Invalid::new("condition", format!("names more than {CONDITION_TOPICS_MAX_COUNT} topics")));
+            return Err(Invalid::new(
+                "condition",
+                format!("names more than {CONDITION_TOPICS_MAX_COUNT} topics"),
+            ));
         }
         Ok(Expr::In(topic))
     }

@@ -28,7 +28,16 @@ fn a_broken_condition_says_at_which_byte() {
     let wrong = Condition::parse("'a' in topics && ").expect_err("refused");
     assert_eq!(wrong.field, "condition");
     assert!(wrong.problem.contains("at byte 17"), "{wrong}");
-    for text in ["", "'a'", "'a' in", "('a' in topics", "'a' in topics)", "'a in topics", "a in topics", "'a b' in topics"] {
+    for text in [
+        "",
+        "'a'",
+        "'a' in",
+        "('a' in topics",
+        "'a' in topics)",
+        "'a in topics",
+        "a in topics",
+        "'a b' in topics",
+    ] {
         assert!(Condition::parse(text).is_err(), "{text}");
     }
 }

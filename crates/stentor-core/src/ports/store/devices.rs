@@ -1,0 +1,182 @@
+use async_trait::async_trait;
+
+use super::{Page, StoreError};
+use crate::device::{Device, DevicePatch, ProviderKind, Registration};
+use crate::group::{Group, Member};
+use crate::id::{AppId, DeviceId};
+use crate::name::{ExternalId, GroupName, Tag, TopicName};
+use crate::ports::clock::Timestamp;
+use crate::topic::TopicSummary;
+use crate::user::User;
+
+/// What a registration came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Registered {
+    /// The device.
+    pub device: DeviceId,
+    /// False when the token was known.
+    pub created: bool,
+}
+
+/// Which devices to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeviceFilter {
+    /// Only this provider's.
+    pub provider: Option<ProviderKind>,
+    /// Only this person's.
+    pub user: Option<ExternalId>,
+    /// Only with this mark.
+    pub tag: Option<Tag>,
+}
+
+/// What a change of subscriptions came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SubscriptionChange {
+    /// Subscriptions added or removed.
+    pub changed: u64,
+    /// Devices for which nothing was to do.
+    pub unchanged: u64,
+    /// Devices that are not this app's.
+    pub unknown: u64,
+}
+
+/// Devices.
+#[async_trait]
+pub trait DeviceStore: Send + Sync {
+    /// Registers devices in one transaction, in order. A known (provider, token) of the app is updated: fields that are
+    /// given replace those kept, topics are added, a retired or unlisted device is revived and listed, `token_since`
+    /// becomes `now`. Reply i belongs to registration i.
+    async fn register(
+        &self,
+        app: AppId,
+        registrations: &[Registration],
+        now: Timestamp,
+    ) -> Result<Vec<Registered>, StoreError>;
+
+    /// Gives one device.
+    async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError>;
+
+    /// Lists devices in order of id, starting after the page's cursor.
+    async fn devices(&self, app: AppId, filter: &DeviceFilter, page: Page)
+    -> Result<Vec<Device>, StoreError>;
+
+    /// Changes one device; a token that another device of the app holds is a Conflict.
+    async fn update_device(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        patch: &DevicePatch,
+        now: Timestamp,
+    ) -> Result<Device, StoreError>;
+
+    /// Removes one device with its subscriptions and memberships.
+    async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError>;
+
+    /// Counts listed, unretired devices by provider.
+    async fn device_counts(&self, app: AppId) -> Result<Vec<(ProviderKind, u64)>, StoreError>;
+}
+
+/// Topics.
+#[async_trait]
+pub trait TopicStore: Send + Sync {
+    /// Subscribes devices to a topic, which exists from then on; LimitReached when one would exceed its topics.
+    async fn subscribe(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        devices: &[DeviceId],
+    ) -> Result<SubscriptionChange, StoreError>;
+
+    /// Takes subscriptions away.
+    async fn unsubscribe(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        devices: &[DeviceId],
+    ) -> Result<SubscriptionChange, StoreError>;
+
+    /// Lists topics by name, after the one given.
+    async fn topics(
+        &self,
+        app: AppId,
+        after: Option<&TopicName>,
+        limit: usize,
+    ) -> Result<Vec<TopicSummary>, StoreError>;
+
+    /// Gives one topic.
+    async fn topic(&self, app: AppId, topic: &TopicName) -> Result<TopicSummary, StoreError>;
+
+    /// Removes a topic with its subscriptions.
+    async fn remove_topic(&self, app: AppId, topic: &TopicName) -> Result<(), StoreError>;
+
+    /// Lists a device's topics by name.
+    async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError>;
+}
+
+/// People.
+#[async_trait]
+pub trait UserStore: Send + Sync {
+    /// Makes a person known; harmless when known. Registering a device with a user does the same by itself.
+    async fn put_user(&self, app: AppId, user: &ExternalId, now: Timestamp) -> Result<User, StoreError>;
+
+    /// Gives a person with at most 1,000 devices.
+    async fn user(&self, app: AppId, user: &ExternalId) -> Result<User, StoreError>;
+
+    /// Lists people by external id, after the one given, without devices.
+    async fn users(
+        &self,
+        app: AppId,
+        after: Option<&ExternalId>,
+        limit: usize,
+    ) -> Result<Vec<User>, StoreError>;
+
+    /// Forgets a person; the devices stay, without owner.
+    async fn remove_user(&self, app: AppId, user: &ExternalId) -> Result<(), StoreError>;
+}
+
+/// Groups.
+#[async_trait]
+pub trait GroupStore: Send + Sync {
+    /// Makes a group; harmless when it exists.
+    async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError>;
+
+    /// Gives a group.
+    async fn group(&self, app: AppId, group: &GroupName) -> Result<Group, StoreError>;
+
+    /// Lists groups by name, after the one given.
+    async fn groups(
+        &self,
+        app: AppId,
+        after: Option<&GroupName>,
+        limit: usize,
+    ) -> Result<Vec<Group>, StoreError>;
+
+    /// Lists members in order, after the one given.
+    async fn members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        after: Option<&Member>,
+        limit: usize,
+    ) -> Result<Vec<Member>, StoreError>;
+
+    /// Adds members; unknown devices are counted, unknown people are made known.
+    async fn add_members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        members: &[Member],
+        now: Timestamp,
+    ) -> Result<SubscriptionChange, StoreError>;
+
+    /// Takes members out.
+    async fn remove_members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        members: &[Member],
+    ) -> Result<SubscriptionChange, StoreError>;
+
+    /// Removes a group.
+    async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError>;
+}

@@ -1,0 +1,148 @@
+use async_trait::async_trait;
+
+use super::StoreError;
+use crate::campaign::{Campaign, CampaignAction, Ledger};
+use crate::chunk::Ticket;
+use crate::delivery::Record;
+use crate::device::ProviderKind;
+use crate::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
+use crate::message::Message;
+use crate::name::IdempotencyKey;
+use crate::ports::clock::Timestamp;
+use crate::target::Target;
+
+/// A piece of a list: what comes after a number, and how much of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// Only ids above this (or below, where newest come first); 0 starts.
+    pub after: u64,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// The reply that a repeated request gets again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredReply {
+    /// HTTP status of the first reply.
+    pub status: u16,
+    /// Its body.
+    pub body: String,
+}
+
+/// What makes repeating a request harmless.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotentReply {
+    /// The caller's key, unique within the app.
+    pub key: IdempotencyKey,
+    /// Hash of method, path and body: the same key with another request is a mistake.
+    pub request_hash: [u8; 32],
+    /// What to answer, now and again.
+    pub reply: StoredReply,
+}
+
+/// Whether something was kept now or had been kept before under the same idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storing<T> {
+    /// Kept now.
+    Done(T),
+    /// Kept before: answer this.
+    Replayed(StoredReply),
+    /// The key was used for another request.
+    KeyReused,
+}
+
+/// A message to keep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewMessage {
+    /// The message; scheduled when `due_at` is later than `created_at`.
+    pub message: Message,
+    /// What makes it repeatable, if the caller gave a key.
+    pub idempotency: Option<IdempotentReply>,
+    /// Most devices of a direct target's chunk.
+    pub chunk_max_devices: usize,
+}
+
+/// What accepting a message came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// Chunks of a direct target, ready to be published; others are left to producers.
+    pub tickets: Vec<Ticket>,
+}
+
+/// One attempt in a device's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptRecord {
+    /// The message.
+    pub message: MessageId,
+    /// The provider.
+    pub provider: ProviderKind,
+    /// The chunk that carried it.
+    pub chunk: ChunkId,
+    /// 1 for the first.
+    pub attempt: u16,
+    /// When the chunk was made.
+    pub created_at: Timestamp,
+    /// When it was settled, or leased, or is due.
+    pub at: Timestamp,
+    /// What is known; `Queued` with a later attempt in the list means that it was tried again.
+    pub record: Record,
+}
+
+/// How many devices a target would reach through a provider.
+pub type AudienceCount = (ProviderKind, u64);
+
+/// Messages and the ledger.
+#[async_trait]
+pub trait MessageStore: Send + Sync {
+    /// Keeps messages, each whole or not at all and independent of the others. Reply i belongs to message i.
+    ///
+    /// In one transaction: idempotency row, message, campaign, and for a direct target that is due its chunks with
+    /// ledger (the device bound `as_of` is fixed then). A direct target without any device finishes at once.
+    /// NotFound for a target device, group or topic that does not exist in the app.
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>>;
+
+    /// Looks up an idempotency key before any work is done.
+    async fn replay(
+        &self,
+        app: AppId,
+        key: &IdempotencyKey,
+        request_hash: &[u8; 32],
+    ) -> Result<Option<Storing<()>>, StoreError>;
+
+    /// Gives one message.
+    async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError>;
+
+    /// Lists campaigns, newest first, those below the page's cursor.
+    async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError>;
+
+    /// Gives the books of a campaign in one snapshot.
+    async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError>;
+
+    /// Does what the owner asks. Canceling ends queued chunks at once; resuming gives back the chunks to publish.
+    async fn act(
+        &self,
+        app: AppId,
+        id: CampaignId,
+        action: CampaignAction,
+        now: Timestamp,
+    ) -> Result<(Campaign, Vec<Ticket>), StoreError>;
+
+    /// Gives every attempt of one message at one device, in order.
+    async fn delivery(
+        &self,
+        app: AppId,
+        message: MessageId,
+        device: DeviceId,
+    ) -> Result<Vec<AttemptRecord>, StoreError>;
+
+    /// Gives a device's attempts over all messages, newest message first, those below the page's cursor.
+    async fn history(
+        &self,
+        app: AppId,
+        device: DeviceId,
+        page: Page,
+    ) -> Result<Vec<AttemptRecord>, StoreError>;
+
+    /// Counts whom a target would reach now, by provider; keeps nothing.
+    async fn count_audience(&self, app: AppId, target: &Target) -> Result<Vec<AudienceCount>, StoreError>;
+}

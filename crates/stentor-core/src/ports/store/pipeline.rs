@@ -1,0 +1,184 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::StoreError;
+use crate::campaign::Tally;
+use crate::chunk::{Ticket, TokenList};
+use crate::device::ProviderKind;
+use crate::id::{AppId, ChunkId, DeviceId, MessageId};
+use crate::message::Message;
+use crate::ports::clock::Timestamp;
+use crate::settlement::Settlement;
+
+/// A producer that has not ended: one per campaign and provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ProducerTask {
+    /// Whose audience it expands.
+    pub message: MessageId,
+    /// Whose app.
+    pub app: AppId,
+    /// For which provider.
+    pub provider: ProviderKind,
+}
+
+/// How far to expand in one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expansion {
+    /// Most devices in one chunk.
+    pub chunk_max_devices: usize,
+    /// Most chunks in this step.
+    pub max_chunks: usize,
+    /// The present.
+    pub now: Timestamp,
+}
+
+/// What a step of a producer came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expanded {
+    /// Chunks made, to be published.
+    pub tickets: Vec<Ticket>,
+    /// Whether the producer has ended: nothing is left, or its campaign has ended.
+    pub done: bool,
+    /// Whether its campaign is paused: nothing was expanded, ask again after it is resumed.
+    pub paused: bool,
+}
+
+/// Under which conditions chunks are leased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// The process that leases; one start of a server is one instance.
+    pub instance: u64,
+    /// Until when the lease holds among live nodes.
+    pub until: Timestamp,
+    /// The present.
+    pub now: Timestamp,
+}
+
+/// What is known of one device at sending time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// To be sent; the token list has its address.
+    Send,
+    /// The device was removed or retired.
+    Gone,
+    /// A newer message with the same collapse key has been expanded to it.
+    Collapsed,
+}
+
+/// A chunk leased to this process: the lease is on disk, its deliveries are `sending`.
+#[derive(Debug, Clone)]
+pub struct LeasedChunk {
+    /// The chunk.
+    pub id: ChunkId,
+    /// The fence: settling under an older epoch changes nothing.
+    pub epoch: u32,
+    /// The message.
+    pub message: Arc<Message>,
+    /// Adapter.
+    pub provider: ProviderKind,
+    /// 1 for the first.
+    pub attempt: u16,
+    /// Whether an attempt before may have reached the devices unseen.
+    pub ambiguous: bool,
+    /// Everyone in it, ascending.
+    pub devices: Vec<DeviceId>,
+    /// What is known of each.
+    pub fates: Vec<Fate>,
+    /// Addresses of those with `Fate::Send`, in order.
+    pub tokens: TokenList,
+    /// The campaign's books at this provider when leased, this chunk counted as `sending`.
+    pub tally: Tally,
+}
+
+/// What asking for a lease came to.
+#[derive(Debug, Clone)]
+pub enum LeaseReply {
+    /// Yours.
+    Leased(Box<LeasedChunk>),
+    /// The campaign is paused: the chunk stays queued, take its ticket off the queue.
+    Paused,
+    /// Settled, leased by another, or gone: take its ticket off the queue.
+    Void,
+}
+
+/// What settling came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettleReply {
+    /// Written; the children are to be published.
+    Settled(Vec<Ticket>),
+    /// The lease was lost before; nothing was written.
+    Stale,
+}
+
+/// What was found at start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Chunks leased by dead processes, now queued again.
+    pub chunks: u64,
+    /// Their deliveries: what this crash adds to `duplicate_bound`.
+    pub deliveries: u64,
+}
+
+/// What a sweep did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Chunks that ended expired; their tickets may be taken off the queue.
+    pub expired: Vec<ChunkId>,
+    /// Leases of live nodes that had run out, queued again.
+    pub released: Vec<Ticket>,
+}
+
+/// What the pipeline asks of the store.
+#[async_trait]
+pub trait PipelineStore: Send + Sync {
+    /// Starts scheduled campaigns that are due: fixes `as_of`, makes their producers (or chunks, for direct targets).
+    /// Gives the direct targets' chunks to publish.
+    async fn start_due(
+        &self,
+        limit: usize,
+        chunk_max_devices: usize,
+        now: Timestamp,
+    ) -> Result<Vec<Ticket>, StoreError>;
+
+    /// Lists producers that have not ended and whose campaign runs.
+    async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError>;
+
+    /// Makes the next chunks of a campaign at a provider: chunk rows, the producer's cursor and the audience counter
+    /// in one transaction. The last step ends the producer and sets `audience_complete`; a campaign left without open
+    /// deliveries finishes then.
+    async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError>;
+
+    /// Leases chunks and reads what is needed to send them, all in one transaction; reply i belongs to chunk i.
+    async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError>;
+
+    /// Prolongs leases held by an instance.
+    async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError>;
+
+    /// Gives back leased chunks of which not a byte was sent: queued again, the attempt not counted.
+    async fn release(&self, chunks: &[(ChunkId, u32)], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError>;
+
+    /// Writes settlements in one transaction, each compare-and-set on its epoch: records, books, token hygiene, child
+    /// chunks, stop. Reads the campaign again: retries of an ended one end with it. Reply i belongs to settlement i.
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError>;
+
+    /// Releases the leases of every instance but this one, marks their deliveries ambiguous and adds them to the
+    /// campaigns' `duplicate_bound`. For an engine that serves one process; called once at start.
+    async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError>;
+
+    /// Lists queued chunks of running campaigns after a chunk id, in order of id, to publish them again.
+    async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError>;
+
+    /// Ends queued chunks of campaigns past their ttl (paused ones too) as expired, releases leases that ran out
+    /// among live nodes (counted like a crash), finishes campaigns.
+    async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError>;
+
+    /// Forgets campaigns that ended before `ended_before`, and idempotency rows made before `replies_before`;
+    /// gives how many rows went.
+    async fn prune(
+        &self,
+        ended_before: Timestamp,
+        replies_before: Timestamp,
+        limit: usize,
+    ) -> Result<u64, StoreError>;
+}

@@ -1,0 +1,56 @@
+use async_trait::async_trait;
+
+use super::{IdempotentReply, Page, StoreError, Storing};
+use crate::id::{AppId, ScheduleId};
+use crate::message::Message;
+use crate::ports::clock::Timestamp;
+use crate::schedule::{Schedule, ScheduleState};
+
+/// One firing of a schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Occurrence {
+    /// The schedule.
+    pub schedule: ScheduleId,
+    /// The tick it stands for; (schedule, instant) fires once.
+    pub instant: Timestamp,
+    /// What to send; `None` when the tick is skipped.
+    pub message: Option<Message>,
+    /// The tick after it; `None` finishes the schedule.
+    pub next_due: Option<Timestamp>,
+}
+
+/// Schedules.
+#[async_trait]
+pub trait ScheduleStore: Send + Sync {
+    /// Keeps a new schedule.
+    async fn create_schedule(
+        &self,
+        schedule: &Schedule,
+        idempotency: Option<IdempotentReply>,
+    ) -> Result<Storing<()>, StoreError>;
+
+    /// Gives one schedule.
+    async fn schedule(&self, app: AppId, id: ScheduleId) -> Result<Schedule, StoreError>;
+
+    /// Lists schedules in order of id.
+    async fn schedules(&self, app: AppId, page: Page) -> Result<Vec<Schedule>, StoreError>;
+
+    /// Sets state and next tick; Conflict when it was canceled or finished before.
+    async fn set_schedule(
+        &self,
+        app: AppId,
+        id: ScheduleId,
+        state: ScheduleState,
+        next_due: Option<Timestamp>,
+    ) -> Result<Schedule, StoreError>;
+
+    /// Gives active schedules whose next tick has come, of all apps.
+    async fn due_schedules(&self, now: Timestamp, limit: usize) -> Result<Vec<Schedule>, StoreError>;
+
+    /// Keeps the occurrence's message and advances the schedule in one transaction; false when it had fired before
+    /// or the schedule is no longer active with this tick.
+    async fn fire(&self, occurrence: &Occurrence) -> Result<bool, StoreError>;
+
+    /// Gives the earliest instant at which a schedule or a scheduled campaign is due.
+    async fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
+}
