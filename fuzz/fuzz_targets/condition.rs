@@ -1,0 +1,13 @@
+//! Topic conditions: any text parses or is refused, and what parses means the same when written again.
+#![no_main]
+use libfuzzer_sys::fuzz_target;
+use stentor_core::topic::Condition;
+
+fuzz_target!(|text: &str| {
+    let Ok(condition) = Condition::parse(text) else { return };
+    let has = |topic: &stentor_core::name::TopicName| topic.as_str().len() % 2 == 0;
+    let again = Condition::parse(&condition.expr().to_string());
+    if let Ok(again) = again {
+        assert_eq!(again.expr().holds(&has), condition.expr().holds(&has));
+    }
+});

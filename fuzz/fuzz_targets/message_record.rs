@@ -1,0 +1,10 @@
+//! Stored messages: any text decodes or is refused, and what decodes is written back with the same meaning.
+#![no_main]
+use libfuzzer_sys::fuzz_target;
+use stentor_core::message::MessageSpec;
+
+fuzz_target!(|text: &str| {
+    if let Some(spec) = MessageSpec::decode(text) {
+        assert_eq!(MessageSpec::decode(&spec.encode()), Some(spec));
+    }
+});
