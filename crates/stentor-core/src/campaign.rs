@@ -186,7 +186,7 @@ pub struct ProviderLedger {
     pub provider: ProviderKind,
     /// Devices expanded so far.
     pub audience: u64,
-    /// Whether that is all.
+    /// Whether that is all; stays false when the campaign ends before its producer.
     pub audience_complete: bool,
     /// Where they are.
     pub tally: Tally,
@@ -218,7 +218,7 @@ pub struct ReasonCount {
 pub struct Ledger {
     /// The campaign.
     pub campaign: Campaign,
-    /// One entry for each provider that has an audience.
+    /// One entry for each provider that has an audience, or may still get one: without such an entry nothing is to come.
     pub providers: Vec<ProviderLedger>,
 }
 

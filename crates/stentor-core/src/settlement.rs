@@ -16,10 +16,10 @@ pub enum TokenChange {
         device: DeviceId,
         /// Why.
         reason: Reason,
-        /// Since when the push service holds it dead; `None` means the attempt's own time.
+        /// Since when the push service holds it dead; `None` means the time of the lease, when the token was read.
         since: Option<Timestamp>,
     },
-    /// The device has a new address.
+    /// The device has a new address; when another device of the app holds that already, this one is retired.
     Replace {
         /// The device.
         device: DeviceId,

@@ -44,8 +44,8 @@ pub struct SubscriptionChange {
 #[async_trait]
 pub trait DeviceStore: Send + Sync {
     /// Registers devices in one transaction, in order. A known (provider, token) of the app is updated: fields that are
-    /// given replace those kept, topics are added, a retired or unlisted device is revived and listed, `token_since`
-    /// becomes `now`. Reply i belongs to registration i.
+    /// given replace those kept (no tags: as they are), topics are added, a retired or unlisted device is revived and
+    /// listed, `token_since` becomes `now`. Reply i belongs to registration i.
     async fn register(
         &self,
         app: AppId,
@@ -56,7 +56,7 @@ pub trait DeviceStore: Send + Sync {
     /// Gives one device.
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError>;
 
-    /// Lists devices in order of id, starting after the page's cursor.
+    /// Lists devices in order of id, starting after the page's cursor; retired ones too, unlisted ones not.
     async fn devices(&self, app: AppId, filter: &DeviceFilter, page: Page)
     -> Result<Vec<Device>, StoreError>;
 

@@ -98,7 +98,8 @@ pub trait MessageStore: Send + Sync {
     ///
     /// In one transaction: idempotency row, message, campaign, and for a direct target that is due its chunks with
     /// ledger (the device bound `as_of` is fixed then). A direct target without any device finishes at once.
-    /// NotFound for a target device, group or topic that does not exist in the app.
+    /// NotFound for a target device, group or topic that does not exist in the app. A retired device is in no audience
+    /// unless the target names it, or its token: its delivery then ends as gone.
     async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>>;
 
     /// Looks up an idempotency key before any work is done.
@@ -135,7 +136,8 @@ pub trait MessageStore: Send + Sync {
         device: DeviceId,
     ) -> Result<Vec<AttemptRecord>, StoreError>;
 
-    /// Gives a device's attempts over all messages, newest message first, those below the page's cursor.
+    /// Gives a device's attempts over all messages, newest message first, those below the page's cursor (a message);
+    /// the limit counts messages, so that no message's attempts are cut in two.
     async fn history(
         &self,
         app: AppId,

@@ -55,14 +55,14 @@ pub struct Lease {
     pub now: Timestamp,
 }
 
-/// What is known of one device at sending time.
+/// What is known of one device at sending time; `Gone` goes before `Collapsed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// To be sent; the token list has its address.
     Send,
     /// The device was removed or retired.
     Gone,
-    /// A newer message with the same collapse key has been expanded to it.
+    /// A newer message (a larger id) of the app with the same collapse key has been expanded to it.
     Collapsed,
 }
 
@@ -130,6 +130,9 @@ pub struct Swept {
 }
 
 /// What the pipeline asks of the store.
+///
+/// Whenever a chunk would be queued again, the campaign is read again: the chunk of an ended campaign ends with it, the
+/// chunk of a paused one stays queued without a ticket until it is resumed.
 #[async_trait]
 pub trait PipelineStore: Send + Sync {
     /// Starts scheduled campaigns that are due: fixes `as_of`, makes their producers (or chunks, for direct targets).

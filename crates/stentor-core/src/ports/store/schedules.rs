@@ -49,6 +49,8 @@ pub trait ScheduleStore: Send + Sync {
 
     /// Keeps the occurrence's message and advances the schedule in one transaction; false when it had fired before
     /// or the schedule is no longer active with this tick.
+    ///
+    /// The message waits as scheduled until `start_due`; a target that has gone since reaches nobody.
     async fn fire(&self, occurrence: &Occurrence) -> Result<bool, StoreError>;
 
     /// Gives the earliest instant at which a schedule or a scheduled campaign is due.
