@@ -1,0 +1,106 @@
+use async_trait::async_trait;
+use stentor_core::app::{ApiKey, App, Credential};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, KeyId};
+use stentor_core::ports::store::{AppStore, StoreError};
+
+use super::MemoryStore;
+use super::state::{AppRow, State};
+
+#[async_trait]
+impl AppStore for MemoryStore {
+    async fn create_app(&self, app: &App) -> Result<(), StoreError> {
+        let apps = &mut self.lock().apps;
+        if apps.contains_key(&app.id) {
+            return Err(StoreError::Conflict("the app id is in use".to_owned()));
+        }
+        apps.insert(app.id, AppRow::new(app.clone()));
+        Ok(())
+    }
+
+    async fn app(&self, id: AppId) -> Result<App, StoreError> {
+        Ok(self.lock().app(id)?.app.clone())
+    }
+
+    async fn apps(&self) -> Result<Vec<App>, StoreError> {
+        Ok(self.lock().apps.values().map(|row| row.app.clone()).collect())
+    }
+
+    async fn delete_app(&self, id: AppId) -> Result<(), StoreError> {
+        self.lock().delete_app(id)
+    }
+
+    async fn create_key(&self, key: &ApiKey) -> Result<(), StoreError> {
+        let state = &mut *self.lock();
+        if let Some(app) = key.app {
+            state.app(app)?;
+        }
+        if state.keys.values().any(|known| known.id == key.id || known.hash == key.hash) {
+            return Err(StoreError::Conflict("the key is in use".to_owned()));
+        }
+        state.keys.insert(key.id, key.clone());
+        Ok(())
+    }
+
+    async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
+        Ok(self.lock().keys.values().find(|key| key.hash == *hash).cloned())
+    }
+
+    async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError> {
+        Ok(self.lock().keys.values().filter(|key| key.app == Some(app)).cloned().collect())
+    }
+
+    async fn delete_key(&self, app: AppId, key: KeyId) -> Result<(), StoreError> {
+        let keys = &mut self.lock().keys;
+        keys.get(&key).filter(|known| known.app == Some(app)).ok_or(StoreError::NotFound("key"))?;
+        keys.remove(&key);
+        Ok(())
+    }
+
+    async fn put_credential(&self, credential: &Credential) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        state.app_mut(credential.app)?.credentials.insert(credential.provider, credential.clone());
+        Ok(())
+    }
+
+    async fn credentials(&self) -> Result<Vec<Credential>, StoreError> {
+        Ok(self.lock().apps.values().flat_map(|row| row.credentials.values().cloned()).collect())
+    }
+
+    async fn credential(&self, app: AppId, provider: ProviderKind) -> Result<Credential, StoreError> {
+        let state = self.lock();
+        state.app(app)?.credentials.get(&provider).cloned().ok_or(StoreError::NotFound("credential"))
+    }
+
+    async fn delete_credential(&self, app: AppId, provider: ProviderKind) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        let removed = state.app_mut(app)?.credentials.remove(&provider);
+        removed.map(|_| ()).ok_or(StoreError::NotFound("credential"))
+    }
+
+    async fn last_id(&self) -> Result<u64, StoreError> {
+        Ok(self.lock().last_id())
+    }
+}
+
+impl State {
+    fn delete_app(&mut self, id: AppId) -> Result<(), StoreError> {
+        self.apps.remove(&id).ok_or(StoreError::NotFound("app"))?;
+        self.keys.retain(|_, key| key.app != Some(id));
+        self.campaigns.retain(|_, row| row.campaign.app != id);
+        self.chunks.retain(|_, chunk| chunk.lane.app != id);
+        self.open.retain(|chunk| self.chunks.contains_key(chunk));
+        self.schedules.retain(|_, schedule| schedule.app != id);
+        Ok(())
+    }
+
+    fn last_id(&self) -> u64 {
+        let lasts = [
+            self.apps.keys().next_back().map(|id| id.raw()),
+            self.keys.keys().next_back().map(|id| id.raw()),
+            self.campaigns.keys().next_back().map(|id| id.raw()),
+            self.schedules.keys().next_back().map(|id| id.raw()),
+        ];
+        lasts.into_iter().flatten().max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,228 @@
+//! How a campaign begins, moves its deliveries between states, and ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use stentor_core::campaign::{Campaign, CampaignState, Tally};
+use stentor_core::chunk::{Lane, Ticket};
+use stentor_core::delivery::{DeliveryState, Record};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{CampaignId, ChunkId, DeviceId};
+use stentor_core::message::Message;
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::StoreError;
+
+use super::state::{Books, CampaignRow, ChunkRow, State};
+
+/// What a chunk is made of.
+pub(super) struct NewChunk {
+    pub(super) provider: ProviderKind,
+    pub(super) devices: Vec<DeviceId>,
+    pub(super) attempt: u16,
+    pub(super) ambiguous: bool,
+    pub(super) due_at: Timestamp,
+}
+
+impl NewChunk {
+    pub(super) fn first(provider: ProviderKind, devices: &[DeviceId], now: Timestamp) -> Self {
+        Self { provider, devices: devices.to_vec(), attempt: 1, ambiguous: false, due_at: now }
+    }
+}
+
+impl CampaignRow {
+    /// Starts the row of a message that waits for its due time.
+    pub(super) fn waiting(message: Message) -> Self {
+        let campaign = Campaign {
+            id: message.id.into(),
+            app: message.app,
+            state: CampaignState::Scheduled,
+            created_at: message.created_at,
+            due_at: message.due_at,
+            expires_at: message.expires_at(),
+            started_at: None,
+            ended_at: None,
+            stop: None,
+        };
+        Self { campaign, message: Arc::new(message), as_of: None, books: BTreeMap::new(), chunks: Vec::new() }
+    }
+
+    /// Gives how the deliveries of an ended campaign end; `None` while it is not ended.
+    pub(super) fn verdict(&self) -> Option<(DeliveryState, Reason)> {
+        let stop = self.campaign.stop.as_ref().map_or(Reason::None, |stop| stop.reason);
+        match self.campaign.state {
+            CampaignState::Canceled => Some((DeliveryState::Canceled, Reason::CampaignCanceled)),
+            CampaignState::Stopped | CampaignState::Finished => Some((DeliveryState::Failed, stop)),
+            CampaignState::Scheduled | CampaignState::Running | CampaignState::Paused => None,
+        }
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.campaign.state == CampaignState::Running
+    }
+
+    /// Ends the campaign when nothing of it is open.
+    pub(super) fn finish(&mut self, now: Timestamp) {
+        let open: u64 = self.books.values().map(|books| books.tally.open()).sum();
+        let producing = self.books.values().any(|books| books.producing);
+        if open > 0 || producing || self.campaign.ended_at.is_some() {
+            return;
+        }
+        let began = self.as_of.is_some();
+        if began && matches!(self.campaign.state, CampaignState::Running | CampaignState::Paused) {
+            self.campaign.state = CampaignState::Finished;
+        }
+        if self.campaign.state.is_ended() {
+            self.campaign.ended_at = Some(now);
+        }
+    }
+
+    fn books(&mut self, provider: ProviderKind) -> &mut Books {
+        self.books.entry(provider).or_default()
+    }
+}
+
+impl State {
+    /// Fixes the audience's bound and makes producers, or the chunks of a direct target.
+    pub(super) fn begin(
+        &mut self,
+        id: CampaignId,
+        chunk_max_devices: usize,
+        now: Timestamp,
+    ) -> Result<Vec<Ticket>, StoreError> {
+        let Self { apps, campaigns, last_device, .. } = self;
+        let row = campaigns.get_mut(&id).ok_or(StoreError::NotFound("message"))?;
+        let app = apps.get_mut(&row.campaign.app).ok_or(StoreError::NotFound("app"))?;
+        let target = &row.message.spec.target;
+        row.campaign.state = CampaignState::Running;
+        let mut lists: BTreeMap<ProviderKind, Vec<DeviceId>> = BTreeMap::new();
+        for device in app.direct_audience(last_device, target, now) {
+            lists.entry(app.device(device)?.registration.provider).or_default().push(device);
+        }
+        row.as_of = Some(DeviceId::from_raw(*last_device));
+        if !target.is_direct() {
+            let producing = Books { producing: true, ..Books::default() };
+            row.books = ProviderKind::ALL.iter().map(|kind| (*kind, producing.clone())).collect();
+            return Ok(Vec::new());
+        }
+        let mut tickets = Vec::new();
+        for (provider, devices) in lists {
+            for slice in devices.chunks(chunk_max_devices.max(1)) {
+                tickets.push(self.add_first_chunk(id, &NewChunk::first(provider, slice, now), now)?);
+            }
+            self.row(id)?.books(provider).audience_complete = true;
+        }
+        self.row(id)?.finish(now);
+        Ok(tickets)
+    }
+
+    /// Keeps a chunk of devices new to the campaign, and counts them.
+    pub(super) fn add_first_chunk(
+        &mut self,
+        id: CampaignId,
+        chunk: &NewChunk,
+        now: Timestamp,
+    ) -> Result<Ticket, StoreError> {
+        let row = self.row(id)?;
+        let books = row.books(chunk.provider);
+        books.audience += chunk.devices.len() as u64;
+        books.tally.queued += chunk.devices.len() as u64;
+        let message = Arc::clone(&row.message);
+        if let (Some(key), Some(app)) = (&message.spec.collapse_key, self.apps.get_mut(&message.app)) {
+            let newest = app.newest.entry(key.clone()).or_default();
+            for device in &chunk.devices {
+                let known = newest.entry(*device).or_insert(message.id);
+                *known = message.id.max(*known);
+            }
+        }
+        self.add_chunk(id, chunk, now)
+    }
+
+    /// Keeps a chunk whose devices are counted already.
+    pub(super) fn add_chunk(
+        &mut self,
+        id: CampaignId,
+        chunk: &NewChunk,
+        now: Timestamp,
+    ) -> Result<Ticket, StoreError> {
+        self.last_chunk += 1;
+        let chunk_id = ChunkId::from_raw(self.last_chunk);
+        let row = self.row(id)?;
+        let class = row.message.spec.target.class();
+        let lane = Lane { provider: chunk.provider, app: row.campaign.app, class };
+        row.chunks.push(chunk_id);
+        let kept = ChunkRow {
+            campaign: id,
+            lane,
+            devices: chunk.devices.clone(),
+            attempt: chunk.attempt,
+            ambiguous: chunk.ambiguous,
+            epoch: 0,
+            created_at: now,
+            due_at: chunk.due_at,
+            lease: None,
+            settled_at: None,
+            records: Vec::new(),
+        };
+        let ticket = kept.ticket(chunk_id);
+        self.chunks.insert(chunk_id, kept);
+        self.open.insert(chunk_id);
+        Ok(ticket)
+    }
+
+    /// Ends every delivery of a queued chunk.
+    pub(super) fn close(
+        &mut self,
+        id: ChunkId,
+        (state, reason): (DeliveryState, Reason),
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let chunk = self.chunks.get_mut(&id).ok_or_else(|| damaged("a chunk is missing"))?;
+        chunk.records = vec![Record::new(state, reason, chunk.ambiguous); chunk.devices.len()];
+        chunk.settled_at = Some(now);
+        self.open.remove(&id);
+        let row = self.campaigns.get_mut(&chunk.campaign).ok_or_else(|| damaged("a campaign is missing"))?;
+        let books = row.books(chunk.lane.provider);
+        books.tally = moved(books.tally, DeliveryState::Queued, state, chunk.devices.len())?;
+        books.count_ends(&chunk.records);
+        Ok(())
+    }
+
+    /// Ends producers and queued chunks of a campaign that has ended.
+    pub(super) fn wind_up(&mut self, id: CampaignId, now: Timestamp) -> Result<(), StoreError> {
+        let row = self.row(id)?;
+        let Some(verdict) = row.verdict() else { return Ok(()) };
+        row.books.values_mut().for_each(|books| books.producing = false);
+        for chunk in self.row(id)?.chunks.clone() {
+            if self.chunks.get(&chunk).is_some_and(ChunkRow::is_queued) {
+                self.close(chunk, verdict, now)?;
+            }
+        }
+        self.row(id)?.finish(now);
+        Ok(())
+    }
+
+    /// Lists tickets of a campaign's queued chunks.
+    pub(super) fn tickets(&self, row: &CampaignRow) -> Vec<Ticket> {
+        let chunks = row.chunks.iter().filter_map(|id| Some((*id, self.chunks.get(id)?)));
+        chunks.filter(|(_, chunk)| chunk.is_queued()).map(|(id, chunk)| chunk.ticket(id)).collect()
+    }
+
+    pub(super) fn row(&mut self, id: CampaignId) -> Result<&mut CampaignRow, StoreError> {
+        self.campaigns.get_mut(&id).ok_or(StoreError::NotFound("message"))
+    }
+}
+
+/// Moves deliveries in the books; that there are too few is a bug.
+pub(super) fn moved(
+    tally: Tally,
+    from: DeliveryState,
+    to: DeliveryState,
+    count: usize,
+) -> Result<Tally, StoreError> {
+    tally.moved(from, to, count as u64).ok_or_else(|| damaged("the books hold too few deliveries"))
+}
+
+pub(super) fn damaged(what: &str) -> StoreError {
+    StoreError::Damaged(what.to_owned())
+}

@@ -1,0 +1,218 @@
+use std::collections::{BTreeSet, HashMap};
+
+use async_trait::async_trait;
+use stentor_core::device::{Device, DevicePatch, ProviderKind, PushToken, Registration};
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
+use stentor_core::name::{ExternalId, TopicName};
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, StoreError};
+
+use super::MemoryStore;
+use super::state::{AppRow, State};
+
+#[async_trait]
+impl DeviceStore for MemoryStore {
+    async fn register(
+        &self,
+        app: AppId,
+        registrations: &[Registration],
+        now: Timestamp,
+    ) -> Result<Vec<Registered>, StoreError> {
+        let State { apps, last_device, .. } = &mut *self.lock();
+        let row = apps.get_mut(&app).ok_or(StoreError::NotFound("app"))?;
+        row.check_topic_counts(registrations)?;
+        Ok(registrations.iter().map(|one| row.register(last_device, one, now)).collect())
+    }
+
+    async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError> {
+        Ok(self.lock().app(app)?.device(id)?.clone())
+    }
+
+    async fn devices(
+        &self,
+        app: AppId,
+        filter: &DeviceFilter,
+        page: Page,
+    ) -> Result<Vec<Device>, StoreError> {
+        let state = self.lock();
+        let after = DeviceId::from_raw(page.after);
+        let devices = state.app(app)?.devices.values();
+        let found = devices.filter(|device| device.id > after && device.listed && passes(device, filter));
+        Ok(found.take(page.limit).cloned().collect())
+    }
+
+    async fn update_device(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        patch: &DevicePatch,
+        now: Timestamp,
+    ) -> Result<Device, StoreError> {
+        self.lock().app_mut(app)?.update_device(id, patch, now)
+    }
+
+    async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError> {
+        self.lock().app_mut(app)?.remove_device(id)
+    }
+
+    async fn device_counts(&self, app: AppId) -> Result<Vec<(ProviderKind, u64)>, StoreError> {
+        let state = self.lock();
+        let devices = state.app(app)?.devices.values();
+        Ok(super::audience::by_provider(devices.filter(|device| is_reachable(device))))
+    }
+}
+
+/// Tells whether a device belongs to wider audiences.
+pub(super) fn is_reachable(device: &Device) -> bool {
+    device.listed && device.retired.is_none()
+}
+
+fn passes(device: &Device, filter: &DeviceFilter) -> bool {
+    let known = &device.registration;
+    filter.provider.is_none_or(|provider| known.provider == provider)
+        && filter.user.as_ref().is_none_or(|user| known.user.as_ref() == Some(user))
+        && filter.tag.as_ref().is_none_or(|tag| known.tags.contains(tag))
+}
+
+impl AppRow {
+    pub(super) fn device(&self, id: DeviceId) -> Result<&Device, StoreError> {
+        self.devices.get(&id).ok_or(StoreError::NotFound("device"))
+    }
+
+    /// Gives a device another address; whoever holds it already keeps it, and false is told.
+    pub(super) fn move_token(&mut self, id: DeviceId, token: &PushToken, now: Timestamp) -> bool {
+        let Some(device) = self.devices.get_mut(&id) else { return true };
+        let provider = device.registration.provider;
+        let holder = self.tokens.get(&(provider, token.clone()));
+        if holder.is_some_and(|holder| *holder != id) {
+            return false;
+        }
+        self.tokens.remove(&(provider, device.registration.token.clone()));
+        self.tokens.insert((provider, token.clone()), id);
+        device.registration.token = token.clone();
+        device.token_since = now;
+        device.retired = None;
+        true
+    }
+
+    fn register(&mut self, last_device: &mut u64, given: &Registration, now: Timestamp) -> Registered {
+        let known = self.tokens.get(&(given.provider, given.token.clone())).copied();
+        let device = match known {
+            Some(id) => self.renew(id, given, now),
+            None => self.add_device(last_device, given, now, true),
+        };
+        for topic in &given.topics {
+            self.subscribe_one(topic, device);
+        }
+        Registered { device, created: known.is_none() }
+    }
+
+    pub(super) fn add_device(
+        &mut self,
+        last_device: &mut u64,
+        given: &Registration,
+        now: Timestamp,
+        listed: bool,
+    ) -> DeviceId {
+        *last_device += 1;
+        let id = DeviceId::from_raw(*last_device);
+        let registration = Registration { topics: Vec::new(), ..given.clone() };
+        let device = Device {
+            id,
+            app: self.app.id,
+            registration,
+            registered_at: now,
+            token_since: now,
+            retired: None,
+            listed,
+        };
+        self.tokens.insert((given.provider, given.token.clone()), id);
+        self.devices.insert(id, device);
+        self.own(id, None, given.user.as_ref(), now);
+        id
+    }
+
+    /// Takes over what a repeated registration tells.
+    fn renew(&mut self, id: DeviceId, given: &Registration, now: Timestamp) -> DeviceId {
+        let Some(device) = self.devices.get_mut(&id) else { return id };
+        let kept = &mut device.registration;
+        let former = kept.user.clone();
+        kept.platform = given.platform;
+        kept.user = given.user.clone().or(kept.user.take());
+        kept.locale = given.locale.clone().or(kept.locale.take());
+        kept.time_zone = given.time_zone.clone().or(kept.time_zone.take());
+        if !given.tags.is_empty() {
+            kept.tags.clone_from(&given.tags);
+        }
+        let user = kept.user.clone();
+        (device.retired, device.listed, device.token_since) = (None, true, now);
+        self.own(id, former.as_ref(), user.as_ref(), now);
+        id
+    }
+
+    fn update_device(
+        &mut self,
+        id: DeviceId,
+        patch: &DevicePatch,
+        now: Timestamp,
+    ) -> Result<Device, StoreError> {
+        self.device(id)?;
+        if let Some(token) = &patch.token
+            && !self.move_token(id, token, now)
+        {
+            return Err(StoreError::Conflict("another device holds the token".to_owned()));
+        }
+        let device = self.devices.get_mut(&id).ok_or(StoreError::NotFound("device"))?;
+        let kept = &mut device.registration;
+        let former = kept.user.clone();
+        replace(&mut kept.user, patch.user.as_ref());
+        replace(&mut kept.locale, patch.locale.as_ref());
+        replace(&mut kept.time_zone, patch.time_zone.as_ref());
+        replace(&mut kept.tags, patch.tags.as_ref());
+        let device = device.clone();
+        self.own(id, former.as_ref(), device.registration.user.as_ref(), now);
+        Ok(device)
+    }
+
+    fn remove_device(&mut self, id: DeviceId) -> Result<(), StoreError> {
+        let device = self.devices.remove(&id).ok_or(StoreError::NotFound("device"))?;
+        self.tokens.remove(&(device.registration.provider, device.registration.token));
+        self.users.values_mut().for_each(|user| _ = user.devices.remove(&id));
+        self.topics.values_mut().for_each(|devices| _ = devices.remove(&id));
+        self.subscriptions.remove(&id);
+        let member = stentor_core::group::Member::Device(id);
+        self.groups.values_mut().for_each(|group| _ = group.members.remove(&member));
+        Ok(())
+    }
+
+    /// Moves a device from one owner to another.
+    fn own(&mut self, id: DeviceId, from: Option<&ExternalId>, to: Option<&ExternalId>, now: Timestamp) {
+        if let Some(user) = from.and_then(|user| self.users.get_mut(user)) {
+            user.devices.remove(&id);
+        }
+        if let Some(user) = to {
+            self.know_user(user, now).devices.insert(id);
+        }
+    }
+
+    fn check_topic_counts(&self, registrations: &[Registration]) -> Result<(), StoreError> {
+        let mut seen: HashMap<(ProviderKind, &PushToken), BTreeSet<&TopicName>> = HashMap::new();
+        for one in registrations.iter().filter(|one| !one.topics.is_empty()) {
+            let known = self.tokens.get(&(one.provider, one.token.clone()));
+            let kept = known.and_then(|id| self.subscriptions.get(id)).into_iter().flatten();
+            let topics = seen.entry((one.provider, &one.token)).or_default();
+            topics.extend(kept.chain(&one.topics));
+            if topics.len() > TOPICS_PER_DEVICE_MAX_COUNT {
+                return Err(super::topics::too_many());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn replace<T: Clone>(kept: &mut T, given: Option<&T>) {
+    if let Some(given) = given {
+        kept.clone_from(given);
+    }
+}

@@ -1,0 +1,139 @@
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use async_trait::async_trait;
+use stentor_core::group::{Group, Member};
+use stentor_core::id::AppId;
+use stentor_core::name::GroupName;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
+
+use super::MemoryStore;
+use super::state::{AppRow, GroupRow};
+use super::topics::after_name;
+
+#[async_trait]
+impl GroupStore for MemoryStore {
+    async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError> {
+        let mut state = self.lock();
+        let row = state.app_mut(app)?;
+        let fresh = || GroupRow { created_at: now, members: BTreeSet::new() };
+        row.groups.entry(group.clone()).or_insert_with(fresh);
+        Ok(row.shown(group, row.group(group)?))
+    }
+
+    async fn group(&self, app: AppId, group: &GroupName) -> Result<Group, StoreError> {
+        let state = self.lock();
+        let row = state.app(app)?;
+        Ok(row.shown(group, row.group(group)?))
+    }
+
+    async fn groups(
+        &self,
+        app: AppId,
+        after: Option<&GroupName>,
+        limit: usize,
+    ) -> Result<Vec<Group>, StoreError> {
+        let state = self.lock();
+        let row = state.app(app)?;
+        let groups = row.groups.range((after_name(after), Bound::Unbounded));
+        Ok(groups.take(limit).map(|(name, group)| row.shown(name, group)).collect())
+    }
+
+    async fn members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        after: Option<&Member>,
+        limit: usize,
+    ) -> Result<Vec<Member>, StoreError> {
+        let state = self.lock();
+        let members = &state.app(app)?.group(group)?.members;
+        Ok(members.range((after_name(after), Bound::Unbounded)).take(limit).cloned().collect())
+    }
+
+    async fn add_members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        members: &[Member],
+        now: Timestamp,
+    ) -> Result<SubscriptionChange, StoreError> {
+        self.lock().app_mut(app)?.add_members(group, members, now)
+    }
+
+    async fn remove_members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        members: &[Member],
+    ) -> Result<SubscriptionChange, StoreError> {
+        self.lock().app_mut(app)?.remove_members(group, members)
+    }
+
+    async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError> {
+        let removed = self.lock().app_mut(app)?.groups.remove(group);
+        removed.map(|_| ()).ok_or(StoreError::NotFound("group"))
+    }
+}
+
+impl AppRow {
+    pub(super) fn group(&self, group: &GroupName) -> Result<&GroupRow, StoreError> {
+        self.groups.get(group).ok_or(StoreError::NotFound("group"))
+    }
+
+    fn shown(&self, name: &GroupName, group: &GroupRow) -> Group {
+        let member_count = group.members.len() as u64;
+        Group { app: self.app.id, name: name.clone(), created_at: group.created_at, member_count }
+    }
+
+    fn add_members(
+        &mut self,
+        group: &GroupName,
+        members: &[Member],
+        now: Timestamp,
+    ) -> Result<SubscriptionChange, StoreError> {
+        self.group(group)?;
+        let mut change = SubscriptionChange::default();
+        for member in members {
+            if let Member::User(user) = member {
+                self.know_user(user, now);
+            }
+            let known = self.knows(member);
+            let added =
+                known && self.groups.get_mut(group).is_some_and(|row| row.members.insert(member.clone()));
+            count(&mut change, known, added);
+        }
+        Ok(change)
+    }
+
+    fn remove_members(
+        &mut self,
+        group: &GroupName,
+        members: &[Member],
+    ) -> Result<SubscriptionChange, StoreError> {
+        self.group(group)?;
+        let mut change = SubscriptionChange::default();
+        for member in members {
+            let known = self.knows(member);
+            let removed = self.groups.get_mut(group).is_some_and(|row| row.members.remove(member));
+            count(&mut change, known, removed);
+        }
+        Ok(change)
+    }
+
+    fn knows(&self, member: &Member) -> bool {
+        match member {
+            Member::User(user) => self.users.contains_key(user),
+            Member::Device(device) => self.devices.contains_key(device),
+        }
+    }
+}
+
+fn count(change: &mut SubscriptionChange, known: bool, changed: bool) {
+    match (known, changed) {
+        (false, _) => change.unknown += 1,
+        (true, true) => change.changed += 1,
+        (true, false) => change.unchanged += 1,
+    }
+}

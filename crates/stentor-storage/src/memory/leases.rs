@@ -1,0 +1,122 @@
+//! Leasing chunks, prolonging leases and giving them back.
+
+use std::sync::Arc;
+
+use stentor_core::campaign::CampaignState;
+use stentor_core::chunk::{Ticket, TokenList};
+use stentor_core::delivery::DeliveryState;
+use stentor_core::id::{ChunkId, DeviceId};
+use stentor_core::message::Message;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{Fate, Lease, LeaseReply, LeasedChunk, StoreError};
+
+use super::campaigns::{damaged, moved};
+use super::state::{AppRow, ChunkRow, LeaseRow, State};
+
+impl State {
+    pub(super) fn lease(&mut self, id: ChunkId, lease: Lease) -> Result<LeaseReply, StoreError> {
+        let Self { apps, campaigns, chunks, .. } = self;
+        let Some(chunk) = chunks.get_mut(&id).filter(|chunk| chunk.is_queued()) else {
+            return Ok(LeaseReply::Void);
+        };
+        let row = campaigns.get_mut(&chunk.campaign).ok_or_else(|| damaged("a campaign is missing"))?;
+        match row.campaign.state {
+            CampaignState::Running => {}
+            CampaignState::Paused => return Ok(LeaseReply::Paused),
+            _ => return Ok(LeaseReply::Void),
+        }
+        let app = apps.get(&row.campaign.app).ok_or_else(|| damaged("an app is missing"))?;
+        let books = row.books.get_mut(&chunk.lane.provider).ok_or_else(|| damaged("books are missing"))?;
+        books.tally = moved(books.tally, DeliveryState::Queued, DeliveryState::Sending, chunk.devices.len())?;
+        row.campaign.started_at.get_or_insert(lease.now);
+        chunk.epoch += 1;
+        chunk.lease = Some(LeaseRow { instance: lease.instance, since: lease.now, until: lease.until });
+        let (fates, tokens) = app.look_up(&chunk.devices, &row.message);
+        Ok(LeaseReply::Leased(Box::new(LeasedChunk {
+            id,
+            epoch: chunk.epoch,
+            message: Arc::clone(&row.message),
+            provider: chunk.lane.provider,
+            attempt: chunk.attempt,
+            ambiguous: chunk.ambiguous,
+            devices: chunk.devices.clone(),
+            fates,
+            tokens,
+            tally: books.tally,
+        })))
+    }
+
+    pub(super) fn extend(&mut self, id: ChunkId, epoch: u32, lease: Lease) {
+        let held = self.chunks.get_mut(&id).filter(|chunk| chunk.is_leased_under(epoch));
+        if let Some(held) = held.and_then(|chunk| chunk.lease.as_mut())
+            && held.instance == lease.instance
+        {
+            held.until = lease.until;
+        }
+    }
+
+    pub(super) fn release(
+        &mut self,
+        chunks: &[(ChunkId, u32)],
+        due_at: Timestamp,
+    ) -> Result<Vec<Ticket>, StoreError> {
+        let mut tickets = Vec::new();
+        for (id, epoch) in chunks {
+            if self.chunks.get(id).is_some_and(|chunk| chunk.is_leased_under(*epoch)) {
+                tickets.extend(self.requeue(*id, due_at, false)?);
+            }
+        }
+        Ok(tickets)
+    }
+
+    /// Ends a lease without a settlement: the chunk is queued again, or ends with its campaign.
+    ///
+    /// `unsettled` says that it may have been sent: it is ambiguous from then on and counted as a possible duplicate.
+    pub(super) fn requeue(
+        &mut self,
+        id: ChunkId,
+        due_at: Timestamp,
+        unsettled: bool,
+    ) -> Result<Option<Ticket>, StoreError> {
+        let chunk = self.chunks.get_mut(&id).ok_or_else(|| damaged("a chunk is missing"))?;
+        let row = self.campaigns.get_mut(&chunk.campaign).ok_or_else(|| damaged("a campaign is missing"))?;
+        let books = row.books.entry(chunk.lane.provider).or_default();
+        books.tally = moved(books.tally, DeliveryState::Sending, DeliveryState::Queued, chunk.devices.len())?;
+        if unsettled {
+            books.duplicate_bound += chunk.devices.len() as u64;
+            chunk.ambiguous = true;
+        }
+        (chunk.lease, chunk.due_at) = (None, due_at);
+        let (ticket, campaign) = (chunk.ticket(id), chunk.campaign);
+        let (verdict, is_running) = (row.verdict(), row.is_running());
+        if let Some(verdict) = verdict {
+            self.close(id, verdict, due_at)?;
+            self.row(campaign)?.finish(due_at);
+        }
+        Ok(is_running.then_some(ticket))
+    }
+
+    /// Lists leased chunks.
+    pub(super) fn leased(&self, which: impl Fn(&LeaseRow) -> bool) -> Vec<ChunkId> {
+        let is_meant = |chunk: &ChunkRow| chunk.lease.as_ref().is_some_and(&which);
+        self.open.iter().filter(|id| self.chunks.get(id).is_some_and(is_meant)).copied().collect()
+    }
+}
+
+impl AppRow {
+    fn look_up(&self, devices: &[DeviceId], message: &Message) -> (Vec<Fate>, TokenList) {
+        let newest = message.spec.collapse_key.as_ref().and_then(|key| self.newest.get(key));
+        let is_newest =
+            |id: &DeviceId| newest.and_then(|of| of.get(id)).is_none_or(|newest| *newest <= message.id);
+        let mut tokens = TokenList::default();
+        let mut fate = |id: &DeviceId| match self.devices.get(id).filter(|device| device.retired.is_none()) {
+            None => Fate::Gone,
+            Some(_) if !is_newest(id) => Fate::Collapsed,
+            Some(device) => {
+                tokens.push(device.registration.token.expose());
+                Fate::Send
+            }
+        };
+        (devices.iter().map(&mut fate).collect(), tokens)
+    }
+}

@@ -1,0 +1,161 @@
+use async_trait::async_trait;
+use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
+use stentor_core::chunk::Ticket;
+use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
+use stentor_core::message::Message;
+use stentor_core::name::IdempotencyKey;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{
+    Accepted, AttemptRecord, AudienceCount, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
+    Storing,
+};
+use stentor_core::target::Target;
+
+use super::MemoryStore;
+use super::state::{AppRow, CampaignRow, ReplyRow, State};
+
+#[async_trait]
+impl MessageStore for MemoryStore {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>> {
+        let mut state = self.lock();
+        messages.into_iter().map(|message| state.accept(message)).collect()
+    }
+
+    async fn replay(
+        &self,
+        app: AppId,
+        key: &IdempotencyKey,
+        request_hash: &[u8; 32],
+    ) -> Result<Option<Storing<()>>, StoreError> {
+        Ok(self.lock().app(app)?.replay(key, request_hash))
+    }
+
+    async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError> {
+        Ok(Message::clone(&self.lock().campaign(app, id.into())?.message))
+    }
+
+    async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError> {
+        let state = self.lock();
+        Ok(state.newest_first(app, page.after).take(page.limit).map(|row| row.campaign.clone()).collect())
+    }
+
+    async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError> {
+        Ok(self.lock().campaign(app, id)?.ledger())
+    }
+
+    async fn act(
+        &self,
+        app: AppId,
+        id: CampaignId,
+        action: CampaignAction,
+        now: Timestamp,
+    ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
+        self.lock().act(app, id, action, now)
+    }
+
+    async fn delivery(
+        &self,
+        app: AppId,
+        message: MessageId,
+        device: DeviceId,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        let state = self.lock();
+        Ok(state.attempts(state.campaign(app, message.into())?, device))
+    }
+
+    async fn history(
+        &self,
+        app: AppId,
+        device: DeviceId,
+        page: Page,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        let state = self.lock();
+        let attempts = state.newest_first(app, page.after).map(|row| state.attempts(row, device));
+        Ok(attempts.filter(|attempts| !attempts.is_empty()).take(page.limit).flatten().collect())
+    }
+
+    async fn count_audience(&self, app: AppId, target: &Target) -> Result<Vec<AudienceCount>, StoreError> {
+        self.lock().app(app)?.count_audience(target)
+    }
+}
+
+impl State {
+    fn accept(&mut self, new: NewMessage) -> Result<Storing<Accepted>, StoreError> {
+        let NewMessage { message, idempotency, chunk_max_devices } = new;
+        let (app, id, now) = (message.app, CampaignId::from(message.id), message.created_at);
+        let row = self.app(app)?;
+        if let Some(known) =
+            idempotency.as_ref().and_then(|given| row.replay(&given.key, &given.request_hash))
+        {
+            return Ok(match known {
+                Storing::Replayed(reply) => Storing::Replayed(reply),
+                Storing::Done(()) | Storing::KeyReused => Storing::KeyReused,
+            });
+        }
+        row.check_target(&message.spec.target)?;
+        let is_due = message.due_at <= now;
+        self.add_campaign(message)?;
+        if let Some(given) = idempotency {
+            self.app_mut(app)?.keep_reply(given, now);
+        }
+        let tickets = if is_due { self.begin(id, chunk_max_devices, now)? } else { Vec::new() };
+        Ok(Storing::Done(Accepted { tickets }))
+    }
+
+    /// Keeps a message that waits for its due time.
+    pub(super) fn add_campaign(&mut self, message: Message) -> Result<(), StoreError> {
+        let id = CampaignId::from(message.id);
+        if self.campaigns.contains_key(&id) {
+            return Err(StoreError::Conflict("the message id is in use".to_owned()));
+        }
+        self.campaigns.insert(id, CampaignRow::waiting(message));
+        Ok(())
+    }
+
+    fn act(
+        &mut self,
+        app: AppId,
+        id: CampaignId,
+        action: CampaignAction,
+        now: Timestamp,
+    ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
+        self.campaign(app, id)?;
+        let row = self.row(id)?;
+        let before = row.campaign.state;
+        let after = before.after(action, row.as_of.is_some());
+        row.campaign.state = after
+            .ok_or_else(|| StoreError::Conflict(format!("cannot {action} a campaign that is {before}")))?;
+        self.wind_up(id, now)?;
+        let row = self.campaign(app, id)?;
+        let resumed = action == CampaignAction::Resume && row.campaign.state == CampaignState::Running;
+        let tickets = if resumed { self.tickets(row) } else { Vec::new() };
+        Ok((row.campaign.clone(), tickets))
+    }
+
+    fn newest_first(&self, app: AppId, below: u64) -> impl Iterator<Item = &CampaignRow> {
+        let end = if below == 0 { u64::MAX } else { below };
+        let rows = self.campaigns.values().rev();
+        rows.filter(move |row| row.campaign.app == app && row.campaign.id.raw() < end)
+    }
+}
+
+impl CampaignRow {
+    fn ledger(&self) -> Ledger {
+        let shown = self.books.iter().filter(|(_, books)| books.audience > 0 || books.producing);
+        let providers = shown.map(|(provider, books)| books.ledger(*provider)).collect();
+        Ledger { campaign: self.campaign.clone(), providers }
+    }
+}
+
+impl AppRow {
+    pub(super) fn replay(&self, key: &IdempotencyKey, request_hash: &[u8; 32]) -> Option<Storing<()>> {
+        let known = self.replies.get(key)?;
+        let same = known.request_hash == *request_hash;
+        Some(if same { Storing::Replayed(known.reply.clone()) } else { Storing::KeyReused })
+    }
+
+    pub(super) fn keep_reply(&mut self, given: IdempotentReply, now: Timestamp) {
+        let IdempotentReply { key, request_hash, reply } = given;
+        self.replies.insert(key, ReplyRow { request_hash, reply, created_at: now });
+    }
+}

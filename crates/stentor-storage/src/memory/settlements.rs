@@ -1,0 +1,109 @@
+//! Writing settlements.
+
+use stentor_core::campaign::CampaignState;
+use stentor_core::chunk::Ticket;
+use stentor_core::device::Retirement;
+use stentor_core::id::DeviceId;
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{SettleReply, StoreError};
+use stentor_core::settlement::{Child, Settlement, TokenChange};
+
+use super::campaigns::{NewChunk, damaged};
+use super::state::{AppRow, LeaseRow, State};
+
+impl State {
+    /// Writes all settlements, or none when one of them makes no sense.
+    pub(super) fn settle_all(
+        &mut self,
+        settlements: Vec<Settlement>,
+    ) -> Result<Vec<SettleReply>, StoreError> {
+        for one in &settlements {
+            let devices = self.chunks.get(&one.chunk).map(|chunk| chunk.devices.len());
+            if devices.is_some_and(|count| !one.is_coherent(count)) {
+                return Err(StoreError::Conflict(format!("the settlement of {} is incoherent", one.chunk)));
+            }
+        }
+        settlements.into_iter().map(|one| self.settle(one)).collect()
+    }
+
+    fn settle(&mut self, mut given: Settlement) -> Result<SettleReply, StoreError> {
+        let held = self.chunks.get(&given.chunk).filter(|chunk| chunk.is_leased_under(given.epoch));
+        let Some((chunk, lease)) = held.and_then(|chunk| Some((chunk, chunk.lease?))) else {
+            return Ok(SettleReply::Stale);
+        };
+        let (app, campaign, devices) = (chunk.lane.app, chunk.campaign, chunk.devices.clone());
+        let row = self.row(campaign)?;
+        if let Some(stop) = given.stop.take().filter(|_| row.verdict().is_none()) {
+            row.campaign.state = CampaignState::Stopped;
+            row.campaign.stop = Some(stop);
+        }
+        if let Some((state, reason)) = row.verdict() {
+            given = given.without_children(state, reason);
+        }
+        self.write(&given)?;
+        let tickets = self.add_children(&given, &devices)?;
+        self.app_mut(app)?.change_tokens(&given, lease);
+        self.wind_up(campaign, given.now)?;
+        let row = self.row(campaign)?;
+        row.finish(given.now);
+        let tickets = if row.is_running() { tickets } else { Vec::new() };
+        Ok(SettleReply::Settled(tickets))
+    }
+
+    /// Writes the records and moves the books along.
+    fn write(&mut self, given: &Settlement) -> Result<(), StoreError> {
+        let chunk = self.chunks.get_mut(&given.chunk).ok_or_else(|| damaged("a chunk is missing"))?;
+        let row = self.campaigns.get_mut(&chunk.campaign).ok_or_else(|| damaged("a campaign is missing"))?;
+        let books = row.books.entry(chunk.lane.provider).or_default();
+        let tally = books.tally.settled(&given.records);
+        books.tally = tally.ok_or_else(|| damaged("the books hold too few deliveries"))?;
+        books.attempts += u64::from(given.attempts);
+        books.count_ends(&given.records);
+        chunk.records.clone_from(&given.records);
+        (chunk.lease, chunk.settled_at) = (None, Some(given.now));
+        self.open.remove(&given.chunk);
+        Ok(())
+    }
+
+    fn add_children(&mut self, given: &Settlement, devices: &[DeviceId]) -> Result<Vec<Ticket>, StoreError> {
+        let Some(parent) = self.chunks.get(&given.chunk) else { return Ok(Vec::new()) };
+        let (campaign, provider) = (parent.campaign, parent.lane.provider);
+        let child = |child: &Child| NewChunk {
+            provider,
+            devices: child.positions.iter().filter_map(|at| devices.get(*at as usize)).copied().collect(),
+            attempt: child.attempt,
+            ambiguous: child.ambiguous,
+            due_at: child.due_at,
+        };
+        let children: Vec<_> = given.children.iter().map(child).collect();
+        children.iter().map(|child| self.add_chunk(campaign, child, given.now)).collect()
+    }
+}
+
+impl AppRow {
+    fn change_tokens(&mut self, given: &Settlement, lease: LeaseRow) {
+        for change in &given.tokens {
+            match change {
+                TokenChange::Retire { device, reason, since } => {
+                    self.retire(*device, *reason, given.now, since.unwrap_or(lease.since));
+                }
+                TokenChange::Replace { device, token } => {
+                    let renewed =
+                        self.devices.get(device).is_none_or(|known| known.token_since > lease.since);
+                    if !renewed && !self.move_token(*device, token, given.now) {
+                        self.retire(*device, Reason::Unregistered, given.now, lease.since);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a device out of every audience, unless it was registered again after its token died.
+    fn retire(&mut self, id: DeviceId, reason: Reason, at: Timestamp, since: Timestamp) {
+        let known = self.devices.get_mut(&id).filter(|device| device.token_since <= since);
+        if let Some(device) = known.filter(|device| device.retired.is_none()) {
+            device.retired = Some(Retirement { at, reason });
+        }
+    }
+}

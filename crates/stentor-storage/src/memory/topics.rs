@@ -1,0 +1,133 @@
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use async_trait::async_trait;
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
+use stentor_core::name::TopicName;
+use stentor_core::ports::store::{StoreError, SubscriptionChange, TopicStore};
+use stentor_core::topic::TopicSummary;
+
+use super::MemoryStore;
+use super::state::AppRow;
+
+#[async_trait]
+impl TopicStore for MemoryStore {
+    async fn subscribe(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        devices: &[DeviceId],
+    ) -> Result<SubscriptionChange, StoreError> {
+        self.lock().app_mut(app)?.subscribe(topic, devices)
+    }
+
+    async fn unsubscribe(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        devices: &[DeviceId],
+    ) -> Result<SubscriptionChange, StoreError> {
+        self.lock().app_mut(app)?.unsubscribe(topic, devices)
+    }
+
+    async fn topics(
+        &self,
+        app: AppId,
+        after: Option<&TopicName>,
+        limit: usize,
+    ) -> Result<Vec<TopicSummary>, StoreError> {
+        let state = self.lock();
+        let topics = state.app(app)?.topics.range((after_name(after), Bound::Unbounded));
+        Ok(topics.take(limit).map(|(name, devices)| summary(name, devices)).collect())
+    }
+
+    async fn topic(&self, app: AppId, topic: &TopicName) -> Result<TopicSummary, StoreError> {
+        let state = self.lock();
+        let devices = state.app(app)?.topics.get(topic).ok_or(StoreError::NotFound("topic"))?;
+        Ok(summary(topic, devices))
+    }
+
+    async fn remove_topic(&self, app: AppId, topic: &TopicName) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        let row = state.app_mut(app)?;
+        row.topics.remove(topic).ok_or(StoreError::NotFound("topic"))?;
+        row.subscriptions.values_mut().for_each(|topics| _ = topics.remove(topic));
+        Ok(())
+    }
+
+    async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError> {
+        let state = self.lock();
+        let row = state.app(app)?;
+        row.device(device)?;
+        Ok(row.subscriptions.get(&device).into_iter().flatten().cloned().collect())
+    }
+}
+
+/// Starts a listing after a name, or at the front.
+pub(super) fn after_name<T>(after: Option<&T>) -> Bound<&T> {
+    after.map_or(Bound::Unbounded, Bound::Excluded)
+}
+
+pub(super) fn too_many() -> StoreError {
+    StoreError::LimitReached(format!("a device has at most {TOPICS_PER_DEVICE_MAX_COUNT} topics"))
+}
+
+fn summary(name: &TopicName, devices: &BTreeSet<DeviceId>) -> TopicSummary {
+    TopicSummary { name: name.clone(), device_count: devices.len() as u64 }
+}
+
+impl AppRow {
+    /// Subscribes a known device; tells whether it was not before.
+    pub(super) fn subscribe_one(&mut self, topic: &TopicName, device: DeviceId) -> bool {
+        self.subscriptions.entry(device).or_default().insert(topic.clone());
+        self.topics.entry(topic.clone()).or_default().insert(device)
+    }
+
+    fn subscribe(
+        &mut self,
+        topic: &TopicName,
+        devices: &[DeviceId],
+    ) -> Result<SubscriptionChange, StoreError> {
+        let is_full = |device| {
+            let topics = self.subscriptions.get(device);
+            topics
+                .is_some_and(|topics| topics.len() >= TOPICS_PER_DEVICE_MAX_COUNT && !topics.contains(topic))
+        };
+        if devices.iter().any(is_full) {
+            return Err(too_many());
+        }
+        self.topics.entry(topic.clone()).or_default();
+        let mut change = SubscriptionChange::default();
+        for device in devices {
+            if !self.devices.contains_key(device) {
+                change.unknown += 1;
+            } else if self.subscribe_one(topic, *device) {
+                change.changed += 1;
+            } else {
+                change.unchanged += 1;
+            }
+        }
+        Ok(change)
+    }
+
+    fn unsubscribe(
+        &mut self,
+        topic: &TopicName,
+        devices: &[DeviceId],
+    ) -> Result<SubscriptionChange, StoreError> {
+        let subscribed = self.topics.get_mut(topic).ok_or(StoreError::NotFound("topic"))?;
+        let mut change = SubscriptionChange::default();
+        for device in devices {
+            if !self.devices.contains_key(device) {
+                change.unknown += 1;
+            } else if subscribed.remove(device) {
+                self.subscriptions.entry(*device).or_default().remove(topic);
+                change.changed += 1;
+            } else {
+                change.unchanged += 1;
+            }
+        }
+        Ok(change)
+    }
+}
