@@ -1,1 +1,27 @@
 //! An HTTP/2 client for very many small requests over few connections.
+//!
+//! It knows nothing of push. A [`Batch`] of POST requests goes in, as many [`Reply`] values come out in the same
+//! order, and each says which of three things happened: answered, certainly not processed, or written and never
+//! answered. Only requests of the second kind are ever sent again.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod client;
+mod connection;
+mod dial;
+mod endpoint;
+mod fault;
+mod limits;
+mod pace;
+mod pool;
+mod stats;
+mod tls;
+mod wire;
+mod work;
+
+pub use batch::{Batch, Reply, Request, Response};
+pub use client::Client;
+pub use endpoint::{Endpoint, Roots};
+pub use fault::Fault;
+pub use limits::Limits;
+pub use stats::Stats;

@@ -1,0 +1,70 @@
+//! The client: batches in, replies out.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::batch::{Batch, Reply};
+use crate::dial::Dialer;
+use crate::endpoint::Endpoint;
+use crate::fault::Fault;
+use crate::limits::Limits;
+use crate::pool::Pool;
+use crate::stats::Stats;
+use crate::work::Work;
+
+/// Sends batches of requests to one endpoint over as few connections as its stream limits allow.
+///
+/// Connections are opened when there is something to send. Dropping the client lets its open streams end.
+#[derive(Debug)]
+pub struct Client {
+    pool: Arc<Pool>,
+}
+
+impl Client {
+    /// Checks the endpoint and its roots; connects to nothing yet.
+    pub fn new(endpoint: &Endpoint, limits: Limits) -> Result<Self, Fault> {
+        let authority = endpoint.authority().map_err(|cause| Fault::Endpoint(cause.to_string().into()))?;
+        let pool = Pool::new(Dialer::new(endpoint)?, endpoint.scheme(), authority, limits);
+        Ok(Self { pool })
+    }
+
+    /// Sends every request and waits for all replies; reply i answers request i.
+    ///
+    /// When the returned future is dropped, requests that have no stream yet are never sent.
+    pub async fn send(&self, batch: Batch) -> Vec<Reply> {
+        if batch.requests.is_empty() {
+            return Vec::new();
+        }
+        let work = Work::new(batch, Instant::now() + self.pool.limits.queue_timeout());
+        self.pool.submit(&work);
+        work.replies().await
+    }
+
+    /// Opens the first connection in the background, if there is none.
+    pub fn warm(&self) {
+        self.pool.warm();
+    }
+
+    /// Halves the number of requests in flight, because an answer asked for less.
+    pub fn slow_down(&self) {
+        self.pool.pace.slow_down();
+    }
+
+    /// Tells what the client is doing and has seen.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.pool.stats()
+    }
+
+    /// Takes no more requests, waits for the answers that are due, and closes every connection.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.pool.stop();
+    }
+}

@@ -1,0 +1,61 @@
+//! Where the requests go.
+
+use bytes::Bytes;
+use http::uri::{Authority, InvalidUri, Scheme};
+
+/// Certificates that may vouch for the peer.
+#[derive(Clone)]
+pub enum Roots {
+    /// Those of the operating system.
+    Native,
+    /// Those in this PEM text, and no others.
+    Pem(Bytes),
+}
+
+impl std::fmt::Debug for Roots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Native => f.write_str("Native"),
+            Self::Pem(bytes) => write!(f, "Pem({} bytes)", bytes.len()),
+        }
+    }
+}
+
+/// One HTTP/2 server.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    /// Name or address to connect to.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Name in the certificate and in `:authority`; the host when `None`.
+    pub server_name: Option<String>,
+    /// Who may vouch for it.
+    pub roots: Roots,
+    /// Speaks HTTP/2 without TLS, by prior knowledge (RFC 9113, section 3.3).
+    pub cleartext: bool,
+}
+
+impl Endpoint {
+    /// Names a server with a certificate that the operating system trusts.
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Self { host: host.into(), port, server_name: None, roots: Roots::Native, cleartext: false }
+    }
+
+    /// Gives the name that the peer's certificate must bear.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.server_name.as_deref().unwrap_or(&self.host)
+    }
+
+    pub(crate) fn scheme(&self) -> Scheme {
+        if self.cleartext { Scheme::HTTP } else { Scheme::HTTPS }
+    }
+
+    pub(crate) fn authority(&self) -> Result<Authority, InvalidUri> {
+        let usual = if self.cleartext { 80 } else { 443 };
+        let name = self.name();
+        let name = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
+        if self.port == usual { name.parse() } else { format!("{name}:{}", self.port).parse() }
+    }
+}

@@ -1,0 +1,56 @@
+//! Why a request has no answer.
+
+use std::sync::Arc;
+
+/// What stood between a request and its answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The endpoint cannot be used as it is configured.
+    #[error("the endpoint is misconfigured: {0}")]
+    Endpoint(Arc<str>),
+    /// The request itself cannot be written.
+    #[error("the request is malformed: {0}")]
+    Request(Arc<str>),
+    /// No TCP connection.
+    #[error("cannot connect: {0}")]
+    Connect(Arc<str>),
+    /// No TLS session, often a certificate that none of the roots vouches for.
+    #[error("TLS failed: {0}")]
+    Tls(Arc<str>),
+    /// The peer does not speak HTTP/2.
+    #[error("the peer does not offer HTTP/2 (ALPN `h2`)")]
+    Alpn,
+    /// Connecting took longer than `connect_timeout_ms`.
+    #[error("connecting took too long")]
+    ConnectTimeout,
+    /// Waited longer than `queue_timeout_ms` for a stream.
+    #[error("waited too long for a free stream")]
+    QueueTimeout,
+    /// No answer within `request_timeout_ms`.
+    #[error("no answer in time")]
+    Timeout,
+    /// The connection answered no PING.
+    #[error("the connection is dead: a PING was not answered")]
+    DeadConnection,
+    /// The peer sent GOAWAY and left this stream out.
+    #[error("the peer went away before processing this ({0})")]
+    GoAway(Arc<str>),
+    /// The peer refused the stream before processing it (REFUSED_STREAM).
+    #[error("the peer refused the stream")]
+    Refused,
+    /// The peer reset the stream.
+    #[error("the peer reset the stream ({0})")]
+    Reset(Arc<str>),
+    /// The connection broke, or the peer broke the protocol.
+    #[error("the connection was lost: {0}")]
+    Lost(Arc<str>),
+    /// The client is closed.
+    #[error("the client is closed")]
+    Closed,
+}
+
+impl Fault {
+    pub(crate) fn lost(cause: &dyn std::fmt::Display) -> Self {
+        Self::Lost(cause.to_string().into())
+    }
+}

@@ -1,0 +1,241 @@
+//! The pool: how many connections, when they are replaced, and what they obey.
+
+use std::time::Duration;
+
+use stentor_http2::{Fault, Limits};
+use tokio::time::Instant;
+
+use crate::frames::{Event, Peer, listen};
+use crate::support::{batch, client, fault, quick, statuses, within};
+
+#[tokio::test]
+async fn the_stream_limit_is_obeyed_down_to_one_and_back() {
+    let (listener, port) = listen().await;
+    let client = client(port, Limits { max_connections: 1, ..quick() });
+    let server = async {
+        let mut peer = Peer::accept(&listener, 1).await;
+        // One at a time: the next comes only after the answer.
+        for _ in 0..5 {
+            let one = peer.requests(1).await;
+            peer.answer(one[0].0).await;
+        }
+        peer.allow(8).await;
+        let mut open = peer.requests(8).await;
+        peer.allow(2).await;
+        for (stream, _) in open.drain(..6) {
+            peer.answer(stream).await;
+        }
+        // Two are open and two are allowed: a PING's round trip shows that none came instead.
+        peer.answer(open.remove(0).0).await;
+        open.extend(peer.requests(1).await);
+        assert_eq!(open.len(), 2);
+        for (stream, _) in open {
+            peer.answer(stream).await;
+        }
+        peer.serve().await.len()
+    };
+    let sender = async {
+        let replies = client.send(batch(40)).await;
+        client.close().await;
+        replies
+    };
+    let (replies, rest) = within(20, async { tokio::join!(sender, server) }).await;
+    assert_eq!(statuses(&replies), [200; 40]);
+    assert_eq!(rest, 40 - 5 - 8 - 1);
+}
+
+#[tokio::test]
+async fn a_stream_limit_lowered_in_flight_is_never_exceeded() {
+    let (listener, port) = listen().await;
+    let client = client(port, Limits { max_connections: 1, ..quick() });
+    let server = async {
+        let mut peer = Peer::accept(&listener, 50).await;
+        let mut open: Vec<_> = peer.requests(50).await;
+        peer.allow(3).await;
+        let mut most = 0;
+        let mut served = 0;
+        while let Some((stream, _)) = open.pop() {
+            peer.answer(stream).await;
+            served += 1;
+            if open.len() < 3 && served + open.len() < 200 {
+                open.extend(peer.requests(1).await);
+                most = most.max(open.len());
+            }
+        }
+        (most, served)
+    };
+    let (replies, (most, served)) = within(20, async { tokio::join!(client.send(batch(200)), server) }).await;
+    assert_eq!(statuses(&replies), [200; 200]);
+    assert_eq!((most, served), (3, 200));
+}
+
+#[tokio::test]
+async fn another_connection_is_opened_when_all_streams_are_taken() {
+    let (listener, port) = listen().await;
+    let client = client(port, Limits { max_connections: 3, ..quick() });
+    let server = async {
+        let mut peers = Vec::new();
+        for _ in 0..3 {
+            let mut peer = Peer::accept(&listener, 5).await;
+            let open = peer.requests(5).await;
+            peers.push((peer, open));
+        }
+        let stats = client.stats();
+        for (peer, open) in &mut peers {
+            for (stream, _) in open.drain(..) {
+                peer.answer(stream).await;
+            }
+        }
+        (stats, peers)
+    };
+    let (replies, (stats, _peers)) = within(20, async { tokio::join!(client.send(batch(15)), server) }).await;
+    assert_eq!(statuses(&replies), [200; 15]);
+    assert_eq!((stats.connections, stats.inflight, stats.waiting), (3, 15, 0));
+}
+
+#[tokio::test]
+async fn one_small_batch_after_another_uses_one_connection() {
+    let (listener, port) = listen().await;
+    let client = client(port, quick());
+    let server = async {
+        let mut peer = Peer::accept(&listener, 100).await;
+        peer.serve().await.len()
+    };
+    let sender = async {
+        for _ in 0..20 {
+            assert_eq!(statuses(&client.send(batch(3)).await), [200; 3]);
+        }
+        client.close().await;
+    };
+    let ((), served) = within(20, async { tokio::join!(sender, server) }).await;
+    assert_eq!((served, client.stats().connects), (60, 1));
+}
+
+#[tokio::test]
+async fn a_black_hole_is_found_by_ping() {
+    let (listener, port) = listen().await;
+    let limits =
+        Limits { ping_interval_ms: 100, ping_timeout_ms: 100, request_timeout_ms: 60_000, ..quick() };
+    let client = client(port, limits);
+    let server = async {
+        let mut peer = Peer::accept(&listener, 100).await;
+        peer.requests(2).await;
+        peer
+    };
+    let begun = Instant::now();
+    let (replies, _silent) = within(20, async { tokio::join!(client.send(batch(2)), server) }).await;
+    replies.iter().for_each(|reply| assert_eq!(fault(reply), &Fault::DeadConnection));
+    assert_eq!(statuses(&replies), [1, 1]);
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_slow_peer_that_answers_pings_is_waited_for() {
+    let (listener, port) = listen().await;
+    let limits = Limits { ping_interval_ms: 20, ping_timeout_ms: 200, ..quick() };
+    let client = client(port, limits);
+    let server = async {
+        let mut peer = Peer::accept(&listener, 100).await;
+        let seen = peer.requests(1).await;
+        // Answers PINGs while it thinks.
+        let thinking = tokio::time::timeout(Duration::from_millis(600), peer.next()).await;
+        assert!(thinking.is_err(), "{thinking:?}");
+        peer.answer(seen[0].0).await;
+        peer
+    };
+    let (replies, _peer) = within(20, async { tokio::join!(client.send(batch(1)), server) }).await;
+    assert_eq!(statuses(&replies), [200]);
+}
+
+#[tokio::test]
+async fn after_long_idleness_a_dead_connection_is_replaced_before_anything_is_lost() {
+    let (listener, port) = listen().await;
+    let limits = Limits { probe_after_idle_ms: 50, ping_timeout_ms: 60_000, ..quick() };
+    let client = client(port, limits);
+    let server = async {
+        let mut first = Peer::accept(&listener, 100).await;
+        let one = first.requests(1).await;
+        first.answer(one[0].0).await;
+        // From here on the first connection is half open: it reads nothing and says nothing.
+        let mut second = Peer::accept(&listener, 100).await;
+        let rest = second.requests(10).await;
+        for (stream, _) in &rest {
+            second.answer(*stream).await;
+        }
+        (first, second)
+    };
+    let sender = async {
+        assert_eq!(statuses(&client.send(batch(1)).await), [200]);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let begun = Instant::now();
+        assert_eq!(statuses(&client.send(batch(10)).await), [200; 10]);
+        begun.elapsed()
+    };
+    let (took, _peers) = within(20, async { tokio::join!(sender, server) }).await;
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+#[tokio::test]
+async fn an_unused_connection_says_goodbye() {
+    let (listener, port) = listen().await;
+    let client = client(port, Limits { idle_close_ms: 50, ..quick() });
+    let server = async {
+        let mut peer = Peer::accept(&listener, 100).await;
+        let one = peer.requests(1).await;
+        peer.answer(one[0].0).await;
+        peer.next().await
+    };
+    let (replies, end) = within(20, async { tokio::join!(client.send(batch(1)), server) }).await;
+    assert_eq!((statuses(&replies), end), (vec![200], Some(Event::GoodBye)));
+    assert_eq!(client.stats().connections, 0);
+}
+
+#[tokio::test]
+async fn closing_waits_for_the_answers_that_are_due() {
+    let (listener, port) = listen().await;
+    let client = client(port, quick());
+    let server = async {
+        let mut peer = Peer::accept(&listener, 2).await;
+        let open = peer.requests(2).await;
+        let closing = client.close();
+        let mut closing = std::pin::pin!(closing);
+        assert!(futures_util::poll!(closing.as_mut()).is_pending());
+        for (stream, _) in open {
+            peer.answer(stream).await;
+        }
+        closing.await;
+        peer
+    };
+    let (replies, _peer) = within(20, async { tokio::join!(client.send(batch(2)), server) }).await;
+    assert_eq!(statuses(&replies), [200, 200]);
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_never_sent() {
+    let (listener, port) = listen().await;
+    let client = client(port, Limits { max_connections: 1, ..quick() });
+    let server = async {
+        let mut peer = Peer::accept(&listener, 1).await;
+        let first = peer.requests(1).await;
+        (peer, first[0].0)
+    };
+    let mut abandoned = Box::pin(client.send(batch(5)));
+    let (mut peer, stream) = within(20, async {
+        tokio::select! {
+            accepted = server => accepted,
+            _ = &mut abandoned => panic!("nothing was answered"),
+        }
+    })
+    .await;
+    drop(abandoned);
+    peer.answer(stream).await;
+    let next = async {
+        let open = peer.requests(1).await;
+        peer.answer(open[0].0).await;
+        open[0].1.clone()
+    };
+    let mut last = batch(8);
+    last.requests.drain(..7);
+    let (replies, body) = within(20, async { tokio::join!(client.send(last), next) }).await;
+    assert_eq!((statuses(&replies), body.as_str()), (vec![200], "7"));
+}

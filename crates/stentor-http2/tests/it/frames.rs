@@ -1,0 +1,146 @@
+//! A server made of bare frames, so that it can do what well-behaved servers never do.
+
+use std::collections::HashMap;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const END_STREAM: u8 = 1;
+const ACK: u8 = 1;
+const END_HEADERS: u8 = 4;
+/// `:status: 200` in the static table of HPACK.
+const STATUS_200: u8 = 0x88;
+pub(crate) const REFUSED_STREAM: u32 = 7;
+pub(crate) const CANCEL: u32 = 8;
+pub(crate) const INTERNAL_ERROR: u32 = 2;
+
+/// What the client did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Request { stream: u32, body: String },
+    Reset { stream: u32, code: u32 },
+    GoodBye,
+}
+
+pub(crate) async fn listen() -> (TcpListener, u16) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    (listener, port)
+}
+
+/// One accepted connection.
+pub(crate) struct Peer {
+    tcp: TcpStream,
+    bodies: HashMap<u32, Vec<u8>>,
+}
+
+impl Peer {
+    /// Accepts a connection, reads the preface and allows `max_streams`.
+    pub(crate) async fn accept(listener: &TcpListener, max_streams: u32) -> Self {
+        let mut peer = Self::accept_mute(listener).await;
+        peer.allow(max_streams).await;
+        peer
+    }
+
+    /// Accepts a connection and says nothing.
+    pub(crate) async fn accept_mute(listener: &TcpListener) -> Self {
+        let (mut tcp, _) = listener.accept().await.expect("a connection");
+        let mut preface = [0; 24];
+        tcp.read_exact(&mut preface).await.expect("the preface");
+        assert_eq!(&preface, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        Self { tcp, bodies: HashMap::new() }
+    }
+
+    /// Sends SETTINGS_MAX_CONCURRENT_STREAMS.
+    pub(crate) async fn allow(&mut self, max_streams: u32) {
+        let mut payload = vec![0, 3];
+        payload.extend(max_streams.to_be_bytes());
+        self.write(SETTINGS, 0, 0, &payload).await;
+    }
+
+    pub(crate) async fn answer(&mut self, stream: u32) {
+        self.write(HEADERS, END_STREAM | END_HEADERS, stream, &[STATUS_200]).await;
+    }
+
+    pub(crate) async fn reset(&mut self, stream: u32, code: u32) {
+        self.write(RST_STREAM, 0, stream, &code.to_be_bytes()).await;
+    }
+
+    pub(crate) async fn go_away(&mut self, last_stream: u32) {
+        let mut payload = last_stream.to_be_bytes().to_vec();
+        payload.extend(0_u32.to_be_bytes());
+        self.write(GOAWAY, 0, 0, &payload).await;
+    }
+
+    /// Waits for the next request, reset or end; answers PING and SETTINGS meanwhile.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        loop {
+            let mut head = [0; 9];
+            self.tcp.read_exact(&mut head).await.ok()?;
+            let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+            self.tcp.read_exact(&mut payload).await.ok()?;
+            let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+            if let Some(event) = self.understand(head[3], head[4], stream, payload).await {
+                return Some(event);
+            }
+        }
+    }
+
+    /// Waits for `count` requests and gives their streams and bodies.
+    pub(crate) async fn requests(&mut self, count: usize) -> Vec<(u32, String)> {
+        let mut seen = Vec::new();
+        while seen.len() < count {
+            match self.next().await {
+                Some(Event::Request { stream, body }) => seen.push((stream, body)),
+                other => panic!("wanted request {}, got {other:?}", seen.len()),
+            }
+        }
+        seen
+    }
+
+    /// Answers everything until the client leaves; gives the bodies seen.
+    pub(crate) async fn serve(&mut self) -> Vec<String> {
+        let mut seen = Vec::new();
+        while let Some(event) = self.next().await {
+            if let Event::Request { stream, body } = event {
+                self.answer(stream).await;
+                seen.push(body);
+            }
+        }
+        seen
+    }
+
+    async fn understand(&mut self, kind: u8, flags: u8, stream: u32, payload: Vec<u8>) -> Option<Event> {
+        match kind {
+            SETTINGS if flags & ACK == 0 => self.write(SETTINGS, ACK, 0, &[]).await,
+            PING if flags & ACK == 0 => self.write(PING, ACK, 0, &payload).await,
+            GOAWAY => return Some(Event::GoodBye),
+            RST_STREAM => {
+                let code = u32::from_be_bytes(payload.try_into().expect("four bytes"));
+                return Some(Event::Reset { stream, code });
+            }
+            DATA => self.bodies.entry(stream).or_default().extend(payload),
+            _ => {}
+        }
+        let complete = matches!(kind, DATA | HEADERS) && flags & END_STREAM != 0;
+        complete.then(|| {
+            let body = self.bodies.remove(&stream).unwrap_or_default();
+            Event::Request { stream, body: String::from_utf8(body).expect("text") }
+        })
+    }
+
+    async fn write(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+        frame.extend([kind, flags]);
+        frame.extend(stream.to_be_bytes());
+        frame.extend(payload);
+        // The client may have left: its own replies tell.
+        let _ = self.tcp.write_all(&frame).await;
+    }
+}

@@ -1,0 +1,10 @@
+//! The client against servers that obey, and against servers that do not.
+#![allow(missing_docs, reason = "tests")]
+
+mod answers;
+mod connections;
+mod faults;
+mod frames;
+mod pace;
+mod server;
+mod support;

@@ -1,0 +1,106 @@
+//! A server that obeys: the `h2` crate's, with or without TLS.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use stentor_http2::{Client, Endpoint, Limits, Roots};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::frames::listen;
+
+/// Serves every connection without TLS; `answer` gets each request when its body has come.
+pub(crate) async fn start<F>(answer: F) -> u16
+where
+    F: Fn(http::Request<()>, Bytes, SendResponse<Bytes>) + Clone + Send + 'static,
+{
+    let (listener, port) = listen().await;
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            tokio::spawn(serve(tcp, answer.clone()));
+        }
+    });
+    port
+}
+
+async fn serve<T, F>(io: T, answer: F)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    F: Fn(http::Request<()>, Bytes, SendResponse<Bytes>) + Clone + Send + 'static,
+{
+    let Ok(mut connection) = h2::server::handshake(io).await else { return };
+    while let Some(Ok((request, respond))) = connection.accept().await {
+        let answer = answer.clone();
+        tokio::spawn(async move {
+            let (head, body) = request.into_parts();
+            let body = read(body).await;
+            answer(http::Request::from_parts(head, ()), body, respond);
+        });
+    }
+}
+
+async fn read(mut body: RecvStream) -> Bytes {
+    let mut all = Vec::new();
+    while let Some(Ok(data)) = body.data().await {
+        let _ = body.flow_control().release_capacity(data.len());
+        all.extend(data);
+    }
+    all.into()
+}
+
+/// Answers 200 and the request's own body.
+pub(crate) fn echo(_: http::Request<()>, body: Bytes, mut respond: SendResponse<Bytes>) {
+    let head = http::Response::new(());
+    let mut stream = respond.send_response(head, false).expect("open");
+    stream.send_data(body, true).expect("open");
+}
+
+/// A certificate for `localhost` and the server side of TLS with it.
+pub(crate) struct Tls {
+    pub(crate) pem: String,
+    acceptor: TlsAcceptor,
+}
+
+impl Tls {
+    pub(crate) fn new(alpn: &[&str]) -> Self {
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![cert.der().clone()], key)
+            .expect("a key");
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Self { pem: cert.pem(), acceptor: TlsAcceptor::from(Arc::new(config)) }
+    }
+
+    /// Echoes over TLS.
+    pub(crate) fn serve(&self, listener: TcpListener) {
+        let acceptor = self.acceptor.clone();
+        tokio::spawn(async move {
+            while let Ok((tcp, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    if let Ok(tls) = acceptor.accept(tcp).await {
+                        serve(tls, echo).await;
+                    }
+                });
+            }
+        });
+    }
+
+    pub(crate) fn client(&self, port: u16, limits: Limits) -> Client {
+        let mut endpoint = Endpoint::new("127.0.0.1", port);
+        endpoint.server_name = Some("localhost".into());
+        endpoint.roots = Roots::Pem(self.pem.clone().into());
+        Client::new(&endpoint, limits).expect("usable endpoint")
+    }
+}

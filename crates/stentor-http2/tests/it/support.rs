@@ -1,0 +1,62 @@
+//! What the tests share: batches, limits, and how replies are read.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use stentor_http2::{Batch, Client, Endpoint, Fault, Limits, Reply, Request, Roots};
+
+/// Limits small enough for a test to wait for.
+pub(crate) fn quick() -> Limits {
+    Limits {
+        max_connections: 4,
+        connect_timeout_ms: 2_000,
+        request_timeout_ms: 10_000,
+        ping_interval_ms: 5_000,
+        ..Limits::default()
+    }
+}
+
+/// A client without TLS to a port of this machine.
+pub(crate) fn client(port: u16, limits: Limits) -> Client {
+    let endpoint = Endpoint {
+        host: "127.0.0.1".into(),
+        port,
+        server_name: None,
+        roots: Roots::Pem(Bytes::new()),
+        cleartext: true,
+    };
+    Client::new(&endpoint, limits).expect("usable endpoint")
+}
+
+/// A batch whose request i has the body `i`.
+pub(crate) fn batch(count: usize) -> Batch {
+    let request = |index: usize| Request {
+        path: PathAndQuery::try_from(format!("/{index}")).expect("a path"),
+        headers: Vec::new(),
+        body: Bytes::from(index.to_string()),
+    };
+    Batch { constant: Vec::new(), requests: (0..count).map(request).collect() }
+}
+
+/// Ends the test when it hangs.
+pub(crate) async fn within<T>(seconds: u64, work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(seconds), work).await.expect("ends in time")
+}
+
+pub(crate) fn statuses(replies: &[Reply]) -> Vec<u16> {
+    let status = |reply: &Reply| match reply {
+        Reply::Answered(response) => response.status,
+        Reply::NotSent(_) => 0,
+        Reply::Unanswered(_) => 1,
+    };
+    replies.iter().map(status).collect()
+}
+
+pub(crate) fn fault(reply: &Reply) -> &Fault {
+    match reply {
+        Reply::NotSent(fault) | Reply::Unanswered(fault) => fault,
+        Reply::Answered(response) => panic!("answered {}", response.status),
+    }
+}
