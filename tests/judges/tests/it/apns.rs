@@ -1,0 +1,127 @@
+//! Foreign APNs clients against the APNs emulator.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use rcgen::KeyPair;
+use serde_json::json;
+use stentor_emulators::apns::{ApnsConfig, ApnsKey};
+use stentor_emulators::policy::Refusal;
+use stentor_emulators::{ApnsEmulator, RunningApns, TlsConfig};
+
+use crate::client::{Client, Report};
+use crate::policy::{always, scripted};
+use crate::room::{Room, judge};
+
+/// How many pushes a client sends in one go.
+const PUSHES: u32 = 1000;
+/// When the dead token is said to have died, in milliseconds since 1970.
+const DEAD_SINCE_MS: u64 = 1_750_000_000_000;
+
+/// A running emulator that knows one signing key.
+struct Apns {
+    emulator: RunningApns,
+    authority: PathBuf,
+    signing_key: PathBuf,
+}
+
+impl Apns {
+    async fn start(room: &Room) -> anyhow::Result<Self> {
+        let key = KeyPair::generate()?;
+        let known = ApnsKey {
+            team_id: "TEAMID1234".to_owned(),
+            key_id: "KEYID12345".to_owned(),
+            public_key_pem: Some(key.public_key_pem()),
+        };
+        let dead = Refusal { timestamp_ms: Some(DEAD_SINCE_MS), ..Refusal::new("Unregistered") };
+        let scripts = vec![
+            always(&token('b'), Refusal::new("BadDeviceToken")),
+            always(&token('d'), dead),
+            always(&token('e'), Refusal::new("TooManyRequests")),
+            always(&token('f'), Refusal::new("ServiceUnavailable")),
+        ];
+        let config = ApnsConfig {
+            listen: ([127, 0, 0, 1], 443).into(),
+            tls: TlsConfig::Authority { directory: Some(room.folder().to_owned()) },
+            policy: scripted(scripts),
+            keys: vec![known],
+            ..ApnsConfig::default()
+        };
+        let emulator = ApnsEmulator::start(config).await?;
+        let ca = emulator.ca_pem().context("the emulator has TLS")?.to_owned();
+        Ok(Self {
+            emulator,
+            authority: room.file("authority.pem", &ca)?,
+            signing_key: room.file("AuthKey.p8", &key.serialize_pem())?,
+        })
+    }
+
+    /// Demands that each of these tokens was accepted exactly once.
+    fn accepted_once(&self, tokens: impl Iterator<Item = String>) -> anyhow::Result<()> {
+        for token in tokens {
+            let counts = self.emulator.counts(&token);
+            ensure!(counts.accepted == 1 && counts.attempts == 1, "{token} is not counted once: {counts:?}");
+        }
+        Ok(())
+    }
+}
+
+fn token(digit: char) -> String {
+    digit.to_string().repeat(64)
+}
+
+/// The steps that every client is asked for, with the token of each.
+fn steps() -> [(&'static str, String); 5] {
+    [
+        ("accepted", token('a')),
+        ("bad token", token('b')),
+        ("dead", token('d')),
+        ("too many", token('e')),
+        ("unavailable", token('f')),
+    ]
+}
+
+fn check_steps(report: &Report) -> anyhow::Result<()> {
+    report.value("accepted")?;
+    report.refused("bad token", 400, "BadDeviceToken")?;
+    report.refused("dead", 410, "Unregistered")?;
+    let timestamp = report.step("dead")?["timestamp"].to_string();
+    let same = timestamp.trim_matches('"') == DEAD_SINCE_MS.to_string();
+    ensure!(same, "dead since {timestamp} instead of {DEAD_SINCE_MS}");
+    report.refused("too many", 429, "TooManyRequests")?;
+    report.refused("unavailable", 503, "ServiceUnavailable")
+}
+
+#[test]
+fn pushy_gets_along_with_the_apns_emulator() {
+    judge("apns::pushy_gets_along_with_the_apns_emulator", Client::Pushy, async |room| {
+        let apns = Apns::start(&room).await?;
+        let mut command = Client::Pushy.command("Judge.java", &apns.authority);
+        command.arg(&apns.authority).arg(&apns.signing_key).arg(PUSHES.to_string());
+        for (step, token) in steps() {
+            command.args([step, &token]);
+        }
+        let report = Report::of(command).await?;
+        check_steps(&report)?;
+        report.is("many", &json!(PUSHES))?;
+        apns.accepted_once((0..PUSHES).map(|number| format!("{:064x}", 0xabc_0000 + number)))?;
+        let totals = apns.emulator.sums().tokens;
+        ensure!(totals.accepted == u64::from(PUSHES) + 1 && totals.tokens_accepted_twice == 0, "{totals:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn aioapns_gets_along_with_the_apns_emulator() {
+    judge("apns::aioapns_gets_along_with_the_apns_emulator", Client::Python, async |room| {
+        let apns = Apns::start(&room).await?;
+        let steps: serde_json::Map<_, _> =
+            steps().into_iter().map(|(step, token)| (step.to_owned(), json!(token))).collect();
+        let mut command = Client::Python.command("aioapns_judge.py", &apns.authority);
+        command.arg(&apns.signing_key).arg(serde_json::Value::from(steps).to_string());
+        let report = Report::of(command).await?;
+        check_steps(&report)?;
+        report.is("batch", &json!(200))?;
+        apns.accepted_once((0..200).map(|number| format!("{}{number:04x}", "a".repeat(60))))
+    });
+}

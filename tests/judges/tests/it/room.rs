@@ -1,0 +1,124 @@
+//! A room of its own for one client: private network and mount namespaces in which the push services' names
+//! lead to this machine, so that a client with built-in addresses needs no change.
+
+use std::future::Future;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use tempfile::TempDir;
+
+use crate::client::Client;
+
+/// Set inside a room; holds the file that is written when the story has come to its end.
+const INSIDE: &str = "STENTOR_JUDGES_INSIDE";
+
+/// The names that clients have built in.
+const NAMES: &[&str] = &[
+    "localhost",
+    "fcm.googleapis.com",
+    "oauth2.googleapis.com",
+    "www.googleapis.com",
+    "iid.googleapis.com",
+    "iamcredentials.googleapis.com",
+    "api.push.apple.com",
+];
+
+/// A prepared namespace and a folder for the story's files.
+pub(crate) struct Room {
+    folder: TempDir,
+}
+
+impl Room {
+    /// Returns the folder for the story's files, gone when the story ends.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes a file into the folder and returns its path.
+    pub(crate) fn file(&self, name: &str, content: &str) -> anyhow::Result<PathBuf> {
+        let path = self.folder().join(name);
+        std::fs::write(&path, content).with_context(|| path.display().to_string())?;
+        Ok(path)
+    }
+}
+
+/// Runs `story` inside a room: the test `name` starts itself once more there. Without what it takes the test
+/// reports a skip, or fails when `STENTOR_TEST_REQUIRE` lists `judges`.
+pub(crate) fn judge<F>(name: &str, client: Client, story: impl FnOnce(Room) -> F)
+where
+    F: Future<Output = anyhow::Result<()>>,
+{
+    let verdict = match std::env::var_os(INSIDE) {
+        Some(marker) => tell(Path::new(&marker), story),
+        None => match missing(client) {
+            Some(what) => skip(name, &what),
+            None => enter(name),
+        },
+    };
+    if let Err(error) = verdict {
+        panic!("{name}: {error:#}");
+    }
+}
+
+fn tell<F>(marker: &Path, story: impl FnOnce(Room) -> F) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<()>>,
+{
+    let room = furnish()?;
+    tokio::runtime::Runtime::new()?.block_on(story(room))?;
+    std::fs::write(marker, "told").context("the marker cannot be written")
+}
+
+fn furnish() -> anyhow::Result<Room> {
+    let room = Room { folder: tempfile::tempdir()? };
+    let hosts = room.file("hosts", &format!("127.0.0.1 {}\n", NAMES.join(" ")))?;
+    run(Command::new("ip").args(["link", "set", "lo", "up"]))?;
+    run(Command::new("mount").arg("--bind").arg(&hosts).arg("/etc/hosts"))?;
+    Ok(room)
+}
+
+fn enter(name: &str) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let marker = folder.path().join("told");
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount"]).arg(std::env::current_exe()?);
+    command.args(["--exact", name, "--nocapture"]).env(INSIDE, &marker);
+    run(&mut command)?;
+    ensure!(marker.exists(), "no test has this name, so nothing was judged");
+    Ok(())
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "{command:?} ended with {}\n{stdout}{stderr}", output.status);
+    Ok(())
+}
+
+/// Names what is missing for a room with this client.
+fn missing(client: Client) -> Option<String> {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    if !is_root {
+        return Some("root, for namespaces".to_owned());
+    }
+    let mut probe = Command::new("unshare");
+    probe.args(["--net", "--mount", "ip", "link", "set", "lo", "up"]);
+    if let Err(error) = run(&mut probe) {
+        return Some(format!("namespaces: {error:#}"));
+    }
+    client.missing()
+}
+
+fn skip(name: &str, what: &str) -> anyhow::Result<()> {
+    let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+    ensure!(
+        !required.split(',').any(|word| word.trim() == "judges"),
+        "missing: {what} (STENTOR_TEST_REQUIRE does not allow to skip the judges)"
+    );
+    // Straight to the stream: what a passing test prints is otherwise swallowed.
+    writeln!(std::io::stderr(), "skipped: {name}, missing: {what}")?;
+    Ok(())
+}
