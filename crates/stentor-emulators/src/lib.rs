@@ -1,1 +1,31 @@
 //! The other side of every push service: emulators, observer, sink.
+//!
+//! Written from the vendors' documents, never from a client: a server that parses and frames, a policy that
+//! decides what to answer, and an observer that counts are three separate rooms.
+#![deny(unsafe_code)]
+
+pub mod apns;
+mod connection;
+pub mod control;
+pub mod device;
+mod dice;
+mod error;
+pub mod faults;
+pub mod fcm;
+mod http1;
+mod json;
+mod listener;
+pub mod observer;
+pub mod policy;
+mod service;
+pub mod sink;
+pub mod tls;
+mod wire;
+
+pub use apns::{ApnsConfig, ApnsEmulator, RunningApns};
+pub use error::EmulatorError;
+pub use fcm::{FcmConfig, FcmEmulator, RunningFcm};
+pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, Totals};
+pub use policy::Policy;
+pub use sink::{RunningSink, Sink, SinkConfig};
+pub use tls::TlsConfig;

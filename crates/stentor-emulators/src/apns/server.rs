@@ -1,0 +1,279 @@
+//! The APNs protocol: reads a request, asks the policy, and words the answer.
+
+use super::ApnsConfig;
+use super::headers::{APNS_ID, APNS_UNIQUE_ID, Headers};
+use super::policy;
+use super::provider_token::{TokenSession, Verifier};
+use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage};
+use crate::dice::mix;
+use crate::error::EmulatorError;
+use crate::observer::{Tally, token_hash};
+use crate::policy::{Refusal, Verdict, Wait};
+use crate::service::{Answer, Call, Desk, Reply, Service, Ticket};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http::{HeaderValue, Method, Response, StatusCode};
+use serde::de::IgnoredAny;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const MAX_PAYLOAD_BYTES: usize = 4096;
+const MAX_VOIP_PAYLOAD_BYTES: usize = 5120;
+const DEVICE_PATH: &str = "/3/device/";
+const MIN_TOKEN_CHARS: usize = 64;
+const MAX_TOKEN_CHARS: usize = 200;
+
+/// The APNs protocol with everything it needs.
+pub(super) struct ApnsService {
+    desk: Arc<Desk>,
+    devices: Arc<Devices>,
+    verifier: Verifier,
+    config: ApnsConfig,
+    sessions: AtomicU64,
+}
+
+/// What a connection remembers.
+pub(super) struct ApnsSession {
+    tokens: TokenSession,
+    wedged: bool,
+    next_id: u64,
+}
+
+impl ApnsService {
+    pub(super) fn new(
+        config: ApnsConfig,
+        desk: Arc<Desk>,
+        devices: Arc<Devices>,
+    ) -> Result<Self, EmulatorError> {
+        let verifier = Verifier::new(&config.keys, Duration::from_secs(config.min_token_renewal_s))?;
+        Ok(Self { desk, devices, verifier, config, sessions: AtomicU64::new(0) })
+    }
+
+    fn push(&self, session: &mut ApnsSession, call: &Call<'_>) -> Result<Reply, Refused> {
+        let token = device_token(call)?;
+        let hash = token_hash(token.as_bytes());
+        let attempt = self.desk.observer.as_ref().map_or(0, |observer| observer.attempt(hash));
+        let refuse = |reason: &'static str| Refused { hash: Some(hash), ..Refused::from(reason) };
+        self.check_provider_token(session, call).map_err(refuse)?;
+        let headers = Headers::read(&call.head.headers).map_err(refuse)?;
+        self.check_topic(headers.topic).map_err(refuse)?;
+        check_payload(call, &headers).map_err(refuse)?;
+        self.check_device(&token, hash, headers.topic).map_err(|refusal| Refused {
+            hash: Some(hash),
+            refusal,
+            wait: Wait::None,
+        })?;
+        let decision = call.judge.decide(&token, hash, attempt, call.number);
+        match decision.verdict {
+            Verdict::Error(refusal) => Err(Refused { hash: Some(hash), refusal, wait: decision.wait }),
+            Verdict::Reset(code) => {
+                Ok(Reply { answer: Answer::Reset(code.reason()), wait: decision.wait, ticket: None })
+            }
+            Verdict::Accept | Verdict::Stall => {
+                let delivery = self.delivery(&token, hash, &headers, call);
+                let ticket = Some(Ticket { token_hash: hash, tally: Tally::Accepted, delivery });
+                Ok(Reply { answer: self.accept(session, call), wait: decision.wait, ticket })
+            }
+        }
+    }
+
+    fn check_provider_token(&self, session: &mut ApnsSession, call: &Call<'_>) -> Result<(), &'static str> {
+        if !self.config.require_token {
+            return Ok(());
+        }
+        let checked = self.verifier.check(&mut session.tokens, call.head.headers.get(AUTHORIZATION));
+        if checked == Err("ExpiredProviderToken") && self.config.wedge_on_expired_token {
+            session.wedged = true;
+        }
+        checked
+    }
+
+    fn check_topic(&self, topic: &str) -> Result<(), &'static str> {
+        let base = topic.rsplit_once(".voip").map_or(topic, |(base, _)| base);
+        let topics = &self.config.topics;
+        let known = topics.is_empty() || topics.iter().any(|known| known == topic || known == base);
+        if known { Ok(()) } else { Err("TopicDisallowed") }
+    }
+
+    fn check_device(&self, token: &str, hash: u64, topic: &str) -> Result<(), Refusal> {
+        match self.devices.state(hash, topic) {
+            DeviceState::Expired { since_ms } => {
+                Err(Refusal { timestamp_ms: Some(since_ms), ..Refusal::new("Unregistered") })
+            }
+            DeviceState::OtherTopic => Err(Refusal::new("DeviceTokenNotForTopic")),
+            DeviceState::Unknown if self.config.strict_tokens => Err(Refusal::new("BadDeviceToken")),
+            DeviceState::Unknown | DeviceState::Live => {
+                debug_assert!(!token.is_empty());
+                Ok(())
+            }
+        }
+    }
+
+    fn delivery(
+        &self,
+        token: &str,
+        hash: u64,
+        headers: &Headers<'_>,
+        call: &Call<'_>,
+    ) -> Option<Box<Delivery>> {
+        if !self.devices.is_registered(hash) {
+            return None;
+        }
+        let _ = token;
+        // Only the newest notification of an app waits for a device that is away.
+        let storage = match headers.expiration {
+            Some(0) => Storage::Never,
+            expiration => Storage::newest(headers.topic, expiration.map(Duration::from_secs)),
+        };
+        let message = DeviceMessage {
+            message_id: self.echoed_id(call).to_owned(),
+            collapse_key: headers.collapse_id.map(ToOwned::to_owned),
+            topic: Some(headers.topic.to_owned()),
+            push_type: headers.push_type.map(ToOwned::to_owned),
+            high_priority: headers.priority == 10,
+            payload: serde_json::from_slice(call.body).unwrap_or_default(),
+        };
+        Some(Box::new(Delivery { devices: vec![hash], message, storage }))
+    }
+
+    fn echoed_id<'a>(&self, call: &'a Call<'_>) -> &'a str {
+        call.head.headers.get(APNS_ID).and_then(|id| id.to_str().ok()).unwrap_or_default()
+    }
+
+    fn accept(&self, session: &mut ApnsSession, call: &Call<'_>) -> Answer {
+        let mut response = Response::new(());
+        response.headers_mut().insert(APNS_ID, session.id_for(call));
+        if self.config.sandbox {
+            let unique = session.id();
+            response.headers_mut().insert(APNS_UNIQUE_ID, unique);
+        }
+        Answer::Response(response, Bytes::new())
+    }
+
+    fn refuse(&self, session: &mut ApnsSession, call: &Call<'_>, refused: Refused) -> Reply {
+        let Refused { hash, refusal, wait } = refused;
+        let status = policy::status(&refusal.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let timestamp_ms = refusal.timestamp_ms.unwrap_or_else(now_ms);
+        let body = policy::body(&refusal.code, status, Some(timestamp_ms));
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        response.headers_mut().insert(APNS_ID, session.id_for(call));
+        if let Some(seconds) = refusal.retry_after_s {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        let ticket = hash.map(|token_hash| Ticket { token_hash, tally: Tally::Rejected, delivery: None });
+        Reply { answer: Answer::Response(response, body), wait, ticket }
+    }
+}
+
+impl Service for ApnsService {
+    type Session = ApnsSession;
+
+    const MAX_BODY_BYTES: usize = MAX_VOIP_PAYLOAD_BYTES;
+
+    fn session(&self) -> ApnsSession {
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed);
+        ApnsSession {
+            tokens: TokenSession::default(),
+            wedged: false,
+            next_id: mix(self.config.seed ^ mix(number)),
+        }
+    }
+
+    fn answer(&self, session: &mut ApnsSession, call: Call<'_>) -> Reply {
+        let mut reply = match self.push(session, &call) {
+            Ok(reply) => reply,
+            Err(refused) => self.refuse(session, &call, refused),
+        };
+        if session.wedged {
+            reply.wait = Wait::Released;
+        }
+        reply
+    }
+
+    fn settle(&self, ticket: Ticket) {
+        if let Some(observer) = &self.desk.observer {
+            observer.settle(ticket.token_hash, ticket.tally);
+        }
+        if let Some(delivery) = ticket.delivery {
+            self.devices.deliver(*delivery);
+        }
+    }
+
+    fn desk(&self) -> &Desk {
+        &self.desk
+    }
+}
+
+impl ApnsSession {
+    /// Returns the request's own `apns-id`, letter by letter, or a new one.
+    fn id_for(&mut self, call: &Call<'_>) -> HeaderValue {
+        call.head.headers.get(APNS_ID).cloned().unwrap_or_else(|| self.id())
+    }
+
+    fn id(&mut self) -> HeaderValue {
+        let (high, low) = (mix(self.next_id), mix(!self.next_id));
+        self.next_id = self.next_id.wrapping_add(1);
+        let bytes = uuid::Uuid::from_u64_pair(high, low).into_bytes();
+        let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
+        let mut text = uuid::Uuid::encode_buffer();
+        HeaderValue::from_str(uuid.hyphenated().encode_upper(&mut text))
+            .unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+}
+
+/// Why a request is refused, and for which token that counts.
+struct Refused {
+    hash: Option<u64>,
+    refusal: Refusal,
+    wait: Wait,
+}
+
+impl From<&'static str> for Refused {
+    fn from(reason: &'static str) -> Self {
+        Self { hash: None, refusal: Refusal::new(reason), wait: Wait::None }
+    }
+}
+
+/// Returns the device token of the path in lower case.
+fn device_token<'a>(call: &Call<'a>) -> Result<Cow<'a, str>, &'static str> {
+    let token = call.head.uri.path().strip_prefix(DEVICE_PATH).ok_or("BadPath")?;
+    if call.head.method != Method::POST {
+        return Err("MethodNotAllowed");
+    }
+    if token.is_empty() {
+        return Err("MissingDeviceToken");
+    }
+    if token.contains('/') {
+        return Err("BadPath");
+    }
+    let length_ok =
+        (MIN_TOKEN_CHARS..=MAX_TOKEN_CHARS).contains(&token.len()) && token.len().is_multiple_of(2);
+    if !length_ok || !token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err("BadDeviceToken");
+    }
+    if token.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Ok(Cow::Owned(token.to_ascii_lowercase()));
+    }
+    Ok(Cow::Borrowed(token))
+}
+
+fn check_payload(call: &Call<'_>, headers: &Headers<'_>) -> Result<(), &'static str> {
+    let voip = headers.push_type == Some("voip");
+    let limit = if voip { MAX_VOIP_PAYLOAD_BYTES } else { MAX_PAYLOAD_BYTES };
+    if call.body_too_large || call.body.len() > limit {
+        return Err("PayloadTooLarge");
+    }
+    if call.body.is_empty() {
+        return Err("PayloadEmpty");
+    }
+    let object = call.body.trim_ascii_start().first() == Some(&b'{');
+    let parsed = object && serde_json::from_slice::<IgnoredAny>(call.body).is_ok();
+    if parsed { Ok(()) } else { Err("BadMessage") }
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}

@@ -1,0 +1,162 @@
+//! A running emulator: its handle, and the plain HTTP port from which it is watched and steered.
+
+mod http;
+
+use crate::device::Devices;
+use crate::error::EmulatorError;
+use crate::faults::Fault;
+use crate::listener::{Port, Protocols};
+use crate::observer::{Counts, Observer, Totals};
+use crate::policy::Policy;
+use crate::service::{Desk, Service};
+use crate::tls::ServerTls;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The sums of an emulator: the messages, and what happened below them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sums {
+    /// The sums over all tokens.
+    #[serde(flatten)]
+    pub tokens: Totals,
+    /// What happened on the connections since the start.
+    pub wire: WireSums,
+}
+
+/// What happened on the connections since the emulator was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireSums {
+    /// Connections that spoke HTTP.
+    pub connections: u64,
+    /// Requests that arrived, of every kind.
+    pub requests: u64,
+    /// Requests that were reset instead of answered.
+    pub resets: u64,
+    /// GOAWAY frames sent.
+    pub goaways: u64,
+    /// Requests above a GOAWAY's last stream id, left unprocessed.
+    pub unprocessed: u64,
+    /// Streams refused because they exceeded the stream limit.
+    pub refused: u64,
+}
+
+/// The hand on an emulator, shared by its handle and its control port.
+#[derive(Clone)]
+pub(crate) struct Control {
+    desk: Arc<Desk>,
+    devices: Arc<Devices>,
+}
+
+impl Control {
+    pub(crate) fn new(desk: Arc<Desk>, devices: Arc<Devices>) -> Self {
+        Self { desk, devices }
+    }
+
+    fn sums(&self) -> Sums {
+        let wire = &self.desk.wire;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Sums {
+            tokens: self.desk.observer.as_ref().map(|observer| observer.totals()).unwrap_or_default(),
+            wire: WireSums {
+                connections: read(&wire.connections),
+                requests: read(&wire.requests),
+                resets: read(&wire.resets),
+                goaways: read(&wire.goaways),
+                unprocessed: read(&wire.unprocessed),
+                refused: read(&wire.refused),
+            },
+        }
+    }
+
+    fn counts(&self, token: &str) -> Counts {
+        self.desk.observer.as_ref().map(|observer| observer.lookup(token)).unwrap_or_default()
+    }
+
+    fn set_policy(&self, policy: Policy) -> Result<(), EmulatorError> {
+        self.desk.policy.set(policy)?;
+        self.desk.faults.release();
+        Ok(())
+    }
+}
+
+/// A running emulator; it stops when this is dropped.
+pub struct Running {
+    control: Control,
+    port: Port,
+    control_port: Option<http::ControlPort>,
+    ca_pem: Option<String>,
+}
+
+impl Running {
+    pub(crate) async fn start<S: Service>(
+        control: Control,
+        control_address: Option<SocketAddr>,
+        listen: SocketAddr,
+        tls: ServerTls,
+        protocols: Protocols,
+        service: Arc<S>,
+    ) -> Result<Self, EmulatorError> {
+        let ca_pem = tls.ca_pem.clone();
+        let port = Port::open(listen, tls, protocols, service).await?;
+        let control_port = match control_address {
+            Some(address) => Some(http::ControlPort::open(address, control.clone()).await?),
+            None => None,
+        };
+        Ok(Self { control, port, control_port, ca_pem })
+    }
+
+    /// Returns the address that the emulator listens on.
+    pub fn addr(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    /// Returns the address of the control port, if there is one.
+    pub fn control_addr(&self) -> Option<SocketAddr> {
+        self.control_port.as_ref().map(http::ControlPort::address)
+    }
+
+    /// Returns the certificate that clients must trust, as PEM; `None` without TLS.
+    pub fn ca_pem(&self) -> Option<&str> {
+        self.ca_pem.as_deref()
+    }
+
+    /// Returns the counts per token.
+    pub fn observer(&self) -> Option<&Arc<Observer>> {
+        self.control.desk.observer.as_ref()
+    }
+
+    /// Returns the counts of one token; zeros when it was never seen.
+    pub fn counts(&self, token: &str) -> Counts {
+        self.control.counts(token)
+    }
+
+    /// Returns the sums.
+    pub fn sums(&self) -> Sums {
+        self.control.sums()
+    }
+
+    /// Puts another policy in force and releases what is stalled. Fails on errors that the service does not have.
+    pub fn set_policy(&self, policy: Policy) -> Result<(), EmulatorError> {
+        self.control.set_policy(policy)
+    }
+
+    /// Does a fault at once.
+    pub fn inject(&self, fault: Fault) {
+        self.control.desk.faults.inject(fault);
+    }
+
+    /// Returns the device side.
+    pub fn devices(&self) -> &Devices {
+        &self.control.devices
+    }
+
+    /// Stops the emulator: closes its ports and every connection, and waits until they are gone.
+    pub async fn stop(self) {
+        self.port.close().await;
+        if let Some(control_port) = &self.control_port {
+            control_port.close().await;
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The control port: plain HTTP/1.1, for scripts, tests and test devices.
+
+use super::Control;
+use crate::device::{DeviceMessage, Registration};
+use crate::error::EmulatorError;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+const NDJSON: &str = "application/x-ndjson";
+
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+type Failure = (StatusCode, String);
+
+/// A running control port.
+pub(super) struct ControlPort {
+    address: SocketAddr,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl ControlPort {
+    pub(super) async fn open(address: SocketAddr, control: Control) -> Result<Self, EmulatorError> {
+        let fail = |source| EmulatorError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(fail)?;
+        let address = listener.local_addr().map_err(fail)?;
+        let port = Self { address, stop: CancellationToken::new(), tasks: TaskTracker::new() };
+        let accept = accept_all(listener, control, port.stop.clone(), port.tasks.clone());
+        port.tasks.spawn(port.stop.clone().run_until_cancelled_owned(accept));
+        Ok(port)
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl Drop for ControlPort {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn accept_all(listener: TcpListener, control: Control, stop: CancellationToken, tasks: TaskTracker) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        let control = control.clone();
+        let handler = service_fn(move |request| {
+            let control = control.clone();
+            async move { Ok::<_, Infallible>(answer(&control, request).await) }
+        });
+        let serve = async move {
+            // A client that breaks off ends only its own connection.
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), handler)
+                .await;
+        };
+        tasks.spawn(stop.clone().run_until_cancelled_owned(serve));
+    }
+}
+
+async fn answer(control: &Control, request: Request<Incoming>) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let body = match Limited::new(body, MAX_BODY_BYTES).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => return failure((StatusCode::BAD_REQUEST, error.to_string())),
+    };
+    route(control, &head.method, head.uri.path(), &body).unwrap_or_else(failure)
+}
+
+fn route(control: &Control, method: &Method, path: &str, body: &[u8]) -> Result<Response<Body>, Failure> {
+    let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match (method.as_str(), segments.as_slice()) {
+        ("GET", ["healthz"]) => Ok(reply(&json!({"status": "ok"}))),
+        ("GET", ["counts"]) => Ok(reply(&control.sums())),
+        ("GET", ["tokens", token]) => Ok(reply(&control.counts(token))),
+        ("GET", ["policy"]) => Ok(reply(&control.desk.policy.judge().policy)),
+        ("PUT", ["policy"]) => {
+            let refuse = |error: EmulatorError| (StatusCode::BAD_REQUEST, error.to_string());
+            control.set_policy(parse(body)?).map_err(refuse)?;
+            Ok(reply(&json!({})))
+        }
+        ("POST", ["fault"]) => {
+            control.desk.faults.inject(parse(body)?);
+            Ok(reply(&json!({})))
+        }
+        ("POST", ["device", "register"]) => {
+            let registration: Registration =
+                if body.is_empty() { Registration::default() } else { parse(body)? };
+            Ok(reply(&json!({"token": control.devices.register(registration)})))
+        }
+        ("POST", ["device", token, "expire"]) => expire(control, token, body),
+        ("GET", ["device", token, "messages"]) => {
+            control.devices.listen(token).map(stream_messages).ok_or_else(unknown_device)
+        }
+        _ => Err((StatusCode::NOT_FOUND, format!("nothing at {method} {path}"))),
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Expiry {
+    since_ms: Option<u64>,
+}
+
+fn expire(control: &Control, token: &str, body: &[u8]) -> Result<Response<Body>, Failure> {
+    let expiry: Expiry = if body.is_empty() { Expiry::default() } else { parse(body)? };
+    if control.devices.expire(token, expiry.since_ms) { Ok(reply(&json!({}))) } else { Err(unknown_device()) }
+}
+
+fn unknown_device() -> Failure {
+    (StatusCode::NOT_FOUND, "no device has registered with this token".to_owned())
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
+}
+
+fn reply(value: &impl serde::Serialize) -> Response<Body> {
+    let body = serde_json::to_vec(value).unwrap_or_default();
+    typed(Full::new(Bytes::from(body)).boxed_unsync(), "application/json")
+}
+
+fn failure((status, error): Failure) -> Response<Body> {
+    let mut response = reply(&json!({ "error": error }));
+    *response.status_mut() = status;
+    response
+}
+
+/// Sends one JSON line per message, for as long as the device listens.
+fn stream_messages(messages: UnboundedReceiver<DeviceMessage>) -> Response<Body> {
+    let lines = stream::unfold(messages, |mut messages| async {
+        let message = messages.recv().await?;
+        let mut line = serde_json::to_vec(&message).unwrap_or_default();
+        line.push(b'\n');
+        Some((Bytes::from(line), messages))
+    });
+    let frames = lines.map(|line| Ok::<_, Infallible>(Frame::data(line)));
+    typed(StreamBody::new(frames).boxed_unsync(), NDJSON)
+}
+
+fn typed(body: Body, content_type: &'static str) -> Response<Body> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

@@ -1,0 +1,166 @@
+//! The device side: tokens that are issued and expire, and devices that see what was sent to them.
+
+mod mailbox;
+#[cfg(test)]
+mod tests;
+
+use crate::dice::mix;
+use crate::observer::token_hash;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mailbox::Mailbox;
+pub(crate) use mailbox::Storage;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// What the tokens of a push service look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenKind {
+    /// 64 hexadecimal digits, as APNs issues them.
+    Hex64,
+    /// An installation id, a colon and 140 characters, as FCM issues them.
+    Installation,
+}
+
+/// A message as a device sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceMessage {
+    /// The push service's id of the message.
+    pub message_id: String,
+    /// Newer messages with the same key replace older ones while the device is away.
+    pub collapse_key: Option<String>,
+    /// The APNs topic, or the FCM topic that it was sent to.
+    pub topic: Option<String>,
+    /// The APNs push type.
+    pub push_type: Option<String>,
+    /// Whether it may wake the device.
+    pub high_priority: bool,
+    /// The payload as it was sent.
+    pub payload: serde_json::Value,
+}
+
+/// A message on its way to devices.
+pub(crate) struct Delivery {
+    pub(crate) devices: Vec<u64>,
+    pub(crate) message: DeviceMessage,
+    pub(crate) storage: Storage,
+}
+
+/// What is known about a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceState {
+    Unknown,
+    Live,
+    Expired { since_ms: u64 },
+    OtherTopic,
+}
+
+/// What a device says when it registers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Registration {
+    /// The token to use; a new one is issued without it.
+    pub token: Option<String>,
+    /// The bundle id that the token belongs to (APNs); sending with another one is refused.
+    pub topic: Option<String>,
+}
+
+/// All devices that have registered with one emulator.
+pub struct Devices {
+    kind: TokenKind,
+    seed: u64,
+    issued: AtomicU64,
+    registered: AtomicU64,
+    devices: RwLock<HashMap<u64, Mutex<Device>>>,
+}
+
+#[derive(Default)]
+struct Device {
+    topic: Option<String>,
+    expired_since_ms: Option<u64>,
+    mailbox: Mailbox,
+}
+
+impl Devices {
+    pub(crate) fn new(kind: TokenKind, seed: u64) -> Self {
+        let (issued, registered) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { kind, seed, issued, registered, devices: RwLock::default() }
+    }
+
+    /// Registers a device and returns its token; a token that had expired lives again.
+    pub fn register(&self, registration: Registration) -> String {
+        let token = registration.token.unwrap_or_else(|| self.issue());
+        let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
+        let device = devices.entry(token_hash(token.as_bytes())).or_default();
+        let device = device.get_mut().unwrap_or_else(PoisonError::into_inner);
+        device.topic = registration.topic;
+        device.expired_since_ms = None;
+        self.registered.store(devices.len() as u64, Ordering::Relaxed);
+        token
+    }
+
+    /// Expires a token from an instant on (milliseconds since 1970, default now); false when it is unknown.
+    pub fn expire(&self, token: &str, since_ms: Option<u64>) -> bool {
+        let since_ms = since_ms.unwrap_or_else(now_ms);
+        self.with(token_hash(token.as_bytes()), |device| device.expired_since_ms = Some(since_ms)).is_some()
+    }
+
+    /// Connects a device: first what was kept for it, then everything as it comes. `None` when it is unknown.
+    ///
+    /// A device listens once: a new listener ends the one before it.
+    pub fn listen(&self, token: &str) -> Option<UnboundedReceiver<DeviceMessage>> {
+        self.with(token_hash(token.as_bytes()), |device| device.mailbox.connect(now_ms()))
+    }
+
+    pub(crate) fn is_registered(&self, hash: u64) -> bool {
+        self.registered.load(Ordering::Relaxed) > 0 && self.with(hash, |_| ()).is_some()
+    }
+
+    pub(crate) fn state(&self, hash: u64, topic: &str) -> DeviceState {
+        if self.registered.load(Ordering::Relaxed) == 0 {
+            return DeviceState::Unknown;
+        }
+        let state = self.with(hash, |device| match (device.expired_since_ms, &device.topic) {
+            (Some(since_ms), _) => DeviceState::Expired { since_ms },
+            (None, Some(own)) if !topic.is_empty() && own != topic => DeviceState::OtherTopic,
+            _ => DeviceState::Live,
+        });
+        state.unwrap_or(DeviceState::Unknown)
+    }
+
+    pub(crate) fn deliver(&self, delivery: Delivery) {
+        let Delivery { devices, message, storage } = delivery;
+        let now_ms = now_ms();
+        for hash in devices {
+            self.with(hash, |device| device.mailbox.put(&message, &storage, now_ms));
+        }
+    }
+
+    fn with<R>(&self, hash: u64, act: impl FnOnce(&mut Device) -> R) -> Option<R> {
+        let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
+        let mut device: MutexGuard<'_, Device> =
+            devices.get(&hash)?.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(act(&mut device))
+    }
+
+    fn issue(&self) -> String {
+        let number = self.issued.fetch_add(1, Ordering::Relaxed);
+        let start = mix(self.seed ^ mix(number));
+        let bytes: Vec<u8> = (0..16_u64).flat_map(|word| mix(start ^ mix(word)).to_le_bytes()).collect();
+        match self.kind {
+            TokenKind::Hex64 => bytes[..32].iter().map(|byte| format!("{byte:02x}")).collect(),
+            TokenKind::Installation => {
+                let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+                format!("{}:APA91b{}", &text(&bytes[..17])[..22], &text(&bytes[17..118])[..134])
+            }
+        }
+    }
+}
+
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}

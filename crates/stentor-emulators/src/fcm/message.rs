@@ -1,0 +1,291 @@
+//! The send request: what FCM accepts in it, and which field is to blame when it does not.
+
+use crate::json::{Node, is_name};
+use std::borrow::Cow;
+use std::time::Duration;
+
+const MAX_MESSAGE_BYTES: usize = 4096;
+const MAX_TOPIC_MESSAGE_BYTES: usize = 2048;
+const MAX_TTL: Duration = Duration::from_secs(28 * 24 * 60 * 60);
+const MAX_TOPIC_CHARS: usize = 900;
+const MAX_TOKEN_CHARS: usize = 4096;
+const MAX_LABEL_CHARS: usize = 50;
+
+const REQUEST_FIELDS: &[&str] = &["message", "validateOnly"];
+const MESSAGE_FIELDS: &[&str] = &[
+    "name",
+    "token",
+    "fid",
+    "topic",
+    "condition",
+    "data",
+    "notification",
+    "android",
+    "androidV2",
+    "apns",
+    "webpush",
+    "fcmOptions",
+];
+const NOTIFICATION_FIELDS: &[&str] = &["title", "body", "image"];
+const ANDROID_FIELDS: &[&str] = &[
+    "collapseKey",
+    "priority",
+    "ttl",
+    "restrictedPackageName",
+    "data",
+    "notification",
+    "fcmOptions",
+    "directBootOk",
+    "bandwidthConstrainedOk",
+    "restrictedSatelliteOk",
+];
+const APNS_FIELDS: &[&str] = &["headers", "payload", "fcmOptions", "liveActivityToken"];
+const WEBPUSH_FIELDS: &[&str] = &["headers", "data", "notification", "fcmOptions"];
+
+/// What is wrong with a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Violation {
+    /// The field, as a path.
+    pub(super) field: Cow<'static, str>,
+    pub(super) description: String,
+}
+
+/// Whom a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target<'a> {
+    /// A registration token or an installation id.
+    Device(&'a str),
+    Topic(&'a str),
+    Condition(&'a str),
+}
+
+/// A send request that is in order.
+#[derive(Debug)]
+pub(super) struct SendRequest<'a> {
+    pub(super) validate_only: bool,
+    pub(super) target: Target<'a>,
+    pub(super) collapse_key: Option<&'a str>,
+    pub(super) ttl: Duration,
+    pub(super) high_priority: bool,
+}
+
+type Checked<T = ()> = Result<T, Violation>;
+
+/// Returns the device that a request names, whatever else is wrong with it.
+pub(super) fn device_of<'a>(request: &'a Node<'_>) -> Option<&'a str> {
+    let message = request.field("message")?;
+    message.field("token").or_else(|| message.field("fid"))?.text()
+}
+
+impl<'a> SendRequest<'a> {
+    /// Checks a request, outside in.
+    pub(super) fn check(request: &'a Node<'_>) -> Checked<Self> {
+        known_fields(request, REQUEST_FIELDS, "")?;
+        let validate_only = match request.field("validateOnly") {
+            None => false,
+            Some(Node::Bool(value)) => *value,
+            Some(_) => return violation("validate_only", "must be true or false"),
+        };
+        let Some(message) = request.field("message") else {
+            return violation("message", "a message is required");
+        };
+        known_fields(message, MESSAGE_FIELDS, "message")?;
+        let target = check_target(message)?;
+        let android = check_android(message)?;
+        check_data(message.field("data"), "message.data")?;
+        check_notification(message)?;
+        check_apns(message)?;
+        check_web(message)?;
+        check_label(message, "message.fcm_options.analytics_label")?;
+        check_size(message, target)?;
+        Ok(Self {
+            validate_only,
+            target,
+            collapse_key: android.and_then(|android| text_field(android, "collapseKey")),
+            ttl: android.and_then(|android| parse_ttl(android.field("ttl"))).unwrap_or(MAX_TTL),
+            high_priority: android
+                .and_then(|android| text_field(android, "priority"))
+                .is_some_and(|priority| priority.eq_ignore_ascii_case("high")),
+        })
+    }
+}
+
+fn violation<T>(field: impl Into<Cow<'static, str>>, description: impl Into<String>) -> Checked<T> {
+    Err(Violation { field: field.into(), description: description.into() })
+}
+
+fn text_field<'a>(node: &'a Node<'_>, name: &str) -> Option<&'a str> {
+    node.field(name).and_then(Node::text)
+}
+
+/// Refuses anything but an object with known fields, as Google's JSON reader does.
+fn known_fields(node: &Node<'_>, known: &[&str], path: &'static str) -> Checked {
+    let Some(entries) = node.entries() else { return violation(path, "must be an object") };
+    for (key, _) in entries {
+        if !known.iter().any(|name| is_name(key, name)) {
+            return violation(path, format!("unknown name {key:?}: no such field"));
+        }
+    }
+    Ok(())
+}
+
+fn check_target<'a>(message: &'a Node<'_>) -> Checked<Target<'a>> {
+    let mut found = ["token", "fid", "topic", "condition"]
+        .into_iter()
+        .filter_map(|name| message.field(name).map(|value| (name, value)));
+    let (Some((name, value)), None) = (found.next(), found.next()) else {
+        return violation("message", "exactly one of token, fid, topic and condition must be set");
+    };
+    match (name, value.text()) {
+        ("token" | "fid", Some(token)) if is_token(token) => Ok(Target::Device(token)),
+        ("topic", Some(topic)) if is_topic(topic) => Ok(Target::Topic(topic)),
+        ("condition", Some(condition)) if super::condition::Condition::parse(condition).is_some() => {
+            Ok(Target::Condition(condition))
+        }
+        _ => violation(format!("message.{name}"), format!("not a valid {name}")),
+    }
+}
+
+/// Tells whether this could be a registration token or an installation id.
+pub(super) fn is_token(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-:.%~".contains(&byte);
+    !text.is_empty() && text.len() <= MAX_TOKEN_CHARS && text.bytes().all(allowed)
+}
+
+/// Tells whether this is a topic name, without the old prefix.
+pub(super) fn is_topic(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~%".contains(&byte);
+    !text.is_empty() && text.len() <= MAX_TOPIC_CHARS && text.bytes().all(allowed)
+}
+
+fn check_data(data: Option<&Node<'_>>, path: &'static str) -> Checked {
+    let Some(data) = data else { return Ok(()) };
+    let Some(entries) = data.entries() else { return violation(path, "must be an object of strings") };
+    for (key, value) in entries {
+        if value.text().is_none() {
+            return violation(format!("{path}[{key}]"), "must be a string");
+        }
+        if is_reserved(key) {
+            return violation(path, format!("the key {key:?} is reserved"));
+        }
+    }
+    Ok(())
+}
+
+fn is_reserved(key: &str) -> bool {
+    matches!(key, "from" | "message_type")
+        || key.starts_with("google.")
+        || key.starts_with("gcm.notification.")
+}
+
+fn check_notification(message: &Node<'_>) -> Checked {
+    let Some(notification) = message.field("notification") else { return Ok(()) };
+    known_fields(notification, NOTIFICATION_FIELDS, "message.notification")?;
+    for name in NOTIFICATION_FIELDS {
+        if notification.field(name).is_some_and(|value| value.text().is_none()) {
+            return violation(format!("message.notification.{name}"), "must be a string");
+        }
+    }
+    Ok(())
+}
+
+fn check_android<'a, 'b>(message: &'a Node<'b>) -> Checked<Option<&'a Node<'b>>> {
+    let Some(android) = message.field("android") else { return Ok(None) };
+    if message.field("androidV2").is_some() {
+        return violation("message.android", "android and android_v2 exclude each other");
+    }
+    known_fields(android, ANDROID_FIELDS, "message.android")?;
+    if android.field("ttl").is_some() && parse_ttl(android.field("ttl")).is_none() {
+        return violation("message.android.ttl", "must be a duration such as \"3.5s\" of at most four weeks");
+    }
+    let priority = android.field("priority");
+    let is_priority = |text: &str| text.eq_ignore_ascii_case("high") || text.eq_ignore_ascii_case("normal");
+    if priority.is_some_and(|priority| !priority.text().is_some_and(is_priority)) {
+        return violation("message.android.priority", "must be NORMAL or HIGH");
+    }
+    for (name, field) in [
+        ("collapseKey", "message.android.collapse_key"),
+        ("restrictedPackageName", "message.android.restricted_package_name"),
+    ] {
+        if android.field(name).is_some_and(|value| value.text().is_none()) {
+            return violation(field, "must be a string");
+        }
+    }
+    check_data(android.field("data"), "message.android.data")?;
+    check_label(android, "message.android.fcm_options.analytics_label")?;
+    Ok(Some(android))
+}
+
+/// Reads a duration such as "3.5s"; whole seconds count.
+fn parse_ttl(ttl: Option<&Node<'_>>) -> Option<Duration> {
+    let digits = ttl?.text()?.strip_suffix('s')?;
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
+    let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !all_digits(whole) || !all_digits(part) || part.len() > 9 {
+        return None;
+    }
+    whole.parse().ok().map(Duration::from_secs).filter(|ttl| *ttl <= MAX_TTL)
+}
+
+fn check_apns(message: &Node<'_>) -> Checked {
+    let Some(apns) = message.field("apns") else { return Ok(()) };
+    known_fields(apns, APNS_FIELDS, "message.apns")?;
+    check_strings(apns.field("headers"), "message.apns.headers")?;
+    let Some(payload) = apns.field("payload") else { return Ok(()) };
+    if payload.entries().is_none() {
+        return violation("message.apns.payload", "must be an object");
+    }
+    let bytes = serde_json::to_vec(payload).map_or(0, |json| json.len());
+    if bytes > MAX_MESSAGE_BYTES {
+        return violation("message.apns.payload", format!("{bytes} bytes, at most {MAX_MESSAGE_BYTES}"));
+    }
+    Ok(())
+}
+
+fn check_web(message: &Node<'_>) -> Checked {
+    let Some(web) = message.field("webpush") else { return Ok(()) };
+    known_fields(web, WEBPUSH_FIELDS, "message.webpush")?;
+    check_strings(web.field("headers"), "message.webpush.headers")?;
+    check_data(web.field("data"), "message.webpush.data")
+}
+
+fn check_strings(map: Option<&Node<'_>>, path: &'static str) -> Checked {
+    let Some(map) = map else { return Ok(()) };
+    let all = map.entries().is_some_and(|entries| entries.iter().all(|(_, value)| value.text().is_some()));
+    if all { Ok(()) } else { violation(path, "must be an object of strings") }
+}
+
+fn check_label(node: &Node<'_>, path: &'static str) -> Checked {
+    let Some(label) = node.field("fcmOptions").and_then(|options| options.field("analyticsLabel")) else {
+        return Ok(());
+    };
+    let sane = |label: &str| label.len() <= MAX_LABEL_CHARS && (label.is_empty() || is_topic(label));
+    if label.text().is_some_and(sane) { Ok(()) } else { violation(path, "not a valid label") }
+}
+
+/// Counts keys and values of what reaches an Android device.
+fn check_size(message: &Node<'_>, target: Target<'_>) -> Checked {
+    let android = message.field("android");
+    let data = android.and_then(|android| android.field("data")).or_else(|| message.field("data"));
+    let own = android.and_then(|android| android.field("notification"));
+    let bytes = text_bytes(data) + text_bytes(message.field("notification")) + text_bytes(own);
+    let limit = match target {
+        Target::Device(_) => MAX_MESSAGE_BYTES,
+        Target::Topic(_) | Target::Condition(_) => MAX_TOPIC_MESSAGE_BYTES,
+    };
+    if bytes > limit {
+        return violation("message", format!("message is too big: {bytes} bytes, at most {limit}"));
+    }
+    Ok(())
+}
+
+fn text_bytes(node: Option<&Node<'_>>) -> usize {
+    match node {
+        Some(Node::Object(entries)) => {
+            entries.iter().map(|(key, value)| key.len() + text_bytes(Some(value))).sum()
+        }
+        Some(Node::List(nodes)) => nodes.iter().map(|node| text_bytes(Some(node))).sum(),
+        Some(Node::Text(text)) => text.len(),
+        _ => 0,
+    }
+}

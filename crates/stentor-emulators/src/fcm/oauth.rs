@@ -1,0 +1,224 @@
+//! The token endpoint (RFC 7523) and the access tokens it gives out.
+//!
+//! An access token carries its expiry and a signature of this emulator, so that it outlives a restart with the
+//! same seed and needs no table.
+
+use crate::error::EmulatorError;
+use aws_lc_rs::hmac;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderValue;
+use jsonwebtoken::{Algorithm, DecodingKey, Validation};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const TOKEN_PREFIX: &str = "ya29.stentor-emulator";
+const MAX_ASSERTION_LIFE_S: u64 = 60 * 60;
+const MAX_CLOCK_SKEW_S: u64 = 5 * 60;
+
+/// Who may send, and how access tokens are given out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FcmAuth {
+    /// Whether sending needs an access token of this emulator.
+    pub required: bool,
+    /// The service accounts that exist; when empty, any well-formed assertion is taken unverified.
+    pub accounts: Vec<ServiceAccount>,
+    /// How long an access token lives, in seconds.
+    pub token_life_s: u64,
+    /// Audiences that assertions may have, besides any URL whose path is a token endpoint of this emulator.
+    pub audiences: Vec<String>,
+}
+
+impl Default for FcmAuth {
+    fn default() -> Self {
+        Self { required: true, accounts: Vec::new(), token_life_s: 3599, audiences: Vec::new() }
+    }
+}
+
+/// A service account and its key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceAccount {
+    /// Its address (`iss`).
+    pub client_email: String,
+    /// Its public key as PEM (SubjectPublicKeyInfo, RSA).
+    pub public_key_pem: String,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    iss: String,
+    aud: String,
+    iat: u64,
+    exp: u64,
+}
+
+#[derive(Serialize)]
+struct Granted {
+    access_token: String,
+    expires_in: u64,
+    token_type: &'static str,
+}
+
+/// A refused grant, as RFC 6749 words it.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Denied {
+    error: &'static str,
+    error_description: String,
+}
+
+/// Gives out access tokens and recognizes them.
+pub(super) struct TokenOffice {
+    auth: FcmAuth,
+    accounts: HashMap<String, DecodingKey>,
+    key: hmac::Key,
+}
+
+/// The access token that a connection used last, so that it is verified once.
+#[derive(Default)]
+pub(super) struct BearerSession(Option<(HeaderValue, u64)>);
+
+impl TokenOffice {
+    pub(super) fn new(auth: FcmAuth, seed: u64) -> Result<Self, EmulatorError> {
+        let read = |account: &ServiceAccount| {
+            DecodingKey::from_rsa_pem(account.public_key_pem.as_bytes())
+                .map(|key| (account.client_email.clone(), key))
+                .map_err(|error| EmulatorError::PublicKey {
+                    owner: account.client_email.clone(),
+                    reason: error.to_string(),
+                })
+        };
+        let accounts = auth.accounts.iter().map(read).collect::<Result<_, _>>()?;
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &seed.to_le_bytes());
+        Ok(Self { auth, accounts, key })
+    }
+
+    /// Answers a token request made with this form at this path; the body is JSON either way.
+    pub(super) fn grant(&self, form: &[u8], path: &str) -> Result<Vec<u8>, Denied> {
+        let form = parse_form(form);
+        let field = |name: &str| form.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        if field("grant_type") != Some(GRANT_TYPE) {
+            return Err(denied("unsupported_grant_type", "the grant type must be jwt-bearer"));
+        }
+        let assertion = field("assertion").ok_or_else(|| denied("invalid_request", "no assertion"))?;
+        let claims = self.verify(assertion)?;
+        self.check_claims(&claims, path, now_s())?;
+        let granted = Granted {
+            access_token: self.issue(now_s() + self.auth.token_life_s),
+            expires_in: self.auth.token_life_s,
+            token_type: "Bearer",
+        };
+        Ok(serde_json::to_vec(&granted).unwrap_or_default())
+    }
+
+    fn verify(&self, assertion: &str) -> Result<Claims, Denied> {
+        let invalid = |_| denied("invalid_grant", "Invalid JWT Signature.");
+        let header = jsonwebtoken::decode_header(assertion).map_err(invalid)?;
+        if header.alg != Algorithm::RS256 {
+            return Err(denied("invalid_grant", "the assertion must be signed with RS256"));
+        }
+        let unverified =
+            jsonwebtoken::dangerous::insecure_decode::<Claims>(assertion).map_err(invalid)?.claims;
+        if self.accounts.is_empty() {
+            return Ok(unverified);
+        }
+        let key = self.accounts.get(&unverified.iss);
+        let key = key.ok_or_else(|| denied("invalid_grant", "Invalid grant: account not found"))?;
+        let mut validation = Validation::new(Algorithm::RS256);
+        validation.required_spec_claims.clear();
+        validation.validate_exp = false;
+        validation.validate_aud = false;
+        Ok(jsonwebtoken::decode::<Claims>(assertion, key, &validation).map_err(invalid)?.claims)
+    }
+
+    fn check_claims(&self, claims: &Claims, path: &str, now_s: u64) -> Result<(), Denied> {
+        let in_time = claims.exp > now_s
+            && claims.iat <= now_s + MAX_CLOCK_SKEW_S
+            && claims.exp.saturating_sub(claims.iat) <= MAX_ASSERTION_LIFE_S;
+        if !in_time {
+            return Err(denied("invalid_grant", "the assertion must be short-lived and in its time"));
+        }
+        let aud_path =
+            claims.aud.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..]));
+        if aud_path == Some(path) || self.auth.audiences.contains(&claims.aud) {
+            return Ok(());
+        }
+        Err(denied("invalid_grant", "the audience is not this token endpoint"))
+    }
+
+    fn issue(&self, expires_s: u64) -> String {
+        format!("{TOKEN_PREFIX}.{expires_s}.{}", self.sign(expires_s))
+    }
+
+    fn sign(&self, expires_s: u64) -> String {
+        URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, &expires_s.to_le_bytes()))
+    }
+
+    /// Tells whether a request may send.
+    pub(super) fn admits(&self, session: &mut BearerSession, header: Option<&HeaderValue>) -> bool {
+        if !self.auth.required {
+            return true;
+        }
+        let Some(header) = header else { return false };
+        let known = match &session.0 {
+            Some((current, expires_s)) if current == header => Some(*expires_s),
+            _ => self.recognize(header),
+        };
+        let Some(expires_s) = known.filter(|expires_s| *expires_s > now_s()) else { return false };
+        if session.0.as_ref().is_none_or(|(current, _)| current != header) {
+            session.0 = Some((header.clone(), expires_s));
+        }
+        true
+    }
+
+    /// Returns the expiry of one of our own tokens.
+    fn recognize(&self, header: &HeaderValue) -> Option<u64> {
+        let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
+        let token = scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())?;
+        let (expires, signature) = token.strip_prefix(TOKEN_PREFIX)?.strip_prefix('.')?.split_once('.')?;
+        let expires_s = expires.parse().ok()?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        hmac::verify(&self.key, &u64::to_le_bytes(expires_s), &signature).ok()?;
+        Some(expires_s)
+    }
+}
+
+fn denied(error: &'static str, description: &str) -> Denied {
+    Denied { error, error_description: description.to_owned() }
+}
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// Reads a form; what is not decodable is left out.
+fn parse_form(form: &[u8]) -> Vec<(String, String)> {
+    form.split(|byte| *byte == b'&')
+        .filter_map(|pair| {
+            let at = pair.iter().position(|byte| *byte == b'=')?;
+            Some((percent_decode(&pair[..at], true)?, percent_decode(&pair[at + 1..], true)?))
+        })
+        .collect()
+}
+
+/// Decodes `%41` and, in forms, `+`; `None` when the result is not UTF-8 or an escape is broken.
+pub(super) fn percent_decode(text: &[u8], plus_is_space: bool) -> Option<String> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        decoded.push(match byte {
+            b'+' if plus_is_space => b' ',
+            b'%' => {
+                let (digits, after) = rest.split_first_chunk::<2>()?;
+                rest = after;
+                u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?
+            }
+            other => *other,
+        });
+    }
+    String::from_utf8(decoded).ok()
+}

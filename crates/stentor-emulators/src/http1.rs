@@ -1,0 +1,83 @@
+//! HTTP/1.1 for the services that speak it: the same answers, one request after the other.
+
+use crate::connection::until;
+use crate::policy::Wait;
+use crate::service::{Answer, Call, Reply, Service, WireTotals};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+const HEADER_LIMIT: Duration = Duration::from_secs(60);
+
+/// Serves one connection to its end.
+pub(crate) async fn serve<S, IO>(service: Arc<S>, io: IO)
+where
+    S: Service,
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    WireTotals::add(&service.desk().wire.connections);
+    let session = Mutex::new(service.session());
+    let seen = AtomicU64::new(0);
+    let (service, session, seen) = (&service, &session, &seen);
+    let handler = service_fn(move |request| async move {
+        let number = seen.fetch_add(1, Ordering::Relaxed) + 1;
+        answer(&**service, session, number, request).await
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_LIMIT)
+        .serve_connection(TokioIo::new(io), handler);
+    // A peer that breaks off ends only its own connection.
+    let _ = connection.await;
+}
+
+/// Says that the connection is to be broken off: HTTP/1.1 has no other way to reset a request.
+#[derive(Debug, thiserror::Error)]
+#[error("reset by policy")]
+struct BrokenOff;
+
+async fn answer<S: Service>(
+    service: &S,
+    session: &Mutex<S::Session>,
+    number: u64,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, BrokenOff> {
+    let desk = service.desk();
+    WireTotals::add(&desk.wire.requests);
+    let (head, body) = request.into_parts();
+    let body = Limited::new(body, S::MAX_BODY_BYTES).collect().await.map(|body| body.to_bytes());
+    if desk.faults.take_reset().is_some() {
+        WireTotals::add(&desk.wire.resets);
+        return Err(BrokenOff);
+    }
+    let body_too_large = body.is_err();
+    let body = body.unwrap_or_default();
+    let judge = desk.policy.judge();
+    let call = Call { head: &head, body: &body, body_too_large, number, judge: &judge };
+    let mut reply = service.answer(&mut session.lock().unwrap_or_else(PoisonError::into_inner), call);
+    if desk.faults.is_stalled() {
+        reply.wait = Wait::Released;
+    }
+    until(reply.wait, desk.faults.watch()).await;
+    finish(service, reply)
+}
+
+fn finish<S: Service>(service: &S, reply: Reply) -> Result<Response<Full<Bytes>>, BrokenOff> {
+    if let Some(ticket) = reply.ticket {
+        service.settle(ticket);
+    }
+    match reply.answer {
+        Answer::Response(response, body) => Ok(response.map(|()| Full::new(body))),
+        Answer::Reset(_) => {
+            WireTotals::add(&service.desk().wire.resets);
+            Err(BrokenOff)
+        }
+    }
+}

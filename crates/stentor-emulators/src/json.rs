@@ -1,0 +1,145 @@
+//! JSON as the push services read it: borrowed from the body, and of two equal keys the last one wins.
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+
+/// A value; depth is limited by the parser.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node<'a> {
+    Null,
+    Bool(bool),
+    Number(serde_json::Number),
+    Text(Cow<'a, str>),
+    List(Vec<Node<'a>>),
+    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+}
+
+impl<'a> Node<'a> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn entries(&self) -> Option<&[(Cow<'a, str>, Node<'a>)]> {
+        match self {
+            Self::Object(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// Returns a field by its lowerCamelCase name, which may also be written in snake_case; null counts as absent.
+    pub(crate) fn field(&self, name: &str) -> Option<&Self> {
+        let entries = self.entries()?.iter().rev();
+        entries
+            .filter(|(key, value)| is_name(key, name) && *value != Node::Null)
+            .map(|(_, value)| value)
+            .next()
+    }
+}
+
+/// Tells whether a key is this lowerCamelCase name, as it is or in snake_case.
+pub(crate) fn is_name(key: &str, name: &str) -> bool {
+    key == name || (key.contains('_') && is_snake_case(key, name))
+}
+
+fn is_snake_case(key: &str, name: &str) -> bool {
+    let mut key = key.bytes();
+    for expected in name.bytes() {
+        let ok = if expected.is_ascii_uppercase() {
+            key.next() == Some(b'_') && key.next() == Some(expected.to_ascii_lowercase())
+        } else {
+            key.next() == Some(expected)
+        };
+        if !ok {
+            return false;
+        }
+    }
+    key.next().is_none()
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Node<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Node::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(serde_json::Number::from_f64(value).map_or(Node::Null, Node::Number))
+    }
+
+    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Self::Value, E> {
+        Ok(Node::Text(Cow::Borrowed(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(Node::Text(Cow::Owned(value.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut nodes = Vec::new();
+        while let Some(node) = list.next_element()? {
+            nodes.push(node);
+        }
+        Ok(Node::List(nodes))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(Node::Text(key)) = map.next_key()? {
+            entries.push((key, map.next_value()?));
+        }
+        Ok(Node::Object(entries))
+    }
+}
+
+impl Serialize for Node<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Number(value) => value.serialize(serializer),
+            Self::Text(value) => serializer.serialize_str(value),
+            Self::List(nodes) => serializer.collect_seq(nodes),
+            Self::Object(entries) => {
+                let mut map = serializer.serialize_map(Some(entries.len()))?;
+                for (key, node) in entries {
+                    map.serialize_entry(key, node)?;
+                }
+                map.end()
+            }
+        }
+    }
+}

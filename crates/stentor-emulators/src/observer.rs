@@ -1,0 +1,211 @@
+//! Counts what happened to every token, in a file that outlives the emulator.
+//!
+//! The file is memory-mapped, so a count is safe from `kill -9` the moment it is made (not from a power cut).
+//! It is cut into shards, each an open-addressing table with a lock of its own.
+
+mod file;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::error::EmulatorError;
+pub use file::ObserverFile;
+use file::{Geometry, Mapping};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// Where the counts are kept and for how many tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ObserverConfig {
+    /// The file; without one the counts live in memory and die with the emulator.
+    pub path: Option<PathBuf>,
+    /// How many different tokens can be counted.
+    pub capacity_tokens: u64,
+}
+
+impl Default for ObserverConfig {
+    fn default() -> Self {
+        Self { path: None, capacity_tokens: 1 << 20 }
+    }
+}
+
+/// What happened to one token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Requests read for it, whatever became of them.
+    pub attempts: u32,
+    /// Requests answered with success; more than one is a duplicate.
+    pub accepted: u32,
+    /// Requests answered with an error.
+    pub rejected: u32,
+    /// Requests answered with success that asked for validation only.
+    pub validate_only: u32,
+}
+
+/// The sums over all tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Different tokens.
+    pub tokens: u64,
+    /// Requests read.
+    pub attempts: u64,
+    /// Requests answered with success.
+    pub accepted: u64,
+    /// Requests answered with an error.
+    pub rejected: u64,
+    /// Successes that were validation only.
+    pub validate_only: u64,
+    /// Tokens accepted more than once.
+    pub tokens_accepted_twice: u64,
+    /// Counts that were dropped because the table was full; more than 0 makes the file useless as a proof.
+    pub overflow: u64,
+}
+
+/// What an answer was, for counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tally {
+    Accepted,
+    Rejected,
+    ValidateOnly,
+}
+
+/// Counts per token. Cheap to share: the locks are one per shard.
+pub struct Observer {
+    shards: Vec<Mutex<Shard>>,
+    // Keeps the lock on the file for as long as the counts are written.
+    _file: Option<std::fs::File>,
+}
+
+struct Shard {
+    mapping: Mapping,
+    sums: Totals,
+    room_tokens: u64,
+}
+
+impl Observer {
+    /// Opens or makes the file, or a table in memory. Fails when the file is foreign, too small or in use.
+    pub fn open(config: &ObserverConfig) -> Result<Self, EmulatorError> {
+        let geometry = Geometry::for_capacity(config.capacity_tokens);
+        let (geometry, file, mappings) = match &config.path {
+            Some(path) => file::open(path, geometry)?,
+            None => (geometry, None, file::anonymous(geometry)?),
+        };
+        let shards = mappings.into_iter().map(|mapping| Mutex::new(Shard::new(mapping, geometry))).collect();
+        Ok(Self { shards, _file: file })
+    }
+
+    /// Counts a request at its arrival and returns which attempt at the token it is, from 1.
+    pub(crate) fn attempt(&self, token_hash: u64) -> u32 {
+        self.update(token_hash, |counts| counts.attempts = counts.attempts.saturating_add(1)).attempts
+    }
+
+    /// Counts an answer, just before it is written.
+    pub(crate) fn settle(&self, token_hash: u64, tally: Tally) {
+        self.update(token_hash, |counts| count(counts, tally));
+    }
+
+    /// Counts a request and its answer in one step.
+    pub(crate) fn attempt_and_settle(&self, token_hash: u64, tally: Tally) {
+        self.update(token_hash, |counts| {
+            counts.attempts = counts.attempts.saturating_add(1);
+            count(counts, tally);
+        });
+    }
+
+    /// Returns the counts of one token; zeros when it was never seen.
+    pub fn lookup(&self, token: &str) -> Counts {
+        let hash = token_hash(token.as_bytes());
+        table::find(self.shard(hash).mapping.slots_mut(), hash).unwrap_or_default()
+    }
+
+    /// Returns the sums over all tokens.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for shard in &self.shards {
+            totals.merge(&shard.lock().unwrap_or_else(PoisonError::into_inner).sums);
+        }
+        totals
+    }
+
+    fn update(&self, hash: u64, change: impl FnOnce(&mut Counts)) -> Counts {
+        self.shard(hash).update(hash, change)
+    }
+
+    fn shard(&self, hash: u64) -> std::sync::MutexGuard<'_, Shard> {
+        let index = file::shard_of(hash, self.shards.len());
+        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shard {
+    fn new(mut mapping: Mapping, geometry: Geometry) -> Self {
+        let mut sums = Totals { overflow: mapping.overflow(), ..Totals::default() };
+        table::for_each(mapping.slots_mut(), |_, counts| sums.add(counts));
+        Self { mapping, sums, room_tokens: geometry.tokens_per_shard() }
+    }
+
+    fn update(&mut self, hash: u64, change: impl FnOnce(&mut Counts)) -> Counts {
+        let room = self.sums.tokens < self.room_tokens;
+        let updated = table::update(self.mapping.slots_mut(), hash, room, change);
+        match updated {
+            Some((before, after)) => self.sums.change(before, after),
+            None => self.sums.overflow += 1,
+        }
+        self.mapping.write_sums(&self.sums);
+        updated.map_or_else(Counts::default, |(_, after)| after)
+    }
+}
+
+fn count(counts: &mut Counts, tally: Tally) {
+    let counter = match tally {
+        Tally::Accepted => &mut counts.accepted,
+        Tally::Rejected => &mut counts.rejected,
+        Tally::ValidateOnly => &mut counts.validate_only,
+    };
+    *counter = counter.saturating_add(1);
+}
+
+impl Totals {
+    fn add(&mut self, counts: Counts) {
+        self.change(Counts::default(), counts);
+    }
+
+    fn change(&mut self, before: Counts, after: Counts) {
+        self.tokens += u64::from(before == Counts::default());
+        self.attempts += u64::from(after.attempts - before.attempts);
+        self.accepted += u64::from(after.accepted - before.accepted);
+        self.rejected += u64::from(after.rejected - before.rejected);
+        self.validate_only += u64::from(after.validate_only - before.validate_only);
+        self.tokens_accepted_twice += u64::from(before.accepted < 2 && after.accepted > 1);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.tokens += other.tokens;
+        self.attempts += other.attempts;
+        self.accepted += other.accepted;
+        self.rejected += other.rejected;
+        self.validate_only += other.validate_only;
+        self.tokens_accepted_twice += other.tokens_accepted_twice;
+        self.overflow += other.overflow;
+    }
+}
+
+/// Returns the stable 64-bit hash under which a token is counted; part of the file format, never 0.
+pub fn token_hash(token: &[u8]) -> u64 {
+    let mut state = 0x2b99_2ddf_a232_49d6_u64 ^ token.len() as u64;
+    let (words, rest) = token.as_chunks::<8>();
+    for word in words {
+        state = fold(state ^ u64::from_le_bytes(*word));
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    fold(crate::dice::mix(state ^ u64::from_le_bytes(last))).max(1)
+}
+
+/// Multiplies into 128 bits and folds the halves: every input bit reaches every output bit's neighbourhood.
+fn fold(value: u64) -> u64 {
+    let wide = u128::from(value ^ 0xa076_1d64_78bd_642f) * 0xe703_7ed1_a0b4_28db_u128;
+    (wide as u64) ^ ((wide >> 64) as u64)
+}

@@ -1,0 +1,226 @@
+//! Turns a policy into decisions, one per request.
+
+use super::quota::Bucket;
+use super::script::Places;
+use super::{Latency, Mix, NamedMix, Policy, Refusal, Stall, Verdict, WeightedMix};
+use crate::dice::Dice;
+use crate::error::EmulatorError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+const LATENCY_SALT: u64 = 0x6c61_7465_6e63_7921;
+
+/// What is particular to one push service.
+#[derive(Clone, Copy)]
+pub(crate) struct Dialect {
+    /// Tells whether the service has such an error.
+    pub(crate) knows: fn(&str) -> bool,
+    /// The service's own error above the quota.
+    pub(crate) quota_code: &'static str,
+    /// The realistic mix.
+    pub(crate) realistic: fn() -> WeightedMix,
+}
+
+/// When the answer leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// At once.
+    None,
+    /// After a time.
+    For(Duration),
+    /// When stalls are released.
+    Released,
+}
+
+/// The decision about one request.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decision {
+    pub(crate) verdict: Verdict,
+    pub(crate) wait: Wait,
+}
+
+/// A policy at work, with its counters.
+pub(crate) struct Judge {
+    pub(crate) policy: Policy,
+    trivial: bool,
+    seed: u64,
+    quota_code: &'static str,
+    mix: Option<WeightedMix>,
+    requests: AtomicU64,
+    bucket: Bucket,
+    places: Places,
+}
+
+impl Judge {
+    pub(crate) fn new(policy: Policy, seed: u64, dialect: Dialect) -> Result<Self, EmulatorError> {
+        check(&policy, dialect).map_err(EmulatorError::Policy)?;
+        let mix = policy.mix.as_ref().map(|mix| match mix {
+            Mix::Named(NamedMix::Realistic) => (dialect.realistic)(),
+            Mix::Weighted(mix) => mix.clone(),
+        });
+        let connection_only =
+            Policy { goaway: policy.goaway.clone(), streams: policy.streams.clone(), ..Policy::default() };
+        Ok(Self {
+            trivial: policy == connection_only,
+            policy,
+            seed,
+            quota_code: dialect.quota_code,
+            mix,
+            requests: AtomicU64::new(0),
+            bucket: Bucket::new(),
+            places: Places::default(),
+        })
+    }
+
+    /// Decides about the n-th attempt at a token, the `request_number`-th request of its connection.
+    pub(crate) fn decide(&self, token: &str, token_hash: u64, attempt: u32, request_number: u64) -> Decision {
+        if self.trivial {
+            return Decision { verdict: Verdict::Accept, wait: Wait::None };
+        }
+        let verdict = self.verdict(token, token_hash, attempt);
+        if verdict == Verdict::Stall {
+            return Decision { verdict: Verdict::Accept, wait: Wait::Released };
+        }
+        if self.policy.stall.as_ref().is_some_and(|stall| stalls(stall, token, request_number)) {
+            return Decision { verdict, wait: Wait::Released };
+        }
+        let wait = match &self.policy.latency {
+            Some(latency) => self.delay(latency, token_hash, attempt),
+            None => Wait::None,
+        };
+        Decision { verdict, wait }
+    }
+
+    fn verdict(&self, token: &str, token_hash: u64, attempt: u32) -> Verdict {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        self.reset(number)
+            .or_else(|| self.scripted(token, token_hash))
+            .or_else(|| self.burst(number))
+            .or_else(|| self.over_quota())
+            .or_else(|| self.mixed(token_hash, attempt))
+            .unwrap_or(Verdict::Accept)
+    }
+
+    fn reset(&self, number: u64) -> Option<Verdict> {
+        let resets = self.policy.resets.as_ref()?;
+        number.is_multiple_of(resets.every).then_some(Verdict::Reset(resets.code))
+    }
+
+    fn scripted(&self, token: &str, token_hash: u64) -> Option<Verdict> {
+        let script = self.policy.scripts.iter().find(|script| script.matches(token))?;
+        Some(script.at(self.places.advance(token_hash)).clone())
+    }
+
+    fn burst(&self, number: u64) -> Option<Verdict> {
+        let bursts = self.policy.bursts.as_ref()?;
+        let inside = (number - 1) % bursts.every >= bursts.every.saturating_sub(bursts.length);
+        inside.then(|| Verdict::Error(bursts.error.clone()))
+    }
+
+    fn over_quota(&self) -> Option<Verdict> {
+        let quota = self.policy.quota.as_ref()?;
+        let rest_s = self.bucket.take(quota).err()?;
+        Some(Verdict::Error(match &quota.error {
+            Some(error) => error.clone(),
+            None => Refusal::new(self.quota_code).retry_after_s(rest_s),
+        }))
+    }
+
+    fn mixed(&self, token_hash: u64, attempt: u32) -> Option<Verdict> {
+        let mix = self.mix.as_ref()?;
+        let lasting = pick(mix, true, &mut Dice::new(self.seed, token_hash, 0));
+        lasting.or_else(|| pick(mix, false, &mut Dice::new(self.seed, token_hash, attempt)))
+    }
+
+    fn delay(&self, latency: &Latency, token_hash: u64, attempt: u32) -> Wait {
+        let delay = latency.draw(&mut Dice::new(self.seed ^ LATENCY_SALT, token_hash, attempt));
+        if delay.is_zero() { Wait::None } else { Wait::For(delay) }
+    }
+}
+
+/// Draws among the errors that belong to tokens, or among the passing ones; `None` accepts.
+fn pick(mix: &WeightedMix, per_token: bool, dice: &mut Dice) -> Option<Verdict> {
+    let errors = mix.errors.iter().map(|error| u64::from(error.weight)).sum::<u64>();
+    let mut point = dice.below(errors + u64::from(mix.accept));
+    for error in mix.errors.iter().filter(|error| error.per_token == per_token) {
+        match point.checked_sub(u64::from(error.weight)) {
+            Some(rest) => point = rest,
+            None => return Some(Verdict::Error(error.error.clone())),
+        }
+    }
+    None
+}
+
+fn stalls(stall: &Stall, token: &str, request_number: u64) -> bool {
+    stall.all
+        || (stall.every > 0 && request_number.is_multiple_of(stall.every))
+        || stall.tokens.iter().any(|stalled| stalled == token)
+        || stall.prefixes.iter().any(|prefix| token.starts_with(prefix.as_str()))
+}
+
+fn check(policy: &Policy, dialect: Dialect) -> Result<(), String> {
+    policy.latency.as_ref().map_or(Ok(()), Latency::check)?;
+    for refusal in refusals(policy) {
+        if !(dialect.knows)(&refusal.code) {
+            return Err(format!("this push service has no error {:?}", refusal.code));
+        }
+    }
+    let zero = |name: &str| Err(format!("{name} must be at least 1"));
+    match policy {
+        Policy { resets: Some(resets), .. } if resets.every == 0 => zero("resets.every"),
+        Policy { bursts: Some(bursts), .. } if bursts.every == 0 => zero("bursts.every"),
+        Policy { quota: Some(quota), .. } if quota.window_ms == 0 => zero("quota.window_ms"),
+        Policy { goaway: Some(goaway), .. } if goaway.after_requests == 0 => zero("goaway.after_requests"),
+        Policy { scripts, .. } if scripts.iter().any(|s| s.token.is_none() && s.prefix.is_none()) => {
+            Err("a script needs a token or a prefix".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refusals(policy: &Policy) -> Vec<&Refusal> {
+    let mut found = Vec::new();
+    found.extend(policy.bursts.iter().map(|bursts| &bursts.error));
+    found.extend(policy.quota.iter().filter_map(|quota| quota.error.as_ref()));
+    if let Some(Mix::Weighted(mix)) = &policy.mix {
+        found.extend(mix.errors.iter().map(|error| &error.error));
+    }
+    found.extend(policy.scripts.iter().flat_map(super::Script::verdicts).filter_map(
+        |verdict| match verdict {
+            Verdict::Error(refusal) => Some(refusal),
+            _ => None,
+        },
+    ));
+    found
+}
+
+/// The policy in force; connections look at the version and fetch the judge only when it has changed.
+pub(crate) struct PolicyDesk {
+    version: AtomicU64,
+    judge: RwLock<Arc<Judge>>,
+    seed: u64,
+    dialect: Dialect,
+}
+
+impl PolicyDesk {
+    pub(crate) fn new(policy: Policy, seed: u64, dialect: Dialect) -> Result<Self, EmulatorError> {
+        let judge = RwLock::new(Arc::new(Judge::new(policy, seed, dialect)?));
+        Ok(Self { version: AtomicU64::new(1), judge, seed, dialect })
+    }
+
+    pub(crate) fn set(&self, policy: Policy) -> Result<(), EmulatorError> {
+        let judge = Arc::new(Judge::new(policy, self.seed, self.dialect)?);
+        *self.judge.write().unwrap_or_else(PoisonError::into_inner) = judge;
+        self.version.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn judge(&self) -> Arc<Judge> {
+        Arc::clone(&self.judge.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,74 @@
+//! Answers written down in advance, token by token.
+
+use super::Verdict;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+const SHARDS: usize = 16;
+
+/// A list of answers for one token or for every token with a prefix, each token at its own place in the list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Script {
+    /// The token, exactly.
+    pub token: Option<String>,
+    /// How the token begins; an empty prefix means every token.
+    pub prefix: Option<String>,
+    /// The answers in their order.
+    pub answers: Vec<ScriptStep>,
+    /// The answer after the list has ended.
+    pub then: Verdict,
+}
+
+/// One line of a script.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptStep {
+    /// The answer.
+    pub answer: Verdict,
+    /// How often in a row.
+    #[serde(default = "once")]
+    pub times: u32,
+}
+
+fn once() -> u32 {
+    1
+}
+
+impl Script {
+    pub(super) fn matches(&self, token: &str) -> bool {
+        self.token.as_deref() == Some(token)
+            || self.prefix.as_deref().is_some_and(|prefix| token.starts_with(prefix))
+    }
+
+    pub(super) fn at(&self, mut position: u32) -> &Verdict {
+        for step in &self.answers {
+            if position < step.times {
+                return &step.answer;
+            }
+            position -= step.times;
+        }
+        &self.then
+    }
+
+    pub(super) fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        self.answers.iter().map(|step| &step.answer).chain([&self.then])
+    }
+}
+
+/// How far each token has come in its script.
+#[derive(Debug, Default)]
+pub(super) struct Places([Mutex<HashMap<u64, u32>>; SHARDS]);
+
+impl Places {
+    /// Returns the token's place and moves it on by one.
+    pub(super) fn advance(&self, token_hash: u64) -> u32 {
+        let shard = &self.0[token_hash as usize % SHARDS];
+        let mut places = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = places.entry(token_hash).or_default();
+        let now = *place;
+        *place = place.saturating_add(1);
+        now
+    }
+}

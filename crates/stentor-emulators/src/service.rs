@@ -1,0 +1,102 @@
+//! The seam between framing and meaning: what a protocol hands back for one request.
+
+use crate::device::Delivery;
+use crate::faults::Faults;
+use crate::observer::{Observer, Tally};
+use crate::policy::{Judge, PolicyDesk, Wait};
+use bytes::Bytes;
+use http::Response;
+use http::request::Parts;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One push service, as the connections see it.
+pub(crate) trait Service: Send + Sync + 'static {
+    /// What a connection remembers between its requests.
+    type Session: Send + Unpin;
+
+    /// The largest request body that is read; more is cut off and reported as too large.
+    const MAX_BODY_BYTES: usize;
+
+    /// Starts a connection.
+    fn session(&self) -> Self::Session;
+
+    /// Answers one request; decides, but counts no outcome yet.
+    fn answer(&self, session: &mut Self::Session, call: Call<'_>) -> Reply;
+
+    /// Counts and delivers, just before the answer is written.
+    fn settle(&self, ticket: Ticket);
+
+    /// The state shared by all rooms.
+    fn desk(&self) -> &Desk;
+}
+
+/// One whole request.
+pub(crate) struct Call<'a> {
+    pub(crate) head: &'a Parts,
+    pub(crate) body: &'a [u8],
+    pub(crate) body_too_large: bool,
+    /// The number of this request on its connection, from 1.
+    pub(crate) number: u64,
+    pub(crate) judge: &'a Judge,
+}
+
+/// What is to be done about a request.
+pub(crate) struct Reply {
+    pub(crate) answer: Answer,
+    pub(crate) wait: Wait,
+    pub(crate) ticket: Option<Ticket>,
+}
+
+/// What goes over the wire.
+pub(crate) enum Answer {
+    /// A response; an empty body means headers only.
+    Response(Response<()>, Bytes),
+    /// RST_STREAM.
+    Reset(h2::Reason),
+}
+
+/// What is counted when the answer is written.
+pub(crate) struct Ticket {
+    pub(crate) token_hash: u64,
+    pub(crate) tally: Tally,
+    pub(crate) delivery: Option<Box<Delivery>>,
+}
+
+impl Reply {
+    pub(crate) fn now(answer: Answer) -> Self {
+        Self { answer, wait: Wait::None, ticket: None }
+    }
+
+    /// Tells whether this reply accepts or rejects a message; `None` for anything else.
+    pub(crate) fn is_accepted(&self) -> Option<bool> {
+        self.ticket.as_ref().map(|ticket| ticket.tally != Tally::Rejected)
+    }
+}
+
+/// What every emulator has, whatever it speaks.
+pub(crate) struct Desk {
+    pub(crate) policy: PolicyDesk,
+    pub(crate) faults: Faults,
+    pub(crate) observer: Option<Arc<Observer>>,
+    pub(crate) wire: WireTotals,
+    pub(crate) max_concurrent_streams: u32,
+    pub(crate) max_header_list_bytes: u32,
+}
+
+/// Counts of what happened below the requests.
+#[derive(Default)]
+pub(crate) struct WireTotals {
+    pub(crate) connections: AtomicU64,
+    pub(crate) requests: AtomicU64,
+    pub(crate) resets: AtomicU64,
+    pub(crate) goaways: AtomicU64,
+    pub(crate) unprocessed: AtomicU64,
+    pub(crate) refused: AtomicU64,
+}
+
+impl WireTotals {
+    pub(crate) fn add(counter: &AtomicU64) -> u64 {
+        counter.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
