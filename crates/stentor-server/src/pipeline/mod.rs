@@ -1,1 +1,5 @@
-//! To come.
+//! Moves messages.
+pub mod calendar;
+pub mod config;
+pub mod settle;
+pub use config::PipelineConfig;

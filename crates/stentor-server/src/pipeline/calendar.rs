@@ -1,0 +1,158 @@
+//! When a recurring schedule fires: cron patterns of five fields, read in a time zone.
+//!
+//! Answers to the hard questions, each with its test:
+//! - Hours that a pattern names (`30 2 * * *`, `0 9,17 * * 1-5`) are times of the wall clock, and each fires exactly
+//!   once: a time that a jump of the clock leaves out fires at the first instant after the jump, a time that the clock
+//!   shows twice fires at the first.
+//! - Patterns with `*` in the hour field (`*/15 * * * *`) follow elapsed time: the hour that the clock shows twice has
+//!   its ticks twice, the hour that it leaves out has none.
+//! - 29 February waits for a leap year; `L` is the last day of the month; day of month and day of week, when both are
+//!   given, fire when either fits.
+//! - A pattern that can never fire has no next tick; nothing fires after `until`.
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::Zoned;
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use stentor_core::error::Invalid;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::schedule::{CatchUp, Recurrence};
+
+/// Most missed ticks that [`CatchUp::All`] makes up for at a time; the others follow at the next look.
+pub const CATCH_UP_MAX_TICKS: usize = 100;
+/// Far more civil times than any jump of a clock can fold into one instant.
+const FOLDED_MAX_TICKS: usize = 5_000;
+const HOUR_MS: i64 = 3_600_000;
+
+/// Which of the ticks that have come are to fire, and when the schedule is due again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Due {
+    /// Ticks to fire, in order.
+    pub fire: Vec<Timestamp>,
+    /// The tick after those; `None` ends the schedule.
+    pub next: Option<Timestamp>,
+}
+
+/// Gives the first tick later than `after`, or `None` when there is none.
+pub fn next_tick(recurrence: &Recurrence, after: Timestamp) -> Result<Option<Timestamp>, Invalid> {
+    Ok(Calendar::read(recurrence)?.next(after))
+}
+
+/// Gives the next `count` ticks later than `after`.
+pub fn upcoming(recurrence: &Recurrence, after: Timestamp, count: usize) -> Result<Vec<Timestamp>, Invalid> {
+    let calendar = Calendar::read(recurrence)?;
+    Ok(std::iter::successors(calendar.next(after), |tick| calendar.next(*tick)).take(count).collect())
+}
+
+/// Decides what a schedule whose tick `next_due` has come does at `now`, by its rule for missed ticks.
+///
+/// A tick is missed when a later one has come as well: the latest tick that has come is on time however late the look,
+/// except under [`CatchUp::Skip`], where it fires only if it came within the last minute.
+pub fn ticks_to_fire(
+    recurrence: &Recurrence,
+    next_due: Timestamp,
+    now: Timestamp,
+    catch_up: CatchUp,
+) -> Result<Due, Invalid> {
+    let calendar = Calendar::read(recurrence)?;
+    if next_due > now {
+        return Ok(Due { fire: Vec::new(), next: Some(next_due) });
+    }
+    if catch_up == CatchUp::All {
+        return Ok(calendar.all_missed(next_due, now));
+    }
+    let latest = calendar.latest(next_due, now);
+    let late = now.as_millis().saturating_sub(latest.as_millis());
+    let fires = catch_up == CatchUp::Once || late < ON_TIME_MAX_MS;
+    Ok(Due { fire: if fires { vec![latest] } else { Vec::new() }, next: calendar.next(latest) })
+}
+
+/// How late a tick may be looked at and still be on time.
+const ON_TIME_MAX_MS: i64 = 60_000;
+
+/// A recurrence that has been read.
+struct Calendar {
+    cron: Cron,
+    zone: TimeZone,
+    until: Option<Timestamp>,
+    elapsed: bool,
+}
+
+impl Calendar {
+    fn read(recurrence: &Recurrence) -> Result<Self, Invalid> {
+        let fields: Vec<_> = recurrence.cron.split_whitespace().collect();
+        let &[_, hour, _, _, _] = fields.as_slice() else {
+            return Err(Invalid::new(
+                "cron",
+                "must have five fields: minute, hour, day of month, month, day of week",
+            ));
+        };
+        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let cron = parser.parse(&recurrence.cron).map_err(|error| Invalid::new("cron", error.to_string()))?;
+        let name = recurrence.time_zone.as_str();
+        let zone = TimeZone::get(name).map_err(|_| {
+            Invalid::new("time_zone", format!("`{name}` is not in the IANA database; try `Europe/Rome`"))
+        })?;
+        Ok(Self { cron, zone, until: recurrence.until, elapsed: hour.starts_with('*') })
+    }
+
+    fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        let start = jiff::Timestamp::from_millisecond(after.as_millis()).ok()?.to_zoned(self.zone.clone());
+        let tick = if self.elapsed {
+            self.cron.find_next_occurrence(&start, false).ok()?.timestamp()
+        } else {
+            self.next_on_the_wall(&start)?
+        };
+        let tick = Timestamp::from_millis(tick.as_millisecond());
+        (tick > after && self.until.is_none_or(|until| tick <= until)).then_some(tick)
+    }
+
+    /// Walks civil times; several may fold into one instant, and one shown twice may lie behind.
+    fn next_on_the_wall(&self, start: &Zoned) -> Option<jiff::Timestamp> {
+        let mut civil = start.datetime();
+        for _ in 0..FOLDED_MAX_TICKS {
+            civil = self.cron.find_next_occurrence(&civil, false).ok()?;
+            let instant = self.instant(civil)?;
+            if instant > start.timestamp() {
+                return Some(instant);
+            }
+        }
+        None
+    }
+
+    fn instant(&self, civil: DateTime) -> Option<jiff::Timestamp> {
+        let ambiguous = self.zone.to_ambiguous_zoned(civil);
+        let in_gap = matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. });
+        let earlier = ambiguous.earlier().ok()?.timestamp();
+        if in_gap {
+            return Some(self.zone.following(earlier).next()?.timestamp());
+        }
+        Some(earlier)
+    }
+
+    /// Gives the last tick not after `now`, looking back through ever wider windows from `now`, never before `first`.
+    fn latest(&self, first: Timestamp, now: Timestamp) -> Timestamp {
+        let mut window = HOUR_MS;
+        loop {
+            let from = now.as_millis().saturating_sub(window).max(first.as_millis());
+            let from = Timestamp::from_millis(from);
+            let ticks = std::iter::successors(self.next(from), |tick| self.next(*tick));
+            match ticks.take_while(|tick| *tick <= now).last() {
+                Some(tick) => return tick,
+                None if from <= first => return first,
+                None => window = window.saturating_mul(4),
+            }
+        }
+    }
+
+    fn all_missed(&self, first: Timestamp, now: Timestamp) -> Due {
+        let ticks = std::iter::successors(Some(first), |tick| self.next(*tick));
+        let fire: Vec<_> = ticks.take_while(|tick| *tick <= now).take(CATCH_UP_MAX_TICKS).collect();
+        let next = fire.last().and_then(|tick| self.next(*tick));
+        Due { fire, next }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! What an operator may set about the pipeline; every unit is in its name.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use stentor_core::error::Invalid;
+use stentor_core::limits::CHUNK_MAX_DEVICES;
+use stentor_core::retry::RetryPolicy;
+
+/// Settings of the pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PipelineConfig {
+    /// Most devices in one chunk.
+    pub chunk_max_devices: usize,
+    /// Most chunks that a producer makes in one transaction.
+    pub expand_max_chunks: usize,
+    /// A producer pauses while its campaign has this many deliveries queued at its provider.
+    pub producer_max_queued_deliveries: u64,
+    /// Consumers that each provider in use keeps though idle.
+    pub consumers_min: usize,
+    /// Most consumers of one provider.
+    pub consumers_max: usize,
+    /// Most batches that one consumer has in flight.
+    pub consumer_max_batches: usize,
+    /// A consumer without work ends after this long.
+    pub consumer_idle_ms: u64,
+    /// Most deliveries leased and not settled on this node: the bound of the duplicates of one crash.
+    pub max_unsettled_deliveries: u64,
+    /// Share of `max_unsettled_deliveries` kept free of audiences, for single messages.
+    pub urgent_share_percent: u8,
+    /// How long a lease holds; it is prolonged while its batch is in flight.
+    pub lease_for_ms: u64,
+    /// Most chunks leased in one transaction.
+    pub lease_max_chunks: usize,
+    /// Most chunks settled in one transaction.
+    pub settle_max_chunks: usize,
+    /// A batch that is not answered after this long counts as never answered.
+    pub batch_timeout_ms: u64,
+    /// Wait before the second attempt.
+    pub retry_base_ms: u64,
+    /// Longest wait between two attempts, unless the push service asks for more.
+    pub retry_max_ms: u64,
+    /// Attempts that a delivery may take for reasons of its own.
+    pub retry_max_attempts: u16,
+    /// A lane whose credential is refused or missing is tried again after this long.
+    pub credential_probe_ms: u64,
+    /// A lane is parked after this many attempts in a row to which the push service gave no answer.
+    pub unanswered_max_attempts: u32,
+    /// Longest sleep of the scheduler.
+    pub scheduler_max_sleep_ms: u64,
+    /// How often running campaigns are looked for that have no producer here.
+    pub producers_interval_ms: u64,
+    /// How often the queue is asked what it holds.
+    pub depths_interval_ms: u64,
+    /// How often every queued chunk is published again.
+    pub republish_interval_ms: u64,
+    /// How often expired chunks and lost leases are looked for.
+    pub sweep_interval_ms: u64,
+    /// How often old campaigns are forgotten.
+    pub prune_interval_ms: u64,
+    /// Ended campaigns are kept this long.
+    pub campaign_retention_hours: u64,
+    /// Replies to idempotency keys are kept this long; at least 24.
+    pub idempotency_retention_hours: u64,
+}
+
+impl Default for PipelineConfig {
+    fn default() -> Self {
+        Self {
+            chunk_max_devices: 1_000,
+            expand_max_chunks: 16,
+            producer_max_queued_deliveries: 250_000,
+            consumers_min: 0,
+            consumers_max: 8,
+            consumer_max_batches: 64,
+            consumer_idle_ms: 2_000,
+            max_unsettled_deliveries: 100_000,
+            urgent_share_percent: 20,
+            lease_for_ms: 60_000,
+            lease_max_chunks: 32,
+            settle_max_chunks: 64,
+            batch_timeout_ms: 300_000,
+            retry_base_ms: 1_000,
+            retry_max_ms: 300_000,
+            retry_max_attempts: 10,
+            credential_probe_ms: 60_000,
+            unanswered_max_attempts: 20,
+            scheduler_max_sleep_ms: 30_000,
+            producers_interval_ms: 5_000,
+            depths_interval_ms: 1_000,
+            republish_interval_ms: 30_000,
+            sweep_interval_ms: 1_000,
+            prune_interval_ms: 600_000,
+            campaign_retention_hours: 30 * 24,
+            idempotency_retention_hours: 48,
+        }
+    }
+}
+
+impl PipelineConfig {
+    /// Refuses settings with which nothing would move or a promise would be broken.
+    pub fn checked(self) -> Result<Self, Invalid> {
+        check((1..=CHUNK_MAX_DEVICES).contains(&self.chunk_max_devices), "chunk_max_devices", "1 to 10000")?;
+        check(self.expand_max_chunks > 0, "expand_max_chunks", "at least 1")?;
+        check(self.consumers_max > 0, "consumers_max", "at least 1")?;
+        check(self.consumers_min <= self.consumers_max, "consumers_min", "at most consumers_max")?;
+        check(self.consumer_max_batches > 0, "consumer_max_batches", "at least 1")?;
+        let chunk = self.chunk_max_devices as u64;
+        check(
+            self.max_unsettled_deliveries >= chunk,
+            "max_unsettled_deliveries",
+            "at least chunk_max_devices",
+        )?;
+        check(self.urgent_share_percent <= 90, "urgent_share_percent", "at most 90")?;
+        check(self.lease_for_ms >= 1_000, "lease_for_ms", "at least 1000")?;
+        check(self.lease_max_chunks > 0, "lease_max_chunks", "at least 1")?;
+        check(self.settle_max_chunks > 0, "settle_max_chunks", "at least 1")?;
+        check(self.retry_max_attempts > 0, "retry_max_attempts", "at least 1")?;
+        check(self.retry_base_ms > 0, "retry_base_ms", "at least 1")?;
+        check(self.idempotency_retention_hours >= 24, "idempotency_retention_hours", "at least 24")?;
+        Ok(self)
+    }
+
+    /// Gives the retry policy.
+    #[must_use]
+    pub const fn retry(&self) -> RetryPolicy {
+        RetryPolicy {
+            base: Duration::from_millis(self.retry_base_ms),
+            max: Duration::from_millis(self.retry_max_ms),
+            max_attempts: self.retry_max_attempts,
+        }
+    }
+
+    /// Gives how long a lease holds.
+    #[must_use]
+    pub const fn lease_for(&self) -> Duration {
+        Duration::from_millis(self.lease_for_ms)
+    }
+
+    /// Gives how many deliveries of audiences may be unsettled; the rest is for single messages.
+    #[must_use]
+    pub const fn bulk_max_unsettled_deliveries(&self) -> u64 {
+        self.max_unsettled_deliveries - self.max_unsettled_deliveries / 100 * self.urgent_share_percent as u64
+    }
+}
+
+fn check(holds: bool, field: &str, problem: &str) -> Result<(), Invalid> {
+    if holds { Ok(()) } else { Err(Invalid::new(format!("pipeline.{field}"), problem)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_settings_hold_their_own_rules() {
+        let config = PipelineConfig::default();
+        assert_eq!(config.clone().checked(), Ok(config.clone()));
+        assert_eq!(config.bulk_max_unsettled_deliveries(), 80_000);
+    }
+
+    #[test]
+    fn a_setting_with_which_nothing_moves_is_refused_by_name() {
+        let still = PipelineConfig { consumers_max: 0, ..PipelineConfig::default() };
+        assert_eq!(still.checked().expect_err("refused").field, "pipeline.consumers_max");
+        let forgetful = PipelineConfig { idempotency_retention_hours: 1, ..PipelineConfig::default() };
+        assert_eq!(forgetful.checked().expect_err("refused").field, "pipeline.idempotency_retention_hours");
+    }
+}

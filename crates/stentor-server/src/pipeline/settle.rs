@@ -1,0 +1,332 @@
+//! The one function that decides what outcomes mean: for the delivery, the token, the lane and the campaign.
+//!
+//! It is pure: the same chunk, outcomes, policy, jitter and instant give the same settlement.
+//!
+//! Choices worth knowing:
+//! - What is refused or put off for the sake of our credential or of the push service as a whole never ends a delivery
+//!   and does not count against `max_attempts`: it goes on in a child chunk that keeps its attempt number.
+//! - A retry that would come after the message's end is due at that end, and ends `expired` then and not earlier, so
+//!   that a delivery is never called too late before it is. Only ttl 0, which means one attempt, ends at once.
+//! - Once an attempt may have reached a device unseen, every later record of that delivery is marked ambiguous.
+//! - One jitter for a whole chunk, and waits rounded up to an eighth, keep the children few.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use stentor_core::campaign::Stop;
+use stentor_core::chunk::Class;
+use stentor_core::delivery::{DeliveryState, Record};
+use stentor_core::id::DeviceId;
+use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{Fate, LeasedChunk};
+use stentor_core::retry::RetryPolicy;
+use stentor_core::settlement::{Child, Settlement, TokenChange};
+
+/// Wait asked for by a push service that throttles without saying for how long (FCM's default).
+const THROTTLE_DEFAULT: Duration = Duration::from_secs(60);
+/// Longest Retry-After that is believed.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// Why a lane must rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parking {
+    /// Not before; `None` means until the credential changes, or is tried again after a long while.
+    pub until: Option<Timestamp>,
+    /// Why.
+    pub reason: Reason,
+    /// A sentence for the operator.
+    pub detail: String,
+}
+
+/// How many attempts the push service answered, whatever it said, and how many it did not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Attempts with an answer about the device or the message.
+    pub answered: u32,
+    /// Attempts that met a service that is down, or silent.
+    pub unanswered: u32,
+}
+
+/// What one chunk's outcomes mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// For the store.
+    pub settlement: Settlement,
+    /// For the lane, when it must rest.
+    pub parking: Option<Parking>,
+    /// For the lane, to notice a service that is down.
+    pub health: Health,
+}
+
+/// Decides what the outcomes of a leased chunk mean.
+///
+/// `outcomes` belong to the first positions with [`Fate::Send`], in order; the positions after them were withheld (the
+/// message was too late or the lane was closed) and are not attempts. `jitter` is a number in 0..1.
+#[must_use]
+pub fn settle(
+    chunk: &LeasedChunk,
+    outcomes: &[Outcome],
+    policy: &RetryPolicy,
+    jitter: f64,
+    now: Timestamp,
+) -> Settled {
+    let case = Case { chunk, policy, jitter, now };
+    let parking = outcomes.iter().filter_map(|outcome| parking(outcome, now)).reduce(longer);
+    let mut book = Book::default();
+    let mut answers = outcomes.iter();
+    for (index, device) in chunk.devices.iter().enumerate() {
+        let verdict = match chunk.fates.get(index) {
+            Some(Fate::Send) => match answers.next() {
+                Some(outcome) => case.judge(outcome, *device, &mut book.tokens),
+                None => case.withheld(parking.as_ref()),
+            },
+            Some(Fate::Collapsed) => case.end(DeliveryState::Collapsed, Reason::ReplacedByNewer),
+            Some(Fate::Gone) | None => case.end(DeliveryState::Canceled, Reason::DeviceGone),
+        };
+        book.write(index as u32, verdict);
+    }
+    let settlement = Settlement {
+        chunk: chunk.id,
+        epoch: chunk.epoch,
+        now,
+        records: book.records,
+        attempts: outcomes.len() as u32,
+        tokens: book.tokens,
+        children: book.children.into_iter().map(child).collect(),
+        stop: case.stop(outcomes),
+    };
+    Settled { settlement, parking, health: health(outcomes) }
+}
+
+/// Tells whether an outcome closes the lane.
+#[must_use]
+pub fn closes_lane(outcome: &Outcome) -> bool {
+    parking(outcome, Timestamp::default()).is_some()
+}
+
+/// What decides about one position.
+struct Case<'a> {
+    chunk: &'a LeasedChunk,
+    policy: &'a RetryPolicy,
+    jitter: f64,
+    now: Timestamp,
+}
+
+/// What becomes of one position.
+#[derive(Debug, Clone, Copy)]
+struct Verdict {
+    record: Record,
+    again: Option<Again>,
+}
+
+/// When a position is tried again: the key of its child chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Again {
+    due_at: Timestamp,
+    attempt: u16,
+    ambiguous: bool,
+}
+
+/// A wish to try again.
+#[derive(Debug, Clone, Copy)]
+struct Wish {
+    reason: Reason,
+    /// Whether the attempt counts against `max_attempts`.
+    counted: bool,
+    floor: Option<Duration>,
+    ambiguous: bool,
+}
+
+impl Case<'_> {
+    fn judge(&self, outcome: &Outcome, device: DeviceId, tokens: &mut Vec<TokenChange>) -> Verdict {
+        match outcome {
+            Outcome::Accepted => self.end(DeliveryState::Accepted, Reason::None),
+            Outcome::Replaced { token } => {
+                tokens.push(TokenChange::Replace { device, token: token.clone() });
+                self.end(DeliveryState::Accepted, Reason::None)
+            }
+            Outcome::Unregistered { reason, since } => {
+                tokens.push(TokenChange::Retire { device, reason: *reason, since: *since });
+                self.end(DeliveryState::Rejected, *reason)
+            }
+            Outcome::Rejected { reason, reach: Reach::Device | Reach::Payload } => {
+                self.end(DeliveryState::Rejected, *reason)
+            }
+            other => self.again(wish(other)),
+        }
+    }
+
+    fn end(&self, state: DeliveryState, reason: Reason) -> Verdict {
+        Verdict { record: Record::new(state, reason, self.chunk.ambiguous), again: None }
+    }
+
+    fn again(&self, wish: Wish) -> Verdict {
+        let ambiguous = self.chunk.ambiguous || wish.ambiguous;
+        let end = |state, reason| Verdict { record: Record::new(state, reason, ambiguous), again: None };
+        let message = &self.chunk.message;
+        if message.spec.ttl.as_seconds() == 0 || message.is_expired(self.now) {
+            return end(DeliveryState::Expired, Reason::TtlPassed);
+        }
+        if wish.counted && self.chunk.attempt >= self.policy.max_attempts {
+            return end(DeliveryState::Failed, Reason::AttemptsExhausted);
+        }
+        let wait = rounded(self.policy.wait(self.chunk.attempt, self.jitter, wish.floor));
+        let due_at = self.now.plus(wait).min(message.expires_at());
+        let attempt = self.chunk.attempt.saturating_add(u16::from(wish.counted));
+        Verdict {
+            again: Some(Again { due_at, attempt, ambiguous }),
+            ..end(DeliveryState::Queued, wish.reason)
+        }
+    }
+
+    /// Decides about a position of which nothing was sent.
+    fn withheld(&self, parking: Option<&Parking>) -> Verdict {
+        if self.chunk.message.is_expired(self.now) {
+            return self.end(DeliveryState::Expired, Reason::TtlPassed);
+        }
+        let reason = parking.map_or(Reason::None, |parking| parking.reason);
+        let until = parking.and_then(|parking| parking.until).unwrap_or(self.now);
+        let zero_ttl = self.chunk.message.spec.ttl.as_seconds() == 0;
+        let due_at = if zero_ttl { until } else { until.min(self.chunk.message.expires_at()) };
+        let again = Again { due_at, attempt: self.chunk.attempt, ambiguous: self.chunk.ambiguous };
+        Verdict { again: Some(again), ..self.end(DeliveryState::Queued, reason) }
+    }
+
+    /// Stops a campaign whose payload is refused for everybody asked so far.
+    fn stop(&self, outcomes: &[Outcome]) -> Option<Stop> {
+        let wide = self.chunk.devices.len() > 1 || self.chunk.message.spec.target.class() == Class::Bulk;
+        let first = refused_payload(outcomes.first()?)?;
+        let all = outcomes.iter().all(|outcome| refused_payload(outcome).is_some());
+        if !wide || !all || self.chunk.tally.accepted > 0 {
+            return None;
+        }
+        let detail = format!(
+            "{} refuses this message for every one of the first {} devices ({first}) and has accepted it for none: \
+             correct the content and send it again",
+            self.chunk.provider,
+            outcomes.len(),
+        );
+        Some(Stop { reason: Reason::PayloadRefused, detail })
+    }
+}
+
+/// Records, token changes and children in the making.
+#[derive(Default)]
+struct Book {
+    records: Vec<Record>,
+    tokens: Vec<TokenChange>,
+    children: BTreeMap<Again, Vec<u32>>,
+}
+
+impl Book {
+    fn write(&mut self, position: u32, verdict: Verdict) {
+        self.records.push(verdict.record);
+        if let Some(again) = verdict.again {
+            self.children.entry(again).or_default().push(position);
+        }
+    }
+}
+
+fn child((again, positions): (Again, Vec<u32>)) -> Child {
+    let Again { due_at, attempt, ambiguous } = again;
+    Child { positions, due_at, attempt, ambiguous }
+}
+
+/// Tells how an outcome that ends nothing is tried again.
+fn wish(outcome: &Outcome) -> Wish {
+    let wish = |reason, counted, floor: Option<Duration>| Wish {
+        reason,
+        counted,
+        floor: floor.map(|floor| floor.min(RETRY_AFTER_MAX)),
+        ambiguous: false,
+    };
+    match *outcome {
+        Outcome::Throttled { reach: Reach::Device | Reach::Payload, retry_after } => {
+            wish(Reason::DeviceThrottled, retry_after.is_none(), retry_after)
+        }
+        Outcome::Throttled { retry_after, .. } => {
+            wish(Reason::Throttled, false, Some(retry_after.unwrap_or(THROTTLE_DEFAULT)))
+        }
+        Outcome::Unavailable { reason, reach: Reach::Device | Reach::Payload, retry_after } => {
+            wish(reason, true, retry_after)
+        }
+        Outcome::Unavailable { reason, retry_after, .. } => wish(reason, false, retry_after),
+        Outcome::Rejected { reason, .. } => wish(reason, false, None),
+        _ => Wish { ambiguous: true, ..wish(Reason::Unanswered, true, None) },
+    }
+}
+
+/// Tells whether, and for how long, an outcome closes the lane.
+fn parking(outcome: &Outcome, now: Timestamp) -> Option<Parking> {
+    let rest = |wait: Duration| Some(now.plus(wait.min(RETRY_AFTER_MAX)));
+    let (until, reason) = match *outcome {
+        Outcome::Rejected { reason, reach: Reach::Credential } => (None, reason),
+        Outcome::Rejected { reason, reach: Reach::Service } => (rest(THROTTLE_DEFAULT), reason),
+        Outcome::Throttled { reach: Reach::Credential | Reach::Service, retry_after } => {
+            (rest(retry_after.unwrap_or(THROTTLE_DEFAULT)), Reason::Throttled)
+        }
+        Outcome::Unavailable {
+            reason,
+            reach: Reach::Credential | Reach::Service,
+            retry_after: Some(wait),
+        } => (rest(wait), reason),
+        Outcome::Unavailable { reason, reach: Reach::Credential, retry_after: None }
+            if reason != Reason::Unavailable =>
+        {
+            (None, reason)
+        }
+        _ => return None,
+    };
+    Some(Parking { until, reason, detail: detail(reason) })
+}
+
+fn detail(reason: Reason) -> String {
+    match reason {
+        Reason::Throttled => "the push service asks to slow down",
+        Reason::CredentialRefused => "the push service refuses the credential: check it and put it again",
+        Reason::CredentialMissing => "the app has no credential for this provider: put one",
+        Reason::SenderMismatch => "the credential belongs to another sender than the devices: check it",
+        Reason::ThirdPartyAuth => {
+            "a key stored at the push service is refused by its partner: renew it there"
+        }
+        _ => "the push service cannot take messages now",
+    }
+    .to_owned()
+}
+
+/// Keeps the parking that lasts longer; without an end is longest.
+fn longer(one: Parking, other: Parking) -> Parking {
+    let end = |parking: &Parking| parking.until.unwrap_or(Timestamp::MAX);
+    if end(&other) > end(&one) { other } else { one }
+}
+
+fn refused_payload(outcome: &Outcome) -> Option<Reason> {
+    match outcome {
+        Outcome::Rejected { reason, reach: Reach::Payload } => Some(*reason),
+        _ => None,
+    }
+}
+
+fn health(outcomes: &[Outcome]) -> Health {
+    outcomes.iter().fold(Health::default(), |mut health, outcome| {
+        match outcome {
+            Outcome::Unknown | Outcome::Unavailable { reach: Reach::Credential | Reach::Service, .. } => {
+                health.unanswered += 1;
+            }
+            other if !closes_lane(other) => health.answered += 1,
+            _ => {}
+        }
+        health
+    })
+}
+
+/// Rounds a wait up to an eighth of its size, so that many different waits give few children.
+fn rounded(wait: Duration) -> Duration {
+    let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX / 4).max(1);
+    let grain = (1 << millis.ilog2().saturating_sub(3)).max(100);
+    Duration::from_millis(millis.div_ceil(grain) * grain)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use stentor_core::campaign::Tally;
+use stentor_core::chunk::TokenList;
+use stentor_core::device::{ProviderKind, PushToken};
+use stentor_core::id::{AppId, ChunkId, MessageId};
+use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
+use stentor_core::target::Target;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+fn message(target: Target, ttl_seconds: u64) -> Arc<Message> {
+    let ttl = Ttl::from_seconds(ttl_seconds).expect("fits");
+    let content = Content::default();
+    let spec = MessageSpec { target, content, priority: Priority::High, ttl, collapse_key: None };
+    let (id, app) = (MessageId::from_raw(1), AppId::from_raw(1));
+    Arc::new(Message { id, app, spec, created_at: NOW, due_at: NOW, occurrence: None })
+}
+
+fn chunk(fates: Vec<Fate>) -> LeasedChunk {
+    let devices: Vec<_> = (1..=fates.len() as u64).map(DeviceId::from_raw).collect();
+    let mut tokens = TokenList::default();
+    fates.iter().filter(|fate| **fate == Fate::Send).for_each(|_| tokens.push("token"));
+    LeasedChunk {
+        id: ChunkId::from_raw(7),
+        epoch: 3,
+        message: message(Target::Everyone, 3_600),
+        provider: ProviderKind::Fcm,
+        attempt: 1,
+        ambiguous: false,
+        tally: Tally { sending: devices.len() as u64, ..Tally::default() },
+        devices,
+        fates,
+        tokens,
+    }
+}
+
+fn sending(count: usize) -> LeasedChunk {
+    chunk(vec![Fate::Send; count])
+}
+
+fn decide(chunk: &LeasedChunk, outcomes: &[Outcome]) -> Settled {
+    settle(chunk, outcomes, &RetryPolicy::default(), 0.5, NOW)
+}
+
+fn states(settled: &Settled) -> Vec<(DeliveryState, Reason)> {
+    settled.settlement.records.iter().map(|record| (record.state(), record.reason())).collect()
+}
+
+fn any_outcome() -> impl Strategy<Value = Outcome> {
+    let reach = prop::sample::select(vec![Reach::Device, Reach::Payload, Reach::Credential, Reach::Service]);
+    let reason = (0..Reason::ALL.len()).prop_map(|index| Reason::ALL[index]);
+    let wait = prop::option::of((0..u64::MAX).prop_map(Duration::from_millis));
+    prop_oneof![
+        Just(Outcome::Accepted),
+        Just(Outcome::Unknown),
+        Just(Outcome::Replaced { token: PushToken::new("next").expect("fits") }),
+        Just(Outcome::Unregistered { reason: Reason::Unregistered, since: Some(NOW) }),
+        (reason.clone(), reach.clone()).prop_map(|(reason, reach)| Outcome::Rejected { reason, reach }),
+        (reach.clone(), wait.clone())
+            .prop_map(|(reach, retry_after)| Outcome::Throttled { reach, retry_after }),
+        (reason, reach, wait).prop_map(|(reason, reach, retry_after)| Outcome::Unavailable {
+            reason,
+            reach,
+            retry_after
+        }),
+    ]
+}
+
+prop_compose! {
+    fn any_case()(
+        fates in prop::collection::vec(prop::sample::select(vec![Fate::Send, Fate::Send, Fate::Gone, Fate::Collapsed]), 1..60),
+        outcomes in prop::collection::vec(any_outcome(), 0..60),
+        ttl in prop::sample::select(vec![0_u64, 1, 60, 3_600]),
+        attempt in 1..14_u16,
+        ambiguous in any::<bool>(),
+        age in 0..120_000_i64,
+        jitter in 0.0..1.0_f64,
+    ) -> (LeasedChunk, Vec<Outcome>, f64, Timestamp) {
+        let mut chunk = chunk(fates);
+        let sent = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
+        chunk.message = message(Target::Everyone, ttl);
+        (chunk.attempt, chunk.ambiguous) = (attempt, ambiguous);
+        let outcomes = outcomes.into_iter().take(sent).collect();
+        (chunk, outcomes, jitter, Timestamp::from_millis(NOW.as_millis() + age))
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_settlement_is_coherent_and_gives_every_position_one_fate((chunk, outcomes, jitter, now) in any_case()) {
+        let settled = settle(&chunk, &outcomes, &RetryPolicy::default(), jitter, now);
+        prop_assert!(settled.settlement.is_coherent(chunk.devices.len()));
+        prop_assert_eq!(settled.settlement.attempts as usize, outcomes.len());
+        prop_assert!(chunk.tally.settled(&settled.settlement.records).is_some_and(|after| after.sum() == chunk.tally.sum()));
+    }
+
+    #[test]
+    fn ambiguity_is_never_lost((chunk, outcomes, jitter, now) in any_case()) {
+        let settled = settle(&chunk, &outcomes, &RetryPolicy::default(), jitter, now);
+        let records = &settled.settlement.records;
+        prop_assert!(!chunk.ambiguous || records.iter().all(|record| record.is_ambiguous()));
+        let sent = (0..).zip(&chunk.fates).filter(|(_, fate)| **fate == Fate::Send).map(|(at, _)| at);
+        for (position, outcome) in sent.zip(&outcomes) {
+            let record: Record = records[position];
+            prop_assert!(*outcome != Outcome::Unknown || record.is_ambiguous());
+        }
+        for child in &settled.settlement.children {
+            let marked = child.positions.iter().all(|at| records[*at as usize].is_ambiguous() == child.ambiguous);
+            prop_assert!(marked);
+        }
+    }
+
+    #[test]
+    fn no_child_is_due_before_now_or_after_the_end_and_none_at_all_with_ttl_0((chunk, outcomes, jitter, now) in any_case()) {
+        let settled = settle(&chunk, &outcomes, &RetryPolicy::default(), jitter, now);
+        let zero = chunk.message.spec.ttl.as_seconds() == 0;
+        for child in &settled.settlement.children {
+            prop_assert!(child.due_at >= now && (zero || child.due_at <= chunk.message.expires_at()));
+            prop_assert!((chunk.attempt..=chunk.attempt + 1).contains(&child.attempt));
+        }
+        let sent = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
+        prop_assert!(!zero || outcomes.len() < sent || settled.settlement.children.is_empty());
+    }
+
+    #[test]
+    fn only_a_reach_of_device_or_payload_ends_a_delivery(outcome in any_outcome(), attempt in 1..100_u16) {
+        let mut one = sending(1);
+        one.attempt = attempt;
+        let settled = decide(&one, std::slice::from_ref(&outcome));
+        let ours = matches!(outcome,
+            Outcome::Rejected { reach: Reach::Credential | Reach::Service, .. }
+            | Outcome::Throttled { reach: Reach::Credential | Reach::Service, .. }
+            | Outcome::Unavailable { reach: Reach::Credential | Reach::Service, .. });
+        if ours {
+            prop_assert_eq!(settled.settlement.records[0].state(), DeliveryState::Queued);
+            prop_assert_eq!(settled.settlement.children[0].attempt, attempt);
+        }
+    }
+
+    #[test]
+    fn a_campaign_stops_only_when_every_attempt_is_refused_for_its_payload((chunk, outcomes, jitter, now) in any_case()) {
+        let settled = settle(&chunk, &outcomes, &RetryPolicy::default(), jitter, now);
+        let payload = |outcome: &Outcome| matches!(outcome, Outcome::Rejected { reach: Reach::Payload, .. });
+        prop_assert_eq!(settled.settlement.stop.is_some(), !outcomes.is_empty() && outcomes.iter().all(payload));
+    }
+
+    #[test]
+    fn waits_of_any_kind_give_few_children(waits in prop::collection::vec(0..100_000_000_u64, 1_000)) {
+        let throttled = |millis: &u64| Outcome::Throttled { reach: Reach::Device, retry_after: Some(Duration::from_millis(*millis)) };
+        let outcomes: Vec<_> = waits.iter().map(throttled).collect();
+        prop_assert!(decide(&sending(1_000), &outcomes).settlement.children.len() <= 200);
+    }
+
+    #[test]
+    fn rounding_a_wait_never_shortens_it(millis in 0..u64::from(u32::MAX)) {
+        let wait = Duration::from_millis(millis);
+        let after = rounded(wait);
+        prop_assert!(after >= wait && after <= wait + wait / 8 + Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn an_unregistered_token_is_retired_and_an_invalid_one_kept() {
+    let outcomes = [
+        Outcome::Unregistered { reason: Reason::TokenExpired, since: Some(NOW) },
+        Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device },
+        Outcome::Replaced { token: PushToken::new("next").expect("fits") },
+    ];
+    let settled = decide(&sending(3), &outcomes);
+    let rejected = DeliveryState::Rejected;
+    let wanted = [
+        (rejected, Reason::TokenExpired),
+        (rejected, Reason::InvalidToken),
+        (DeliveryState::Accepted, Reason::None),
+    ];
+    assert_eq!(states(&settled), wanted);
+    let retire =
+        TokenChange::Retire { device: DeviceId::from_raw(1), reason: Reason::TokenExpired, since: Some(NOW) };
+    assert_eq!(settled.settlement.tokens[0], retire);
+    assert!(
+        matches!(&settled.settlement.tokens[1..], [TokenChange::Replace { device, .. }] if device.raw() == 3)
+    );
+}
+
+#[test]
+fn a_refused_credential_parks_the_lane_and_ends_nothing() {
+    let refused = Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential };
+    let settled = decide(&sending(2), &[refused]);
+    let parking = settled.parking.clone().expect("parked");
+    assert_eq!((parking.until, parking.reason), (None, Reason::CredentialRefused));
+    assert_eq!(states(&settled), [(DeliveryState::Queued, Reason::CredentialRefused); 2]);
+}
+
+#[test]
+fn a_retry_after_parks_the_lane_and_delays_every_child() {
+    let wait = Duration::from_secs(30);
+    let throttled = Outcome::Throttled { reach: Reach::Service, retry_after: Some(wait) };
+    let settled = decide(&sending(3), &[Outcome::Accepted, throttled]);
+    assert_eq!(settled.parking.as_ref().and_then(|parking| parking.until), Some(NOW.plus(wait)));
+    assert!(settled.settlement.children.iter().all(|child| child.due_at >= NOW.plus(wait)));
+    assert_eq!(settled.settlement.children.iter().map(|child| child.positions.len()).sum::<usize>(), 2);
+}
+
+#[test]
+fn attempts_without_answer_end_when_the_policy_is_exhausted() {
+    let mut last = sending(1);
+    last.attempt = RetryPolicy::default().max_attempts;
+    let settled = decide(&last, &[Outcome::Unknown]);
+    let wanted = Record::new(DeliveryState::Failed, Reason::AttemptsExhausted, true);
+    assert_eq!(settled.settlement.records, [wanted]);
+}
+
+#[test]
+fn a_message_too_late_ends_expired_without_an_attempt() {
+    let mut late = chunk(vec![Fate::Send, Fate::Gone, Fate::Collapsed]);
+    late.message = message(Target::Everyone, 10);
+    let settled = settle(&late, &[], &RetryPolicy::default(), 0.0, late.message.expires_at());
+    let wanted = [
+        (DeliveryState::Expired, Reason::TtlPassed),
+        (DeliveryState::Canceled, Reason::DeviceGone),
+        (DeliveryState::Collapsed, Reason::ReplacedByNewer),
+    ];
+    assert_eq!(states(&settled), wanted);
+    assert_eq!(settled.settlement.attempts, 0);
+}
+
+fn refused_payload_stops(mut chunk: LeasedChunk, target: Target, accepted: u64) -> bool {
+    chunk.message = message(target, 60);
+    chunk.tally.accepted = accepted;
+    let refused = Outcome::Rejected { reason: Reason::InvalidPayload, reach: Reach::Payload };
+    let outcomes = vec![refused; chunk.devices.len()];
+    decide(&chunk, &outcomes).settlement.stop.is_some()
+}
+
+#[test]
+fn a_refused_payload_stops_an_audience_but_not_a_single_message_nor_what_was_accepted_before() {
+    let one = || Target::Device(DeviceId::from_raw(1));
+    assert!(refused_payload_stops(sending(3), Target::Everyone, 0));
+    assert!(refused_payload_stops(sending(1), Target::Everyone, 0));
+    assert!(!refused_payload_stops(sending(1), one(), 0));
+    assert!(!refused_payload_stops(sending(3), Target::Everyone, 1));
+}
