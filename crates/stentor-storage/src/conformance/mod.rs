@@ -1,1 +1,21 @@
-//! To come.
+//! What every engine must do: one suite per port, one line per engine.
+//!
+//! A case is an ordinary async function over the port, and its name is the sentence that it proves. [`store_suite!`] and
+//! [`queue_suite!`] turn the cases into named tests of one engine. Time comes from the cases: nothing here waits.
+//!
+//! [`store_suite!`]: crate::store_suite
+//! [`queue_suite!`]: crate::queue_suite
+
+mod benchmark;
+mod home;
+pub mod model;
+pub mod queue;
+pub mod scene;
+pub mod store;
+mod suites;
+
+pub use benchmark::{Figures, Load, benchmark};
+pub use home::{MemoryQueueHome, QueueHome, StoreHome};
+
+#[cfg(test)]
+mod tests;

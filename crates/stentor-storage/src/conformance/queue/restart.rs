@@ -1,0 +1,28 @@
+//! What is there again after the queue was closed and opened: all of it, or nothing, as the engine says.
+
+use super::{numbers, publish, take, ticket};
+use crate::conformance::QueueHome;
+use crate::conformance::scene::at;
+
+pub async fn tickets_outlive_the_queue_if_the_engine_says_so(home: &dyn QueueHome) {
+    let queue = home.open().await;
+    publish(&*queue, &[ticket(2, 0), ticket(1, 0), ticket(3, 90)]).await;
+    drop(queue);
+    let queue = home.open().await;
+    let kept = numbers(&take(&*queue, 10, 0).await);
+    let expected: &[u64] = if home.persists() { &[1, 2] } else { &[] };
+    assert_eq!(kept, expected);
+    assert_eq!(queue.depths(at(0)).await.expect("told").is_empty(), !home.persists());
+}
+
+pub async fn a_queue_is_rebuilt_by_publishing_all_again(home: &dyn QueueHome) {
+    let queue = home.open().await;
+    publish(&*queue, &[ticket(1, 0), ticket(2, 0), ticket(3, 0)]).await;
+    queue.ack(take(&*queue, 1, 0).await).await.expect("acked");
+    take(&*queue, 1, 0).await;
+    drop(queue);
+    let queue = home.open().await;
+    queue.clear().await.expect("cleared");
+    publish(&*queue, &[ticket(2, 0), ticket(3, 0)]).await;
+    assert_eq!(numbers(&take(&*queue, 10, 0).await), [2, 3], "also what a dead process had leased");
+}

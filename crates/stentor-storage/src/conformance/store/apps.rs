@@ -1,0 +1,137 @@
+//! Apps, keys, credentials.
+
+use stentor_core::app::{ApiKey, Credential, Scope, Scopes};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, KeyId};
+use stentor_core::name::Label;
+use stentor_core::ports::store::{DeviceFilter, Store, StoreError};
+use stentor_core::target::Target;
+
+use crate::conformance::scene::{Draft, Scene, app, at, first, person, topic};
+
+const NO_APP: AppId = AppId::from_raw(999);
+
+pub async fn an_app_is_given_as_it_was_kept(store: &dyn Store) {
+    store.create_app(&app(2)).await.expect("kept");
+    store.create_app(&app(1)).await.expect("kept");
+    assert_eq!(store.app(AppId::from_raw(2)).await, Ok(app(2)));
+    assert_eq!(store.apps().await, Ok(vec![app(1), app(2)]), "in order of id");
+}
+
+pub async fn an_app_id_is_not_given_twice(store: &dyn Store) {
+    store.create_app(&app(1)).await.expect("kept");
+    let again = store.create_app(&app(1)).await;
+    assert!(matches!(again, Err(StoreError::Conflict(_))), "{again:?}");
+}
+
+pub async fn an_unknown_app_is_not_found(store: &dyn Store) {
+    let not_found = |found: Result<(), StoreError>| assert!(matches!(found, Err(StoreError::NotFound(_))));
+    not_found(store.app(NO_APP).await.map(|_| ()));
+    not_found(store.delete_app(NO_APP).await);
+    not_found(store.register(NO_APP, &[], at(0)).await.map(|_| ()));
+    not_found(store.put_user(NO_APP, &person("ada"), at(0)).await.map(|_| ()));
+    not_found(store.subscribe(NO_APP, &topic("news"), &[]).await.map(|_| ()));
+    not_found(store.create_key(&key(1, Some(NO_APP), 1)).await);
+    not_found(store.put_credential(&credential(NO_APP, "secret")).await);
+}
+
+pub async fn a_deleted_app_takes_everything_along(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(3).await;
+    store.create_key(&key(50, Some(scene.app), 5)).await.expect("kept");
+    store.put_credential(&credential(scene.app, "secret")).await.expect("kept");
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    store.delete_app(scene.app).await.expect("deleted");
+    assert!(store.app(scene.app).await.is_err());
+    assert_eq!(store.key_by_hash(&[5; 32]).await, Ok(None));
+    assert_eq!(store.credentials().await, Ok(Vec::new()));
+    assert!(store.message(scene.app, message).await.is_err());
+    assert!(store.producers().await.expect("listed").is_empty());
+    let queued = store.queued(stentor_core::id::ChunkId::from_raw(0), 10).await;
+    assert_eq!(queued, Ok(Vec::new()), "a campaign that ran is gone with its app");
+    let leased = scene.ask(&[tickets[0].chunk], at(1)).await;
+    assert!(matches!(leased[0], stentor_core::ports::store::LeaseReply::Void));
+}
+
+pub async fn deleting_an_app_leaves_the_others_alone(store: &dyn Store) {
+    let gone = Scene::in_app(store, 1).await;
+    let stays = Scene::in_app(store, 2).await;
+    gone.fcm(1).await;
+    let device = stays.fcm(1).await[0];
+    let (message, _) = stays.send(Draft::to(Target::Device(device))).await;
+    store.delete_app(gone.app).await.expect("deleted");
+    assert!(store.device(stays.app, device).await.is_ok());
+    assert_eq!(stays.tally(message).await.queued, 1);
+}
+
+pub async fn a_key_is_found_by_its_hash_and_gone_when_deleted(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let kept = key(10, Some(scene.app), 1);
+    store.create_key(&kept).await.expect("kept");
+    assert_eq!(store.key_by_hash(&[1; 32]).await, Ok(Some(kept.clone())));
+    assert_eq!(store.key_by_hash(&[2; 32]).await, Ok(None));
+    assert_eq!(store.keys(scene.app).await, Ok(vec![kept.clone()]));
+    let other = Scene::in_app(store, 2).await;
+    let foreign = store.delete_key(other.app, kept.id).await;
+    assert!(matches!(foreign, Err(StoreError::NotFound(_))), "another app's key is not visible");
+    store.delete_key(scene.app, kept.id).await.expect("deleted");
+    assert_eq!(store.key_by_hash(&[1; 32]).await, Ok(None));
+}
+
+pub async fn a_root_key_belongs_to_no_app(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let root = key(11, None, 3);
+    store.create_key(&root).await.expect("kept");
+    assert_eq!(store.key_by_hash(&[3; 32]).await, Ok(Some(root)));
+    assert_eq!(store.keys(scene.app).await, Ok(Vec::new()));
+}
+
+pub async fn a_credential_is_replaced_and_removed(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    store.put_credential(&credential(scene.app, "old")).await.expect("kept");
+    store.put_credential(&credential(scene.app, "new")).await.expect("replaced");
+    let kept = store.credential(scene.app, ProviderKind::Fcm).await.expect("found");
+    assert_eq!(kept.secret, "new");
+    assert_eq!(store.credentials().await.expect("listed").len(), 1);
+    store.delete_credential(scene.app, ProviderKind::Fcm).await.expect("removed");
+    let gone = store.credential(scene.app, ProviderKind::Fcm).await;
+    assert!(matches!(gone, Err(StoreError::NotFound(_))));
+    assert!(store.delete_credential(scene.app, ProviderKind::Fcm).await.is_err());
+}
+
+pub async fn the_last_id_is_the_largest_in_use(store: &dyn Store) {
+    assert_eq!(store.last_id().await, Ok(0));
+    let scene = Scene::new(store).await;
+    store.create_key(&key(77, Some(scene.app), 1)).await.expect("kept");
+    assert_eq!(store.last_id().await, Ok(77));
+    let (message, _) = scene.send(Draft::to(Target::Everyone)).await;
+    assert_eq!(store.last_id().await, Ok(message.raw()));
+}
+
+pub async fn an_apps_things_are_invisible_to_another_app(store: &dyn Store) {
+    let own = Scene::in_app(store, 1).await;
+    let other = Scene::in_app(store, 2).await;
+    let device = own.fcm(1).await[0];
+    let (message, _) = own.send(Draft::to(Target::Device(device))).await;
+    assert!(matches!(store.device(other.app, device).await, Err(StoreError::NotFound(_))));
+    assert!(matches!(store.remove_device(other.app, device).await, Err(StoreError::NotFound(_))));
+    assert!(matches!(store.message(other.app, message).await, Err(StoreError::NotFound(_))));
+    assert!(matches!(store.ledger(other.app, message.into()).await, Err(StoreError::NotFound(_))));
+    assert_eq!(store.devices(other.app, &DeviceFilter::default(), first(10)).await, Ok(Vec::new()));
+    assert_eq!(store.campaigns(other.app, first(10)).await, Ok(Vec::new()));
+}
+
+fn key(id: u64, app: Option<AppId>, hash: u8) -> ApiKey {
+    ApiKey {
+        id: KeyId::from_raw(id),
+        app,
+        name: Label::new("a key").expect("a label"),
+        scopes: Scopes::of(&[Scope::Send, Scope::Register]),
+        hash: [hash; 32],
+        created_at: at(0),
+    }
+}
+
+fn credential(app: AppId, secret: &str) -> Credential {
+    Credential { app, provider: ProviderKind::Fcm, secret: secret.to_owned(), updated_at: at(0) }
+}

@@ -1,0 +1,83 @@
+//! Groups.
+
+use stentor_core::group::Member;
+use stentor_core::ports::store::{Store, StoreError, SubscriptionChange};
+
+use crate::conformance::scene::{Scene, at, group, person};
+
+pub async fn a_group_is_made_once(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let made = store.put_group(scene.app, &group("team"), at(1)).await.expect("made");
+    assert_eq!((made.created_at, made.member_count), (at(1), 0));
+    let again = store.put_group(scene.app, &group("team"), at(2)).await.expect("harmless");
+    assert_eq!(again, made);
+    assert_eq!(store.group(scene.app, &group("team")).await, Ok(made));
+}
+
+pub async fn members_are_counted_as_they_come_and_go(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.fcm(1).await[0];
+    let foreign = Scene::in_app(store, 2).await.fcm(1).await[0];
+    store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
+    let members = [Member::User(person("ada")), Member::Device(device), Member::Device(foreign)];
+    let added = store.add_members(scene.app, &group("team"), &members, at(3)).await.expect("added");
+    assert_eq!(added, SubscriptionChange { changed: 2, unchanged: 0, unknown: 1 });
+    let ada = store.user(scene.app, &person("ada")).await.expect("made known");
+    assert_eq!(ada.created_at, at(3));
+    let again = store.add_members(scene.app, &group("team"), &members[..2], at(4)).await.expect("added");
+    assert_eq!(again, SubscriptionChange { changed: 0, unchanged: 2, unknown: 0 });
+    assert_eq!(store.group(scene.app, &group("team")).await.expect("there").member_count, 2);
+    let removed = store.remove_members(scene.app, &group("team"), &members[..1]).await.expect("removed");
+    assert_eq!(removed.changed, 1);
+    let again = store.remove_members(scene.app, &group("team"), &members[..1]).await.expect("harmless");
+    assert_eq!((again.changed, again.unchanged), (0, 1));
+    let left = store.members(scene.app, &group("team"), None, 10).await;
+    assert_eq!(left, Ok(vec![Member::Device(device)]));
+}
+
+pub async fn members_are_listed_people_first_page_by_page(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let devices = scene.fcm(2).await;
+    store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
+    let mut members: Vec<_> = devices.into_iter().map(Member::Device).collect();
+    members.extend([Member::User(person("bob")), Member::User(person("ada"))]);
+    store.add_members(scene.app, &group("team"), &members, at(0)).await.expect("added");
+    members.sort();
+    for start in 0..=members.len() {
+        let after = start.checked_sub(1).map(|last| &members[last]);
+        let page = store.members(scene.app, &group("team"), after, 2).await.expect("listed");
+        assert_eq!(page, members[start..members.len().min(start + 2)]);
+    }
+}
+
+pub async fn groups_are_listed_by_name(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    for name in ["c", "a", "b"] {
+        store.put_group(scene.app, &group(name), at(0)).await.expect("made");
+    }
+    let page = store.groups(scene.app, Some(&group("a")), 2).await.expect("listed");
+    assert_eq!(page.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+    assert_eq!(store.groups(scene.app, None, 1).await.expect("listed")[0].name, group("a"));
+}
+
+pub async fn a_removed_group_is_gone_and_its_members_stay(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.fcm(1).await[0];
+    store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
+    let member = [Member::Device(device)];
+    store.add_members(scene.app, &group("team"), &member, at(0)).await.expect("added");
+    store.remove_group(scene.app, &group("team")).await.expect("removed");
+    assert!(matches!(store.group(scene.app, &group("team")).await, Err(StoreError::NotFound(_))));
+    assert!(matches!(store.remove_group(scene.app, &group("team")).await, Err(StoreError::NotFound(_))));
+    assert!(store.device(scene.app, device).await.is_ok());
+    let again = store.put_group(scene.app, &group("team"), at(5)).await.expect("made");
+    assert_eq!(again.member_count, 0);
+}
+
+pub async fn members_of_an_unknown_group_are_not_found(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let name = group("nobody");
+    assert!(matches!(store.members(scene.app, &name, None, 1).await, Err(StoreError::NotFound(_))));
+    assert!(matches!(store.add_members(scene.app, &name, &[], at(0)).await, Err(StoreError::NotFound(_))));
+    assert!(matches!(store.remove_members(scene.app, &name, &[]).await, Err(StoreError::NotFound(_))));
+}

@@ -1,0 +1,22 @@
+//! The cases of the store.
+#![expect(missing_docs, reason = "the name of a case is the sentence that it proves")]
+
+pub mod apps;
+pub mod chunks;
+pub mod collapse;
+pub mod control;
+pub mod devices;
+pub mod expiry;
+pub mod groups;
+pub mod history;
+pub mod idempotency;
+pub mod ledger;
+pub mod messages;
+pub mod producers;
+pub mod prune;
+pub mod recover;
+pub mod restart;
+pub mod schedules;
+pub mod tokens;
+pub mod topics;
+pub mod users;

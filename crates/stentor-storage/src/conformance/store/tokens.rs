@@ -1,0 +1,126 @@
+//! What settling does to addresses.
+
+use stentor_core::delivery::DeliveryState;
+use stentor_core::device::{DevicePatch, ProviderKind};
+use stentor_core::id::DeviceId;
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{Fate, LeasedChunk, Store};
+use stentor_core::settlement::{Settlement, TokenChange};
+use stentor_core::target::Target;
+
+use super::messages::retire;
+use crate::conformance::scene::{
+    Draft, Scene, accept_all, at, first, record, registration, settle_all, token,
+};
+
+pub async fn a_dead_token_retires_its_device(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.fcm(1).await[0];
+    let leased = leased_to(&scene, device, at(10)).await;
+    scene.settled(dead(&leased, None, at(12))).await;
+    let kept = store.device(scene.app, device).await.expect("kept");
+    let retired = kept.retired.expect("retired");
+    assert_eq!((retired.at, retired.reason), (at(12), Reason::Unregistered));
+    assert_eq!(store.device_counts(scene.app).await, Ok(Vec::new()));
+    let listed =
+        store.devices(scene.app, &stentor_core::ports::store::DeviceFilter::default(), first(9)).await;
+    assert_eq!(listed.expect("listed").len(), 1, "a retired device is still shown");
+}
+
+pub async fn a_device_registered_again_after_its_token_died_is_kept(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.register(registration(ProviderKind::Fcm, "phone")).await;
+    store.register(scene.app, &[registration(ProviderKind::Fcm, "phone")], at(20)).await.expect("again");
+    let leased = leased_to(&scene, device, at(30)).await;
+    scene.settled(dead(&leased, Some(at(10)), at(31))).await;
+    assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
+    let leased = leased_to(&scene, device, at(40)).await;
+    scene.settled(dead(&leased, Some(at(35)), at(41))).await;
+    assert!(store.device(scene.app, device).await.expect("kept").retired.is_some());
+}
+
+pub async fn a_device_registered_again_while_its_old_token_was_tried_is_kept(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.register(registration(ProviderKind::Fcm, "old")).await;
+    let leased = leased_to(&scene, device, at(10)).await;
+    let patch = DevicePatch { token: Some(token("new")), ..DevicePatch::default() };
+    store.update_device(scene.app, device, &patch, at(11)).await.expect("changed");
+    scene.settled(dead(&leased, None, at(12))).await;
+    assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
+}
+
+pub async fn registering_a_retired_device_revives_it(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.register(registration(ProviderKind::Fcm, "phone")).await;
+    retire(&scene, device).await;
+    let again = registration(ProviderKind::Fcm, "phone");
+    let registered = store.register(scene.app, &[again], at(9)).await.expect("again");
+    assert_eq!((registered[0].device, registered[0].created), (device, false));
+    assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
+    assert_eq!(leased_to(&scene, device, at(10)).await.fates, [Fate::Send]);
+}
+
+pub async fn a_new_token_revives_a_retired_device(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.fcm(1).await[0];
+    retire(&scene, device).await;
+    let patch = DevicePatch { token: Some(token("new")), ..DevicePatch::default() };
+    let changed = store.update_device(scene.app, device, &patch, at(9)).await.expect("changed");
+    assert_eq!((changed.retired, changed.token_since), (None, at(9)));
+}
+
+pub async fn a_replaced_token_is_used_from_then_on(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.register(registration(ProviderKind::Fcm, "old")).await;
+    let leased = leased_to(&scene, device, at(1)).await;
+    let mut given = accept_all(&leased, at(2));
+    given.tokens.push(TokenChange::Replace { device, token: token("new") });
+    scene.settled(given).await;
+    assert_eq!(leased_to(&scene, device, at(3)).await.tokens.get(0), Some("new"));
+    assert_eq!(scene.register(registration(ProviderKind::Fcm, "new")).await, device);
+}
+
+pub async fn a_replacement_that_another_device_holds_retires_the_old_device(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let old = scene.register(registration(ProviderKind::Fcm, "old")).await;
+    let new = scene.register(registration(ProviderKind::Fcm, "new")).await;
+    let leased = leased_to(&scene, old, at(1)).await;
+    let mut given = accept_all(&leased, at(2));
+    given.tokens.push(TokenChange::Replace { device: old, token: token("new") });
+    scene.settled(given).await;
+    assert!(store.device(scene.app, old).await.expect("kept").retired.is_some());
+    assert_eq!(scene.register(registration(ProviderKind::Fcm, "new")).await, new);
+}
+
+pub async fn a_stale_settlement_changes_no_token(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.fcm(1).await[0];
+    let leased = leased_to(&scene, device, at(1)).await;
+    store.release(&[(leased.id, leased.epoch)], at(2)).await.expect("given back");
+    scene.settle(dead(&leased, None, at(3))).await;
+    assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
+}
+
+pub async fn a_token_change_for_a_removed_device_is_harmless(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.fcm(1).await[0];
+    let leased = leased_to(&scene, device, at(1)).await;
+    store.remove_device(scene.app, device).await.expect("removed");
+    let mut given = dead(&leased, None, at(2));
+    given.tokens.push(TokenChange::Replace { device, token: token("new") });
+    scene.settled(given).await;
+    assert!(store.device(scene.app, device).await.is_err());
+}
+
+async fn leased_to(scene: &Scene<'_>, device: DeviceId, now: Timestamp) -> LeasedChunk {
+    let (_, tickets) = scene.send(Draft::to(Target::Device(device))).await;
+    scene.lease(tickets[0].chunk, now).await
+}
+
+fn dead(leased: &LeasedChunk, since: Option<Timestamp>, now: Timestamp) -> Settlement {
+    let mut given = settle_all(leased, record(DeliveryState::Rejected, Reason::Unregistered), now);
+    let device = leased.devices[0];
+    given.tokens.push(TokenChange::Retire { device, reason: Reason::Unregistered, since });
+    given
+}

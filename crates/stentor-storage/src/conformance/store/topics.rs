@@ -1,0 +1,83 @@
+//! Topics and subscriptions.
+
+use stentor_core::id::DeviceId;
+use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
+use stentor_core::ports::store::{Store, StoreError, SubscriptionChange};
+use stentor_core::target::Target;
+
+use super::devices::many_topics;
+use crate::conformance::scene::{Draft, Scene, registration, topic};
+
+pub async fn subscribing_counts_new_old_and_unknown_devices(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let other = Scene::in_app(store, 2).await;
+    let own = scene.fcm(2).await;
+    let foreign = other.fcm(1).await[0];
+    let subscribe = async |devices: &[DeviceId]| {
+        store.subscribe(scene.app, &topic("news"), devices).await.expect("subscribed")
+    };
+    let change = SubscriptionChange { changed: 1, unchanged: 0, unknown: 1 };
+    assert_eq!(subscribe(&[own[0], foreign]).await, change);
+    let change = SubscriptionChange { changed: 1, unchanged: 1, unknown: 0 };
+    assert_eq!(subscribe(&own).await, change);
+    assert_eq!(store.topic(scene.app, &topic("news")).await.expect("there").device_count, 2);
+    assert!(store.topics(other.app, None, 10).await.expect("listed").is_empty());
+}
+
+pub async fn unsubscribing_takes_away_and_leaves_the_topic(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let devices = scene.fcm(2).await;
+    store.subscribe(scene.app, &topic("news"), &devices[..1]).await.expect("subscribed");
+    let change = store.unsubscribe(scene.app, &topic("news"), &devices).await.expect("done");
+    assert_eq!(change, SubscriptionChange { changed: 1, unchanged: 1, unknown: 0 });
+    assert_eq!(store.topic(scene.app, &topic("news")).await.expect("stays").device_count, 0);
+    assert!(store.topics_of(scene.app, devices[0]).await.expect("listed").is_empty());
+    let (message, _) = scene.send_wide(Draft::to(Target::Topic(topic("news")))).await;
+    assert_eq!(scene.ledger(message).await.audience(), 0);
+}
+
+pub async fn topics_are_listed_by_name(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.fcm(1).await;
+    for name in ["b", "c", "a"] {
+        store.subscribe(scene.app, &topic(name), &device).await.expect("subscribed");
+    }
+    let page = store.topics(scene.app, None, 2).await.expect("listed");
+    let names: Vec<_> = page.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let rest = store.topics(scene.app, Some(&topic("b")), 2).await.expect("listed");
+    assert_eq!(rest.len(), 1);
+    assert_eq!((rest[0].name.as_str(), rest[0].device_count), ("c", 1));
+}
+
+pub async fn a_removed_topic_takes_its_subscriptions_along(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let devices = scene.fcm(2).await;
+    store.subscribe(scene.app, &topic("news"), &devices).await.expect("subscribed");
+    store.remove_topic(scene.app, &topic("news")).await.expect("removed");
+    assert!(matches!(store.topic(scene.app, &topic("news")).await, Err(StoreError::NotFound(_))));
+    assert!(matches!(store.remove_topic(scene.app, &topic("news")).await, Err(StoreError::NotFound(_))));
+    assert!(store.topics_of(scene.app, devices[0]).await.expect("listed").is_empty());
+    let again = store.subscribe(scene.app, &topic("news"), &devices[..1]).await.expect("subscribed");
+    assert_eq!(again.changed, 1);
+    assert_eq!(store.topic(scene.app, &topic("news")).await.expect("there").device_count, 1);
+}
+
+pub async fn a_device_has_at_most_two_thousand_topics(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let mut given = registration(stentor_core::device::ProviderKind::Fcm, "full");
+    given.topics = many_topics(TOPICS_PER_DEVICE_MAX_COUNT);
+    let full = scene.register(given).await;
+    let free = scene.fcm(1).await[0];
+    let refused = store.subscribe(scene.app, &topic("one-more"), &[free, full]).await;
+    assert!(matches!(refused, Err(StoreError::LimitReached(_))), "{refused:?}");
+    assert!(store.topics_of(scene.app, free).await.expect("listed").is_empty(), "nobody was subscribed");
+    let known = store.subscribe(scene.app, &topic("topic-0"), &[full]).await.expect("harmless");
+    assert_eq!(known.unchanged, 1);
+}
+
+pub async fn topics_of_an_unknown_device_are_not_found(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let foreign = Scene::in_app(store, 2).await.fcm(1).await[0];
+    assert!(matches!(store.topics_of(scene.app, foreign).await, Err(StoreError::NotFound(_))));
+}

@@ -1,0 +1,326 @@
+//! The suites: every case by name, for any engine.
+
+/// Makes a module of tests, one for each case of the store, for the engine whose home `$make` gives.
+///
+/// `$make` is a function without arguments; the home it gives implements [`StoreHome`](crate::conformance::StoreHome)
+/// and is empty each time.
+#[macro_export]
+macro_rules! store_suite {
+    ($name:ident, $make:expr) => {
+        mod $name {
+            use super::*;
+
+            $crate::store_suite! { @on_store $make;
+                apps {
+                    an_app_is_given_as_it_was_kept
+                    an_app_id_is_not_given_twice
+                    an_unknown_app_is_not_found
+                    a_deleted_app_takes_everything_along
+                    deleting_an_app_leaves_the_others_alone
+                    a_key_is_found_by_its_hash_and_gone_when_deleted
+                    a_root_key_belongs_to_no_app
+                    a_credential_is_replaced_and_removed
+                    the_last_id_is_the_largest_in_use
+                    an_apps_things_are_invisible_to_another_app
+                }
+                chunks {
+                    a_leased_chunk_has_all_that_is_needed_to_send_it
+                    a_chunk_is_leased_once
+                    an_unknown_or_settled_chunk_is_void
+                    replies_belong_to_chunks_in_order
+                    a_device_that_is_gone_at_sending_time_has_no_token
+                    a_second_settlement_changes_nothing
+                    a_settlement_repeated_within_one_call_is_stale
+                    a_stale_epoch_settles_nothing
+                    settling_an_unknown_chunk_is_stale
+                    an_incoherent_settlement_is_refused_and_changes_nothing
+                    children_carry_on_what_is_tried_again
+                    settlements_of_one_call_are_answered_in_order
+                    a_released_chunk_is_queued_again_without_an_attempt
+                    a_chunk_is_released_only_by_its_lease
+                    a_prolonged_lease_outlives_its_first_end
+                    a_lease_is_prolonged_only_by_its_holder
+                    queued_chunks_are_listed_in_order_to_be_published_again
+                }
+                collapse {
+                    a_newer_message_with_the_same_key_replaces_a_queued_one
+                    only_devices_that_the_newer_message_reaches_are_replaced
+                    a_newer_message_replaces_nothing_before_it_is_expanded
+                    another_key_or_no_key_replaces_nothing
+                    an_older_message_never_replaces_a_newer_one
+                    another_app_replaces_nothing
+                    a_device_that_is_gone_is_gone_though_replaced
+                }
+                control {
+                    canceling_ends_what_is_queued_at_once
+                    what_is_leased_at_a_cancel_settles_and_its_retries_are_canceled
+                    what_is_given_back_after_a_cancel_is_canceled
+                    a_canceled_retry_stays_ambiguous
+                    a_paused_campaign_leases_nothing_until_resumed
+                    what_is_leased_at_a_pause_settles_and_its_retries_wait
+                    a_paused_campaign_finishes_when_its_last_lease_settles
+                    what_is_given_back_while_paused_waits_without_a_ticket
+                    repeating_an_action_is_harmless
+                    what_makes_no_sense_is_a_conflict
+                    another_apps_campaign_cannot_be_touched
+                    a_scheduled_campaign_is_canceled_before_it_begins
+                    a_scheduled_campaign_paused_past_its_time_begins_when_resumed
+                }
+                devices {
+                    a_device_is_given_as_it_was_registered
+                    registering_the_same_again_changes_nothing_but_the_time
+                    a_repeated_registration_replaces_what_it_tells_and_keeps_the_rest
+                    the_same_token_of_another_provider_or_app_is_another_device
+                    registrations_are_kept_together_or_not_at_all
+                    a_device_id_is_never_given_again
+                    devices_are_listed_in_order_page_by_page
+                    devices_are_listed_by_provider_user_and_tag
+                    a_patch_changes_what_it_names
+                    a_patched_token_leads_to_the_same_device
+                    a_token_that_another_device_holds_is_a_conflict
+                    a_removed_device_is_gone_from_topics_groups_and_its_user
+                    a_device_known_only_by_its_token_is_not_listed_until_registered
+                    counts_are_by_provider
+                }
+                expiry {
+                    what_is_queued_past_its_ttl_expires
+                    a_paused_campaign_ages_and_expires
+                    what_is_leased_does_not_expire
+                    a_retry_expires_while_it_waits
+                    a_message_of_no_ttl_waits_for_its_one_attempt
+                    ttl_counts_from_the_due_time
+                    a_sweep_ends_at_most_its_limit
+                }
+                groups {
+                    a_group_is_made_once
+                    members_are_counted_as_they_come_and_go
+                    members_are_listed_people_first_page_by_page
+                    groups_are_listed_by_name
+                    a_removed_group_is_gone_and_its_members_stay
+                    members_of_an_unknown_group_are_not_found
+                }
+                history {
+                    a_delivery_tells_every_attempt_in_order
+                    an_attempt_tells_its_chunk_times_and_reason
+                    a_device_outside_the_audience_has_no_delivery
+                    another_apps_delivery_is_not_found
+                    a_history_is_told_newest_message_first_page_by_page
+                    every_device_of_a_long_audience_is_found
+                }
+                idempotency {
+                    a_repeated_request_gets_the_first_reply_and_sends_nothing
+                    a_key_used_for_another_request_is_refused
+                    repeats_within_one_batch_are_repeats
+                    a_key_is_looked_up_before_any_work
+                    each_app_has_its_own_keys
+                    a_refused_message_leaves_its_key_free
+                    old_keys_are_forgotten
+                }
+                ledger {
+                    the_books_follow_a_campaign_from_first_to_last
+                    the_books_are_kept_by_provider
+                    ends_are_counted_by_reason
+                    attempts_are_counted_as_the_settlement_tells
+                    ambiguous_ends_are_counted_once_they_ended
+                    a_lease_shows_the_books_with_itself_as_sending
+                    a_stopped_campaign_fails_its_rest_and_keeps_its_reason
+                    a_stop_after_a_cancel_changes_nothing
+                }
+                messages {
+                    a_message_is_given_as_it_was_accepted
+                    a_device_gets_its_chunk_at_once
+                    named_devices_are_split_by_provider_and_size
+                    a_token_that_nobody_registered_is_reached
+                    a_token_that_is_registered_leads_to_its_device
+                    a_user_gets_it_on_all_devices
+                    a_user_without_devices_finishes_at_once
+                    a_group_reaches_devices_and_people_once_each
+                    a_topic_reaches_its_devices
+                    a_condition_reaches_whom_it_fits
+                    everyone_reaches_all_providers
+                    what_does_not_exist_in_the_app_is_not_found
+                    a_message_for_an_unknown_app_is_refused_alone
+                    a_message_id_is_not_taken_twice
+                    a_retired_device_is_in_no_audience_unless_it_is_named
+                    campaigns_are_listed_newest_first
+                    counting_an_audience_keeps_nothing
+                }
+                producers {
+                    a_wide_message_waits_for_its_producers
+                    a_step_makes_as_many_chunks_as_asked_and_goes_on_where_it_stopped
+                    a_producer_that_has_ended_makes_nothing_more
+                    later_devices_are_not_in_the_audience
+                    a_campaign_without_audience_finishes_with_its_last_producer
+                    a_campaign_finishes_only_after_its_producers
+                    campaigns_are_expanded_side_by_side
+                    a_paused_campaign_expands_nothing_until_resumed
+                    a_canceled_campaign_ends_its_producers
+                    a_device_removed_before_its_turn_is_not_in_the_audience
+                }
+                prune {
+                    a_campaign_that_ended_long_ago_is_forgotten
+                    a_campaign_that_has_not_ended_is_never_forgotten
+                    pruning_goes_on_until_nothing_is_left
+                }
+                recover {
+                    leases_of_a_dead_process_are_released_and_counted
+                    what_was_sent_before_a_crash_is_marked_ambiguous
+                    a_dead_process_settles_nothing_any_more
+                    own_leases_are_left_alone
+                    every_crash_adds_to_the_bound
+                    a_crash_during_a_cancel_leaves_nothing_open
+                    a_crash_while_paused_leaves_chunks_waiting
+                    a_lease_that_ran_out_is_released_like_a_crash
+                }
+                schedules {
+                    a_message_that_is_due_later_waits
+                    a_waiting_message_takes_its_audience_when_it_begins
+                    a_waiting_message_whose_target_is_gone_reaches_nobody
+                    a_schedule_is_given_as_it_was_kept
+                    a_schedule_made_twice_under_one_key_is_made_once
+                    due_schedules_are_those_that_are_active_and_late
+                    an_occurrence_fires_once
+                    a_tick_that_is_not_the_next_one_does_not_fire
+                    a_paused_or_canceled_schedule_does_not_fire
+                    a_skipped_tick_advances_and_sends_nothing
+                    a_schedule_without_a_further_tick_is_finished
+                }
+                tokens {
+                    a_dead_token_retires_its_device
+                    a_device_registered_again_after_its_token_died_is_kept
+                    a_device_registered_again_while_its_old_token_was_tried_is_kept
+                    registering_a_retired_device_revives_it
+                    a_new_token_revives_a_retired_device
+                    a_replaced_token_is_used_from_then_on
+                    a_replacement_that_another_device_holds_retires_the_old_device
+                    a_stale_settlement_changes_no_token
+                    a_token_change_for_a_removed_device_is_harmless
+                }
+                topics {
+                    subscribing_counts_new_old_and_unknown_devices
+                    unsubscribing_takes_away_and_leaves_the_topic
+                    topics_are_listed_by_name
+                    a_removed_topic_takes_its_subscriptions_along
+                    a_device_has_at_most_two_thousand_topics
+                    topics_of_an_unknown_device_are_not_found
+                }
+                users {
+                    a_person_is_known_once_named
+                    registering_a_device_makes_its_user_known
+                    people_are_listed_by_external_id_without_devices
+                    a_forgotten_person_leaves_devices_without_owner
+                    an_unknown_person_is_not_found
+                }
+            }
+            $crate::store_suite! { @on_home $make;
+                restart {
+                    devices_and_topics_are_there_after_a_restart
+                    an_accepted_message_is_there_after_a_restart
+                    a_producer_goes_on_after_a_restart
+                    a_crash_between_lease_and_settlement_loses_nothing
+                    a_paused_campaign_is_paused_after_a_restart
+                }
+            }
+        }
+    };
+    (@on_store $make:expr; $($area:ident { $($case:ident)* })*) => {$(
+        mod $area {
+            use super::*;
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    let home = $make();
+                    let store = $crate::conformance::StoreHome::open(&home).await;
+                    $crate::conformance::store::$area::$case(&*store).await;
+                }
+            )*
+        }
+    )*};
+    (@on_home $make:expr; $($area:ident { $($case:ident)* })*) => {$(
+        mod $area {
+            use super::*;
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    $crate::conformance::store::$area::$case(&$make()).await;
+                }
+            )*
+        }
+    )*};
+}
+
+/// Makes a module of tests, one for each case of the queue, for the engine whose home `$make` gives.
+///
+/// `$make` is a function without arguments; the home it gives implements [`QueueHome`](crate::conformance::QueueHome)
+/// and is empty each time.
+#[macro_export]
+macro_rules! queue_suite {
+    ($name:ident, $make:expr) => {
+        mod $name {
+            use super::*;
+
+            $crate::queue_suite! { @on_queue $make;
+                depths {
+                    depths_tell_ready_delayed_and_leased
+                    each_lane_that_holds_anything_is_told
+                    a_lease_that_ran_out_counts_as_ready
+                }
+                leases {
+                    a_leased_ticket_is_nobody_elses
+                    a_lease_that_ran_out_is_given_to_another
+                    an_acked_ticket_is_gone_for_good
+                    a_nacked_ticket_comes_back_when_it_is_due
+                    a_nacked_ticket_stands_behind_what_is_due_before
+                    a_lease_lost_meanwhile_settles_nothing
+                    a_prolonged_lease_holds_on
+                    a_lost_lease_cannot_be_prolonged
+                    an_acked_lease_cannot_be_prolonged
+                }
+                publishing {
+                    a_published_ticket_is_leased_as_it_was
+                    an_empty_queue_gives_nothing
+                    tickets_are_leased_by_due_time_then_by_chunk
+                    a_ticket_is_not_leased_before_it_is_due
+                    publishing_again_changes_nothing
+                    a_chunk_taken_out_can_be_published_anew
+                    lanes_do_not_mix
+                    withdrawn_chunks_are_gone_leased_or_not
+                    clearing_throws_everything_away
+                    a_thousand_tickets_come_out_once_each
+                    publishing_wakes_who_waits_for_a_change
+                    giving_back_wakes_who_waits_for_a_change
+                }
+            }
+            $crate::queue_suite! { @on_home $make;
+                restart {
+                    tickets_outlive_the_queue_if_the_engine_says_so
+                    a_queue_is_rebuilt_by_publishing_all_again
+                }
+            }
+        }
+    };
+    (@on_queue $make:expr; $($area:ident { $($case:ident)* })*) => {$(
+        mod $area {
+            use super::*;
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    let home = $make();
+                    let queue = $crate::conformance::QueueHome::open(&home).await;
+                    $crate::conformance::queue::$area::$case(&*queue).await;
+                }
+            )*
+        }
+    )*};
+    (@on_home $make:expr; $($area:ident { $($case:ident)* })*) => {$(
+        mod $area {
+            use super::*;
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    $crate::conformance::queue::$area::$case(&$make()).await;
+                }
+            )*
+        }
+    )*};
+}

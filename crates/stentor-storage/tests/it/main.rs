@@ -1,0 +1,3 @@
+//! Engines, judged by the suites of the ports.
+
+mod memory;

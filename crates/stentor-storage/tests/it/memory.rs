@@ -1,0 +1,8 @@
+//! Store and queue in memory, judged by the suites.
+
+use stentor_storage::conformance::MemoryQueueHome;
+use stentor_storage::memory::MemoryStore;
+use stentor_storage::{queue_suite, store_suite};
+
+store_suite!(store, MemoryStore::new);
+queue_suite!(queue, MemoryQueueHome::default);
