@@ -1,0 +1,80 @@
+//! The signing key and the ids that Apple gives with it.
+
+use jsonwebtoken::EncodingKey;
+use secrecy::{ExposeSecret, SecretString};
+use stentor_core::ports::provider::CredentialError;
+use stentor_http2::Endpoint;
+
+use crate::credential::{Fields, parse};
+
+const PRODUCTION: &str = "https://api.push.apple.com";
+const SANDBOX: &str = "https://api.sandbox.push.apple.com";
+const ID_CHARS: usize = 10;
+const BUNDLE_ID_MAX_BYTES: usize = 255;
+const FIELDS: &[&str] =
+    &["key_p8", "key_id", "team_id", "bundle_id", "environment", "endpoint", "server_name", "ca_pem"];
+
+/// A signing key for provider tokens, and where its requests go.
+#[derive(Debug)]
+pub struct ApnsCredential {
+    /// The key, as the .p8 file that Apple issues.
+    pub key_p8: SecretString,
+    /// Its id.
+    pub key_id: String,
+    /// The team it belongs to.
+    pub team_id: String,
+    /// The app's bundle id, sent as `apns-topic`.
+    pub bundle_id: String,
+    /// Where messages go.
+    pub endpoint: Endpoint,
+}
+
+impl ApnsCredential {
+    /// Reads `{"key_p8", "key_id", "team_id", "bundle_id", "environment"?, "endpoint"?, "server_name"?, "ca_pem"?}`.
+    pub fn parse(secret: &str) -> Result<Self, CredentialError> {
+        let map = parse(secret)?;
+        let fields = Fields::new(&map, "");
+        fields.only(FIELDS)?;
+        let usual = match fields.optional("environment")?.unwrap_or("production") {
+            "production" => PRODUCTION,
+            "sandbox" => SANDBOX,
+            _ => return Err(fields.invalid("environment", "must be `production` or `sandbox`")),
+        };
+        let credential = Self {
+            key_p8: fields.secret("key_p8")?,
+            key_id: id(&fields, "key_id")?,
+            team_id: id(&fields, "team_id")?,
+            bundle_id: bundle_id(&fields)?,
+            endpoint: fields.endpoint(usual)?,
+        };
+        credential.signing_key().map_err(|()| {
+            fields.invalid("key_p8", "must be a P-256 key in PEM (BEGIN PRIVATE KEY), as in Apple's .p8 file")
+        })?;
+        Ok(credential)
+    }
+
+    /// Gives the key in the form that signs; fails when it is not an EC key.
+    pub(super) fn signing_key(&self) -> Result<EncodingKey, ()> {
+        EncodingKey::from_ec_pem(self.key_p8.expose_secret().as_bytes()).map_err(drop)
+    }
+}
+
+fn id(fields: &Fields<'_>, name: &str) -> Result<String, CredentialError> {
+    let text = fields.text(name)?;
+    let fits = text.len() == ID_CHARS && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if fits { Ok(text.to_owned()) } else { Err(fields.invalid(name, "must be 10 letters and digits")) }
+}
+
+fn bundle_id(fields: &Fields<'_>) -> Result<String, CredentialError> {
+    let text = fields.text("bundle_id")?;
+    if is_topic(text) {
+        return Ok(text.to_owned());
+    }
+    Err(fields.invalid("bundle_id", "must be letters, digits, `.`, `-` or `_`, such as com.example.app"))
+}
+
+/// Tells whether a text can be an `apns-topic`.
+pub(super) fn is_topic(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    (1..=BUNDLE_ID_MAX_BYTES).contains(&text.len()) && text.bytes().all(allowed)
+}

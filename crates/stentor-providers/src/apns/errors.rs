@@ -1,0 +1,122 @@
+//! What APNs' answers mean. Source: Apple, "Handling notification responses from APNs".
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::ports::clock::Timestamp;
+
+/// Wait after `TooManyProviderTokenUpdates` when APNs names none.
+pub const TOKEN_UPDATES_WAIT_DEFAULT_SECONDS: u64 = 60;
+
+/// An error body.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Refusal {
+    /// Apple's word for it.
+    pub reason: String,
+    /// With status 410: since when the token is dead, in milliseconds since 1970.
+    pub timestamp: Option<i64>,
+}
+
+/// Reads an error body; an empty reason when it is none.
+#[must_use]
+pub fn parse(body: &[u8]) -> Refusal {
+    #[derive(Deserialize)]
+    struct Loose {
+        #[serde(default)]
+        reason: String,
+        // Whatever stands here, the reason still counts.
+        #[serde(default)]
+        timestamp: serde_json::Value,
+    }
+    match serde_json::from_slice::<Loose>(body) {
+        Ok(Loose { reason, timestamp }) => Refusal { reason, timestamp: timestamp.as_i64() },
+        Err(_) => Refusal::default(),
+    }
+}
+
+/// Tells whether a request was refused because its provider token is too old.
+#[must_use]
+pub fn is_expired(status: u16, body: &[u8]) -> bool {
+    status == 403 && parse(body).reason == "ExpiredProviderToken"
+}
+
+/// Gives the meaning of an answer; `retry_after` is its header.
+#[must_use]
+pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
+    if status == 200 {
+        return Outcome::Accepted;
+    }
+    let refusal = parse(body);
+    by_reason(&refusal, retry_after).unwrap_or_else(|| by_status(status, &refusal, retry_after))
+}
+
+fn by_reason(refusal: &Refusal, retry_after: Option<Duration>) -> Option<Outcome> {
+    Some(match refusal.reason.as_str() {
+        "Unregistered" => dead(Reason::Unregistered, refusal),
+        "ExpiredToken" => dead(Reason::TokenExpired, refusal),
+        "BadDeviceToken" | "MissingDeviceToken" => rejected(Reason::InvalidToken, Reach::Device),
+        "DeviceTokenNotForTopic" => rejected(Reason::SenderMismatch, Reach::Device),
+        "PayloadTooLarge" => rejected(Reason::PayloadTooLarge, Reach::Payload),
+        "BadCollapseId" | "BadExpirationDate" | "BadMessage" | "BadMessageId" | "BadPriority"
+        | "DuplicateHeaders" | "InvalidPushType" | "PayloadEmpty" => {
+            rejected(Reason::InvalidPayload, Reach::Payload)
+        }
+        "BadCertificate"
+        | "BadCertificateEnvironment"
+        | "BadEnvironmentKeyIdInToken"
+        | "BadEnvironmentKeyInToken"
+        | "BadTopic"
+        | "Forbidden"
+        | "InvalidProviderToken"
+        | "MissingProviderToken"
+        | "MissingTopic"
+        | "TopicDisallowed"
+        | "UnrelatedKeyIdInToken" => rejected(Reason::CredentialRefused, Reach::Credential),
+        // Our token, not our key: a younger one will do.
+        "ExpiredProviderToken" => {
+            Outcome::Unavailable { reason: Reason::CredentialRefused, reach: Reach::Credential, retry_after }
+        }
+        "TooManyRequests" => Outcome::Throttled { reach: Reach::Device, retry_after },
+        "TooManyProviderTokenUpdates" => token_updates(retry_after),
+        "IdleTimeout" | "InternalServerError" | "ServiceUnavailable" | "Shutdown" => {
+            unavailable(Reason::Unavailable, retry_after)
+        }
+        _ => return None,
+    })
+}
+
+/// For answers without a known reason.
+fn by_status(status: u16, refusal: &Refusal, retry_after: Option<Duration>) -> Outcome {
+    match status {
+        400 => rejected(Reason::UnknownAnswer, Reach::Payload),
+        403 => rejected(Reason::CredentialRefused, Reach::Credential),
+        404 | 405 => rejected(Reason::UnknownAnswer, Reach::Credential),
+        410 => dead(Reason::Unregistered, refusal),
+        413 => rejected(Reason::PayloadTooLarge, Reach::Payload),
+        429 => Outcome::Throttled { reach: Reach::Device, retry_after },
+        500.. => unavailable(Reason::Unavailable, retry_after),
+        _ => unavailable(Reason::UnknownAnswer, retry_after),
+    }
+}
+
+fn dead(reason: Reason, refusal: &Refusal) -> Outcome {
+    Outcome::Unregistered { reason, since: refusal.timestamp.map(Timestamp::from_millis) }
+}
+
+fn rejected(reason: Reason, reach: Reach) -> Outcome {
+    Outcome::Rejected { reason, reach }
+}
+
+fn token_updates(retry_after: Option<Duration>) -> Outcome {
+    let wait = retry_after.unwrap_or(Duration::from_secs(TOKEN_UPDATES_WAIT_DEFAULT_SECONDS));
+    Outcome::Throttled { reach: Reach::Credential, retry_after: Some(wait) }
+}
+
+fn unavailable(reason: Reason, retry_after: Option<Duration>) -> Outcome {
+    Outcome::Unavailable { reason, reach: Reach::Service, retry_after }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const WAIT: Option<Duration> = Some(Duration::from_secs(7));
+
+fn is(status: u16, reason: &str) -> Outcome {
+    outcome(status, format!(r#"{{"reason":"{reason}"}}"#).as_bytes(), WAIT)
+}
+
+fn all(status: u16, reasons: &[&str], meaning: &Outcome) {
+    for reason in reasons {
+        assert_eq!(&is(status, reason), meaning, "{reason}");
+    }
+}
+
+#[test]
+fn success_is_accepted() {
+    assert_eq!(outcome(200, b"", None), Outcome::Accepted);
+}
+
+#[test]
+fn a_dead_token_is_dead_since_the_time_that_apple_names() {
+    let since = Some(Timestamp::from_millis(1_700_000_000_123));
+    let body = |reason| format!(r#"{{"reason":"{reason}","timestamp":1700000000123}}"#);
+    let dead = |reason| Outcome::Unregistered { reason, since };
+    assert_eq!(outcome(410, body("Unregistered").as_bytes(), None), dead(Reason::Unregistered));
+    assert_eq!(outcome(410, body("ExpiredToken").as_bytes(), None), dead(Reason::TokenExpired));
+    let unknown_since = Outcome::Unregistered { reason: Reason::Unregistered, since: None };
+    assert_eq!(is(410, "Unregistered"), unknown_since);
+    assert_eq!(outcome(410, b"", None), unknown_since);
+    assert_eq!(outcome(410, br#"{"reason":"Unregistered","timestamp":"x"}"#, None), unknown_since);
+}
+
+#[test]
+fn reasons_about_the_token_end_one_delivery() {
+    all(400, &["BadDeviceToken", "MissingDeviceToken"], &rejected(Reason::InvalidToken, Reach::Device));
+    all(400, &["DeviceTokenNotForTopic"], &rejected(Reason::SenderMismatch, Reach::Device));
+}
+
+#[test]
+fn reasons_about_the_content_reach_the_payload() {
+    let reasons = [
+        "BadCollapseId",
+        "BadExpirationDate",
+        "BadMessage",
+        "BadMessageId",
+        "BadPriority",
+        "DuplicateHeaders",
+        "InvalidPushType",
+        "PayloadEmpty",
+    ];
+    all(400, &reasons, &rejected(Reason::InvalidPayload, Reach::Payload));
+    all(413, &["PayloadTooLarge", "?"], &rejected(Reason::PayloadTooLarge, Reach::Payload));
+}
+
+#[test]
+fn reasons_about_the_key_or_the_topic_reach_the_credential() {
+    let refused = rejected(Reason::CredentialRefused, Reach::Credential);
+    all(400, &["BadTopic", "MissingTopic", "TopicDisallowed"], &refused);
+    let reasons = [
+        "BadCertificate",
+        "BadCertificateEnvironment",
+        "BadEnvironmentKeyIdInToken",
+        "BadEnvironmentKeyInToken",
+        "Forbidden",
+        "InvalidProviderToken",
+        "MissingProviderToken",
+        "UnrelatedKeyIdInToken",
+        "SomethingNew",
+    ];
+    all(403, &reasons, &refused);
+}
+
+#[test]
+fn an_expired_provider_token_is_not_the_key_s_end() {
+    let later = Outcome::Unavailable {
+        reason: Reason::CredentialRefused,
+        reach: Reach::Credential,
+        retry_after: WAIT,
+    };
+    assert_eq!(is(403, "ExpiredProviderToken"), later);
+    assert!(is_expired(403, br#"{"reason":"ExpiredProviderToken"}"#));
+    assert!(!is_expired(403, br#"{"reason":"InvalidProviderToken"}"#));
+    assert!(!is_expired(403, b"garbage"));
+}
+
+#[test]
+fn too_many_requests_throttles_one_device_and_too_many_tokens_the_credential() {
+    let device = Outcome::Throttled { reach: Reach::Device, retry_after: WAIT };
+    all(429, &["TooManyRequests", "?"], &device);
+    let minute = Some(Duration::from_secs(60));
+    let body = br#"{"reason":"TooManyProviderTokenUpdates"}"#;
+    let credential = |retry_after| Outcome::Throttled { reach: Reach::Credential, retry_after };
+    assert_eq!(outcome(429, body, WAIT), credential(WAIT));
+    assert_eq!(outcome(429, body, None), credential(minute));
+}
+
+#[test]
+fn trouble_of_the_service_is_unavailable() {
+    let down = unavailable(Reason::Unavailable, WAIT);
+    all(503, &["ServiceUnavailable", "Shutdown", "?"], &down);
+    all(500, &["InternalServerError", "?"], &down);
+    all(400, &["IdleTimeout"], &down);
+}
+
+#[test]
+fn what_nobody_documented_never_blames_the_token() {
+    assert_eq!(outcome(400, b"<html>", None), rejected(Reason::UnknownAnswer, Reach::Payload));
+    all(404, &["BadPath"], &rejected(Reason::UnknownAnswer, Reach::Credential));
+    all(405, &["MethodNotAllowed"], &rejected(Reason::UnknownAnswer, Reach::Credential));
+    assert_eq!(outcome(301, b"", None), unavailable(Reason::UnknownAnswer, None));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_parser_panic(status in any::<u16>(), body in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = (outcome(status, &body, None), is_expired(status, &body));
+    }
+}

@@ -1,0 +1,116 @@
+//! Reading credentials: JSON in, clear errors out, and never the secret itself in either.
+
+use secrecy::SecretString;
+use serde_json::{Map, Value};
+use stentor_core::error::Invalid;
+use stentor_core::ports::provider::CredentialError;
+use stentor_http2::{Endpoint, Roots};
+
+/// A credential's fields while they are read.
+pub(crate) struct Fields<'a> {
+    map: &'a Map<String, Value>,
+    path: &'static str,
+}
+
+/// Parses the JSON of a credential, which must be an object.
+pub(crate) fn parse(secret: &str) -> Result<Map<String, Value>, CredentialError> {
+    match serde_json::from_str(secret) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err(invalid("credential", "must be a JSON object")),
+        // The parser's own message may quote the text.
+        Err(cause) => Err(invalid(
+            "credential",
+            &format!("is not JSON (line {}, column {})", cause.line(), cause.column()),
+        )),
+    }
+}
+
+pub(crate) fn invalid(field: &str, problem: &str) -> CredentialError {
+    CredentialError::Invalid(Invalid::new(field, problem))
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(map: &'a Map<String, Value>, path: &'static str) -> Self {
+        Self { map, path }
+    }
+
+    /// Refuses names that mean nothing here.
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), CredentialError> {
+        let unknown = self.map.keys().find(|key| !known.contains(&key.as_str()));
+        unknown.map_or(Ok(()), |key| {
+            Err(self.invalid(key, &format!("unknown field; known are {}", known.join(", "))))
+        })
+    }
+
+    /// Gives a text that must be there and not empty.
+    pub(crate) fn text(&self, name: &str) -> Result<&'a str, CredentialError> {
+        self.optional(name)?.ok_or_else(|| self.invalid(name, "is missing"))
+    }
+
+    /// Gives a text that may be missing, but not be empty or of another type.
+    pub(crate) fn optional(&self, name: &str) -> Result<Option<&'a str>, CredentialError> {
+        match self.map.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text)),
+            Some(Value::String(_)) => Err(self.invalid(name, "must not be empty")),
+            Some(_) => Err(self.invalid(name, "must be a string")),
+        }
+    }
+
+    pub(crate) fn secret(&self, name: &str) -> Result<SecretString, CredentialError> {
+        self.text(name).map(SecretString::from)
+    }
+
+    pub(crate) fn invalid(&self, name: &str, problem: &str) -> CredentialError {
+        CredentialError::Invalid(Invalid::new(format!("{}{name}", self.path), problem))
+    }
+
+    /// Reads `endpoint`, `server_name` and `ca_pem`, which point an adapter at another server.
+    pub(crate) fn endpoint(&self, usual: &str) -> Result<Endpoint, CredentialError> {
+        let url = self.optional("endpoint")?.unwrap_or(usual);
+        let mut endpoint = endpoint_of(url)
+            .ok_or_else(|| self.invalid("endpoint", "must be a URL such as https://host:443"))?;
+        endpoint.server_name = self.optional("server_name")?.map(ToOwned::to_owned);
+        if let Some(pem) = self.optional("ca_pem")? {
+            endpoint.roots = Roots::Pem(pem.to_owned().into());
+        }
+        Ok(endpoint)
+    }
+}
+
+fn endpoint_of(url: &str) -> Option<Endpoint> {
+    let uri: http::Uri = url.parse().ok()?;
+    let cleartext = match uri.scheme_str()? {
+        "https" => false,
+        "http" => true,
+        _ => return None,
+    };
+    let bare = matches!(uri.path_and_query().map(http::uri::PathAndQuery::as_str), None | Some("/"));
+    let host = uri.host()?.trim_start_matches('[').trim_end_matches(']');
+    let port = uri.port_u16().unwrap_or(if cleartext { 80 } else { 443 });
+    let mut endpoint = Endpoint::new(host, port);
+    endpoint.cleartext = cleartext;
+    bare.then_some(endpoint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_a_scheme_a_host_and_a_port() {
+        let endpoint = endpoint_of("https://[::1]:8443/").expect("a URL");
+        assert_eq!((endpoint.host.as_str(), endpoint.port, endpoint.cleartext), ("::1", 8443, false));
+        assert_eq!(endpoint_of("http://emulator").expect("a URL").port, 80);
+        for wrong in ["", "host:1", "ftp://host", "https://host/path", "https://"] {
+            assert!(endpoint_of(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn broken_json_is_refused_without_being_quoted() {
+        let CredentialError::Invalid(refused) = parse("{\"private_key\": \"hush").expect_err("refused");
+        assert_eq!(refused.field, "credential");
+        assert!(!refused.problem.contains("hush"));
+    }
+}

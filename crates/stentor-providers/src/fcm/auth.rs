@@ -1,0 +1,314 @@
+//! Access tokens by the JWT-bearer grant (RFC 7523), as Google's OAuth 2.0 for service accounts describes it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::HeaderValue;
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use reqwest::header::RETRY_AFTER;
+use reqwest::redirect::Policy;
+use serde::{Deserialize, Serialize};
+use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_core::ports::provider::CredentialError;
+
+use super::credential::FcmCredential;
+use crate::credential::invalid;
+use crate::retry_after;
+
+const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const SCOPE: &str = "https://www.googleapis.com/auth/firebase.messaging";
+const ASSERTION_LIFE_SECONDS: i64 = 3_600;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const REPLY_MAX_BYTES: usize = 64 * 1_024;
+/// Share of a token's life after which it is renewed while still in use, in percent.
+const RENEW_AFTER_PERCENT: u64 = 80;
+/// Shortest time between two renewals that a refused token causes.
+const REPLACE_MIN_SPAN: Duration = Duration::from_secs(60);
+
+/// Why there is no access token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// The token endpoint refuses the key: only a new credential helps.
+    #[error("the token endpoint refuses the service account: {0}")]
+    Refused(String),
+    /// The token endpoint, or the way to it, is down.
+    #[error("the token endpoint is unavailable: {cause}")]
+    Unavailable {
+        /// What went wrong.
+        cause: String,
+        /// What its `Retry-After` said.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// A token endpoint's grant.
+#[derive(Deserialize)]
+pub struct Granted {
+    access_token: String,
+    expires_in: u64,
+}
+
+/// Reads the body of a grant; `None` when it is none.
+#[must_use]
+pub fn parse_grant(body: &[u8]) -> Option<Granted> {
+    serde_json::from_slice(body).ok().filter(|grant: &Granted| !grant.access_token.is_empty())
+}
+
+/// Reads why a grant was refused (RFC 6749, section 5.2), in words fit for a log.
+#[must_use]
+pub fn parse_refusal(status: u16, body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Refusal {
+        error: String,
+        error_description: Option<String>,
+    }
+    match serde_json::from_slice::<Refusal>(body) {
+        Ok(Refusal { error, error_description }) => {
+            let text = format!("{error} {}", error_description.unwrap_or_default());
+            text.trim().chars().filter(|c| !c.is_control()).take(200).collect()
+        }
+        Err(_) => format!("HTTP {status}"),
+    }
+}
+
+#[derive(Serialize)]
+struct Claims<'a> {
+    iss: &'a str,
+    scope: &'a str,
+    aud: &'a str,
+    iat: i64,
+    exp: i64,
+}
+
+#[derive(Serialize)]
+struct Form<'a> {
+    grant_type: &'a str,
+    assertion: &'a str,
+}
+
+/// The access token in use, renewed ahead of its end, by one request at a time.
+pub struct AccessTokens {
+    http: reqwest::Client,
+    key: EncodingKey,
+    key_id: String,
+    email: String,
+    uri: String,
+    clock: Arc<dyn Clock>,
+    held: Mutex<Held>,
+    /// Held by whoever fetches a token.
+    gate: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Held {
+    token: Option<Token>,
+    replaced_at: Option<Timestamp>,
+}
+
+#[derive(Clone)]
+struct Token {
+    bearer: HeaderValue,
+    renew_at: Timestamp,
+    expires_at: Timestamp,
+}
+
+impl AccessTokens {
+    /// Gets ready for a service account; fetches nothing yet.
+    pub fn new(credential: &FcmCredential, clock: Arc<dyn Clock>) -> Result<Self, CredentialError> {
+        let key =
+            credential.signing_key().map_err(|()| invalid("private_key", "must be an RSA key in PEM"))?;
+        Ok(Self {
+            http: http_client(credential.ca_pem.as_deref())?,
+            key,
+            key_id: credential.private_key_id.clone(),
+            email: credential.client_email.clone(),
+            uri: credential.token_uri.clone(),
+            clock,
+            held: Mutex::default(),
+            gate: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Gives the `authorization` header: the token in use, or a new one if that has ended.
+    ///
+    /// Late in a token's life it also starts its renewal in the background.
+    pub async fn get(self: &Arc<Self>) -> Result<HeaderValue, Denied> {
+        let now = self.clock.now();
+        if let Some(token) = self.current(now) {
+            if now >= token.renew_at {
+                self.renew_in_background();
+            }
+            return Ok(token.bearer);
+        }
+        let _gate = self.gate.lock().await;
+        match self.current(self.clock.now()) {
+            Some(token) => Ok(token.bearer),
+            None => self.fetch().await,
+        }
+    }
+
+    /// Gives another token than the refused one; `None` if there is none, or if the last was replaced just now.
+    pub async fn replace(self: &Arc<Self>, refused: &HeaderValue) -> Option<HeaderValue> {
+        let _gate = self.gate.lock().await;
+        let now = self.clock.now();
+        if let Some(token) = self.current(now).filter(|token| token.bearer != refused) {
+            return Some(token.bearer);
+        }
+        if !self.may_replace(now) {
+            return None;
+        }
+        self.fetch().await.inspect_err(|cause| tracing::warn!(%cause, "no new FCM access token")).ok()
+    }
+
+    fn may_replace(&self, now: Timestamp) -> bool {
+        let mut held = self.lock();
+        let recent = held.replaced_at.is_some_and(|at| now < at.plus(REPLACE_MIN_SPAN));
+        if !recent {
+            held.replaced_at = Some(now);
+        }
+        !recent
+    }
+
+    fn renew_in_background(self: &Arc<Self>) {
+        let this = Arc::clone(self);
+        tokio::spawn(async move {
+            let Ok(_gate) = this.gate.try_lock() else { return };
+            let now = this.clock.now();
+            if this.current(now).is_some_and(|token| now < token.renew_at) {
+                return;
+            }
+            if let Err(cause) = this.fetch().await {
+                tracing::warn!(%cause, "the FCM access token could not be renewed ahead of its end");
+                this.postpone(now);
+            }
+        });
+    }
+
+    /// Waits a little before the next try to renew ahead.
+    fn postpone(&self, now: Timestamp) {
+        if let Some(token) = &mut self.lock().token {
+            token.renew_at = now.plus(REPLACE_MIN_SPAN);
+        }
+    }
+
+    fn current(&self, now: Timestamp) -> Option<Token> {
+        self.lock().token.clone().filter(|token| now < token.expires_at)
+    }
+
+    async fn fetch(&self) -> Result<HeaderValue, Denied> {
+        let now = self.clock.now();
+        let assertion = self.assertion(now)?;
+        let form = Form { grant_type: GRANT_TYPE, assertion: &assertion };
+        let response =
+            self.http.post(&self.uri).form(&form).send().await.map_err(|cause| unreachable(&cause))?;
+        let status = response.status().as_u16();
+        let wait = response.headers().get(RETRY_AFTER).and_then(|v| retry_after::parse(v.as_bytes(), now));
+        let body = read(response).await.map_err(|cause| unreachable(&cause))?;
+        let token = granted(status, &body, wait, now)?;
+        let bearer = token.bearer.clone();
+        self.lock().token = Some(token);
+        Ok(bearer)
+    }
+
+    fn assertion(&self, now: Timestamp) -> Result<String, Denied> {
+        let iat = now.as_millis() / 1_000;
+        let exp = iat + ASSERTION_LIFE_SECONDS;
+        let claims = Claims { iss: &self.email, scope: SCOPE, aud: &self.uri, iat, exp };
+        let header = Header { kid: Some(self.key_id.clone()), ..Header::new(Algorithm::RS256) };
+        jsonwebtoken::encode(&header, &claims, &self.key)
+            .map_err(|_| Denied::Refused("the private key does not sign".to_owned()))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn http_client(ca_pem: Option<&str>) -> Result<reqwest::Client, CredentialError> {
+    let mut builder = reqwest::Client::builder().timeout(REQUEST_TIMEOUT).redirect(Policy::none());
+    if let Some(pem) = ca_pem {
+        let roots = reqwest::Certificate::from_pem_bundle(pem.as_bytes())
+            .map_err(|_| invalid("ca_pem", "must be certificates in PEM"))?;
+        builder = builder.tls_certs_only(roots);
+    }
+    builder.build().map_err(|cause| invalid("ca_pem", &cause.to_string()))
+}
+
+async fn read(mut response: reqwest::Response) -> reqwest::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await? {
+        let room = REPLY_MAX_BYTES - body.len();
+        body.extend_from_slice(&piece[..piece.len().min(room)]);
+        if body.len() == REPLY_MAX_BYTES {
+            break;
+        }
+    }
+    Ok(body)
+}
+
+fn granted(status: u16, body: &[u8], retry_after: Option<Duration>, now: Timestamp) -> Result<Token, Denied> {
+    match status {
+        200 => {}
+        429 | 500.. => {
+            return Err(Denied::Unavailable { cause: format!("HTTP {status}"), retry_after });
+        }
+        _ => return Err(Denied::Refused(parse_refusal(status, body))),
+    }
+    let odd = || Denied::Unavailable { cause: "its answer makes no sense".to_owned(), retry_after: None };
+    let grant = parse_grant(body).ok_or_else(odd)?;
+    let mut bearer = HeaderValue::try_from(format!("Bearer {}", grant.access_token)).map_err(|_| odd())?;
+    bearer.set_sensitive(true);
+    let life = Duration::from_secs(grant.expires_in.min(24 * 3_600));
+    let renew_at = now.plus(life * RENEW_AFTER_PERCENT as u32 / 100);
+    Ok(Token { bearer, renew_at, expires_at: now.plus(life) })
+}
+
+fn unreachable(cause: &reqwest::Error) -> Denied {
+    let mut text = cause.to_string();
+    let mut source = std::error::Error::source(cause);
+    while let Some(inner) = source {
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    Denied::Unavailable { cause: text, retry_after: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_grant_parsers_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), status in any::<u16>()) {
+            let _ = parse_grant(&bytes);
+            prop_assert!(parse_refusal(status, &bytes).chars().count() <= 200);
+        }
+    }
+
+    #[test]
+    fn a_grant_is_renewed_after_four_fifths_of_its_life() {
+        let now = Timestamp::from_millis(1_000_000);
+        let token =
+            granted(200, br#"{"access_token":"a","expires_in":3600}"#, None, now).ok().expect("granted");
+        assert_eq!(token.renew_at, now.plus(Duration::from_secs(2_880)));
+        assert_eq!(token.expires_at, now.plus(Duration::from_secs(3_600)));
+        assert!(token.bearer.is_sensitive());
+    }
+
+    #[test]
+    fn refusals_and_failures_of_the_token_endpoint_are_told_apart() {
+        let now = Timestamp::default();
+        let denied = |status, body: &[u8]| granted(status, body, None, now).err().expect("denied");
+        let refused =
+            denied(400, br#"{"error":"invalid_grant","error_description":"Invalid JWT Signature."}"#);
+        assert_eq!(refused, Denied::Refused("invalid_grant Invalid JWT Signature.".into()));
+        assert_eq!(denied(403, b"<html>"), Denied::Refused("HTTP 403".into()));
+        for (status, body) in [(503, &b""[..]), (429, b""), (500, b"{}"), (200, b"garbage"), (200, b"{}")] {
+            assert!(matches!(denied(status, body), Denied::Unavailable { .. }), "{status}");
+        }
+        let newline = br#"{"access_token":"a\nb","expires_in":1}"#;
+        assert!(matches!(denied(200, newline), Denied::Unavailable { .. }));
+    }
+}

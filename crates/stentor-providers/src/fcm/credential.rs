@@ -1,0 +1,81 @@
+//! The service-account JSON as Google issues it, and the overrides that may surround it.
+
+use jsonwebtoken::EncodingKey;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value};
+use stentor_core::ports::provider::CredentialError;
+use stentor_http2::Endpoint;
+
+use crate::credential::{Fields, invalid, parse};
+
+const ENDPOINT: &str = "https://fcm.googleapis.com";
+const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
+const WRAPPED: &[&str] = &["service_account", "endpoint", "token_uri", "server_name", "ca_pem"];
+
+/// A service account, and where its requests go.
+#[derive(Debug)]
+pub struct FcmCredential {
+    /// Project that the messages belong to.
+    pub project_id: String,
+    /// Who asks for access tokens.
+    pub client_email: String,
+    /// Which of its keys signs.
+    pub private_key_id: String,
+    /// That key, PKCS#8 in PEM.
+    pub private_key: SecretString,
+    /// Where access tokens come from.
+    pub token_uri: String,
+    /// Where messages go.
+    pub endpoint: Endpoint,
+    /// Certificates that may vouch for both, when not those of the operating system.
+    pub ca_pem: Option<String>,
+}
+
+impl FcmCredential {
+    /// Reads either the bare service-account JSON or `{"service_account": {...}, "endpoint": ..., ...}`.
+    pub fn parse(secret: &str) -> Result<Self, CredentialError> {
+        let outer = parse(secret)?;
+        match outer.get("service_account") {
+            None => Self::read(&Fields::new(&outer, ""), &Fields::new(&Map::new(), "")),
+            Some(Value::Object(inner)) => {
+                let overrides = Fields::new(&outer, "");
+                overrides.only(WRAPPED)?;
+                Self::read(&Fields::new(inner, "service_account."), &overrides)
+            }
+            Some(_) => Err(invalid("service_account", "must be the JSON object of a service account")),
+        }
+    }
+
+    fn read(account: &Fields<'_>, overrides: &Fields<'_>) -> Result<Self, CredentialError> {
+        if account.text("type")? != "service_account" {
+            return Err(account.invalid("type", "must be `service_account`"));
+        }
+        let token_uri = match overrides.optional("token_uri")? {
+            Some(uri) => Some(uri),
+            None => account.optional("token_uri")?,
+        };
+        let token_uri = token_uri.unwrap_or(TOKEN_URI);
+        if reqwest::Url::parse(token_uri).is_err() {
+            return Err(account.invalid("token_uri", "must be a URL"));
+        }
+        let credential = Self {
+            project_id: account.text("project_id")?.to_owned(),
+            client_email: account.text("client_email")?.to_owned(),
+            private_key_id: account.text("private_key_id")?.to_owned(),
+            private_key: account.secret("private_key")?,
+            token_uri: token_uri.to_owned(),
+            endpoint: overrides.endpoint(ENDPOINT)?,
+            ca_pem: overrides.optional("ca_pem")?.map(ToOwned::to_owned),
+        };
+        credential.signing_key().map_err(|()| {
+            account
+                .invalid("private_key", "must be an RSA key in PEM (BEGIN PRIVATE KEY), as Google issues it")
+        })?;
+        Ok(credential)
+    }
+
+    /// Gives the key in the form that signs; fails when it is not an RSA key.
+    pub(super) fn signing_key(&self) -> Result<EncodingKey, ()> {
+        EncodingKey::from_rsa_pem(self.private_key.expose_secret().as_bytes()).map_err(drop)
+    }
+}

@@ -1,0 +1,135 @@
+//! What FCM's answers mean. Source: FCM v1 `ErrorCode` reference and the `google.rpc.Status` error model.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use stentor_core::outcome::{Outcome, Reach, Reason};
+
+/// Wait after `QUOTA_EXCEEDED` when FCM names none (its quota is counted per minute).
+pub const QUOTA_WAIT_DEFAULT_SECONDS: u64 = 60;
+
+/// The parts of an error body that matter.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// The general status, for example `INVALID_ARGUMENT`.
+    pub status: String,
+    /// Words for people.
+    pub message: String,
+    details: Vec<Detail>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Detail {
+    error_code: String,
+    field_violations: Vec<Violation>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct Violation {
+    field: String,
+}
+
+/// Reads an error body; an empty status when it is none.
+#[must_use]
+pub fn parse(body: &[u8]) -> Status {
+    #[derive(Default, Deserialize)]
+    struct Reply {
+        #[serde(default)]
+        error: Status,
+    }
+    serde_json::from_slice::<Reply>(body).unwrap_or_default().error
+}
+
+impl Status {
+    /// Gives FCM's own code, or the general status when there is none.
+    fn code(&self) -> &str {
+        let own = self.details.iter().map(|detail| detail.error_code.as_str()).find(|code| !code.is_empty());
+        own.unwrap_or(&self.status)
+    }
+
+    fn has_own_code(&self) -> bool {
+        self.details.iter().any(|detail| !detail.error_code.is_empty())
+    }
+
+    /// Tells whether the token is what is invalid.
+    fn blames_token(&self) -> bool {
+        let mut violations = self.details.iter().flat_map(|detail| &detail.field_violations);
+        let by_field =
+            violations.any(|violation| matches!(violation.field.as_str(), "message.token" | "message.fid"));
+        by_field || self.message.contains("registration token")
+    }
+}
+
+/// Tells whether a request was refused because its access token is not valid (any more).
+#[must_use]
+pub fn lacks_access_token(status: u16, body: &[u8]) -> bool {
+    status == 401 && !parse(body).has_own_code()
+}
+
+/// Gives the meaning of an answer; `retry_after` is its header.
+#[must_use]
+pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
+    if (200..300).contains(&status) {
+        return Outcome::Accepted;
+    }
+    let error = parse(body);
+    by_code(&error, retry_after).unwrap_or_else(|| by_http_status(status, retry_after))
+}
+
+fn by_code(error: &Status, retry_after: Option<Duration>) -> Option<Outcome> {
+    Some(match error.code() {
+        "UNREGISTERED" => Outcome::Unregistered { reason: Reason::Unregistered, since: None },
+        "INVALID_ARGUMENT" => invalid_argument(error),
+        "SENDER_ID_MISMATCH" => rejected(Reason::SenderMismatch, Reach::Device),
+        "QUOTA_EXCEEDED" | "RESOURCE_EXHAUSTED" => throttled(retry_after),
+        "UNAVAILABLE" | "INTERNAL" | "DEADLINE_EXCEEDED" | "ABORTED" => {
+            unavailable(Reason::Unavailable, retry_after)
+        }
+        "THIRD_PARTY_AUTH_ERROR" | "APNS_AUTH_ERROR" => rejected(Reason::ThirdPartyAuth, Reach::Credential),
+        "UNAUTHENTICATED" | "PERMISSION_DENIED" => rejected(Reason::CredentialRefused, Reach::Credential),
+        _ => return None,
+    })
+}
+
+/// The token is kept unless it is named as the culprit.
+fn invalid_argument(error: &Status) -> Outcome {
+    if error.blames_token() {
+        return rejected(Reason::InvalidToken, Reach::Device);
+    }
+    let too_big = error.message.contains("too big");
+    let reason = if too_big { Reason::PayloadTooLarge } else { Reason::InvalidPayload };
+    rejected(reason, Reach::Payload)
+}
+
+/// For answers without a known code, such as those of a proxy.
+fn by_http_status(status: u16, retry_after: Option<Duration>) -> Outcome {
+    match status {
+        400 | 422 => rejected(Reason::InvalidPayload, Reach::Payload),
+        413 => rejected(Reason::PayloadTooLarge, Reach::Payload),
+        401 | 403 => rejected(Reason::CredentialRefused, Reach::Credential),
+        // Without its own code this is not about the token: the project does not exist.
+        404 => rejected(Reason::UnknownAnswer, Reach::Credential),
+        429 => throttled(retry_after),
+        500.. | 408 => unavailable(Reason::Unavailable, retry_after),
+        _ => unavailable(Reason::UnknownAnswer, retry_after),
+    }
+}
+
+fn rejected(reason: Reason, reach: Reach) -> Outcome {
+    Outcome::Rejected { reason, reach }
+}
+
+fn throttled(retry_after: Option<Duration>) -> Outcome {
+    let wait = retry_after.unwrap_or(Duration::from_secs(QUOTA_WAIT_DEFAULT_SECONDS));
+    Outcome::Throttled { reach: Reach::Credential, retry_after: Some(wait) }
+}
+
+fn unavailable(reason: Reason, retry_after: Option<Duration>) -> Outcome {
+    Outcome::Unavailable { reason, reach: Reach::Service, retry_after }
+}
+
+#[cfg(test)]
+mod tests;

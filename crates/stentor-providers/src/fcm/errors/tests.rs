@@ -1,0 +1,138 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+const WAIT: Option<Duration> = Some(Duration::from_secs(7));
+
+fn own(status: &str, code: &str) -> String {
+    let detail = json!({"@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", "errorCode": code});
+    json!({"error": {"code": 1, "message": "m", "status": status, "details": [detail]}}).to_string()
+}
+
+fn violation(field: &str) -> String {
+    let violations = json!([{"field": field, "description": "d"}]);
+    let detail = json!({"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations});
+    json!({"error": {"message": "m", "status": "INVALID_ARGUMENT", "details": [detail]}}).to_string()
+}
+
+fn plain(status: &str, message: &str) -> String {
+    json!({"error": {"status": status, "message": message}}).to_string()
+}
+
+fn is(status: u16, body: &str) -> Outcome {
+    outcome(status, body.as_bytes(), WAIT)
+}
+
+#[test]
+fn success_is_accepted_whatever_its_body() {
+    assert_eq!(is(200, r#"{"name":"projects/p/messages/1"}"#), Outcome::Accepted);
+    assert_eq!(is(200, "cut of"), Outcome::Accepted);
+}
+
+#[test]
+fn unregistered_retires_the_token() {
+    let dead = Outcome::Unregistered { reason: Reason::Unregistered, since: None };
+    assert_eq!(is(404, &own("NOT_FOUND", "UNREGISTERED")), dead);
+}
+
+#[test]
+fn a_404_without_its_own_code_says_nothing_about_the_token() {
+    let unknown = rejected(Reason::UnknownAnswer, Reach::Credential);
+    assert_eq!(is(404, &plain("NOT_FOUND", "Not found.")), unknown);
+    assert_eq!(is(404, "<html>"), unknown);
+}
+
+#[test]
+fn an_invalid_argument_blames_the_token_only_when_it_is_named() {
+    let device = rejected(Reason::InvalidToken, Reach::Device);
+    assert_eq!(is(400, &violation("message.token")), device);
+    let words = "The registration token is not a valid FCM registration token";
+    assert_eq!(is(400, &plain("INVALID_ARGUMENT", words)), device);
+    let payload = rejected(Reason::InvalidPayload, Reach::Payload);
+    assert_eq!(is(400, &violation("message.data")), payload);
+    assert_eq!(is(400, &own("INVALID_ARGUMENT", "INVALID_ARGUMENT")), payload);
+    assert_eq!(is(400, "no JSON"), payload);
+}
+
+#[test]
+fn a_message_too_big_is_the_payload_s_fault() {
+    let large = rejected(Reason::PayloadTooLarge, Reach::Payload);
+    assert_eq!(
+        is(400, &plain("INVALID_ARGUMENT", "Message is too big: 5000 bytes")),
+        Outcome::Rejected { reason: Reason::PayloadTooLarge, reach: Reach::Payload }
+    );
+    assert_eq!(is(413, ""), large);
+}
+
+#[test]
+fn a_sender_mismatch_ends_one_delivery() {
+    let mismatch = rejected(Reason::SenderMismatch, Reach::Device);
+    assert_eq!(is(403, &own("PERMISSION_DENIED", "SENDER_ID_MISMATCH")), mismatch);
+}
+
+#[test]
+fn a_used_up_quota_throttles_the_credential_for_as_long_as_told_or_a_minute() {
+    let body = own("RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED");
+    let throttled = |seconds| Outcome::Throttled {
+        reach: Reach::Credential,
+        retry_after: Some(Duration::from_secs(seconds)),
+    };
+    assert_eq!(is(429, &body), throttled(7));
+    assert_eq!(outcome(429, body.as_bytes(), None), throttled(60));
+    assert_eq!(outcome(429, b"", None), throttled(60));
+    assert_eq!(is(429, &plain("RESOURCE_EXHAUSTED", "")), throttled(7));
+}
+
+#[test]
+fn trouble_of_the_service_is_unavailable() {
+    let unavailable = |retry_after| Outcome::Unavailable {
+        reason: Reason::Unavailable,
+        reach: Reach::Service,
+        retry_after,
+    };
+    assert_eq!(is(503, &own("UNAVAILABLE", "UNAVAILABLE")), unavailable(WAIT));
+    assert_eq!(outcome(503, b"", None), unavailable(None));
+    assert_eq!(is(500, &own("INTERNAL", "INTERNAL")), unavailable(WAIT));
+    assert_eq!(outcome(502, b"<html>bad gateway", None), unavailable(None));
+}
+
+#[test]
+fn refused_keys_reach_as_far_as_the_credential() {
+    let ours = rejected(Reason::CredentialRefused, Reach::Credential);
+    assert_eq!(is(401, &plain("UNAUTHENTICATED", "no token")), ours);
+    assert_eq!(is(403, &plain("PERMISSION_DENIED", "no")), ours);
+    assert_eq!(is(403, ""), ours);
+    let theirs = rejected(Reason::ThirdPartyAuth, Reach::Credential);
+    assert_eq!(is(401, &own("UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR")), theirs);
+    assert_eq!(is(401, &own("UNAUTHENTICATED", "APNS_AUTH_ERROR")), theirs);
+}
+
+#[test]
+fn only_a_401_without_its_own_code_asks_for_a_new_access_token() {
+    assert!(lacks_access_token(401, plain("UNAUTHENTICATED", "").as_bytes()));
+    assert!(lacks_access_token(401, b""));
+    assert!(!lacks_access_token(401, own("UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR").as_bytes()));
+    assert!(!lacks_access_token(403, b""));
+}
+
+#[test]
+fn an_answer_nobody_documented_is_tried_again_later() {
+    let odd =
+        Outcome::Unavailable { reason: Reason::UnknownAnswer, reach: Reach::Service, retry_after: None };
+    assert_eq!(outcome(302, b"", None), odd);
+    assert_eq!(outcome(418, br#"{"error":{"status":"TEAPOT"}}"#, None), odd);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_parser_panic(status in any::<u16>(), body in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = outcome(status, &body, None);
+    }
+
+    #[test]
+    fn no_json_of_another_shape_makes_the_parser_panic(details in "[\\[\\]{}\",:a-z0-9]{0,80}") {
+        let body = format!(r#"{{"error":{{"status":"INVALID_ARGUMENT","details":{details}}}}}"#);
+        let _ = outcome(400, body.as_bytes(), None);
+    }
+}

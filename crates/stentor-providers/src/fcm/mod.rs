@@ -1,0 +1,131 @@
+//! Firebase Cloud Messaging, HTTP v1 (`projects.messages:send`).
+
+pub mod auth;
+pub mod credential;
+pub mod errors;
+pub mod payload;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue};
+use stentor_core::device::ProviderKind;
+use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::ports::clock::Clock;
+use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderStats};
+use stentor_http2::{Batch as Requests, Client, Reply, Request};
+
+use self::auth::{AccessTokens, Denied};
+use self::credential::FcmCredential;
+use self::payload::Body;
+use crate::{Setup, replies};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// FCM through one service account.
+pub struct Fcm {
+    path: PathAndQuery,
+    client: Client,
+    tokens: Arc<AccessTokens>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Fcm {
+    /// Reads a credential: a service-account JSON, or one with overrides around it.
+    pub fn open(secret: &str, setup: &Setup) -> Result<Self, CredentialError> {
+        let credential = FcmCredential::parse(secret)?;
+        let path = format!("/v1/projects/{}/messages:send", credential.project_id);
+        let path = PathAndQuery::try_from(path)
+            .map_err(|_| crate::credential::invalid("project_id", "cannot be part of a URL"))?;
+        let client = Client::new(&credential.endpoint, setup.limits.clone())
+            .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
+        let tokens = AccessTokens::new(&credential, Arc::clone(&setup.clock))?;
+        Ok(Self { path, client, tokens: Arc::new(tokens), clock: Arc::clone(&setup.clock) })
+    }
+
+    fn requests<'a>(&self, bearer: &HeaderValue, bodies: impl Iterator<Item = &'a Bytes>) -> Requests {
+        let request =
+            |body: &Bytes| Request { path: self.path.clone(), headers: Vec::new(), body: body.clone() };
+        Requests { constant: constant(bearer), requests: bodies.map(request).collect() }
+    }
+
+    fn read(&self, reply: Reply) -> Outcome {
+        replies::outcome(reply, |response| {
+            errors::outcome(response.status, &response.body, replies::wait(response, self.clock.now()))
+        })
+    }
+
+    /// Sends again, with a new access token, what was refused for want of one; such requests were not processed.
+    async fn send_refused_again(&self, bearer: &HeaderValue, bodies: &[Bytes], replies: &mut [Reply]) {
+        let refused: Vec<usize> = (0..replies.len()).filter(|at| lacks_token(&replies[*at])).collect();
+        if refused.is_empty() {
+            return;
+        }
+        let Some(renewed) = self.tokens.replace(bearer).await else { return };
+        let again = self.requests(&renewed, refused.iter().map(|at| &bodies[*at]));
+        for (at, reply) in refused.into_iter().zip(self.client.send(again).await) {
+            replies[at] = reply;
+        }
+    }
+}
+
+fn constant(bearer: &HeaderValue) -> Vec<(HeaderName, HeaderValue)> {
+    vec![(AUTHORIZATION, bearer.clone()), (CONTENT_TYPE, JSON)]
+}
+
+fn lacks_token(reply: &Reply) -> bool {
+    matches!(reply, Reply::Answered(response) if errors::lacks_access_token(response.status, &response.body))
+}
+
+fn denied(denied: &Denied, count: usize) -> Vec<Outcome> {
+    let outcome = match denied {
+        Denied::Refused(_) => {
+            Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential }
+        }
+        Denied::Unavailable { retry_after, .. } => replies::unavailable(*retry_after),
+    };
+    vec![outcome; count]
+}
+
+#[async_trait]
+impl Provider for Fcm {
+    fn kind(&self) -> ProviderKind {
+        ProviderKind::Fcm
+    }
+
+    async fn send(&self, batch: Batch) -> Vec<Outcome> {
+        let count = batch.devices.len();
+        let bearer = match self.tokens.get().await {
+            Ok(bearer) => bearer,
+            Err(cause) => return denied(&cause, count),
+        };
+        let body = Body::new(&batch.message, batch.now);
+        let bodies: Vec<Bytes> = batch.tokens.iter().map(|token| body.with_token(token)).collect();
+        let mut replies = self.client.send(self.requests(&bearer, bodies.iter())).await;
+        self.send_refused_again(&bearer, &bodies, &mut replies).await;
+        let mut outcomes: Vec<Outcome> = replies.into_iter().map(|reply| self.read(reply)).collect();
+        outcomes.resize(count, replies::unavailable(None));
+        if replies::asks_to_slow_down(&outcomes) {
+            self.client.slow_down();
+        }
+        outcomes
+    }
+
+    async fn warm(&self) {
+        self.client.warm();
+        if let Err(cause) = self.tokens.get().await {
+            tracing::warn!(%cause, "no FCM access token yet");
+        }
+    }
+
+    fn stats(&self) -> ProviderStats {
+        replies::stats(&self.client)
+    }
+
+    async fn close(&self) {
+        self.client.close().await;
+    }
+}

@@ -1,0 +1,216 @@
+//! What is sent to FCM, and what FCM would refuse. Source: FCM v1 `projects.messages` reference.
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use stentor_core::error::Invalid;
+use stentor_core::message::{Content, Message, MessageSpec, Priority};
+use stentor_core::ports::clock::Timestamp;
+
+use crate::json;
+
+/// Most bytes of keys and values that reach a device.
+pub const PAYLOAD_MAX_BYTES: usize = 4_096;
+const TTL_MAX_SECONDS: u64 = 28 * 24 * 3_600;
+const RESERVED_KEYS: &[&str] = &["from", "message_type"];
+const RESERVED_PREFIXES: &[&str] = &["google.", "gcm.notification."];
+const ANDROID_FIELDS: &[&str] = &[
+    "collapseKey",
+    "priority",
+    "ttl",
+    "restrictedPackageName",
+    "data",
+    "notification",
+    "fcmOptions",
+    "directBootOk",
+    "bandwidthConstrainedOk",
+    "restrictedSatelliteOk",
+];
+const APNS_FIELDS: &[&str] = &["headers", "payload", "fcmOptions", "liveActivityToken"];
+
+/// A request body with a gap for the token.
+pub struct Body {
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+impl Body {
+    /// Writes all that is the same for every device; ttl is what is left at `now`.
+    #[must_use]
+    pub fn new(message: &Message, now: Timestamp) -> Self {
+        let rest = Value::Object(rest(message, now)).to_string();
+        // The token comes first, so that what follows is one piece.
+        let after = match rest.strip_prefix('{') {
+            Some(fields) => format!("\",{fields}}}"),
+            None => "\"}}".to_owned(),
+        };
+        Self { before: br#"{"message":{"token":""#.to_vec(), after: after.into_bytes() }
+    }
+
+    /// Writes the body for one device.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Bytes {
+        let mut body = Vec::with_capacity(self.before.len() + token.len() + self.after.len());
+        body.extend_from_slice(&self.before);
+        for byte in token.bytes() {
+            // A push token is visible ASCII: nothing else needs escaping.
+            if matches!(byte, b'"' | b'\\') {
+                body.push(b'\\');
+            }
+            body.push(byte);
+        }
+        body.extend_from_slice(&self.after);
+        body.into()
+    }
+}
+
+fn rest(message: &Message, now: Timestamp) -> Map<String, Value> {
+    let content = &message.spec.content;
+    let mut fields = Map::new();
+    if let Some(notification) = &content.notification {
+        fields.insert("notification".into(), json!(notification));
+    }
+    if !content.data.is_empty() {
+        fields.insert("data".into(), json!(content.data));
+    }
+    fields.insert("android".into(), Value::Object(android(message, now)));
+    fields.insert("apns".into(), Value::Object(apns(message)));
+    fields
+}
+
+fn android(message: &Message, now: Timestamp) -> Map<String, Value> {
+    let spec = &message.spec;
+    let mut android = Map::new();
+    let priority = if spec.priority == Priority::High { "HIGH" } else { "NORMAL" };
+    android.insert("priority".into(), priority.into());
+    android.insert("ttl".into(), format!("{}s", message.remaining_ttl(now).as_seconds()).into());
+    if let Some(key) = &spec.collapse_key {
+        android.insert("collapseKey".into(), key.as_str().into());
+    }
+    json::merge(&mut android, &camel(spec.content.android.as_ref()));
+    android
+}
+
+/// Says for Apple devices behind FCM what the message says; FCM's own defaults are 30 days and priority 10.
+fn apns(message: &Message) -> Map<String, Value> {
+    let spec = &message.spec;
+    let visible = spec.content.notification.is_some();
+    let urgent = visible && spec.priority == Priority::High;
+    let mut headers = Map::new();
+    headers.insert("apns-priority".into(), if urgent { "10" } else { "5" }.into());
+    headers.insert("apns-expiration".into(), expiration(message).to_string().into());
+    if let Some(key) = &spec.collapse_key {
+        headers.insert("apns-collapse-id".into(), key.as_str().into());
+    }
+    let mut apns = Map::new();
+    apns.insert("headers".into(), Value::Object(headers));
+    if !visible {
+        apns.insert("payload".into(), json!({"aps": {"content-available": 1}}));
+    }
+    json::merge(&mut apns, &camel(spec.content.apns.as_ref()));
+    apns
+}
+
+fn expiration(message: &Message) -> i64 {
+    if message.spec.ttl.as_seconds() == 0 { 0 } else { message.expires_at().as_millis() / 1_000 }
+}
+
+/// Spells the names of the first level in one way, so that an override meets what it overrides.
+fn camel(map: Option<&Map<String, Value>>) -> Map<String, Value> {
+    let entries = map.into_iter().flatten();
+    entries.map(|(name, value)| (json::camel_case(name), value.clone())).collect()
+}
+
+/// Checks a message against FCM's documented limits; the error names the field.
+pub fn check(spec: &MessageSpec) -> Result<(), Invalid> {
+    let content = &spec.content;
+    content.data.keys().try_for_each(|key| check_key(key, "data"))?;
+    let android = camel(content.android.as_ref());
+    check_android(&android)?;
+    check_apns(&camel(content.apns.as_ref()))?;
+    check_size(content, &android)
+}
+
+fn check_key(key: &str, path: &str) -> Result<(), Invalid> {
+    let reserved =
+        RESERVED_KEYS.contains(&key) || RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
+    if reserved { Err(Invalid::new(format!("{path}.{key}"), "this key is reserved by FCM")) } else { Ok(()) }
+}
+
+fn check_android(android: &Map<String, Value>) -> Result<(), Invalid> {
+    json::only(android, ANDROID_FIELDS, "android")?;
+    if let Some(data) = json::object(android, "data", "android")? {
+        json::strings(data, "android.data")?;
+        data.keys().try_for_each(|key| check_key(key, "android.data"))?;
+    }
+    json::object(android, "notification", "android")?;
+    if android.get("ttl").is_some_and(|ttl| !ttl.as_str().is_some_and(is_ttl)) {
+        return Err(Invalid::new("android.ttl", "must be seconds such as \"3.5s\", at most four weeks"));
+    }
+    let is_priority = |text: &str| matches!(text.to_ascii_uppercase().as_str(), "HIGH" | "NORMAL");
+    if android.get("priority").is_some_and(|priority| !priority.as_str().is_some_and(is_priority)) {
+        return Err(Invalid::new("android.priority", "must be HIGH or NORMAL"));
+    }
+    for name in ["collapseKey", "restrictedPackageName"] {
+        if android.get(name).is_some_and(|value| !value.is_string()) {
+            return Err(Invalid::new(format!("android.{name}"), "must be a string"));
+        }
+    }
+    Ok(())
+}
+
+fn is_ttl(text: &str) -> bool {
+    let Some(digits) = text.strip_suffix('s') else { return false };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
+    let numeric = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    numeric(whole)
+        && numeric(part)
+        && part.len() <= 9
+        && whole.parse::<u64>().is_ok_and(|seconds| seconds <= TTL_MAX_SECONDS)
+}
+
+fn check_apns(apns: &Map<String, Value>) -> Result<(), Invalid> {
+    json::only(apns, APNS_FIELDS, "apns")?;
+    if let Some(headers) = json::object(apns, "headers", "apns")? {
+        json::strings(headers, "apns.headers")?;
+    }
+    let Some(payload) = json::object(apns, "payload", "apns")? else { return Ok(()) };
+    let bytes = serde_json::to_vec(payload).map_or(usize::MAX, |json| json.len());
+    if bytes > PAYLOAD_MAX_BYTES {
+        return Err(too_large("apns.payload", bytes));
+    }
+    Ok(())
+}
+
+/// Counts keys and values, as FCM does, of what reaches an Android device.
+fn check_size(content: &Content, android: &Map<String, Value>) -> Result<(), Invalid> {
+    let data = match android.get("data") {
+        Some(instead) => bytes_of(instead),
+        None => content.data.iter().map(|(key, value)| key.len() + value.len()).sum(),
+    };
+    let notification = content.notification.as_ref().map_or(0, |visible| bytes_of(&json!(visible)));
+    let own = android.get("notification").map_or(0, bytes_of);
+    let bytes = data + notification + own;
+    if bytes <= PAYLOAD_MAX_BYTES {
+        return Ok(());
+    }
+    let field = if data >= notification + own { "data" } else { "notification" };
+    Err(too_large(field, bytes))
+}
+
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => map.iter().map(|(key, value)| key.len() + bytes_of(value)).sum(),
+        Value::Array(list) => list.iter().map(bytes_of).sum(),
+        Value::String(text) => text.len(),
+        other => other.to_string().len(),
+    }
+}
+
+fn too_large(field: &str, bytes: usize) -> Invalid {
+    let problem =
+        format!("too large for FCM: keys and values take {bytes} bytes, at most {PAYLOAD_MAX_BYTES}");
+    Invalid::new(field, problem)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use stentor_core::id::{AppId, MessageId};
+use stentor_core::message::{Notification, Ttl};
+use stentor_core::name::CollapseKey;
+use stentor_core::target::Target;
+
+use super::*;
+
+const DUE: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().expect("an object").clone()
+}
+
+fn spec(content: Content) -> MessageSpec {
+    MessageSpec {
+        target: Target::Everyone,
+        content,
+        priority: Priority::High,
+        ttl: Ttl::from_seconds(3_600).expect("fits"),
+        collapse_key: None,
+    }
+}
+
+fn message(spec: MessageSpec) -> Message {
+    Message {
+        id: MessageId::from_raw(1),
+        app: AppId::from_raw(1),
+        spec,
+        created_at: DUE,
+        due_at: DUE,
+        occurrence: None,
+    }
+}
+
+fn visible() -> Content {
+    let notification = Notification { title: Some("Hi".into()), body: Some("there".into()), image: None };
+    Content { notification: Some(notification), ..Content::default() }
+}
+
+fn data(pairs: &[(&str, &str)]) -> Content {
+    let data = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Content { data, ..Content::default() }
+}
+
+fn sent(spec: MessageSpec, seconds_later: u64) -> Value {
+    let now = DUE.plus(std::time::Duration::from_secs(seconds_later));
+    let body = Body::new(&message(spec), now).with_token("tok:en");
+    serde_json::from_slice::<Value>(&body).expect("JSON")["message"].clone()
+}
+
+fn refused(content: Content) -> String {
+    check(&spec(content)).expect_err("refused").field
+}
+
+#[test]
+fn a_notification_is_sent_with_priority_and_the_ttl_that_is_left() {
+    let message = sent(spec(visible()), 600);
+    assert_eq!(message["token"], "tok:en");
+    assert_eq!(message["notification"], json!({"title": "Hi", "body": "there"}));
+    assert_eq!(message["android"], json!({"priority": "HIGH", "ttl": "3000s"}));
+    let headers = json!({"apns-priority": "10", "apns-expiration": "1700003600"});
+    assert_eq!(message["apns"], json!({"headers": headers}));
+}
+
+#[test]
+fn data_alone_wakes_apple_devices_in_the_background_only() {
+    let message = sent(spec(data(&[("a", "1")])), 0);
+    assert_eq!(message["data"], json!({"a": "1"}));
+    assert_eq!(message["apns"]["headers"]["apns-priority"], "5");
+    assert_eq!(message["apns"]["payload"], json!({"aps": {"content-available": 1}}));
+    assert_eq!(message.get("notification"), None);
+}
+
+#[test]
+fn ttl_zero_means_now_or_never_everywhere() {
+    let now_or_never = MessageSpec { ttl: Ttl::from_seconds(0).expect("fits"), ..spec(visible()) };
+    let message = sent(now_or_never, 30);
+    assert_eq!(message["android"]["ttl"], "0s");
+    assert_eq!(message["apns"]["headers"]["apns-expiration"], "0");
+}
+
+#[test]
+fn a_collapse_key_and_normal_priority_are_passed_on() {
+    let key = CollapseKey::new("score").expect("fits");
+    let quiet = MessageSpec { priority: Priority::Normal, collapse_key: Some(key), ..spec(visible()) };
+    let message = sent(quiet, 0);
+    assert_eq!(message["android"], json!({"priority": "NORMAL", "ttl": "3600s", "collapseKey": "score"}));
+    assert_eq!(message["apns"]["headers"]["apns-collapse-id"], "score");
+    assert_eq!(message["apns"]["headers"]["apns-priority"], "5");
+}
+
+#[test]
+fn overrides_win_in_either_spelling() {
+    let android = object(json!({"collapse_key": "mine", "ttl": "3.5s", "notification": {"color": "#fff"}}));
+    let apns = object(json!({"headers": {"apns-priority": "1"}, "payload": {"aps": {"badge": 2}}}));
+    let content = Content { android: Some(android), apns: Some(apns), ..visible() };
+    let key = CollapseKey::new("ours").expect("fits");
+    let over = MessageSpec { collapse_key: Some(key), ..spec(content) };
+    assert_eq!(check(&over), Ok(()));
+    let message = sent(over, 0);
+    let wanted =
+        json!({"priority": "HIGH", "ttl": "3.5s", "collapseKey": "mine", "notification": {"color": "#fff"}});
+    assert_eq!(message["android"], wanted);
+    assert_eq!(message["apns"]["headers"]["apns-priority"], "1");
+    assert_eq!(message["apns"]["headers"]["apns-expiration"], "1700003600");
+    assert_eq!(message["apns"]["payload"], json!({"aps": {"badge": 2}}));
+}
+
+#[test]
+fn reserved_keys_are_named() {
+    for key in ["from", "message_type", "google.x", "gcm.notification.y"] {
+        assert_eq!(refused(data(&[("ok", "1"), (key, "2")])), format!("data.{key}"));
+        let android = object(json!({"data": {key: "x"}}));
+        let field = refused(Content { android: Some(android), ..visible() });
+        assert_eq!(field, format!("android.data.{key}"));
+    }
+    assert_eq!(check(&spec(data(&[("fromage", "1"), ("googled", "2")]))), Ok(()));
+}
+
+#[test]
+fn keys_and_values_may_take_4096_bytes_and_no_more() {
+    let fill = |bytes: usize| data(&[("key", &"x".repeat(bytes - 3))]);
+    assert_eq!(check(&spec(fill(4_096))), Ok(()));
+    assert_eq!(refused(fill(4_097)), "data");
+    let long = Notification { body: Some("x".repeat(4_093)), ..Notification::default() };
+    assert_eq!(refused(Content { notification: Some(long), ..Content::default() }), "notification");
+    let instead = Content { android: Some(object(json!({"data": {"a": "b"}}))), ..fill(9_000) };
+    assert_eq!(check(&spec(instead)), Ok(()), "Android gets the override");
+}
+
+#[test]
+fn every_malformed_override_is_named() {
+    let android = |value: Value| refused(Content { android: Some(object(value)), ..visible() });
+    assert_eq!(android(json!({"surprise": 1})), "android.surprise");
+    assert_eq!(android(json!({"ttl": "2419201s"})), "android.ttl");
+    assert_eq!(android(json!({"ttl": 5})), "android.ttl");
+    assert_eq!(android(json!({"priority": "URGENT"})), "android.priority");
+    assert_eq!(android(json!({"data": {"a": 1}})), "android.data.a");
+    assert_eq!(android(json!({"data": "a"})), "android.data");
+    assert_eq!(android(json!({"notification": []})), "android.notification");
+    assert_eq!(android(json!({"collapse_key": 1})), "android.collapseKey");
+    let apns = |value: Value| refused(Content { apns: Some(object(value)), ..visible() });
+    assert_eq!(apns(json!({"header": {}})), "apns.header");
+    assert_eq!(apns(json!({"headers": {"a": 1}})), "apns.headers.a");
+    assert_eq!(apns(json!({"payload": 1})), "apns.payload");
+    assert_eq!(apns(json!({"payload": {"x": "y".repeat(5_000)}})), "apns.payload");
+}
+
+proptest! {
+    #[test]
+    fn any_token_and_any_text_make_a_body_that_reads_back(
+        token in "[!-~]{1,60}",
+        title in any::<String>(),
+        pairs in prop::collection::btree_map(any::<String>(), any::<String>(), 0..5),
+    ) {
+        let notification = Notification { title: Some(title.clone()), ..Notification::default() };
+        let content = Content { notification: Some(notification), data: pairs.clone(), ..Content::default() };
+        let body = Body::new(&message(spec(content)), DUE).with_token(&token);
+        let read: Value = serde_json::from_slice(&body).expect("JSON");
+        prop_assert_eq!(read["message"]["token"].as_str(), Some(token.as_str()));
+        prop_assert_eq!(read["message"]["notification"]["title"].as_str(), Some(title.as_str()));
+        let data: BTreeMap<String, String> =
+            serde_json::from_value(read["message"].get("data").cloned().unwrap_or(json!({}))).expect("strings");
+        prop_assert_eq!(data, pairs);
+    }
+}

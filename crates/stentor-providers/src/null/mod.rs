@@ -1,0 +1,47 @@
+//! A push service that takes everything and sends nothing; for trials and tests.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use stentor_core::device::ProviderKind;
+use stentor_core::outcome::Outcome;
+use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderStats};
+
+use crate::credential::{self, Fields};
+
+/// Accepts every attempt at once.
+#[derive(Debug, Default)]
+pub struct Null {
+    accepted: AtomicU64,
+}
+
+impl Null {
+    /// Reads a credential, which is an empty object.
+    pub fn open(secret: &str) -> Result<Self, CredentialError> {
+        let map = credential::parse(secret)?;
+        Fields::new(&map, "").only(&[])?;
+        Ok(Self::default())
+    }
+
+    /// Counts what was accepted so far.
+    #[must_use]
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Provider for Null {
+    fn kind(&self) -> ProviderKind {
+        ProviderKind::Null
+    }
+
+    async fn send(&self, batch: Batch) -> Vec<Outcome> {
+        self.accepted.fetch_add(batch.devices.len() as u64, Ordering::Relaxed);
+        vec![Outcome::Accepted; batch.devices.len()]
+    }
+
+    fn stats(&self) -> ProviderStats {
+        ProviderStats::default()
+    }
+}

@@ -1,0 +1,64 @@
+//! `Retry-After`: how long a push service asks to wait (RFC 9110, section 10.2.3).
+
+use std::time::Duration;
+
+use stentor_core::ports::clock::Timestamp;
+
+/// Longest wait that is obeyed, whatever is asked for.
+pub const RETRY_AFTER_MAX_SECONDS: u64 = 3_600;
+
+/// Reads seconds or an HTTP date; `None` when it is neither. The wait is at most [`RETRY_AFTER_MAX_SECONDS`].
+#[must_use]
+pub fn parse(value: &[u8], now: Timestamp) -> Option<Duration> {
+    let text = std::str::from_utf8(value).ok()?.trim();
+    let wait = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        Duration::from_secs(text.parse().unwrap_or(u64::MAX))
+    } else {
+        date(text)?.since(now)
+    };
+    Some(wait.min(Duration::from_secs(RETRY_AFTER_MAX_SECONDS)))
+}
+
+/// Reads the one form of HTTP dates that may still be sent, `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn date(text: &str) -> Option<Timestamp> {
+    let instant = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    Some(Timestamp::from_millis(instant.as_millisecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(784_111_777_000);
+
+    #[test]
+    fn seconds_and_dates_are_both_understood() {
+        assert_eq!(parse(b"60", NOW), Some(Duration::from_secs(60)));
+        assert_eq!(parse(b" 0 ", NOW), Some(Duration::ZERO));
+        assert_eq!(parse(b"Sun, 06 Nov 1994 08:50:07 GMT", NOW), Some(Duration::from_secs(30)));
+        assert_eq!(parse(b"Sun, 06 Nov 1994 08:00:00 GMT", NOW), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn an_absurd_wait_is_cut() {
+        let most = Some(Duration::from_secs(RETRY_AFTER_MAX_SECONDS));
+        assert_eq!(parse(b"99999999999999999999999", NOW), most);
+        assert_eq!(parse(b"Sun, 06 Nov 2094 08:49:37 GMT", NOW), most);
+    }
+
+    #[test]
+    fn anything_else_is_no_wait() {
+        for wrong in [&b""[..], b"-1", b"1.5", b"soon", b"\xff", b"Sun, 99 Nov 1994 08:49:37 GMT"] {
+            assert_eq!(parse(wrong, NOW), None, "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..64), now in any::<i64>()) {
+            let _ = parse(&bytes, Timestamp::from_millis(now));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! FCM.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::ports::provider::Provider;
+use stentor_emulators::faults::Fault;
+use stentor_emulators::fcm::{FcmAuth, ServiceAccount};
+use stentor_emulators::policy::{GoAway, Policy, Refusal, ResetCode, StreamStep, Streams, Verdict};
+use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm, TlsConfig};
+use stentor_providers::fcm::Fcm;
+
+use crate::support::{Account, StillClock, always, batch, once, rejected, setup, unavailable, within};
+
+struct Scene {
+    emulator: RunningFcm,
+    provider: Fcm,
+    clock: Arc<StillClock>,
+}
+
+async fn start(policy: Policy) -> Scene {
+    start_with(FcmConfig { policy, ..FcmConfig::default() }).await
+}
+
+async fn start_with(config: FcmConfig) -> Scene {
+    let account = Account::new("https://replaced.example/token");
+    let public_key_pem = account.public_key_pem.clone();
+    let client_email = "sender@a-project.iam.gserviceaccount.com".to_owned();
+    let auth = FcmAuth { accounts: vec![ServiceAccount { client_email, public_key_pem }], ..config.auth };
+    let emulator = FcmEmulator::start(FcmConfig { auth, ..config }).await.expect("an emulator");
+    let endpoint = format!("https://{}", emulator.addr());
+    let secret = json!({
+        "service_account": account.json,
+        "endpoint": endpoint,
+        "token_uri": format!("{endpoint}/token"),
+        "ca_pem": emulator.ca_pem().expect("TLS"),
+    });
+    let clock = StillClock::new();
+    let provider = Fcm::open(&secret.to_string(), &setup(&clock)).expect("a credential");
+    Scene { emulator, provider, clock }
+}
+
+impl Scene {
+    async fn send(&self, tokens: &[String]) -> Vec<Outcome> {
+        within(60, self.provider.send(batch(tokens, &self.clock))).await
+    }
+
+    async fn send_one(&self, token: &str) -> Outcome {
+        self.send(&[token.to_owned()]).await.remove(0)
+    }
+}
+
+fn tokens(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("fcm-token:{n}")).collect()
+}
+
+#[tokio::test]
+async fn a_thousand_devices_are_each_reached_exactly_once() {
+    let scene = start(Policy::default()).await;
+    let tokens = tokens(1_000);
+    let outcomes = scene.send(&tokens).await;
+    assert_eq!(outcomes, vec![Outcome::Accepted; 1_000]);
+    for token in &tokens {
+        assert_eq!(scene.emulator.counts(token).accepted, 1, "{token}");
+    }
+    assert_eq!(scene.emulator.sums().tokens.attempts, 1_000);
+}
+
+#[tokio::test]
+async fn every_error_of_the_table_becomes_its_outcome_in_its_place() {
+    let rows = [
+        ("UNREGISTERED", Outcome::Unregistered { reason: Reason::Unregistered, since: None }),
+        ("INVALID_ARGUMENT", rejected(Reason::InvalidPayload, Reach::Payload)),
+        ("SENDER_ID_MISMATCH", rejected(Reason::SenderMismatch, Reach::Device)),
+        ("UNAVAILABLE", unavailable(None)),
+        ("INTERNAL", unavailable(None)),
+        ("THIRD_PARTY_AUTH_ERROR", rejected(Reason::ThirdPartyAuth, Reach::Credential)),
+        ("APNS_AUTH_ERROR", rejected(Reason::ThirdPartyAuth, Reach::Credential)),
+        ("PERMISSION_DENIED", rejected(Reason::CredentialRefused, Reach::Credential)),
+        ("UNAUTHENTICATED", rejected(Reason::CredentialRefused, Reach::Credential)),
+        ("NOT_FOUND", rejected(Reason::UnknownAnswer, Reach::Credential)),
+    ];
+    let scripts = rows.iter().map(|(code, _)| always(code, Refusal::new(*code))).collect();
+    let scene = start(Policy { scripts, ..Policy::default() }).await;
+    let mut tokens: Vec<String> = rows.iter().map(|(code, _)| (*code).to_owned()).collect();
+    tokens.push("fine".to_owned());
+    let outcomes = scene.send(&tokens).await;
+    for ((code, wanted), outcome) in rows.iter().zip(&outcomes) {
+        assert_eq!(outcome, wanted, "{code}");
+    }
+    assert_eq!(outcomes.last(), Some(&Outcome::Accepted));
+}
+
+#[tokio::test]
+async fn a_token_that_fcm_calls_malformed_ends_one_delivery_only() {
+    let scene = start(Policy::default()).await;
+    let outcomes = scene.send(&["no{token}".to_owned(), "fine".to_owned()]).await;
+    assert_eq!(outcomes, [rejected(Reason::InvalidToken, Reach::Device), Outcome::Accepted]);
+}
+
+#[tokio::test]
+async fn a_quota_is_obeyed_for_as_long_as_fcm_says_and_slows_the_client_down() {
+    let scripts = vec![
+        always("told", Refusal::new("QUOTA_EXCEEDED").retry_after_s(17)),
+        always("untold", Refusal::new("QUOTA_EXCEEDED")),
+        always("down", Refusal::new("UNAVAILABLE").retry_after_s(5)),
+    ];
+    let scene = start(Policy { scripts, ..Policy::default() }).await;
+    let before = scene.provider.stats().inflight_limit;
+    let throttled = |seconds| Outcome::Throttled {
+        reach: Reach::Credential,
+        retry_after: Some(Duration::from_secs(seconds)),
+    };
+    assert_eq!(scene.send_one("told").await, throttled(17));
+    assert_eq!(scene.send_one("untold").await, throttled(60));
+    assert_eq!(scene.send_one("down").await, unavailable(Some(5)));
+    assert!(scene.provider.stats().inflight_limit < before);
+}
+
+#[tokio::test]
+async fn a_goaway_in_the_middle_of_a_batch_loses_and_doubles_nothing() {
+    let goaway = GoAway { after_requests: 150, unprocessed: 40, connections: Some(2), ..GoAway::default() };
+    let scene = start(Policy { goaway: Some(goaway), ..Policy::default() }).await;
+    let tokens = tokens(1_000);
+    assert_eq!(scene.send(&tokens).await, vec![Outcome::Accepted; 1_000]);
+    let totals = scene.emulator.sums().tokens;
+    assert_eq!((totals.accepted, totals.tokens_accepted_twice), (1_000, 0));
+    assert_eq!(scene.provider.stats().goaways, 2);
+}
+
+#[tokio::test]
+async fn a_lowered_stream_limit_is_obeyed_without_a_refusal() {
+    let step = |after_requests, limit| StreamStep { after_requests, limit };
+    let streams = Streams { steps: vec![step(50, 1), step(80, 60)], ..Streams::default() };
+    let scene = start(Policy { streams: Some(streams), ..Policy::default() }).await;
+    assert_eq!(scene.send(&tokens(500)).await, vec![Outcome::Accepted; 500]);
+    assert_eq!(scene.emulator.sums().tokens.tokens_accepted_twice, 0);
+}
+
+#[tokio::test]
+async fn a_refused_stream_goes_again_and_a_broken_one_is_unknown() {
+    let scripts = vec![
+        once("refused", Verdict::Reset(ResetCode::RefusedStream)),
+        once("broken", Verdict::Reset(ResetCode::InternalError)),
+    ];
+    let scene = start(Policy { scripts, ..Policy::default() }).await;
+    let outcomes = scene.send(&["refused".to_owned(), "broken".to_owned()]).await;
+    assert_eq!(outcomes, [Outcome::Accepted, Outcome::Unknown]);
+    assert_eq!(scene.emulator.counts("broken").attempts, 1);
+}
+
+#[tokio::test]
+async fn a_stalled_answer_is_unknown() {
+    let scene = start(Policy::default()).await;
+    assert_eq!(scene.send_one("first").await, Outcome::Accepted);
+    scene.emulator.inject(Fault::Stall { on: true });
+    assert_eq!(scene.send_one("second").await, Outcome::Unknown);
+}
+
+#[tokio::test]
+async fn an_emulator_that_is_gone_makes_the_service_unavailable() {
+    let Scene { emulator, provider, clock } = start(Policy::default()).await;
+    let one = [String::from("token")];
+    assert_eq!(within(20, provider.send(batch(&one, &clock))).await, [Outcome::Accepted]);
+    emulator.stop().await;
+    assert_eq!(within(20, provider.send(batch(&one, &clock))).await, [unavailable(None)]);
+    assert!(provider.stats().connect_failures > 0);
+}
+
+#[tokio::test]
+async fn an_access_token_that_is_refused_is_replaced_once_and_its_requests_sent_again() {
+    let scripts = vec![once("late", Verdict::Error(Refusal::new("UNAUTHENTICATED")))];
+    let scene = start(Policy { scripts, ..Policy::default() }).await;
+    assert_eq!(scene.send_one("late").await, Outcome::Accepted);
+    assert_eq!(scene.emulator.counts("late").attempts, 2);
+}
+
+#[tokio::test]
+async fn one_access_token_serves_until_it_is_renewed_ahead_of_its_end() {
+    let scene = start(Policy::default()).await;
+    scene.send(&tokens(3)).await;
+    let requests = || scene.emulator.sums().wire.requests;
+    assert_eq!(requests(), 3 + 1, "one for the access token");
+    scene.clock.advance(Duration::from_secs(2_800));
+    scene.send(&tokens(2)).await;
+    assert_eq!(requests(), 5 + 1, "not yet at four fifths of its life");
+    scene.clock.advance(Duration::from_secs(200));
+    assert_eq!(scene.send_one("a").await, Outcome::Accepted);
+    within(20, async {
+        while requests() < 6 + 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    scene.clock.advance(Duration::from_secs(2_000));
+    assert_eq!(scene.send_one("b").await, Outcome::Accepted, "the first token would have ended");
+}
+
+#[tokio::test]
+async fn many_batches_at_once_fetch_one_access_token() {
+    let scene = start(Policy::default()).await;
+    let batches = (0..10).map(|n| {
+        let one = [format!("token-{n}")];
+        let batch = batch(&one, &scene.clock);
+        scene.provider.send(batch)
+    });
+    let mut all = Vec::new();
+    for outcomes in within(30, futures(batches.collect())).await {
+        all.extend(outcomes);
+    }
+    assert_eq!(all, vec![Outcome::Accepted; 10]);
+    assert_eq!(scene.emulator.sums().wire.requests, 11);
+}
+
+/// Waits for all, side by side.
+async fn futures<F: Future + Unpin>(mut pending: Vec<F>) -> Vec<F::Output> {
+    let mut done: Vec<Option<F::Output>> = pending.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        for (future, slot) in pending.iter_mut().zip(&mut done) {
+            if slot.is_none()
+                && let std::task::Poll::Ready(output) = std::pin::Pin::new(future).poll(cx)
+            {
+                *slot = Some(output);
+            }
+        }
+        if done.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}
+
+#[tokio::test]
+async fn a_service_account_that_the_token_endpoint_refuses_parks_the_credential() {
+    let stranger = Account::new("https://replaced.example/token");
+    let known =
+        ServiceAccount { client_email: "other@example.com".into(), public_key_pem: stranger.public_key_pem };
+    let auth = FcmAuth { accounts: vec![known], ..FcmAuth::default() };
+    let emulator = FcmEmulator::start(FcmConfig { auth, ..FcmConfig::default() }).await.expect("an emulator");
+    let endpoint = format!("https://{}", emulator.addr());
+    let secret = json!({
+        "service_account": stranger.json,
+        "endpoint": endpoint,
+        "token_uri": format!("{endpoint}/token"),
+        "ca_pem": emulator.ca_pem().expect("TLS"),
+    });
+    let clock = StillClock::new();
+    let provider = Fcm::open(&secret.to_string(), &setup(&clock)).expect("a credential");
+    let outcomes = within(20, provider.send(batch(&tokens(2), &clock))).await;
+    assert_eq!(outcomes, vec![rejected(Reason::CredentialRefused, Reach::Credential); 2]);
+    assert_eq!(emulator.sums().tokens.attempts, 0, "no message was sent in vain");
+}
+
+#[tokio::test]
+async fn plain_http_2_works_for_trials() {
+    let account = Account::new("http://replaced.example/token");
+    let config = FcmConfig { tls: TlsConfig::Plaintext, ..FcmConfig::default() };
+    let emulator = FcmEmulator::start(config).await.expect("an emulator");
+    let endpoint = format!("http://{}", emulator.addr());
+    let secret = json!({
+        "service_account": account.json,
+        "endpoint": endpoint,
+        "token_uri": format!("{endpoint}/token"),
+    });
+    let clock = StillClock::new();
+    let provider = Fcm::open(&secret.to_string(), &setup(&clock)).expect("a credential");
+    within(20, provider.warm()).await;
+    assert_eq!(within(20, provider.send(batch(&tokens(2), &clock))).await, vec![Outcome::Accepted; 2]);
+    within(20, provider.close()).await;
+    assert_eq!(provider.stats().connections, 0);
+}

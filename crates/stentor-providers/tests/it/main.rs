@@ -1,0 +1,7 @@
+//! The adapters against the emulators, over real TLS and HTTP/2.
+#![allow(missing_docs, reason = "tests")]
+
+mod apns;
+mod credentials;
+mod fcm;
+mod support;
