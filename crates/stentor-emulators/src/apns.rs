@@ -4,8 +4,6 @@ mod headers;
 mod policy;
 mod provider_token;
 mod server;
-#[cfg(test)]
-mod tests;
 
 use crate::control::{Control, Running};
 use crate::device::{Devices, TokenKind};

@@ -27,7 +27,7 @@ pub(crate) enum TokenKind {
 }
 
 /// A message as a device sees it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceMessage {
     /// The push service's id of the message.
     pub message_id: String,
@@ -41,6 +41,14 @@ pub struct DeviceMessage {
     pub high_priority: bool,
     /// The payload as it was sent.
     pub payload: serde_json::Value,
+}
+
+/// Shows the ids; the payload may name a token.
+impl std::fmt::Debug for DeviceMessage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = formatter.debug_struct("DeviceMessage");
+        shown.field("message_id", &self.message_id).field("topic", &self.topic).finish_non_exhaustive()
+    }
 }
 
 /// A message on its way to devices.
@@ -60,7 +68,7 @@ pub(crate) enum DeviceState {
 }
 
 /// What a device says when it registers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Registration {
     /// The token to use; a new one is issued without it.

@@ -148,7 +148,7 @@ pub struct WeightedRefusal {
 }
 
 /// Requests that are taken and left unanswered until the policy or a fault releases them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Stall {
     /// Stalls every request.
@@ -159,6 +159,14 @@ pub struct Stall {
     pub tokens: Vec<String>,
     /// Stalls tokens that begin with one of these.
     pub prefixes: Vec<String>,
+}
+
+/// Shows how much is stalled, never a token.
+impl std::fmt::Debug for Stall {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = formatter.debug_struct("Stall");
+        shown.field("all", &self.all).field("every", &self.every).finish_non_exhaustive()
+    }
 }
 
 /// Streams that are reset instead of answered.

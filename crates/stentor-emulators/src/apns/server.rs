@@ -60,7 +60,7 @@ impl ApnsService {
         let headers = Headers::read(&call.head.headers).map_err(refuse)?;
         self.check_topic(headers.topic).map_err(refuse)?;
         check_payload(call, &headers).map_err(refuse)?;
-        self.check_device(&token, hash, headers.topic).map_err(|refusal| Refused {
+        self.check_device(hash, headers.topic).map_err(|refusal| Refused {
             hash: Some(hash),
             refusal,
             wait: Wait::None,
@@ -72,7 +72,7 @@ impl ApnsService {
                 Ok(Reply { answer: Answer::Reset(code.reason()), wait: decision.wait, ticket: None })
             }
             Verdict::Accept | Verdict::Stall => {
-                let delivery = self.delivery(&token, hash, &headers, call);
+                let delivery = self.delivery(hash, &headers, call);
                 let ticket = Some(Ticket { token_hash: hash, tally: Tally::Accepted, delivery });
                 Ok(Reply { answer: self.accept(session, call), wait: decision.wait, ticket })
             }
@@ -97,31 +97,21 @@ impl ApnsService {
         if known { Ok(()) } else { Err("TopicDisallowed") }
     }
 
-    fn check_device(&self, token: &str, hash: u64, topic: &str) -> Result<(), Refusal> {
+    fn check_device(&self, hash: u64, topic: &str) -> Result<(), Refusal> {
         match self.devices.state(hash, topic) {
             DeviceState::Expired { since_ms } => {
                 Err(Refusal { timestamp_ms: Some(since_ms), ..Refusal::new("Unregistered") })
             }
             DeviceState::OtherTopic => Err(Refusal::new("DeviceTokenNotForTopic")),
             DeviceState::Unknown if self.config.strict_tokens => Err(Refusal::new("BadDeviceToken")),
-            DeviceState::Unknown | DeviceState::Live => {
-                debug_assert!(!token.is_empty());
-                Ok(())
-            }
+            DeviceState::Unknown | DeviceState::Live => Ok(()),
         }
     }
 
-    fn delivery(
-        &self,
-        token: &str,
-        hash: u64,
-        headers: &Headers<'_>,
-        call: &Call<'_>,
-    ) -> Option<Box<Delivery>> {
+    fn delivery(&self, hash: u64, headers: &Headers<'_>, call: &Call<'_>) -> Option<Box<Delivery>> {
         if !self.devices.is_registered(hash) {
             return None;
         }
-        let _ = token;
         // Only the newest notification of an app waits for a device that is away.
         let storage = match headers.expiration {
             Some(0) => Storage::Never,
@@ -269,8 +259,9 @@ fn check_payload(call: &Call<'_>, headers: &Headers<'_>) -> Result<(), &'static 
     if call.body.is_empty() {
         return Err("PayloadEmpty");
     }
-    let object = call.body.trim_ascii_start().first() == Some(&b'{');
-    let parsed = object && serde_json::from_slice::<IgnoredAny>(call.body).is_ok();
+    // The parser skips over texts without looking at their encoding, so that is checked first.
+    let text = std::str::from_utf8(call.body).unwrap_or_default();
+    let parsed = text.trim_ascii_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok();
     if parsed { Ok(()) } else { Err("BadMessage") }
 }
 

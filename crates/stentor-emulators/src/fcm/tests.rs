@@ -1,1 +1,81 @@
-//! Unit tests.
+//! Conditions, fields, durations and forms, from outside input.
+
+use super::condition::Condition;
+use super::message::{SendRequest, Target, is_topic};
+use super::oauth::percent_decode;
+use crate::json::{Node, is_name};
+use std::time::Duration;
+
+fn holds(condition: &str, topics: &[&str]) -> Option<bool> {
+    Condition::parse(condition).map(|condition| condition.holds(&|topic| topics.contains(&topic)))
+}
+
+#[test]
+fn conditions_follow_the_usual_precedence() {
+    let nested = "'a' in topics && ('b' in topics || !('c' in topics))";
+    assert_eq!(holds(nested, &["a"]), Some(true));
+    assert_eq!(holds(nested, &["a", "c"]), Some(false));
+    assert_eq!(holds(nested, &["a", "b", "c"]), Some(true));
+    assert_eq!(holds("'a' in topics || 'b' in topics && 'c' in topics", &["a"]), Some(true));
+    assert_eq!(holds("!'a' in topics", &[]), Some(true));
+}
+
+#[test]
+fn what_is_no_condition_is_refused() {
+    let deep = format!("{}'a' in topics{}", "(".repeat(10_000), ")".repeat(10_000));
+    let many = ["'a' in topics"; 6].join(" || ");
+    for text in [
+        "",
+        "a in topics",
+        "'a'",
+        "'a' in topic",
+        "('a' in topics",
+        "'a' in topics)",
+        "'a b' in topics",
+        "'a' in topics &&",
+        "'a' in topics 'b' in topics",
+        &deep,
+        &many,
+    ] {
+        assert_eq!(holds(text, &[]), None, "{text}");
+    }
+}
+
+#[test]
+fn names_match_in_camel_and_snake_case_only() {
+    assert!(is_name("validateOnly", "validateOnly") && is_name("validate_only", "validateOnly"));
+    assert!(is_name("android_v2", "androidV2"));
+    for other in ["validateonly", "validate_Only", "validate__only", "validate_only_", "_validate_only"] {
+        assert!(!is_name(other, "validateOnly"), "{other}");
+    }
+}
+
+#[test]
+fn a_request_is_read_with_its_android_options() {
+    let json = br#"{"message":{"fid":"x","android":{"collapse_key":"k","ttl":"3.9s","priority":"HIGH"}}}"#;
+    let node = Node::parse(json).unwrap();
+    let sent = SendRequest::check(&node).unwrap();
+    assert_eq!((sent.target, sent.collapse_key), (Target::Device("x"), Some("k")));
+    assert_eq!((sent.ttl, sent.high_priority), (Duration::from_secs(3), true));
+}
+
+#[test]
+fn null_fields_are_absent() {
+    let node = Node::parse(br#"{"message":{"token":"x","topic":null,"android":null}}"#).unwrap();
+    assert!(SendRequest::check(&node).is_ok());
+}
+
+#[test]
+fn topics_have_a_small_alphabet_and_a_limit() {
+    assert!(is_topic("a-Z_0.9~%") && is_topic(&"x".repeat(900)));
+    assert!(!is_topic("") && !is_topic("a/b") && !is_topic(&"x".repeat(901)));
+}
+
+#[test]
+fn broken_escapes_are_not_decoded() {
+    assert_eq!(percent_decode(b"a%3Ab+c", true).as_deref(), Some("a:b c"));
+    assert_eq!(percent_decode(b"a+b", false).as_deref(), Some("a+b"));
+    for broken in [b"%".as_slice(), b"%4", b"%zz", b"%ff"] {
+        assert_eq!(percent_decode(broken, true), None);
+    }
+}

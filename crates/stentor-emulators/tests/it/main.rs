@@ -2,5 +2,11 @@
 
 mod apns;
 mod control;
+mod faults;
 mod fcm;
+mod frames;
+mod observer;
+mod provider_token;
 mod rig;
+mod tls;
+mod topics;

@@ -1,0 +1,102 @@
+//! Provider tokens: signature, age, team, and how often a connection may change them.
+
+use crate::rig::{self, ALERT, Client, hex};
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
+use rcgen::KeyPair;
+use serde_json::json;
+use stentor_emulators::apns::ApnsKey;
+use stentor_emulators::{ApnsConfig, RunningApns};
+
+struct Signer(KeyPair);
+
+impl Signer {
+    fn new() -> Self {
+        Self(KeyPair::generate().unwrap())
+    }
+
+    fn sign(&self, team: &str, key_id: &str, age_s: u64) -> String {
+        let header = Header { kid: Some(key_id.to_owned()), ..Header::new(Algorithm::ES256) };
+        let claims = json!({"iss": team, "iat": get_current_timestamp() - age_s});
+        let key = EncodingKey::from_ec_pem(self.0.serialize_pem().as_bytes()).unwrap();
+        encode(&header, &claims, &key).unwrap()
+    }
+
+    async fn apns(&self) -> RunningApns {
+        let key = |team_id: &str, key_id: &str| ApnsKey {
+            team_id: team_id.to_owned(),
+            key_id: key_id.to_owned(),
+            public_key_pem: Some(self.0.public_key_pem()),
+        };
+        let keys = vec![key("TEAM", "KEY"), key("OTHER", "KEY2")];
+        rig::apns_with(ApnsConfig { keys, ..ApnsConfig::default() }).await
+    }
+}
+
+/// Pushes with a provider token and returns the reason, or "" when it is accepted.
+async fn push(client: &mut Client, jwt: &str) -> String {
+    let mut request = client.push_request(&hex(1));
+    request.headers_mut().insert("authorization", format!("bearer {jwt}").parse().unwrap());
+    let reply = client.send(request, ALERT).await.unwrap();
+    if reply.status == 200 { String::new() } else { reply.reason() }
+}
+
+#[tokio::test]
+async fn a_signed_token_of_the_team_is_accepted_again_and_again() {
+    let signer = Signer::new();
+    let apns = signer.apns().await;
+    let mut client = Client::connect(apns.addr()).await;
+    let jwt = signer.sign("TEAM", "KEY", 3000);
+    assert_eq!(push(&mut client, &jwt).await, "");
+    assert_eq!(push(&mut client, &jwt).await, "");
+}
+
+#[tokio::test]
+async fn a_push_without_a_token_is_refused() {
+    let apns = Signer::new().apns().await;
+    let mut client = Client::connect(apns.addr()).await;
+    assert_eq!(client.push(&hex(1)).await.unwrap().reason(), "MissingProviderToken");
+}
+
+#[tokio::test]
+async fn foreign_signatures_keys_and_teams_are_refused() {
+    let signer = Signer::new();
+    let apns = signer.apns().await;
+    let mut client = Client::connect(apns.addr()).await;
+    for jwt in [
+        Signer::new().sign("TEAM", "KEY", 0),
+        signer.sign("TEAM", "NOKEY", 0),
+        signer.sign("OTHER", "KEY", 0),
+        "not.a.token".to_owned(),
+    ] {
+        assert_eq!(push(&mut client, &jwt).await, "InvalidProviderToken");
+    }
+    assert_eq!(push(&mut client, &signer.sign("TEAM", "KEY", 0)).await, "");
+}
+
+#[tokio::test]
+async fn a_token_older_than_an_hour_has_expired() {
+    let signer = Signer::new();
+    let apns = signer.apns().await;
+    let mut client = Client::connect(apns.addr()).await;
+    assert_eq!(push(&mut client, &signer.sign("TEAM", "KEY", 3700)).await, "ExpiredProviderToken");
+}
+
+#[tokio::test]
+async fn a_second_new_token_on_a_connection_comes_too_soon() {
+    let signer = Signer::new();
+    let apns = signer.apns().await;
+    let mut client = Client::connect(apns.addr()).await;
+    assert_eq!(push(&mut client, &signer.sign("TEAM", "KEY", 100)).await, "");
+    assert_eq!(push(&mut client, &signer.sign("TEAM", "KEY", 50)).await, "TooManyProviderTokenUpdates");
+    let mut other = Client::connect(apns.addr()).await;
+    assert_eq!(push(&mut other, &signer.sign("TEAM", "KEY", 50)).await, "");
+}
+
+#[tokio::test]
+async fn a_connection_belongs_to_one_team() {
+    let signer = Signer::new();
+    let apns = signer.apns().await;
+    let mut client = Client::connect(apns.addr()).await;
+    assert_eq!(push(&mut client, &signer.sign("TEAM", "KEY", 0)).await, "");
+    assert_eq!(push(&mut client, &signer.sign("OTHER", "KEY2", 0)).await, "InvalidProviderToken");
+}
