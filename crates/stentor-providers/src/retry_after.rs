@@ -21,7 +21,8 @@ pub fn parse(value: &[u8], now: Timestamp) -> Option<Duration> {
 
 /// Reads the one form of HTTP dates that may still be sent, `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn date(text: &str) -> Option<Timestamp> {
-    let instant = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    let instant =
+        jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text).ok()?;
     Some(Timestamp::from_millis(instant.as_millisecond()))
 }
 

@@ -26,6 +26,10 @@ async fn start(policy: Policy) -> Scene {
 }
 
 async fn start_with(config: ApnsConfig) -> Scene {
+    start_at(StillClock::new(), config).await
+}
+
+async fn start_at(clock: Arc<StillClock>, config: ApnsConfig) -> Scene {
     let key = KeyPair::generate().expect("a key");
     let known = ApnsKey {
         team_id: "TEAM012345".into(),
@@ -43,7 +47,6 @@ async fn start_with(config: ApnsConfig) -> Scene {
         "server_name": "api.push.apple.com",
         "ca_pem": emulator.ca_pem().expect("TLS"),
     });
-    let clock = StillClock::new();
     let provider = Apns::open(&secret.to_string(), &setup(&clock)).expect("a credential");
     Scene { emulator, provider, clock }
 }
@@ -138,6 +141,7 @@ async fn the_stream_limit_of_a_fresh_connection_and_after_a_rejection_is_one() {
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == Outcome::Accepted).count(), 298);
     let totals = scene.emulator.sums().tokens;
     assert_eq!((totals.accepted, totals.rejected, totals.tokens_accepted_twice), (298, 2, 0));
+    assert_eq!(scene.emulator.sums().wire.refused, 0);
 }
 
 #[tokio::test]
@@ -159,7 +163,7 @@ async fn a_goaway_with_a_reason_loses_and_doubles_nothing() {
 #[tokio::test]
 async fn a_provider_token_is_renewed_at_fifty_minutes_and_not_before() {
     let config = ApnsConfig { min_token_renewal_s: 3_600, ..ApnsConfig::default() };
-    let scene = start_with(config).await;
+    let scene = start_at(StillClock::minutes_ago(52), config).await;
     assert_eq!(scene.send(&tokens(1)).await, [Outcome::Accepted]);
     scene.clock.advance(Duration::from_secs(49 * 60));
     assert_eq!(
@@ -168,8 +172,9 @@ async fn a_provider_token_is_renewed_at_fifty_minutes_and_not_before() {
         "the same token: the emulator minds changes"
     );
     scene.clock.advance(Duration::from_secs(2 * 60));
-    let changed = scene.send(&tokens(1)).await;
-    assert_ne!(changed, [Outcome::Accepted], "another token, which this emulator finds too soon");
+    let too_soon =
+        Outcome::Throttled { reach: Reach::Credential, retry_after: Some(Duration::from_secs(60)) };
+    assert_eq!(scene.send(&tokens(1)).await, [too_soon], "another token");
 }
 
 #[tokio::test]
@@ -177,7 +182,8 @@ async fn an_expired_provider_token_is_replaced_and_its_requests_sent_again() {
     let token = tokens(1);
     let scripts = vec![once(&token[0], Verdict::Error(Refusal::new("ExpiredProviderToken")))];
     let policy = Policy { scripts, ..Policy::default() };
-    let scene = start_with(ApnsConfig { policy, min_token_renewal_s: 0, ..ApnsConfig::default() }).await;
+    let config = ApnsConfig { policy, min_token_renewal_s: 0, ..ApnsConfig::default() };
+    let scene = start_at(StillClock::minutes_ago(25), config).await;
     scene.send(&tokens(2)[1..]).await;
     scene.clock.advance(Duration::from_secs(21 * 60));
     assert_eq!(scene.send(&token).await, [Outcome::Accepted]);

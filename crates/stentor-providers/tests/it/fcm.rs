@@ -127,7 +127,9 @@ async fn a_goaway_in_the_middle_of_a_batch_loses_and_doubles_nothing() {
     assert_eq!(scene.send(&tokens).await, vec![Outcome::Accepted; 1_000]);
     let totals = scene.emulator.sums().tokens;
     assert_eq!((totals.accepted, totals.tokens_accepted_twice), (1_000, 0));
-    assert_eq!(scene.provider.stats().goaways, 2);
+    let goaways = scene.emulator.sums().wire.goaways;
+    assert!(goaways > 0);
+    assert_eq!(scene.provider.stats().goaways, goaways);
 }
 
 #[tokio::test]
@@ -137,6 +139,7 @@ async fn a_lowered_stream_limit_is_obeyed_without_a_refusal() {
     let scene = start(Policy { streams: Some(streams), ..Policy::default() }).await;
     assert_eq!(scene.send(&tokens(500)).await, vec![Outcome::Accepted; 500]);
     assert_eq!(scene.emulator.sums().tokens.tokens_accepted_twice, 0);
+    assert_eq!(scene.emulator.sums().wire.refused, 0);
 }
 
 #[tokio::test]
@@ -179,14 +182,15 @@ async fn an_access_token_that_is_refused_is_replaced_once_and_its_requests_sent_
 
 #[tokio::test]
 async fn one_access_token_serves_until_it_is_renewed_ahead_of_its_end() {
-    let scene = start(Policy::default()).await;
+    let auth = FcmAuth { token_life_s: 100, ..FcmAuth::default() };
+    let scene = start_with(FcmConfig { auth, ..FcmConfig::default() }).await;
     scene.send(&tokens(3)).await;
     let requests = || scene.emulator.sums().wire.requests;
     assert_eq!(requests(), 3 + 1, "one for the access token");
-    scene.clock.advance(Duration::from_secs(2_800));
+    scene.clock.advance(Duration::from_secs(75));
     scene.send(&tokens(2)).await;
     assert_eq!(requests(), 5 + 1, "not yet at four fifths of its life");
-    scene.clock.advance(Duration::from_secs(200));
+    scene.clock.advance(Duration::from_secs(10));
     assert_eq!(scene.send_one("a").await, Outcome::Accepted);
     within(20, async {
         while requests() < 6 + 2 {
@@ -194,7 +198,7 @@ async fn one_access_token_serves_until_it_is_renewed_ahead_of_its_end() {
         }
     })
     .await;
-    scene.clock.advance(Duration::from_secs(2_000));
+    scene.clock.advance(Duration::from_secs(30));
     assert_eq!(scene.send_one("b").await, Outcome::Accepted, "the first token would have ended");
 }
 

@@ -21,13 +21,17 @@ use stentor_core::target::Target;
 use stentor_emulators::policy::{Refusal, Script, ScriptStep, Verdict};
 use stentor_providers::{Limits, Setup};
 
-/// A clock that moves only when told; it starts at the present, because signatures carry it.
+/// A clock that moves only when told; it starts near the present, because the emulators look at signed times.
 pub(crate) struct StillClock(AtomicI64);
 
 impl StillClock {
     pub(crate) fn new() -> Arc<Self> {
+        Self::minutes_ago(0)
+    }
+
+    pub(crate) fn minutes_ago(minutes: i64) -> Arc<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
-        Arc::new(Self(AtomicI64::new(now as i64)))
+        Arc::new(Self(AtomicI64::new(now as i64 - minutes * 60_000)))
     }
 
     pub(crate) fn advance(&self, span: Duration) {
