@@ -10,11 +10,13 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 
 /** Drives the unmodified pushy through one scenario and prints one JSON line per step. */
 public final class Judge {
     private static final String TOPIC = "org.example.app";
+    private static final int ROUNDS_MAX = 10;
     private static final String PAYLOAD = "{\"aps\":{\"alert\":\"Hello from a judge\"}}";
 
     /** Takes the CA file, the signing key, how many pushes to send, and pairs of step and token. */
@@ -56,15 +58,31 @@ public final class Judge {
                 step, answer.isAccepted(), answer.getStatusCode(), reason, timestamp);
     }
 
+    /** Sends to many tokens at once; what a closed connection left unanswered is sent again. */
     private static void sendMany(ApnsClient client, int count) throws Exception {
-        List<CompletableFuture<PushNotificationResponse<SimpleApnsPushNotification>>> answers = new ArrayList<>();
+        List<String> waiting = new ArrayList<>();
         for (int number = 0; number < count; number++) {
-            answers.add(send(client, String.format("%064x", 0xabc0000 + number)));
+            waiting.add(String.format("%064x", 0xabc0000 + number));
         }
         int accepted = 0;
-        for (CompletableFuture<PushNotificationResponse<SimpleApnsPushNotification>> answer : answers) {
-            accepted += answer.get(60, TimeUnit.SECONDS).isAccepted() ? 1 : 0;
+        int resent = -count;
+        for (int round = 0; round < ROUNDS_MAX && !waiting.isEmpty(); round++) {
+            resent += waiting.size();
+            List<CompletableFuture<PushNotificationResponse<SimpleApnsPushNotification>>> answers = new ArrayList<>();
+            for (String token : waiting) {
+                answers.add(send(client, token));
+            }
+            List<String> unanswered = new ArrayList<>();
+            for (int index = 0; index < answers.size(); index++) {
+                try {
+                    accepted += answers.get(index).get(60, TimeUnit.SECONDS).isAccepted() ? 1 : 0;
+                } catch (ExecutionException error) {
+                    unanswered.add(waiting.get(index));
+                }
+            }
+            waiting = unanswered;
         }
         System.out.printf("{\"step\":\"many\",\"ok\":%b,\"value\":%d}%n", accepted == count, accepted);
+        System.out.printf("{\"step\":\"resent\",\"ok\":true,\"value\":%d}%n", resent);
     }
 }

@@ -6,8 +6,9 @@ use anyhow::{Context, ensure};
 use rcgen::KeyPair;
 use serde_json::json;
 use stentor_emulators::apns::{ApnsConfig, ApnsKey};
-use stentor_emulators::policy::Refusal;
+use stentor_emulators::policy::{GoAway, Policy, Refusal, Streams};
 use stentor_emulators::{ApnsEmulator, RunningApns, TlsConfig};
+use tokio::process::Command;
 
 use crate::client::{Client, Report};
 use crate::policy::{always, scripted};
@@ -26,24 +27,17 @@ struct Apns {
 }
 
 impl Apns {
-    async fn start(room: &Room) -> anyhow::Result<Self> {
+    async fn start(room: &Room, policy: Policy) -> anyhow::Result<Self> {
         let key = KeyPair::generate()?;
         let known = ApnsKey {
             team_id: "TEAMID1234".to_owned(),
             key_id: "KEYID12345".to_owned(),
             public_key_pem: Some(key.public_key_pem()),
         };
-        let dead = Refusal { timestamp_ms: Some(DEAD_SINCE_MS), ..Refusal::new("Unregistered") };
-        let scripts = vec![
-            always(&token('b'), Refusal::new("BadDeviceToken")),
-            always(&token('d'), dead),
-            always(&token('e'), Refusal::new("TooManyRequests")),
-            always(&token('f'), Refusal::new("ServiceUnavailable")),
-        ];
         let config = ApnsConfig {
             listen: ([127, 0, 0, 1], 443).into(),
             tls: TlsConfig::Authority { directory: Some(room.folder().to_owned()) },
-            policy: scripted(scripts),
+            policy,
             keys: vec![known],
             ..ApnsConfig::default()
         };
@@ -66,6 +60,27 @@ impl Apns {
     }
 }
 
+/// Refuses one token for each reason that the steps ask for, and accepts all others.
+fn refusals() -> Policy {
+    let dead = Refusal { timestamp_ms: Some(DEAD_SINCE_MS), ..Refusal::new("Unregistered") };
+    scripted(vec![
+        always(&token('b'), Refusal::new("BadDeviceToken")),
+        always(&token('d'), dead),
+        always(&token('e'), Refusal::new("TooManyRequests")),
+        always(&token('f'), Refusal::new("ServiceUnavailable")),
+    ])
+}
+
+/// One stream at a time until a push is accepted, as for a sender with a provider token.
+fn one_stream_at_first() -> Policy {
+    Policy { streams: Some(Streams { initial: Some(1), ..Streams::default() }), ..Policy::default() }
+}
+
+/// A GOAWAY after every 300 requests of a connection.
+fn goaways() -> Policy {
+    Policy { goaway: Some(GoAway { after_requests: 300, ..GoAway::default() }), ..Policy::default() }
+}
+
 fn token(digit: char) -> String {
     digit.to_string().repeat(64)
 }
@@ -79,6 +94,17 @@ fn steps() -> [(&'static str, String); 5] {
         ("too many", token('e')),
         ("unavailable", token('f')),
     ]
+}
+
+/// Returns the tokens that pushy sends to in one go.
+fn many_tokens() -> impl Iterator<Item = String> {
+    (0..PUSHES).map(|number| format!("{:064x}", 0xabc_0000 + number))
+}
+
+fn pushy(apns: &Apns) -> Command {
+    let mut command = Client::Pushy.command("Judge.java", &apns.authority);
+    command.arg(&apns.authority).arg(&apns.signing_key).arg(PUSHES.to_string());
+    command
 }
 
 fn check_steps(report: &Report) -> anyhow::Result<()> {
@@ -95,16 +121,15 @@ fn check_steps(report: &Report) -> anyhow::Result<()> {
 #[test]
 fn pushy_gets_along_with_the_apns_emulator() {
     judge("apns::pushy_gets_along_with_the_apns_emulator", Client::Pushy, async |room| {
-        let apns = Apns::start(&room).await?;
-        let mut command = Client::Pushy.command("Judge.java", &apns.authority);
-        command.arg(&apns.authority).arg(&apns.signing_key).arg(PUSHES.to_string());
+        let apns = Apns::start(&room, refusals()).await?;
+        let mut command = pushy(&apns);
         for (step, token) in steps() {
             command.args([step, &token]);
         }
         let report = Report::of(command).await?;
         check_steps(&report)?;
         report.is("many", &json!(PUSHES))?;
-        apns.accepted_once((0..PUSHES).map(|number| format!("{:064x}", 0xabc_0000 + number)))?;
+        apns.accepted_once(many_tokens())?;
         let totals = apns.emulator.sums().tokens;
         ensure!(totals.accepted == u64::from(PUSHES) + 1 && totals.tokens_accepted_twice == 0, "{totals:?}");
         Ok(())
@@ -112,9 +137,39 @@ fn pushy_gets_along_with_the_apns_emulator() {
 }
 
 #[test]
+fn pushy_lives_with_one_stream_at_first() {
+    judge("apns::pushy_lives_with_one_stream_at_first", Client::Pushy, async |room| {
+        let apns = Apns::start(&room, one_stream_at_first()).await?;
+        let report = Report::of(pushy(&apns)).await?;
+        report.is("many", &json!(PUSHES))?;
+        report.is("resent", &json!(0))?;
+        apns.accepted_once(many_tokens())
+    });
+}
+
+/// What pushy had in flight when a GOAWAY came it may give up, answered or not, so the scenario sends that again:
+/// nothing may be lost, and nothing accepted more often than it was sent.
+#[test]
+fn pushy_loses_nothing_to_goaways() {
+    judge("apns::pushy_loses_nothing_to_goaways", Client::Pushy, async |room| {
+        let apns = Apns::start(&room, goaways()).await?;
+        let report = Report::of(pushy(&apns)).await?;
+        report.is("many", &json!(PUSHES))?;
+        let resent = report.value("resent")?.as_u64().context("a count")?;
+        let sums = apns.emulator.sums();
+        let accepted = sums.tokens.accepted;
+        let bounds = u64::from(PUSHES)..=u64::from(PUSHES) + resent;
+        ensure!(bounds.contains(&accepted), "{accepted} accepted, {resent} sent again");
+        ensure!(many_tokens().all(|token| apns.emulator.counts(&token).accepted > 0), "a token got nothing");
+        ensure!(sums.wire.goaways >= 3, "too few connections were ended: {:?}", sums.wire);
+        Ok(())
+    });
+}
+
+#[test]
 fn aioapns_gets_along_with_the_apns_emulator() {
     judge("apns::aioapns_gets_along_with_the_apns_emulator", Client::Python, async |room| {
-        let apns = Apns::start(&room).await?;
+        let apns = Apns::start(&room, refusals()).await?;
         let steps: serde_json::Map<_, _> =
             steps().into_iter().map(|(step, token)| (step.to_owned(), json!(token))).collect();
         let mut command = Client::Python.command("aioapns_judge.py", &apns.authority);
