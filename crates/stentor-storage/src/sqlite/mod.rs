@@ -1,1 +1,16 @@
-//! To come.
+//! The ports on SQLite: one file that is the ledger, and one that is the queue and may be thrown away.
+
+mod fault;
+mod file;
+mod migrations;
+mod query;
+mod queue;
+mod readers;
+mod row;
+mod settings;
+mod store;
+mod writer;
+
+pub use queue::SqliteQueue;
+pub use settings::{SqliteSettings, Synchronous};
+pub use store::SqliteStore;

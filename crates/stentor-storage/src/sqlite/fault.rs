@@ -1,0 +1,73 @@
+//! What can go wrong between a job and its answer.
+
+use rusqlite::{Error, ErrorCode};
+use stentor_core::ports::store::StoreError;
+
+/// A meaning for the caller, or a failure of the engine that is still to be given one.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Store(StoreError),
+    Engine(Error),
+}
+
+/// What a job gives.
+pub(super) type Done<T> = Result<T, Fault>;
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Store(error) => error,
+            Fault::Engine(error) => meaning(&error),
+        }
+    }
+}
+
+/// Says that what was read makes no sense.
+pub(super) fn damaged(what: &str) -> Fault {
+    Fault::Store(StoreError::Damaged(what.to_owned()))
+}
+
+/// Says that there is no such thing.
+pub(super) const fn missing(what: &'static str) -> Fault {
+    Fault::Store(StoreError::NotFound(what))
+}
+
+/// Says that the state of things forbids it.
+pub(super) fn conflict(why: impl Into<String>) -> Fault {
+    Fault::Store(StoreError::Conflict(why.into()))
+}
+
+/// Tells whether the engine refused because a row with this identity exists.
+pub(super) fn is_repeat(error: &Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
+}
+
+fn meaning(error: &Error) -> StoreError {
+    let nonsense = matches!(
+        error,
+        Error::InvalidColumnType(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::FromSqlConversionFailure(..)
+    );
+    let broken = matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation)
+    );
+    if nonsense || broken {
+        StoreError::Damaged(error.to_string())
+    } else {
+        StoreError::Unavailable(error.to_string())
+    }
+}

@@ -1,0 +1,110 @@
+//! One SQLite file: who may open it, and how its connections are set up.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+use stentor_core::ports::store::StoreError;
+
+use super::fault::Done;
+use super::settings::SqliteSettings;
+
+/// Statements kept prepared by each connection.
+const PREPARED_MAX_COUNT: usize = 256;
+/// Size to which an emptied write-ahead log is cut back.
+const WAL_KEPT_BYTES: u32 = 64 * 1_024 * 1_024;
+
+/// The right to use a file, held as long as this value lives; the kernel takes it back when the process dies.
+#[derive(Debug)]
+pub(super) struct FileLock {
+    _file: File,
+}
+
+impl FileLock {
+    /// Takes the lock beside the file; a second taker is refused at once.
+    pub(super) fn take(database: &Path) -> Result<Self, StoreError> {
+        let path = beside(database, "lock");
+        let file = create_private(&path).map_err(|error| unavailable(&path, &error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Conflict(format!(
+                "{} is in use by another process: stop it, or give this one another data directory",
+                database.display()
+            ))),
+            Err(TryLockError::Error(error)) => Err(unavailable(&path, &error)),
+        }
+    }
+}
+
+/// Makes the file with its directory if there is none; only its owner may read it, because it holds secrets.
+pub(super) fn ensure(database: &Path) -> Result<(), StoreError> {
+    if let Some(folder) = database.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|error| unavailable(folder, &error))?;
+    }
+    create_private(database).map(drop).map_err(|error| unavailable(database, &error))
+}
+
+/// Puts a file that cannot be read out of the way, in the place of the one before.
+pub(super) fn move_aside(database: &Path) -> Result<(), StoreError> {
+    let aside = beside(database, "damaged");
+    std::fs::rename(database, &aside).map_err(|error| unavailable(database, &error))?;
+    for companion in ["-wal", "-shm"] {
+        let mut path = database.as_os_str().to_owned();
+        path.push(companion);
+        if let Err(error) = std::fs::remove_file(&path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(unavailable(Path::new(&path), &error));
+        }
+    }
+    Ok(())
+}
+
+/// Gives the path of a companion file.
+fn beside(database: &Path, extension: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    PathBuf::from(name)
+}
+
+/// Opens the connection that writes.
+pub(super) fn open_writer(path: &Path, settings: &SqliteSettings) -> Done<Connection> {
+    let connection = open(path, settings, settings.writer_cache_kib)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", settings.synchronous.as_str())?;
+    connection.pragma_update(None, "wal_autocheckpoint", settings.wal_autocheckpoint_pages)?;
+    connection.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES)?;
+    Ok(connection)
+}
+
+/// Opens a connection that only reads.
+pub(super) fn open_reader(path: &Path, settings: &SqliteSettings) -> Done<Connection> {
+    let connection = open(path, settings, settings.reader_cache_kib)?;
+    connection.pragma_update(None, "mmap_size", i64::from(settings.mmap_mib) << 20)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn open(path: &Path, settings: &SqliteSettings, cache_kib: u32) -> Done<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = match &settings.vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str())?,
+        None => Connection::open_with_flags(path, flags)?,
+    };
+    connection.busy_timeout(std::time::Duration::from_millis(settings.busy_timeout_ms.into()))?;
+    connection.set_prepared_statement_cache_capacity(PREPARED_MAX_COUNT);
+    connection.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "foreign_keys", false)?;
+    Ok(connection)
+}
+
+fn create_private(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn unavailable(path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("{}: {error}", path.display()))
+}

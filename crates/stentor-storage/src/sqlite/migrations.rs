@@ -1,0 +1,36 @@
+//! From an empty or older file to the present schema, one numbered step after the other.
+
+use rusqlite::Connection;
+use stentor_core::ports::store::StoreError;
+
+use super::fault::{Done, damaged};
+
+/// The steps of the store's file; step i leads to version i + 1 and is never changed once released.
+pub(super) const STORE: &[&str] = &[include_str!("migrations/0001_store.sql")];
+
+/// The steps of the queue's file.
+pub(super) const QUEUE: &[&str] = &[include_str!("migrations/0001_queue.sql")];
+
+/// Takes the steps that are still to be taken, each in a transaction of its own.
+pub(super) fn run(connection: &Connection, steps: &[&str]) -> Done<()> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let version = usize::try_from(version).map_err(|_| damaged("a negative schema version"))?;
+    if version > steps.len() {
+        return Err(StoreError::Conflict(format!(
+            "the file has schema {version}, this program knows {}: use the program that wrote it, or a newer one",
+            steps.len()
+        ))
+        .into());
+    }
+    for (index, step) in steps.iter().enumerate().skip(version) {
+        take(connection, step, index + 1)?;
+    }
+    Ok(())
+}
+
+fn take(connection: &Connection, step: &str, version: usize) -> Done<()> {
+    let transaction = connection.unchecked_transaction()?;
+    transaction.execute_batch(step)?;
+    transaction.pragma_update(None, "user_version", super::query::limit(version))?;
+    Ok(transaction.commit()?)
+}

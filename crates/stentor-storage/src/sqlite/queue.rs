@@ -1,0 +1,289 @@
+//! The queue: tickets in a file of their own, which can be thrown away and filled again from the store.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params};
+use stentor_core::chunk::{Class, Lane, Ticket};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, ChunkId};
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
+use stentor_core::ports::store::StoreError;
+use tokio::sync::Notify;
+
+use super::fault::{Done, damaged};
+use super::file::{self, FileLock};
+use super::migrations;
+use super::query::{all, limit, one, run};
+use super::row::{code, int, maybe_time, number, time};
+use super::settings::SqliteSettings;
+use super::writer::Writer;
+
+/// Longest wait before `changed` returns for no reason, in case a wake-up went to another waiter.
+const CHANGED_MAX_MS: u64 = 1_000;
+
+/// A queue in one SQLite file.
+pub struct SqliteQueue {
+    writer: Writer,
+    changes: Notify,
+    /// The present as last told, and the next instant at which a ticket becomes ready by itself.
+    horizon: Mutex<Horizon>,
+    _lock: FileLock,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Horizon {
+    now: Timestamp,
+    next: Option<Timestamp>,
+}
+
+impl SqliteQueue {
+    /// Opens the file or makes it. A file that cannot be read is moved aside, and the queue starts empty: whoever
+    /// opens it publishes again what the store holds queued.
+    pub fn open(path: impl AsRef<Path>, settings: SqliteSettings) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        file::ensure(path)?;
+        let lock = FileLock::take(path)?;
+        let connection = match prepare(path, &settings).map_err(StoreError::from) {
+            Err(StoreError::Damaged(why)) => {
+                tracing::warn!(%why, "the queue's file is damaged: it is moved aside and filled again from the store");
+                file::move_aside(path)?;
+                file::ensure(path)?;
+                prepare(path, &settings)?
+            }
+            other => other?,
+        };
+        let writer = Writer::start("stentor-queue", connection, &settings)?;
+        Ok(Self { writer, changes: Notify::new(), horizon: Mutex::default(), _lock: lock })
+    }
+
+    async fn work<T, F>(&self, work: F) -> Result<T, QueueError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.writer.run(work).await.map_err(|error| QueueError::Unavailable(error.to_string()))
+    }
+
+    /// Wakes all who wait, and the next who comes when nobody does.
+    fn wake(&self) {
+        self.changes.notify_waiters();
+        self.changes.notify_one();
+    }
+}
+
+#[async_trait]
+impl Queue for SqliteQueue {
+    async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
+        let tickets = tickets.to_vec();
+        let next = tickets.iter().map(|ticket| ticket.due_at).min();
+        self.work(move |connection| tickets.iter().try_for_each(|ticket| put(connection, *ticket))).await?;
+        self.expect(next);
+        Ok(())
+    }
+
+    async fn lease(
+        &self,
+        lane: Lane,
+        max: usize,
+        lease_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<QueueLease>, QueueError> {
+        let until = now.plus(lease_for);
+        let work = move |connection: &Connection| {
+            let leases = take(connection, lane, max, until, now)?;
+            Ok((leases, next_ready(connection, now)?))
+        };
+        let (leases, next) = self.work(work).await?;
+        *lock(&self.horizon) = Horizon { now, next };
+        Ok(leases)
+    }
+
+    async fn extend(
+        &self,
+        leases: &[QueueLease],
+        lease_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<bool>, QueueError> {
+        let held = names(leases);
+        let until = now.plus(lease_for);
+        self.work(move |connection| {
+            let sql =
+                "UPDATE tickets SET lease_until = ?3 WHERE chunk = ?1 AND lease = ?2 AND lease_until > ?4";
+            let (until, now) = (until.as_millis(), now.as_millis());
+            held.iter()
+                .map(|(chunk, lease)| Ok(run(connection, sql, [*chunk, *lease, until, now])? > 0))
+                .collect()
+        })
+        .await
+    }
+
+    async fn ack(&self, leases: Vec<QueueLease>) -> Result<(), QueueError> {
+        let held = names(&leases);
+        self.work(move |connection| {
+            let sql = "DELETE FROM tickets WHERE chunk = ?1 AND lease = ?2";
+            held.iter().try_for_each(|(chunk, lease)| run(connection, sql, [chunk, lease]).map(drop))
+        })
+        .await
+    }
+
+    async fn nack(&self, leases: Vec<QueueLease>, due_at: Timestamp) -> Result<(), QueueError> {
+        let held = names(&leases);
+        self.work(move |connection| {
+            let sql = "UPDATE tickets SET lease = NULL, lease_until = NULL, due_at = ?3 WHERE chunk = ?1 AND lease = ?2";
+            let due_at = due_at.as_millis();
+            held.iter().try_for_each(|(chunk, lease)| run(connection, sql, [*chunk, *lease, due_at]).map(drop))
+        })
+        .await?;
+        self.expect(Some(due_at));
+        Ok(())
+    }
+
+    async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError> {
+        let chunks = chunks.to_vec();
+        self.work(move |connection| {
+            let sql = "DELETE FROM tickets WHERE chunk = ?1";
+            chunks.iter().try_for_each(|chunk| run(connection, sql, [int(chunk.raw())]).map(drop))
+        })
+        .await
+    }
+
+    async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError> {
+        self.work(move |connection| depths(connection, now)).await
+    }
+
+    async fn clear(&self) -> Result<(), QueueError> {
+        self.work(|connection| run(connection, "DELETE FROM tickets", []).map(drop)).await
+    }
+
+    async fn changed(&self) {
+        let Horizon { now, next } = *lock(&self.horizon);
+        let wait = next.map_or(Duration::MAX, |next| next.since(now));
+        let wait = wait.min(Duration::from_millis(CHANGED_MAX_MS));
+        // Running out of time is a reason to look, like any other.
+        let _ = tokio::time::timeout(wait, self.changes.notified()).await;
+    }
+}
+
+impl SqliteQueue {
+    /// Notes that something becomes ready at an instant, and wakes who waits.
+    fn expect(&self, at: Option<Timestamp>) {
+        let mut horizon = lock(&self.horizon);
+        horizon.next = horizon.next.into_iter().chain(at).min();
+        drop(horizon);
+        self.wake();
+    }
+}
+
+impl std::fmt::Debug for SqliteQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SqliteQueue")
+    }
+}
+
+fn lock(horizon: &Mutex<Horizon>) -> std::sync::MutexGuard<'_, Horizon> {
+    horizon.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn prepare(path: &Path, settings: &SqliteSettings) -> Done<Connection> {
+    let connection = file::open_writer(path, settings)?;
+    let verdict: String = connection.pragma_query_value(None, "quick_check", |row| row.get(0))?;
+    if verdict != "ok" {
+        return Err(damaged(&verdict));
+    }
+    migrations::run(&connection, migrations::QUEUE)?;
+    Ok(connection)
+}
+
+fn names(leases: &[QueueLease]) -> Vec<(i64, i64)> {
+    leases.iter().map(|lease| (int(lease.ticket.chunk.raw()), int(lease.token))).collect()
+}
+
+fn find_lane(connection: &Connection, lane: Lane) -> Done<Option<i64>> {
+    let sql = "SELECT no FROM lanes WHERE app = ?1 AND provider = ?2 AND class = ?3";
+    let key = params![int(lane.app.raw()), lane.provider.code(), lane.class.code()];
+    one(connection, sql, key, |row| Ok(row.get(0)?))
+}
+
+fn ensure_lane(connection: &Connection, lane: Lane) -> Done<i64> {
+    if let Some(no) = find_lane(connection, lane)? {
+        return Ok(no);
+    }
+    let sql = "INSERT INTO lanes (app, provider, class) VALUES (?1, ?2, ?3)";
+    run(connection, sql, params![int(lane.app.raw()), lane.provider.code(), lane.class.code()])?;
+    Ok(connection.last_insert_rowid())
+}
+
+fn put(connection: &Connection, ticket: Ticket) -> Done<()> {
+    let lane = ensure_lane(connection, ticket.lane)?;
+    let sql = "INSERT OR IGNORE INTO tickets (chunk, lane, due_at) VALUES (?1, ?2, ?3)";
+    run(connection, sql, [int(ticket.chunk.raw()), lane, ticket.due_at.as_millis()]).map(drop)
+}
+
+fn take(
+    connection: &Connection,
+    lane: Lane,
+    max: usize,
+    until: Timestamp,
+    now: Timestamp,
+) -> Done<Vec<QueueLease>> {
+    let Some(no) = find_lane(connection, lane)? else { return Ok(Vec::new()) };
+    let sql = "SELECT chunk, due_at FROM (
+            SELECT * FROM (SELECT chunk, due_at FROM tickets WHERE lane = ?1 AND lease IS NULL AND due_at <= ?2
+                ORDER BY due_at, chunk LIMIT ?3)
+            UNION ALL
+            SELECT chunk, due_at FROM tickets WHERE lane = ?1 AND lease IS NOT NULL AND lease_until <= ?2
+        ) ORDER BY due_at, chunk LIMIT ?3";
+    let tickets = all(connection, sql, [no, now.as_millis(), limit(max)], |row| {
+        Ok(Ticket { chunk: ChunkId::from_raw(number(row, 0)?), lane, due_at: time(row, 1)? })
+    })?;
+    if tickets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = "UPDATE leases SET last = last + ?1 RETURNING last - ?1";
+    let before = one(connection, sql, [limit(tickets.len())], |row| number(row, 0))?;
+    let before = before.ok_or_else(|| damaged("the counter of leases is missing"))?;
+    let leases: Vec<_> =
+        (before + 1..).zip(tickets).map(|(token, ticket)| QueueLease { ticket, token }).collect();
+    let sql = "UPDATE tickets SET lease = ?2, lease_until = ?3 WHERE chunk = ?1";
+    let until = until.as_millis();
+    for lease in &leases {
+        run(connection, sql, [int(lease.ticket.chunk.raw()), int(lease.token), until])?;
+    }
+    Ok(leases)
+}
+
+/// Gives the instant after `now` at which a ticket falls due or a lease runs out.
+fn next_ready(connection: &Connection, now: Timestamp) -> Done<Option<Timestamp>> {
+    let sql = "SELECT min(at) FROM (
+        SELECT (SELECT min(due_at) FROM tickets WHERE lane = l.no AND lease IS NULL AND due_at > ?1) AS at FROM lanes l
+        UNION ALL
+        SELECT (SELECT min(lease_until) FROM tickets WHERE lane = l.no AND lease IS NOT NULL AND lease_until > ?1) FROM lanes l)";
+    Ok(one(connection, sql, [now.as_millis()], |row| maybe_time(row, 0))?.flatten())
+}
+
+fn depths(connection: &Connection, now: Timestamp) -> Done<Vec<LaneDepth>> {
+    let sql = "SELECT l.provider, l.app, l.class,
+            sum(t.free AND t.due_at <= ?1), sum(t.free AND t.due_at > ?1), sum(NOT t.free),
+            min(CASE WHEN t.free AND t.due_at <= ?1 THEN t.due_at END),
+            min(CASE WHEN t.free AND t.due_at > ?1 THEN t.due_at END)
+        FROM (SELECT lane, due_at, lease IS NULL OR lease_until <= ?1 AS free FROM tickets) t
+        JOIN lanes l ON l.no = t.lane GROUP BY l.no ORDER BY l.provider, l.app, l.class";
+    all(connection, sql, [now.as_millis()], depth)
+}
+
+fn depth(row: &Row<'_>) -> Done<LaneDepth> {
+    let app = AppId::from_raw(number(row, 1)?);
+    let (provider, class) = (code(row, 0, ProviderKind::from_code)?, code(row, 2, Class::from_code)?);
+    Ok(LaneDepth {
+        lane: Lane { provider, app, class },
+        ready: number(row, 3)?,
+        delayed: number(row, 4)?,
+        leased: number(row, 5)?,
+        oldest_due: maybe_time(row, 6)?,
+        next_due: maybe_time(row, 7)?,
+    })
+}

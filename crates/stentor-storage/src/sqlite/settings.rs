@@ -1,0 +1,81 @@
+/// When a commit counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Synchronous {
+    /// When it is on disk. The store's only honest setting.
+    Full,
+    /// When the operating system has it; the file stays whole after a power cut but may have forgotten the last commits.
+    Normal,
+    /// When the operating system has it; a power cut may damage the file.
+    Off,
+}
+
+impl Synchronous {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Normal => "NORMAL",
+            Self::Off => "OFF",
+        }
+    }
+}
+
+/// How an SQLite file is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqliteSettings {
+    /// How long to wait for another process that holds the file, a backup for instance.
+    pub busy_timeout_ms: u32,
+    /// Page cache of the writing connection.
+    pub writer_cache_kib: u32,
+    /// Page cache of each reading connection.
+    pub reader_cache_kib: u32,
+    /// Connections that read.
+    pub readers_max_count: usize,
+    /// How much of the file reading connections map into memory; 0 maps nothing.
+    pub mmap_mib: u32,
+    /// Pages in the write-ahead log after which it is copied into the file.
+    pub wal_autocheckpoint_pages: u32,
+    /// Most jobs of one commit.
+    pub group_commit_max_jobs: usize,
+    /// After this long no further job joins a commit.
+    pub group_commit_max_ms: u32,
+    /// Most jobs that wait; callers beyond wait for a place.
+    pub waiting_max_jobs: usize,
+    /// When a commit counts as done.
+    pub synchronous: Synchronous,
+    /// Name of a registered SQLite VFS; `None` is the usual one.
+    pub vfs: Option<String>,
+}
+
+impl SqliteSettings {
+    /// Gives what suits a store: every commit is on disk before it is answered.
+    #[must_use]
+    pub fn store() -> Self {
+        Self {
+            busy_timeout_ms: 5_000,
+            writer_cache_kib: 64 * 1_024,
+            reader_cache_kib: 8 * 1_024,
+            readers_max_count: 4,
+            mmap_mib: 0,
+            wal_autocheckpoint_pages: 8_192,
+            group_commit_max_jobs: 512,
+            group_commit_max_ms: 20,
+            waiting_max_jobs: 1_024,
+            synchronous: Synchronous::Full,
+            vfs: None,
+        }
+    }
+
+    /// Gives what suits a queue: its file can be rebuilt from the store, so a power cut may take its last commits,
+    /// and no commit waits for the disk; what it must not do is leave a damaged file, hence not `Off`.
+    #[must_use]
+    pub fn queue() -> Self {
+        let synchronous = Synchronous::Normal;
+        Self { writer_cache_kib: 8 * 1_024, readers_max_count: 0, synchronous, ..Self::store() }
+    }
+}
+
+impl Default for SqliteSettings {
+    fn default() -> Self {
+        Self::store()
+    }
+}

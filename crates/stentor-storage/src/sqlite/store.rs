@@ -1,0 +1,99 @@
+//! The store: one thread writes, a few connections read.
+
+mod accept;
+mod apps;
+mod audience;
+mod books;
+mod campaigns;
+mod chunks;
+mod collapse;
+mod condition;
+mod devices;
+mod expand;
+mod fleets;
+mod groups;
+mod history;
+mod lease;
+mod members;
+mod messages;
+mod owners;
+mod pipeline;
+mod register;
+mod removal;
+mod schedules;
+mod sequences;
+mod settle;
+mod start;
+mod tokens;
+mod topics;
+mod upkeep;
+mod users;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use stentor_core::ports::store::StoreError;
+
+use super::fault::Done;
+use super::file::{self, FileLock};
+use super::migrations;
+use super::readers::Readers;
+use super::settings::SqliteSettings;
+use super::writer::Writer;
+use messages::MessageCache;
+
+/// A store in one SQLite file; clones share it, and the last one dropped closes it.
+#[derive(Clone)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+/// Dropped in this order: first the last jobs are committed, last the file is given free.
+struct Inner {
+    writer: Writer,
+    readers: Readers,
+    messages: Arc<MessageCache>,
+    _lock: FileLock,
+}
+
+impl SqliteStore {
+    /// Opens the file, makes it when there is none, and brings its schema up to date.
+    ///
+    /// Refuses (Conflict) a file that another process uses or that a newer program wrote.
+    pub fn open(path: impl AsRef<Path>, settings: SqliteSettings) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        file::ensure(path)?;
+        let lock = FileLock::take(path)?;
+        let connection = file::open_writer(path, &settings)?;
+        migrations::run(&connection, migrations::STORE)?;
+        let writer = Writer::start("stentor-store", connection, &settings)?;
+        let readers = Readers::new(path, &settings);
+        let messages = Arc::default();
+        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, _lock: lock }) })
+    }
+
+    /// Does a job in the next commit; what it gives is on disk.
+    async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.writer.run(work).await
+    }
+
+    /// Reads in one snapshot.
+    async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.readers.run(work).await
+    }
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SqliteStore")
+    }
+}

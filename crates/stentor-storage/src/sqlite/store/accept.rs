@@ -1,0 +1,102 @@
+//! Keeping a message: what makes it repeatable, the message, its campaign, and what can be sent at once.
+
+use rusqlite::{Connection, Row, params};
+use stentor_core::campaign::CampaignState;
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::message::Message;
+use stentor_core::name::{CollapseKey, IdempotencyKey};
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{Accepted, IdempotentReply, NewMessage, StoredReply, Storing};
+use stentor_core::target::Target;
+
+use super::apps::repeat;
+use super::{fleets, groups, start, topics};
+use crate::sqlite::fault::{Done, missing};
+use crate::sqlite::query::{one, run};
+use crate::sqlite::row::{hash, int};
+
+/// Keeps one message.
+pub(super) fn accept(connection: &Connection, new: &NewMessage) -> Done<Storing<Accepted>> {
+    let message = &new.message;
+    fleets::check_app(connection, message.app)?;
+    if let Some(given) = &new.idempotency
+        && let Some(known) = replay(connection, message.app, &given.key, &given.request_hash)?
+    {
+        return Ok(as_replayed(known));
+    }
+    check_target(connection, message.app, &message.spec.target)?;
+    insert(connection, message)?;
+    let now = message.created_at;
+    if let Some(given) = &new.idempotency {
+        keep_reply(connection, message.app, given, now)?;
+    }
+    let is_due = message.due_at <= now;
+    let tickets =
+        if is_due { start::begin(connection, message, new.chunk_max_devices, now)? } else { Vec::new() };
+    Ok(Storing::Done(Accepted { tickets }))
+}
+
+/// Looks up an idempotency key.
+pub(super) fn replay(
+    connection: &Connection,
+    app: AppId,
+    key: &IdempotencyKey,
+    request_hash: &[u8; 32],
+) -> Done<Option<Storing<()>>> {
+    let sql = "SELECT request_hash, status, body FROM replies WHERE app = ?1 AND key = ?2";
+    let read = |row: &Row<'_>| {
+        let reply = StoredReply { status: row.get(1)?, body: row.get(2)? };
+        Ok(if hash(row, 0)? == *request_hash { Storing::Replayed(reply) } else { Storing::KeyReused })
+    };
+    one(connection, sql, params![int(app.raw()), key.as_str()], read)
+}
+
+/// Gives what was found under an idempotency key as the answer to another kind of request.
+pub(super) fn as_replayed<T>(known: Storing<()>) -> Storing<T> {
+    match known {
+        Storing::Replayed(reply) => Storing::Replayed(reply),
+        Storing::Done(()) | Storing::KeyReused => Storing::KeyReused,
+    }
+}
+
+/// Keeps what a repeated request is answered.
+pub(super) fn keep_reply(
+    connection: &Connection,
+    app: AppId,
+    given: &IdempotentReply,
+    now: Timestamp,
+) -> Done<()> {
+    let sql = "INSERT INTO replies (app, key, request_hash, status, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let (key, reply) = (given.key.as_str(), &given.reply);
+    let values = params![int(app.raw()), key, given.request_hash, reply.status, reply.body, now.as_millis()];
+    run(connection, sql, values).map(drop)
+}
+
+/// Writes message and campaign; it waits for its due time.
+pub(super) fn insert(connection: &Connection, message: &Message) -> Done<()> {
+    let (id, app) = (int(message.id.raw()), int(message.app.raw()));
+    let (created_at, due_at) = (message.created_at.as_millis(), message.due_at.as_millis());
+    let (schedule, instant) = message.occurrence.unzip();
+    let (schedule, instant) = (schedule.map(|id| int(id.raw())), instant.map(Timestamp::as_millis));
+    let sql = "INSERT INTO messages (id, app, created_at, due_at, schedule, instant, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let values = params![id, app, created_at, due_at, schedule, instant, message.spec.encode()];
+    run(connection, sql, values).map_err(|fault| repeat(fault, "the message id is in use"))?;
+    let sql = "INSERT INTO campaigns (id, app, state, class, created_at, due_at, expires_at, collapse_key)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let (state, class) = (CampaignState::Scheduled.code(), message.spec.target.class().code());
+    let (expires_at, key) =
+        (message.expires_at().as_millis(), message.spec.collapse_key.as_ref().map(CollapseKey::as_str));
+    run(connection, sql, params![id, app, state, class, created_at, due_at, expires_at, key]).map(drop)
+}
+
+/// Refuses a target that names what does not exist in the app.
+pub(super) fn check_target(connection: &Connection, app: AppId, target: &Target) -> Done<()> {
+    let known = |id: &DeviceId| fleets::require(connection, app, *id).map(drop);
+    match target {
+        Target::Device(id) => known(id),
+        Target::Devices(ids) => ids.iter().try_for_each(known),
+        Target::Group(name) => groups::find(connection, app, name).map(drop),
+        Target::Topic(name) => topics::find(connection, app, name)?.map(drop).ok_or(missing("topic")),
+        Target::Token(_) | Target::User(_) | Target::Condition(_) | Target::Everyone => Ok(()),
+    }
+}

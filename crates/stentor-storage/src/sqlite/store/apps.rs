@@ -1,0 +1,163 @@
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params};
+use stentor_core::app::{ApiKey, App, Credential, Scopes};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, KeyId};
+use stentor_core::name::Label;
+use stentor_core::ports::store::{AppStore, StoreError};
+
+use super::{SqliteStore, fleets, removal, sequences};
+use crate::sqlite::fault::{Done, Fault, conflict, is_repeat, missing};
+use crate::sqlite::query::{all, one, run};
+use crate::sqlite::row::{code, hash, int, maybe_number, number, text, time};
+
+#[async_trait]
+impl AppStore for SqliteStore {
+    async fn create_app(&self, app: &App) -> Result<(), StoreError> {
+        let app = app.clone();
+        self.write(move |connection| {
+            let sql = "INSERT INTO apps (id, name, created_at) VALUES (?1, ?2, ?3)";
+            let values = params![int(app.id.raw()), app.name.as_str(), app.created_at.as_millis()];
+            run(connection, sql, values).map_err(|fault| repeat(fault, "the app id is in use")).map(drop)
+        })
+        .await
+    }
+
+    async fn app(&self, id: AppId) -> Result<App, StoreError> {
+        let sql = "SELECT id, name, created_at FROM apps WHERE id = ?1";
+        self.read(move |connection| one(connection, sql, [int(id.raw())], app)?.ok_or(missing("app"))).await
+    }
+
+    async fn apps(&self) -> Result<Vec<App>, StoreError> {
+        self.read(|connection| all(connection, "SELECT id, name, created_at FROM apps ORDER BY id", [], app))
+            .await
+    }
+
+    async fn delete_app(&self, id: AppId) -> Result<(), StoreError> {
+        self.write(move |connection| removal::app(connection, id)).await
+    }
+
+    async fn create_key(&self, key: &ApiKey) -> Result<(), StoreError> {
+        let key = key.clone();
+        self.write(move |connection| create_key(connection, &key)).await
+    }
+
+    async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
+        let hash = *hash;
+        let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE hash = ?1";
+        self.read(move |connection| one(connection, sql, [hash], key)).await
+    }
+
+    async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError> {
+        let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE app = ?1 ORDER BY id";
+        self.read(move |connection| all(connection, sql, [int(app.raw())], key)).await
+    }
+
+    async fn delete_key(&self, app: AppId, key: KeyId) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            sequences::advance(connection, "id", key.raw())?;
+            let sql = "DELETE FROM api_keys WHERE app = ?1 AND id = ?2";
+            found(run(connection, sql, [int(app.raw()), int(key.raw())])?, "key")
+        })
+        .await
+    }
+
+    async fn put_credential(&self, credential: &Credential) -> Result<(), StoreError> {
+        let given = credential.clone();
+        self.write(move |connection| {
+            fleets::check_app(connection, given.app)?;
+            let sql = "INSERT OR REPLACE INTO credentials (app, provider, secret, updated_at) VALUES (?1, ?2, ?3, ?4)";
+            let (app, provider) = (int(given.app.raw()), given.provider.code());
+            run(connection, sql, params![app, provider, given.secret, given.updated_at.as_millis()]).map(drop)
+        })
+        .await
+    }
+
+    async fn credentials(&self) -> Result<Vec<Credential>, StoreError> {
+        let sql = "SELECT app, provider, secret, updated_at FROM credentials ORDER BY app, provider";
+        self.read(move |connection| all(connection, sql, [], credential)).await
+    }
+
+    async fn credential(&self, app: AppId, provider: ProviderKind) -> Result<Credential, StoreError> {
+        let sql =
+            "SELECT app, provider, secret, updated_at FROM credentials WHERE app = ?1 AND provider = ?2";
+        self.read(move |connection| {
+            let key = params![int(app.raw()), provider.code()];
+            one(connection, sql, key, credential)?.ok_or(missing("credential"))
+        })
+        .await
+    }
+
+    async fn delete_credential(&self, app: AppId, provider: ProviderKind) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            let sql = "DELETE FROM credentials WHERE app = ?1 AND provider = ?2";
+            found(run(connection, sql, params![int(app.raw()), provider.code()])?, "credential")
+        })
+        .await
+    }
+
+    async fn last_id(&self) -> Result<u64, StoreError> {
+        self.read(last_id).await
+    }
+}
+
+/// Gives a refused repeat its meaning.
+pub(super) fn repeat(fault: Fault, why: &str) -> Fault {
+    match fault {
+        Fault::Engine(error) if is_repeat(&error) => conflict(why),
+        other => other,
+    }
+}
+
+/// Says that nothing was there to be changed.
+pub(super) fn found(changed: usize, what: &'static str) -> Done<()> {
+    if changed == 0 { Err(missing(what)) } else { Ok(()) }
+}
+
+fn create_key(connection: &Connection, key: &ApiKey) -> Done<()> {
+    if let Some(app) = key.app {
+        fleets::check_app(connection, app)?;
+    }
+    let sql =
+        "INSERT INTO api_keys (id, app, name, scopes, hash, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let app = key.app.map(|app| int(app.raw()));
+    let (id, name, scopes) = (int(key.id.raw()), key.name.as_str(), key.scopes.bits());
+    let done = run(connection, sql, params![id, app, name, scopes, key.hash, key.created_at.as_millis()]);
+    done.map_err(|fault| repeat(fault, "the key is in use")).map(drop)
+}
+
+fn last_id(connection: &Connection) -> Done<u64> {
+    let sql = "SELECT max(
+        coalesce((SELECT max(id) FROM apps), 0), coalesce((SELECT max(id) FROM api_keys), 0),
+        coalesce((SELECT max(id) FROM messages), 0), coalesce((SELECT max(id) FROM schedules), 0),
+        (SELECT value FROM sequences WHERE name = 'id'))";
+    Ok(one(connection, sql, [], |row| number(row, 0))?.unwrap_or(0))
+}
+
+fn app(row: &Row<'_>) -> Done<App> {
+    Ok(App {
+        id: AppId::from_raw(number(row, 0)?),
+        name: text(row, 1, Label::new)?,
+        created_at: time(row, 2)?,
+    })
+}
+
+fn key(row: &Row<'_>) -> Done<ApiKey> {
+    Ok(ApiKey {
+        id: KeyId::from_raw(number(row, 0)?),
+        app: maybe_number(row, 1)?.map(AppId::from_raw),
+        name: text(row, 2, Label::new)?,
+        scopes: Scopes::from_bits(row.get(3)?),
+        hash: hash(row, 4)?,
+        created_at: time(row, 5)?,
+    })
+}
+
+fn credential(row: &Row<'_>) -> Done<Credential> {
+    Ok(Credential {
+        app: AppId::from_raw(number(row, 0)?),
+        provider: code(row, 1, ProviderKind::from_code)?,
+        secret: row.get(2)?,
+        updated_at: time(row, 3)?,
+    })
+}

@@ -1,0 +1,209 @@
+//! The ledger's books: every change of a delivery's state goes through the core's sums.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::{Connection, Row, params};
+use stentor_core::campaign::{ProviderLedger, ReasonCount, Tally};
+use stentor_core::delivery::{DeliveryState, Record};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::CampaignId;
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
+
+use super::campaigns;
+use crate::sqlite::fault::{Done, damaged};
+use crate::sqlite::query::{all, one, run};
+use crate::sqlite::row::{code, int, number};
+
+const SELECT: &str =
+    "SELECT provider, audience, audience_complete, queued, sending, accepted, rejected, expired, collapsed,
+    canceled, failed, delivered, attempts, ambiguous, duplicate_bound FROM ledgers";
+
+/// The books of one campaign at one provider, with what ended since they were opened.
+pub(super) struct Books {
+    campaign: CampaignId,
+    pub(super) ledger: ProviderLedger,
+    ends: BTreeMap<(DeliveryState, Reason), u64>,
+}
+
+impl Books {
+    /// Takes devices into the audience: they are queued.
+    pub(super) fn expand(&mut self, count: usize) {
+        self.ledger.audience += count as u64;
+        self.ledger.tally.queued += count as u64;
+    }
+
+    /// Moves deliveries from one state that is not final to another.
+    pub(super) fn shift(&mut self, from: DeliveryState, to: DeliveryState, count: u64) -> Done<()> {
+        self.ledger.tally = self.ledger.tally.moved(from, to, count).ok_or_else(too_few)?;
+        Ok(())
+    }
+
+    /// Ends queued deliveries, all in the same way.
+    pub(super) fn end(&mut self, record: Record, count: u64) -> Done<()> {
+        self.shift(DeliveryState::Queued, record.state(), count)?;
+        self.count_ends(record, count);
+        Ok(())
+    }
+
+    /// Settles leased deliveries.
+    pub(super) fn settle(&mut self, records: &[Record], attempts: u32) -> Done<()> {
+        self.ledger.tally = self.ledger.tally.settled(records).ok_or_else(too_few)?;
+        self.ledger.attempts += u64::from(attempts);
+        for run in records.chunk_by(|a, b| a == b).filter(|run| run[0].state().is_final()) {
+            self.count_ends(run[0], run.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn count_ends(&mut self, record: Record, count: u64) {
+        *self.ends.entry((record.state(), record.reason())).or_default() += count;
+        if record.is_ambiguous() {
+            self.ledger.ambiguous += count;
+        }
+    }
+
+    fn open(connection: &Connection, campaign: CampaignId, provider: ProviderKind) -> Done<Self> {
+        let sql = format!("{SELECT} WHERE campaign = ?1 AND provider = ?2");
+        let kept = one(connection, &sql, params![int(campaign.raw()), provider.code()], read)?;
+        let ledger = kept.unwrap_or_else(|| empty(provider));
+        Ok(Self { campaign, ledger, ends: BTreeMap::new() })
+    }
+
+    fn save(&self, connection: &Connection) -> Done<()> {
+        let sql = "INSERT OR REPLACE INTO ledgers (campaign, provider, audience, audience_complete, queued, sending, accepted,
+            rejected, expired, collapsed, canceled, failed, delivered, attempts, ambiguous, duplicate_bound)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+        let kept = &self.ledger;
+        let tally = &kept.tally;
+        let values = params![
+            int(self.campaign.raw()),
+            kept.provider.code(),
+            int(kept.audience),
+            kept.audience_complete,
+            int(tally.queued),
+            int(tally.sending),
+            int(tally.accepted),
+            int(tally.rejected),
+            int(tally.expired),
+            int(tally.collapsed),
+            int(tally.canceled),
+            int(tally.failed),
+            int(kept.delivered),
+            int(kept.attempts),
+            int(kept.ambiguous),
+            int(kept.duplicate_bound),
+        ];
+        run(connection, sql, values)?;
+        self.ends.iter().try_for_each(|(end, count)| self.save_end(connection, *end, *count))
+    }
+
+    fn save_end(
+        &self,
+        connection: &Connection,
+        (state, reason): (DeliveryState, Reason),
+        count: u64,
+    ) -> Done<()> {
+        let sql = "INSERT INTO reasons (campaign, provider, state, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)
+            ON CONFLICT DO UPDATE SET count = count + excluded.count";
+        let provider = self.ledger.provider.code();
+        let values = params![int(self.campaign.raw()), provider, state.code(), reason.code(), int(count)];
+        run(connection, sql, values).map(drop)
+    }
+}
+
+/// The books that one transaction has opened; they are written once, at its end.
+pub(super) struct Shelf<'a> {
+    connection: &'a Connection,
+    books: BTreeMap<(CampaignId, ProviderKind), Books>,
+}
+
+impl<'a> Shelf<'a> {
+    /// Starts with none open.
+    pub(super) const fn new(connection: &'a Connection) -> Self {
+        Self { connection, books: BTreeMap::new() }
+    }
+
+    /// Opens the books of a campaign at a provider; a campaign that has none yet gets empty ones.
+    pub(super) fn open(&mut self, campaign: CampaignId, provider: ProviderKind) -> Done<&mut Books> {
+        let key = (campaign, provider);
+        if !self.books.contains_key(&key) {
+            self.books.insert(key, Books::open(self.connection, campaign, provider)?);
+        }
+        self.books.get_mut(&key).ok_or_else(|| damaged("books are missing"))
+    }
+
+    /// Writes all and finishes campaigns of which nothing is open any more.
+    pub(super) fn close(self, now: Timestamp) -> Done<()> {
+        let mut idle = BTreeSet::new();
+        for ((campaign, _), books) in &self.books {
+            books.save(self.connection)?;
+            if books.ledger.tally.open() == 0 {
+                idle.insert(*campaign);
+            }
+        }
+        idle.into_iter().try_for_each(|campaign| campaigns::finish(self.connection, campaign, now))
+    }
+}
+
+/// Reads the books of a campaign, those of providers that have an audience or may get one.
+pub(super) fn of_campaign(connection: &Connection, campaign: CampaignId) -> Done<Vec<ProviderLedger>> {
+    let sql = format!(
+        "{SELECT} WHERE campaign = ?1 AND NOT (audience = 0 AND audience_complete) ORDER BY provider"
+    );
+    let mut providers = all(connection, &sql, [int(campaign.raw())], read)?;
+    for ledger in &mut providers {
+        ledger.reasons = reasons(connection, campaign, ledger.provider)?;
+    }
+    Ok(providers)
+}
+
+fn reasons(connection: &Connection, campaign: CampaignId, provider: ProviderKind) -> Done<Vec<ReasonCount>> {
+    let sql = "SELECT state, reason, count FROM reasons WHERE campaign = ?1 AND provider = ?2 ORDER BY state, reason";
+    all(connection, sql, params![int(campaign.raw()), provider.code()], |row| {
+        let (state, reason) = (code(row, 0, DeliveryState::from_code)?, code(row, 1, Reason::from_code)?);
+        Ok(ReasonCount { state, reason, count: number(row, 2)? })
+    })
+}
+
+fn read(row: &Row<'_>) -> Done<ProviderLedger> {
+    let tally = Tally {
+        queued: number(row, 3)?,
+        sending: number(row, 4)?,
+        accepted: number(row, 5)?,
+        rejected: number(row, 6)?,
+        expired: number(row, 7)?,
+        collapsed: number(row, 8)?,
+        canceled: number(row, 9)?,
+        failed: number(row, 10)?,
+    };
+    Ok(ProviderLedger {
+        provider: code(row, 0, ProviderKind::from_code)?,
+        audience: number(row, 1)?,
+        audience_complete: row.get(2)?,
+        tally,
+        delivered: number(row, 11)?,
+        attempts: number(row, 12)?,
+        ambiguous: number(row, 13)?,
+        duplicate_bound: number(row, 14)?,
+        reasons: Vec::new(),
+    })
+}
+
+fn empty(provider: ProviderKind) -> ProviderLedger {
+    ProviderLedger {
+        provider,
+        audience: 0,
+        audience_complete: false,
+        tally: Tally::default(),
+        delivered: 0,
+        attempts: 0,
+        ambiguous: 0,
+        duplicate_bound: 0,
+        reasons: Vec::new(),
+    }
+}
+
+fn too_few() -> crate::sqlite::fault::Fault {
+    damaged("the books hold too few deliveries")
+}

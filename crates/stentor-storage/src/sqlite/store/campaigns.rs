@@ -1,0 +1,141 @@
+//! Rows of campaigns: how they are read, change their state, and end.
+
+use rusqlite::{Connection, Row, params};
+use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Stop};
+use stentor_core::chunk::Ticket;
+use stentor_core::delivery::{DeliveryState, Record};
+use stentor_core::id::{AppId, CampaignId, ChunkId};
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
+
+use super::books::Shelf;
+use super::chunks::{self, Chunk};
+use crate::sqlite::fault::{Done, conflict, missing};
+use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::row::{code, int, maybe_code, maybe_time, number, time};
+
+const SELECT: &str =
+    "SELECT id, app, state, created_at, due_at, expires_at, started_at, ended_at, stop_reason, stop_detail,
+    as_of IS NOT NULL FROM campaigns";
+
+/// Gives a campaign of the app, and whether its audience was begun.
+pub(super) fn find(connection: &Connection, app: AppId, id: CampaignId) -> Done<(Campaign, bool)> {
+    let sql = format!("{SELECT} WHERE id = ?1 AND app = ?2");
+    let begun = |row: &Row<'_>| Ok((read(row)?, row.get(10)?));
+    one(connection, &sql, [int(id.raw()), int(app.raw())], begun)?.ok_or(missing("message"))
+}
+
+/// Lists an app's campaigns, newest first, those below the cursor.
+pub(super) fn list(connection: &Connection, app: AppId, below: u64, count: usize) -> Done<Vec<Campaign>> {
+    let below = if below == 0 { i64::MAX } else { int(below) };
+    let sql = format!("{SELECT} WHERE app = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
+    all(connection, &sql, params![int(app.raw()), below, limit(count)], read)
+}
+
+/// Does what the owner asks; gives the campaign as it is then, and what is to be published.
+pub(super) fn act(
+    connection: &Connection,
+    (app, id): (AppId, CampaignId),
+    action: CampaignAction,
+    now: Timestamp,
+) -> Done<(Campaign, Vec<Ticket>)> {
+    let (campaign, begun) = find(connection, app, id)?;
+    let before = campaign.state;
+    let refused = || conflict(format!("cannot {action} a campaign that is {before}"));
+    let after = before.after(action, begun).ok_or_else(refused)?;
+    set_state(connection, id, after)?;
+    if after == CampaignState::Canceled {
+        wind_up(connection, id, (DeliveryState::Canceled, Reason::CampaignCanceled), now)?;
+    }
+    let resumed = action == CampaignAction::Resume && after == CampaignState::Running;
+    let tickets = if resumed { chunks::tickets(connection, id)? } else { Vec::new() };
+    Ok((find(connection, app, id)?.0, tickets))
+}
+
+/// Stops a campaign that the push service refuses; what is queued ends with it.
+pub(super) fn stop(connection: &Connection, id: CampaignId, stop: &Stop, now: Timestamp) -> Done<()> {
+    let sql = "UPDATE campaigns SET state = ?2, stop_reason = ?3, stop_detail = ?4 WHERE id = ?1";
+    let state = CampaignState::Stopped.code();
+    run(connection, sql, params![int(id.raw()), state, stop.reason.code(), stop.detail])?;
+    wind_up(connection, id, (DeliveryState::Failed, stop.reason), now)
+}
+
+/// Gives how the deliveries of a campaign in this state end; `None` while it is not ended.
+pub(super) fn verdict(state: CampaignState, stop: Option<Reason>) -> Option<(DeliveryState, Reason)> {
+    match state {
+        CampaignState::Canceled => Some((DeliveryState::Canceled, Reason::CampaignCanceled)),
+        CampaignState::Stopped | CampaignState::Finished => {
+            Some((DeliveryState::Failed, stop.unwrap_or(Reason::None)))
+        }
+        CampaignState::Scheduled | CampaignState::Running | CampaignState::Paused => None,
+    }
+}
+
+/// Ends a queued chunk: each of its deliveries in the same way.
+pub(super) fn end_chunk(
+    connection: &Connection,
+    shelf: &mut Shelf<'_>,
+    chunk: &Chunk,
+    (state, reason): (DeliveryState, Reason),
+    now: Timestamp,
+) -> Done<()> {
+    let record = Record::new(state, reason, chunk.ambiguous);
+    shelf.open(chunk.campaign, chunk.lane.provider)?.end(record, chunk.count as u64)?;
+    chunks::write_records(connection, chunk.id, &vec![record; chunk.count], now)
+}
+
+/// Ends queued chunks of a campaign, at most so many; gives which.
+pub(super) fn end_queued(
+    connection: &Connection,
+    shelf: &mut Shelf<'_>,
+    id: CampaignId,
+    verdict: (DeliveryState, Reason),
+    (count, now): (usize, Timestamp),
+) -> Done<Vec<ChunkId>> {
+    let queued = chunks::queued_of(connection, id, count)?;
+    queued.iter().try_for_each(|chunk| end_chunk(connection, shelf, chunk, verdict, now))?;
+    Ok(queued.iter().map(|chunk| chunk.id).collect())
+}
+
+/// Finishes a campaign of which nothing is open and nothing will come.
+pub(super) fn finish(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
+    let sql = "UPDATE campaigns SET ended_at = ?2, state = CASE WHEN state IN (1, 2) THEN 5 ELSE state END
+        WHERE id = ?1 AND ended_at IS NULL AND (state IN (3, 4) OR state IN (1, 2) AND as_of IS NOT NULL)
+        AND NOT EXISTS (SELECT 1 FROM producers WHERE campaign = ?1)
+        AND NOT EXISTS (SELECT 1 FROM ledgers WHERE campaign = ?1 AND queued + sending > 0)";
+    run(connection, sql, [int(id.raw()), now.as_millis()]).map(drop)
+}
+
+fn wind_up(
+    connection: &Connection,
+    id: CampaignId,
+    verdict: (DeliveryState, Reason),
+    now: Timestamp,
+) -> Done<()> {
+    run(connection, "DELETE FROM producers WHERE campaign = ?1", [int(id.raw())])?;
+    let mut shelf = Shelf::new(connection);
+    end_queued(connection, &mut shelf, id, verdict, (usize::MAX, now))?;
+    shelf.close(now)?;
+    finish(connection, id, now)
+}
+
+fn set_state(connection: &Connection, id: CampaignId, state: CampaignState) -> Done<()> {
+    let sql = "UPDATE campaigns SET state = ?2 WHERE id = ?1";
+    run(connection, sql, params![int(id.raw()), state.code()]).map(drop)
+}
+
+fn read(row: &Row<'_>) -> Done<Campaign> {
+    let detail: Option<String> = row.get(9)?;
+    let stop = maybe_code(row, 8, Reason::from_code)?;
+    Ok(Campaign {
+        id: CampaignId::from_raw(number(row, 0)?),
+        app: AppId::from_raw(number(row, 1)?),
+        state: code(row, 2, CampaignState::from_code)?,
+        created_at: time(row, 3)?,
+        due_at: time(row, 4)?,
+        expires_at: time(row, 5)?,
+        started_at: maybe_time(row, 6)?,
+        ended_at: maybe_time(row, 7)?,
+        stop: stop.map(|reason| Stop { reason, detail: detail.unwrap_or_default() }),
+    })
+}

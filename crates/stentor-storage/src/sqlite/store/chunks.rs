@@ -1,0 +1,225 @@
+//! Rows of chunks.
+
+use rusqlite::{Connection, Params, Row, params};
+use stentor_core::campaign::CampaignState;
+use stentor_core::chunk::{Class, Lane, Ticket, decode_devices, encode_devices};
+use stentor_core::delivery::{Record, encode_records};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
+
+use super::fleets::Fleet;
+use crate::sqlite::fault::{Done, damaged};
+use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::row::{code, int, maybe_code, maybe_time, number, time};
+
+/// Most levels a span can have: a device id has 40 bits.
+pub(super) const LEVELS: u32 = 41;
+
+const SELECT: &str = "SELECT c.id, c.message, c.fleet, c.state, c.attempt, c.ambiguous, c.epoch, c.due_at, c.count, c.first,
+    c.last, c.changed_at, k.app, k.state, k.class, k.stop_reason, k.started_at IS NOT NULL, k.collapse_key, f.provider
+    FROM chunks c JOIN campaigns k ON k.id = c.message JOIN fleets f ON f.no = c.fleet";
+
+/// Where a chunk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChunkState {
+    Queued,
+    Leased,
+    Settled,
+}
+
+impl ChunkState {
+    const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Queued),
+            1 => Some(Self::Leased),
+            2 => Some(Self::Settled),
+            _ => None,
+        }
+    }
+}
+
+/// A chunk with what is asked of its campaign again and again.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) id: ChunkId,
+    pub(super) campaign: CampaignId,
+    pub(super) fleet: Fleet,
+    pub(super) state: ChunkState,
+    pub(super) attempt: u16,
+    pub(super) ambiguous: bool,
+    pub(super) epoch: u32,
+    pub(super) due_at: Timestamp,
+    pub(super) count: usize,
+    pub(super) first: DeviceId,
+    pub(super) last: DeviceId,
+    /// When it was leased or settled.
+    pub(super) changed_at: Option<Timestamp>,
+    pub(super) lane: Lane,
+    pub(super) campaign_state: CampaignState,
+    pub(super) stop_reason: Option<Reason>,
+    pub(super) campaign_started: bool,
+    pub(super) collapse_key: Option<String>,
+}
+
+/// A chunk to be kept.
+pub(super) struct NewChunk<'a> {
+    pub(super) campaign: CampaignId,
+    pub(super) fleet: Fleet,
+    pub(super) class: Class,
+    pub(super) devices: &'a [DeviceId],
+    pub(super) attempt: u16,
+    pub(super) ambiguous: bool,
+    pub(super) due_at: Timestamp,
+    pub(super) created_at: Timestamp,
+    pub(super) parent: Option<ChunkId>,
+}
+
+impl Chunk {
+    /// Gives what the queue carries.
+    pub(super) const fn ticket(&self) -> Ticket {
+        Ticket { chunk: self.id, lane: self.lane, due_at: self.due_at }
+    }
+
+    /// Tells whether its ticket may be published.
+    pub(super) fn is_running(&self) -> bool {
+        self.campaign_state == CampaignState::Running
+    }
+}
+
+/// Keeps a new, queued chunk.
+pub(super) fn insert(connection: &Connection, new: &NewChunk<'_>) -> Done<Ticket> {
+    let (Some(first), Some(last)) = (new.devices.first(), new.devices.last()) else {
+        return Err(damaged("a chunk without devices"));
+    };
+    let sql = "INSERT INTO chunks (message, fleet, state, attempt, ambiguous, epoch, due_at, created_at, parent, count, first,
+        last, level, devices) VALUES (?1, ?2, 0, ?3, ?4, 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    let values = params![
+        int(new.campaign.raw()),
+        int(new.fleet.no),
+        new.attempt,
+        new.ambiguous,
+        new.due_at.as_millis(),
+        new.created_at.as_millis(),
+        new.parent.map(|parent| int(parent.raw())),
+        limit(new.devices.len()),
+        int(first.raw()),
+        int(last.raw()),
+        level(*first, *last),
+        encode_devices(new.devices),
+    ];
+    run(connection, sql, values)?;
+    let chunk = ChunkId::from_raw(connection.last_insert_rowid().unsigned_abs());
+    let lane = Lane { provider: new.fleet.provider, app: new.fleet.app, class: new.class };
+    Ok(Ticket { chunk, lane, due_at: new.due_at })
+}
+
+/// Gives the number of bits of a span: two spans of one level differ in width by less than a factor of two.
+pub(super) const fn level(first: DeviceId, last: DeviceId) -> u32 {
+    u64::BITS - last.raw().saturating_sub(first.raw()).leading_zeros()
+}
+
+/// Finds a chunk.
+pub(super) fn find(connection: &Connection, id: ChunkId) -> Done<Option<Chunk>> {
+    let sql = joined(" WHERE c.id = ?1");
+    one(connection, &sql, [int(id.raw())], read)
+}
+
+/// Lists queued chunks of a campaign.
+pub(super) fn queued_of(connection: &Connection, campaign: CampaignId, count: usize) -> Done<Vec<Chunk>> {
+    let rest = " WHERE c.state = 0 AND c.message = ?1 ORDER BY c.id LIMIT ?2";
+    list(connection, rest, [int(campaign.raw()), limit(count)])
+}
+
+/// Lists tickets of a campaign's queued chunks.
+pub(super) fn tickets(connection: &Connection, campaign: CampaignId) -> Done<Vec<Ticket>> {
+    Ok(queued_of(connection, campaign, usize::MAX)?.iter().map(Chunk::ticket).collect())
+}
+
+/// Lists queued chunks of running campaigns after an id.
+pub(super) fn queued_after(connection: &Connection, after: ChunkId, count: usize) -> Done<Vec<Chunk>> {
+    let rest = " WHERE c.state = 0 AND c.id > ?1 AND k.state = 1 ORDER BY c.id LIMIT ?2";
+    list(connection, rest, [int(after.raw()), limit(count)])
+}
+
+/// Lists chunks leased by any other instance.
+pub(super) fn leased_by_others(connection: &Connection, instance: u64) -> Done<Vec<Chunk>> {
+    list(connection, " WHERE c.state = 1 AND c.instance <> ?1 ORDER BY c.id", [int(instance)])
+}
+
+/// Lists chunks whose lease has run out.
+pub(super) fn leases_over(connection: &Connection, now: Timestamp, count: usize) -> Done<Vec<Chunk>> {
+    let rest = " WHERE c.state = 1 AND c.lease_until <= ?1 ORDER BY c.lease_until LIMIT ?2";
+    list(connection, rest, [now.as_millis(), limit(count)])
+}
+
+/// Reads who is in a chunk.
+pub(super) fn devices(connection: &Connection, id: ChunkId, count: usize) -> Done<Vec<DeviceId>> {
+    let sql = "SELECT devices FROM chunks WHERE id = ?1";
+    let read = |row: &Row<'_>| decode(row, 0);
+    let devices = one(connection, sql, [int(id.raw())], read)?.unwrap_or_default();
+    if devices.len() == count { Ok(devices) } else { Err(damaged("a chunk that miscounts its devices")) }
+}
+
+/// Reads a list of devices.
+pub(super) fn decode(row: &Row<'_>, at: usize) -> Done<Vec<DeviceId>> {
+    let bytes = row.get_ref(at)?.as_blob().map_err(|_| damaged("a list of devices that is no bytes"))?;
+    decode_devices(bytes).ok_or_else(|| damaged("a list of devices that cannot be read"))
+}
+
+/// Settles a chunk.
+pub(super) fn write_records(
+    connection: &Connection,
+    id: ChunkId,
+    records: &[Record],
+    now: Timestamp,
+) -> Done<()> {
+    let sql = "UPDATE chunks SET state = 2, records = ?2, changed_at = ?3, instance = NULL, lease_until = NULL WHERE id = ?1";
+    run(connection, sql, params![int(id.raw()), encode_records(records), now.as_millis()]).map(drop)
+}
+
+/// Queues a chunk again.
+pub(super) fn write_queued(
+    connection: &Connection,
+    id: ChunkId,
+    due_at: Timestamp,
+    ambiguous: bool,
+) -> Done<()> {
+    let sql = "UPDATE chunks SET state = 0, due_at = ?2, ambiguous = ?3, changed_at = NULL, instance = NULL,
+        lease_until = NULL WHERE id = ?1";
+    run(connection, sql, params![int(id.raw()), due_at.as_millis(), ambiguous]).map(drop)
+}
+
+fn list(connection: &Connection, rest: &str, params: impl Params) -> Done<Vec<Chunk>> {
+    all(connection, &joined(rest), params, read)
+}
+
+fn joined(rest: &str) -> String {
+    format!("{SELECT}{rest}")
+}
+
+fn read(row: &Row<'_>) -> Done<Chunk> {
+    let app = AppId::from_raw(number(row, 12)?);
+    let provider = code(row, 18, ProviderKind::from_code)?;
+    let count: u32 = row.get(8)?;
+    Ok(Chunk {
+        id: ChunkId::from_raw(number(row, 0)?),
+        campaign: CampaignId::from_raw(number(row, 1)?),
+        fleet: Fleet { no: number(row, 2)?, app, provider },
+        state: code(row, 3, ChunkState::from_code)?,
+        attempt: row.get(4)?,
+        ambiguous: row.get(5)?,
+        epoch: row.get(6)?,
+        due_at: time(row, 7)?,
+        count: count as usize,
+        first: DeviceId::from_raw(number(row, 9)?),
+        last: DeviceId::from_raw(number(row, 10)?),
+        changed_at: maybe_time(row, 11)?,
+        lane: Lane { provider, app, class: code(row, 14, Class::from_code)? },
+        campaign_state: code(row, 13, CampaignState::from_code)?,
+        stop_reason: maybe_code(row, 15, Reason::from_code)?,
+        campaign_started: row.get(16)?,
+        collapse_key: row.get(17)?,
+    })
+}

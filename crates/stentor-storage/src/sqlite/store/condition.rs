@@ -1,0 +1,94 @@
+//! Finding the devices whose topics fulfil a condition: the topics' lists are walked side by side, each once.
+//!
+//! All lists are ascending, so the topics of one device stand at the heads of the walks at the same time. A condition
+//! that a device without topics fulfils is walked along the devices, any other along the lists alone.
+
+use rusqlite::{CachedStatement, Connection, Rows};
+use stentor_core::id::DeviceId;
+use stentor_core::name::TopicName;
+use stentor_core::topic::Condition;
+
+use super::audience::Stretch;
+use super::fleets::device_of;
+use super::topics;
+use crate::sqlite::fault::Done;
+use crate::sqlite::query::exists;
+
+const SUBSCRIBED: &str =
+    "SELECT key FROM subscriptions WHERE topic = ?1 AND key > ?2 AND key <= ?3 ORDER BY key";
+const ACTIVE: &str =
+    "SELECT key FROM devices WHERE key > ?1 AND key <= ?2 AND listed = 1 AND retired_at IS NULL ORDER BY key";
+const IS_ACTIVE: &str = "SELECT 1 FROM devices WHERE key = ?1 AND listed = 1 AND retired_at IS NULL";
+
+/// Finds listed, unretired devices of the stretch that fulfil the condition.
+pub(super) fn scan(connection: &Connection, condition: &Condition, stretch: Stretch) -> Done<Vec<DeviceId>> {
+    let (after, last, _) = stretch.bounds();
+    let mut lists: Vec<(&TopicName, i64, CachedStatement<'_>)> = Vec::new();
+    for name in condition.topics() {
+        if let Some(topic) = topics::find(connection, stretch.fleet.app, name)? {
+            lists.push((name, topic, connection.prepare_cached(SUBSCRIBED)?));
+        }
+    }
+    let mut walks = Vec::with_capacity(lists.len());
+    for (name, topic, statement) in &mut lists {
+        walks.push((*name, Walk::begin(statement.query([*topic, after, last])?)?));
+    }
+    let by_device = condition.expr().holds(&|_| false);
+    let mut devices = connection.prepare_cached(ACTIVE)?;
+    let mut devices = if by_device { Some(Walk::begin(devices.query([after, last])?)?) } else { None };
+    let mut found = Vec::new();
+    while found.len() < stretch.max {
+        let head = match &mut devices {
+            Some(devices) => devices.step()?,
+            None => walks.iter().filter_map(|(_, walk)| walk.head).min(),
+        };
+        let Some(key) = head else { break };
+        let mut having = Vec::with_capacity(walks.len());
+        for (name, walk) in &mut walks {
+            if walk.is_at(key)? {
+                having.push(*name);
+            }
+        }
+        let fulfilled = condition.expr().holds(&|topic| having.contains(&topic));
+        if fulfilled && (by_device || exists(connection, IS_ACTIVE, [key])?) {
+            found.push(device_of(key));
+        }
+    }
+    Ok(found)
+}
+
+/// One ascending list of keys, read once.
+struct Walk<'a> {
+    rows: Rows<'a>,
+    head: Option<i64>,
+}
+
+impl<'a> Walk<'a> {
+    fn begin(rows: Rows<'a>) -> Done<Self> {
+        let mut walk = Self { rows, head: None };
+        walk.step()?;
+        Ok(walk)
+    }
+
+    /// Gives the head and goes on to the next.
+    fn step(&mut self) -> Done<Option<i64>> {
+        let head = self.head;
+        self.head = match self.rows.next()? {
+            Some(row) => Some(row.get(0)?),
+            None => None,
+        };
+        Ok(head)
+    }
+
+    /// Tells whether the list has the key, and goes past it.
+    fn is_at(&mut self, key: i64) -> Done<bool> {
+        while self.head.is_some_and(|head| head < key) {
+            self.step()?;
+        }
+        let found = self.head == Some(key);
+        if found {
+            self.step()?;
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,265 @@
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
+use stentor_core::device::{
+    Device, DevicePatch, Platform, ProviderKind, PushToken, Registration, Retirement,
+};
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName};
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, StoreError};
+
+use super::fleets::{self, Fleet, device_of};
+use super::register::Batch;
+use super::{SqliteStore, owners, register, removal, tokens};
+use crate::sqlite::fault::{Done, conflict, damaged, missing};
+use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::row::{code, int, maybe_code, maybe_text, maybe_time, number, text, time};
+
+const SELECT: &str =
+    "SELECT d.key, d.token_since, d.registered_at, d.platform, d.listed, d.retired_at, d.retired_reason,
+    u.external_id, d.token, d.locale, d.time_zone, d.tags FROM devices d LEFT JOIN users u ON u.no = d.user";
+
+#[async_trait]
+impl DeviceStore for SqliteStore {
+    async fn register(
+        &self,
+        app: AppId,
+        registrations: &[Registration],
+        now: Timestamp,
+    ) -> Result<Vec<Registered>, StoreError> {
+        let batch = Batch::new(app, registrations, now);
+        self.write(move |connection| register::all(connection, &batch)).await
+    }
+
+    async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError> {
+        self.read(move |connection| show(connection, app, id)).await
+    }
+
+    async fn devices(
+        &self,
+        app: AppId,
+        filter: &DeviceFilter,
+        page: Page,
+    ) -> Result<Vec<Device>, StoreError> {
+        let filter = filter.clone();
+        self.read(move |connection| list(connection, app, &filter, page)).await
+    }
+
+    async fn update_device(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        patch: &DevicePatch,
+        now: Timestamp,
+    ) -> Result<Device, StoreError> {
+        let patch = patch.clone();
+        self.write(move |connection| update(connection, app, id, &patch, now)).await
+    }
+
+    async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            let (fleet, key) = fleets::require(connection, app, id)?;
+            removal::device(connection, fleet, key)
+        })
+        .await
+    }
+
+    async fn device_counts(&self, app: AppId) -> Result<Vec<(ProviderKind, u64)>, StoreError> {
+        self.read(move |connection| counts(connection, app)).await
+    }
+}
+
+/// Counts listed, unretired devices by provider, leaving out providers without any.
+pub(super) fn counts(connection: &Connection, app: AppId) -> Done<Vec<(ProviderKind, u64)>> {
+    let sql =
+        "SELECT provider, active_count FROM fleets WHERE app = ?1 AND active_count <> 0 ORDER BY provider";
+    all(connection, sql, [int(app.raw())], |row| {
+        Ok((code(row, 0, ProviderKind::from_code)?, number(row, 1)?))
+    })
+}
+
+/// Gives a device another address and revives it; false when another device holds the address.
+pub(super) fn move_token(
+    connection: &Connection,
+    fleet: Fleet,
+    key: i64,
+    token: &PushToken,
+    now: Timestamp,
+) -> Done<bool> {
+    if tokens::holder(connection, fleet, token)?.is_some_and(|holder| holder != key) {
+        return Ok(false);
+    }
+    let sql = "SELECT token, listed = 1 AND retired_at IS NOT NULL FROM devices WHERE key = ?1";
+    let read = |row: &Row<'_>| Ok((text(row, 0, PushToken::new)?, row.get::<_, bool>(1)?));
+    let (former, revived) = one(connection, sql, [key], read)?.ok_or(missing("device"))?;
+    if former != *token {
+        tokens::forget(connection, tokens::hash(fleet.app, fleet.provider, &former), key)?;
+        tokens::note(connection, tokens::hash(fleet.app, fleet.provider, token), key)?;
+    }
+    let sql = "UPDATE devices SET token = ?2, token_since = ?3, retired_at = NULL, retired_reason = NULL WHERE key = ?1";
+    run(connection, sql, params![key, token.expose(), now.as_millis()])?;
+    fleets::count_active(connection, fleet.no, i64::from(revived))?;
+    Ok(true)
+}
+
+/// Takes a device out of every audience, unless its token is newer than `since`.
+pub(super) fn retire(
+    connection: &Connection,
+    fleet: Fleet,
+    key: i64,
+    reason: Reason,
+    (since, now): (Timestamp, Timestamp),
+) -> Done<()> {
+    let sql = "UPDATE devices SET retired_at = ?2, retired_reason = ?3
+        WHERE key = ?1 AND retired_at IS NULL AND token_since <= ?4 RETURNING listed";
+    let values = params![key, now.as_millis(), reason.code(), since.as_millis()];
+    let listed = one(connection, sql, values, |row| Ok(row.get::<_, bool>(0)?))?;
+    fleets::count_active(connection, fleet.no, -i64::from(listed == Some(true)))
+}
+
+/// Writes tags as they are kept.
+pub(super) fn join_tags(tags: &[Tag]) -> Option<String> {
+    let names: Vec<_> = tags.iter().map(Tag::as_str).collect();
+    (!names.is_empty()).then(|| names.join(","))
+}
+
+/// Keeps the list of who has which tag in step.
+pub(super) fn change_tags(
+    connection: &Connection,
+    app: AppId,
+    key: i64,
+    from: Option<&str>,
+    to: Option<&str>,
+) -> Done<()> {
+    if from == to {
+        return Ok(());
+    }
+    for tag in split_tags(from) {
+        let sql = "DELETE FROM device_tags WHERE app = ?1 AND tag = ?2 AND key = ?3";
+        run(connection, sql, params![int(app.raw()), tag, key])?;
+    }
+    for tag in split_tags(to) {
+        let sql = "INSERT OR IGNORE INTO device_tags (app, tag, key) VALUES (?1, ?2, ?3)";
+        run(connection, sql, params![int(app.raw()), tag, key])?;
+    }
+    Ok(())
+}
+
+fn split_tags(tags: Option<&str>) -> impl Iterator<Item = &str> {
+    tags.into_iter().flat_map(|tags| tags.split(','))
+}
+
+fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
+    fleets::check_app(connection, app)?;
+    let (fleet, key) = fleets::require(connection, app, id)?;
+    let sql = format!("{SELECT} WHERE d.key = ?1");
+    one(connection, &sql, [key], |row| device(row, fleet))?.ok_or(missing("device"))
+}
+
+fn device(row: &Row<'_>, fleet: Fleet) -> Done<Device> {
+    let tags: Option<String> = row.get(11)?;
+    let tags = split_tags(tags.as_deref()).map(Tag::new).collect::<Result<_, _>>();
+    let registration = Registration {
+        platform: code(row, 3, Platform::from_code)?,
+        provider: fleet.provider,
+        token: text(row, 8, PushToken::new)?,
+        user: maybe_text(row, 7, ExternalId::new)?,
+        locale: maybe_text(row, 9, Locale::new)?,
+        time_zone: maybe_text(row, 10, TimeZoneName::new)?,
+        tags: tags.map_err(|invalid| damaged(&format!("a kept tag: {invalid}")))?,
+        topics: Vec::new(),
+    };
+    let retired = maybe_time(row, 5)?.zip(maybe_code(row, 6, Reason::from_code)?);
+    Ok(Device {
+        id: device_of(row.get(0)?),
+        app: fleet.app,
+        registration,
+        registered_at: time(row, 2)?,
+        token_since: time(row, 1)?,
+        retired: retired.map(|(at, reason)| Retirement { at, reason }),
+        listed: row.get(4)?,
+    })
+}
+
+/// Lists by id over all fleets: each gives its first ones, and the first of those are the page.
+fn list(connection: &Connection, app: AppId, filter: &DeviceFilter, page: Page) -> Done<Vec<Device>> {
+    fleets::check_app(connection, app)?;
+    let user = match &filter.user {
+        None => None,
+        Some(user) => match owners::find(connection, app, user)? {
+            Some((no, _)) => Some(no),
+            None => return Ok(Vec::new()),
+        },
+    };
+    let mut found = Vec::new();
+    for fleet in fleets::of_app(connection, app)? {
+        if filter.provider.is_none_or(|provider| provider == fleet.provider) {
+            found.extend(list_fleet(connection, fleet, user, filter.tag.as_ref(), page)?);
+        }
+    }
+    found.sort_by_key(|device: &Device| device.id);
+    found.truncate(page.limit);
+    Ok(found)
+}
+
+fn list_fleet(
+    connection: &Connection,
+    fleet: Fleet,
+    user: Option<i64>,
+    tag: Option<&Tag>,
+    page: Page,
+) -> Done<Vec<Device>> {
+    let mut sql = format!("{SELECT} WHERE d.key > ? AND d.key <= ? AND d.listed = 1");
+    let after = fleet.bound(DeviceId::from_raw(page.after));
+    let mut values: Vec<Value> = vec![after.into(), fleet.bound(DeviceId::from_raw(u64::MAX)).into()];
+    if let Some(user) = user {
+        sql.push_str(" AND d.key IN (SELECT key FROM user_devices WHERE user = ?)");
+        values.push(user.into());
+    }
+    if let Some(tag) = tag {
+        sql.push_str(" AND d.key IN (SELECT key FROM device_tags WHERE app = ? AND tag = ?)");
+        values.extend([int(fleet.app.raw()).into(), tag.as_str().to_owned().into()]);
+    }
+    sql.push_str(" ORDER BY d.key LIMIT ?");
+    values.push(limit(page.limit).into());
+    all(connection, &sql, params_from_iter(values), |row| device(row, fleet))
+}
+
+fn update(
+    connection: &Connection,
+    app: AppId,
+    id: DeviceId,
+    patch: &DevicePatch,
+    now: Timestamp,
+) -> Done<Device> {
+    let (fleet, key) = fleets::require(connection, app, id)?;
+    if let Some(token) = &patch.token
+        && !move_token(connection, fleet, key, token, now)?
+    {
+        return Err(conflict("another device holds the token"));
+    }
+    if let Some(user) = &patch.user {
+        let user = user.as_ref().map(|user| owners::ensure(connection, app, user, now)).transpose()?;
+        let former =
+            one(connection, "SELECT user FROM devices WHERE key = ?1", [key], |row| Ok(row.get(0)?))?;
+        owners::move_device(connection, key, former.flatten(), user)?;
+        run(connection, "UPDATE devices SET user = ?2 WHERE key = ?1", params![key, user])?;
+    }
+    if let Some(locale) = &patch.locale {
+        let locale = locale.as_ref().map(Locale::as_str);
+        run(connection, "UPDATE devices SET locale = ?2 WHERE key = ?1", params![key, locale])?;
+    }
+    if let Some(zone) = &patch.time_zone {
+        let zone = zone.as_ref().map(TimeZoneName::as_str);
+        run(connection, "UPDATE devices SET time_zone = ?2 WHERE key = ?1", params![key, zone])?;
+    }
+    if let Some(tags) = &patch.tags {
+        let former =
+            one(connection, "SELECT tags FROM devices WHERE key = ?1", [key], |row| Ok(row.get(0)?))?;
+        let (former, tags): (Option<String>, _) = (former.flatten(), join_tags(tags));
+        change_tags(connection, app, key, former.as_deref(), tags.as_deref())?;
+        run(connection, "UPDATE devices SET tags = ?2 WHERE key = ?1", params![key, tags])?;
+    }
+    show(connection, app, id)
+}

@@ -1,0 +1,139 @@
+//! Producers: the audience is read beside the writing, and kept if nothing moved meanwhile.
+
+use rusqlite::{Connection, Row, params};
+use stentor_core::campaign::CampaignState;
+use stentor_core::chunk::Class;
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
+use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
+
+use super::audience::{self, Stretch};
+use super::books::Shelf;
+use super::fleets::Fleet;
+use super::{SqliteStore, start};
+use crate::sqlite::fault::Done;
+use crate::sqlite::query::{all, one, run};
+use crate::sqlite::row::{code, int, number};
+
+/// Where a producer stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Position {
+    fleet: Fleet,
+    cursor: DeviceId,
+    as_of: DeviceId,
+    state: CampaignState,
+    class: Class,
+}
+
+/// What one look at the store found.
+enum Look {
+    Ended,
+    Paused,
+    Found(Position, Vec<DeviceId>),
+}
+
+impl SqliteStore {
+    /// Expands one step. When the producer moved or its campaign changed between reading and writing, it looks again.
+    pub(super) async fn expand_step(
+        &self,
+        task: ProducerTask,
+        how: Expansion,
+    ) -> Result<Expanded, StoreError> {
+        let message = self.cached_message(task.message).await?;
+        let max = how.chunk_max_devices.max(1).saturating_mul(how.max_chunks.max(1));
+        loop {
+            let Some(message) = &message else { return Ok(ended()) };
+            let target = message.spec.target.clone();
+            let look = self.read(move |connection| {
+                Ok(match position(connection, task)? {
+                    None => Look::Ended,
+                    Some(at) if at.state != CampaignState::Running => Look::Paused,
+                    Some(at) => {
+                        let Position { fleet, cursor: after, as_of, .. } = at;
+                        Look::Found(
+                            at,
+                            audience::wide(connection, &target, Stretch { fleet, after, as_of, max })?,
+                        )
+                    }
+                })
+            });
+            let (at, devices) = match look.await? {
+                Look::Ended => return Ok(ended()),
+                Look::Paused => return Ok(Expanded { tickets: Vec::new(), done: false, paused: true }),
+                Look::Found(at, devices) => (at, devices),
+            };
+            let kept = self.write(move |connection| keep(connection, task, at, &devices, how, max)).await?;
+            if let Some(expanded) = kept {
+                return Ok(expanded);
+            }
+        }
+    }
+}
+
+/// Lists producers that have not ended and whose campaign runs.
+pub(super) fn tasks(connection: &Connection) -> Done<Vec<ProducerTask>> {
+    let sql = "SELECT p.campaign, f.app, f.provider FROM producers p JOIN campaigns k ON k.id = p.campaign
+        JOIN fleets f ON f.no = p.fleet WHERE k.state = 1 ORDER BY p.campaign, f.provider";
+    all(connection, sql, [], |row| {
+        let (message, app) = (MessageId::from_raw(number(row, 0)?), AppId::from_raw(number(row, 1)?));
+        Ok(ProducerTask { message, app, provider: code(row, 2, ProviderKind::from_code)? })
+    })
+}
+
+fn keep(
+    connection: &Connection,
+    task: ProducerTask,
+    at: Position,
+    devices: &[DeviceId],
+    how: Expansion,
+    max: usize,
+) -> Done<Option<Expanded>> {
+    if position(connection, task)? != Some(at) {
+        return Ok(None);
+    }
+    let campaign = CampaignId::from(task.message);
+    let mut shelf = Shelf::new(connection);
+    let (lane, size) = ((at.fleet, at.class), how.chunk_max_devices);
+    let tickets = start::cut(connection, &mut shelf, campaign, lane, devices, size, how.now)?;
+    let done = devices.len() < max;
+    advance(connection, campaign, at.fleet, devices.last().copied().filter(|_| !done))?;
+    shelf.open(campaign, task.provider)?.ledger.audience_complete = done;
+    shelf.close(how.now)?;
+    Ok(Some(Expanded { tickets, done, paused: false }))
+}
+
+fn advance(
+    connection: &Connection,
+    campaign: CampaignId,
+    fleet: Fleet,
+    cursor: Option<DeviceId>,
+) -> Done<()> {
+    let (campaign, fleet) = (int(campaign.raw()), int(fleet.no));
+    let Some(cursor) = cursor else {
+        let sql = "DELETE FROM producers WHERE campaign = ?1 AND fleet = ?2";
+        return run(connection, sql, [campaign, fleet]).map(drop);
+    };
+    let sql = "UPDATE producers SET cursor = ?3 WHERE campaign = ?1 AND fleet = ?2";
+    run(connection, sql, [campaign, fleet, int(cursor.raw())]).map(drop)
+}
+
+fn position(connection: &Connection, task: ProducerTask) -> Done<Option<Position>> {
+    let sql = "SELECT p.fleet, p.cursor, coalesce(k.as_of, 0), k.state, k.class
+        FROM producers p JOIN fleets f ON f.no = p.fleet JOIN campaigns k ON k.id = p.campaign
+        WHERE p.campaign = ?1 AND f.app = ?2 AND f.provider = ?3";
+    let read = |row: &Row<'_>| {
+        Ok(Position {
+            fleet: Fleet { no: number(row, 0)?, app: task.app, provider: task.provider },
+            cursor: DeviceId::from_raw(number(row, 1)?),
+            as_of: DeviceId::from_raw(number(row, 2)?),
+            state: code(row, 3, CampaignState::from_code)?,
+            class: code(row, 4, Class::from_code)?,
+        })
+    };
+    let key = params![int(task.message.raw()), int(task.app.raw()), task.provider.code()];
+    one(connection, sql, key, read)
+}
+
+const fn ended() -> Expanded {
+    Expanded { tickets: Vec::new(), done: true, paused: false }
+}

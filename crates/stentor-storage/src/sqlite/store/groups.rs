@@ -1,0 +1,120 @@
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params};
+use stentor_core::group::{Group, Member};
+use stentor_core::id::AppId;
+use stentor_core::name::GroupName;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
+
+use super::{SqliteStore, fleets, members};
+use crate::sqlite::fault::{Done, missing};
+use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::row::{int, number, text, time};
+
+#[async_trait]
+impl GroupStore for SqliteStore {
+    async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError> {
+        let group = group.clone();
+        self.write(move |connection| {
+            fleets::check_app(connection, app)?;
+            let sql =
+                "INSERT OR IGNORE INTO groups (app, name, created_at, member_count) VALUES (?1, ?2, ?3, 0)";
+            run(connection, sql, params![int(app.raw()), group.as_str(), now.as_millis()])?;
+            show(connection, app, &group)
+        })
+        .await
+    }
+
+    async fn group(&self, app: AppId, group: &GroupName) -> Result<Group, StoreError> {
+        let group = group.clone();
+        self.read(move |connection| show(connection, app, &group)).await
+    }
+
+    async fn groups(
+        &self,
+        app: AppId,
+        after: Option<&GroupName>,
+        count: usize,
+    ) -> Result<Vec<Group>, StoreError> {
+        let after = after.map_or(String::new(), |name| name.as_str().to_owned());
+        self.read(move |connection| {
+            let sql = "SELECT name, created_at, member_count FROM groups
+                WHERE app = ?1 AND name > ?2 ORDER BY name LIMIT ?3";
+            all(connection, sql, params![int(app.raw()), after, limit(count)], |row| read(row, app))
+        })
+        .await
+    }
+
+    async fn members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        after: Option<&Member>,
+        count: usize,
+    ) -> Result<Vec<Member>, StoreError> {
+        let (group, after) = (group.clone(), after.cloned());
+        self.read(move |connection| {
+            let no = find(connection, app, &group)?;
+            members::list(connection, no, after.as_ref(), count)
+        })
+        .await
+    }
+
+    async fn add_members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        members: &[Member],
+        now: Timestamp,
+    ) -> Result<SubscriptionChange, StoreError> {
+        let (group, members) = (group.clone(), members.to_vec());
+        self.write(move |connection| {
+            let no = find(connection, app, &group)?;
+            members::add_all(connection, app, no, &members, now)
+        })
+        .await
+    }
+
+    async fn remove_members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        members: &[Member],
+    ) -> Result<SubscriptionChange, StoreError> {
+        let (group, members) = (group.clone(), members.to_vec());
+        self.write(move |connection| {
+            let no = find(connection, app, &group)?;
+            members::remove_all(connection, app, no, &members)
+        })
+        .await
+    }
+
+    async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError> {
+        let group = group.clone();
+        self.write(move |connection| {
+            let no = find(connection, app, &group)?;
+            run(connection, "DELETE FROM group_users WHERE grp = ?1", [no])?;
+            run(connection, "DELETE FROM group_devices WHERE grp = ?1", [no])?;
+            run(connection, "DELETE FROM groups WHERE no = ?1", [no]).map(drop)
+        })
+        .await
+    }
+}
+
+/// Finds a group's number or says that there is none.
+pub(super) fn find(connection: &Connection, app: AppId, group: &GroupName) -> Done<i64> {
+    let sql = "SELECT no FROM groups WHERE app = ?1 AND name = ?2";
+    let no = one(connection, sql, params![int(app.raw()), group.as_str()], |row| Ok(row.get(0)?))?;
+    no.ok_or(missing("group"))
+}
+
+fn show(connection: &Connection, app: AppId, group: &GroupName) -> Done<Group> {
+    let sql = "SELECT name, created_at, member_count FROM groups WHERE app = ?1 AND name = ?2";
+    let key = params![int(app.raw()), group.as_str()];
+    one(connection, sql, key, |row| read(row, app))?.ok_or(missing("group"))
+}
+
+fn read(row: &Row<'_>, app: AppId) -> Done<Group> {
+    let (name, created_at) = (text(row, 0, GroupName::new)?, time(row, 1)?);
+    Ok(Group { app, name, created_at, member_count: number(row, 2)? })
+}

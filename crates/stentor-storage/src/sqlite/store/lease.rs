@@ -1,0 +1,189 @@
+//! Leases: written before the first byte leaves, with all that is needed to send.
+
+use rusqlite::{Connection, params};
+use stentor_core::campaign::CampaignState;
+use stentor_core::chunk::{Ticket, TokenList};
+use stentor_core::delivery::DeliveryState;
+use stentor_core::id::{ChunkId, DeviceId};
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{Fate, Lease, LeaseReply, LeasedChunk};
+
+use super::books::Shelf;
+use super::campaigns;
+use super::chunks::{self, Chunk, ChunkState};
+use super::collapse;
+use super::fleets::device_of;
+use super::messages::{self, MessageCache};
+use crate::sqlite::fault::{Done, damaged};
+use crate::sqlite::query::run;
+use crate::sqlite::row::int;
+
+/// Ids that lie closer than this are read as one range, others one by one.
+const SPREAD_MAX_RATIO: u64 = 8;
+/// What a token takes on average, to make room at once.
+const TOKEN_USUAL_BYTES: usize = 160;
+
+/// Leases chunks.
+pub(super) fn lease(
+    connection: &Connection,
+    cache: &MessageCache,
+    ids: &[ChunkId],
+    lease: Lease,
+) -> Done<Vec<LeaseReply>> {
+    let mut shelf = Shelf::new(connection);
+    let replies = ids.iter().map(|id| lease_one(connection, cache, &mut shelf, *id, lease)).collect();
+    shelf.close(lease.now)?;
+    replies
+}
+
+/// Prolongs leases.
+pub(super) fn extend(connection: &Connection, held: &[(ChunkId, u32)], lease: Lease) -> Done<()> {
+    let sql =
+        "UPDATE chunks SET lease_until = ?4 WHERE id = ?1 AND epoch = ?2 AND instance = ?3 AND state = 1";
+    let (instance, until) = (int(lease.instance), lease.until.as_millis());
+    let extend_one =
+        |(id, epoch): &(ChunkId, u32)| run(connection, sql, params![int(id.raw()), epoch, instance, until]);
+    held.iter().try_for_each(|one| extend_one(one).map(drop))
+}
+
+/// Gives back chunks of which nothing was sent.
+pub(super) fn release(
+    connection: &Connection,
+    held: &[(ChunkId, u32)],
+    due_at: Timestamp,
+) -> Done<Vec<Ticket>> {
+    let mut shelf = Shelf::new(connection);
+    let mut tickets = Vec::new();
+    for (id, epoch) in held {
+        let chunk = chunks::find(connection, *id)?;
+        let chunk = chunk.filter(|chunk| chunk.state == ChunkState::Leased && chunk.epoch == *epoch);
+        if let Some(chunk) = chunk {
+            tickets.extend(queue_again(connection, &mut shelf, chunk, due_at, false)?);
+        }
+    }
+    shelf.close(due_at)?;
+    Ok(tickets)
+}
+
+/// Ends a lease without a settlement: the chunk is queued again, or ends with its campaign.
+///
+/// `unsettled` says that it may have been sent: it is ambiguous from then on and counted as a possible duplicate.
+pub(super) fn queue_again(
+    connection: &Connection,
+    shelf: &mut Shelf<'_>,
+    mut chunk: Chunk,
+    due_at: Timestamp,
+    unsettled: bool,
+) -> Done<Option<Ticket>> {
+    let count = chunk.count as u64;
+    let books = shelf.open(chunk.campaign, chunk.lane.provider)?;
+    books.shift(DeliveryState::Sending, DeliveryState::Queued, count)?;
+    if unsettled {
+        books.ledger.duplicate_bound += count;
+    }
+    chunk.ambiguous |= unsettled;
+    chunk.due_at = due_at;
+    chunks::write_queued(connection, chunk.id, due_at, chunk.ambiguous)?;
+    if let Some(verdict) = campaigns::verdict(chunk.campaign_state, chunk.stop_reason) {
+        campaigns::end_chunk(connection, shelf, &chunk, verdict, due_at)?;
+    }
+    Ok(chunk.is_running().then(|| chunk.ticket()))
+}
+
+fn lease_one(
+    connection: &Connection,
+    cache: &MessageCache,
+    shelf: &mut Shelf<'_>,
+    id: ChunkId,
+    lease: Lease,
+) -> Done<LeaseReply> {
+    let chunk = chunks::find(connection, id)?.filter(|chunk| chunk.state == ChunkState::Queued);
+    let Some(chunk) = chunk else { return Ok(LeaseReply::Void) };
+    if let Some(verdict) = campaigns::verdict(chunk.campaign_state, chunk.stop_reason) {
+        campaigns::end_chunk(connection, shelf, &chunk, verdict, lease.now)?;
+        return Ok(LeaseReply::Void);
+    }
+    if chunk.campaign_state != CampaignState::Running {
+        return Ok(LeaseReply::Paused);
+    }
+    let devices = chunks::devices(connection, id, chunk.count)?;
+    let (fates, tokens) = fates(connection, &chunk, &devices)?;
+    write(connection, &chunk, lease)?;
+    let books = shelf.open(chunk.campaign, chunk.lane.provider)?;
+    books.shift(DeliveryState::Queued, DeliveryState::Sending, chunk.count as u64)?;
+    Ok(LeaseReply::Leased(Box::new(LeasedChunk {
+        id,
+        epoch: next_epoch(&chunk)?,
+        message: messages::require(cache, connection, chunk.campaign.into())?,
+        provider: chunk.lane.provider,
+        attempt: chunk.attempt,
+        ambiguous: chunk.ambiguous,
+        devices,
+        fates,
+        tokens,
+        tally: books.ledger.tally,
+    })))
+}
+
+fn next_epoch(chunk: &Chunk) -> Done<u32> {
+    chunk.epoch.checked_add(1).ok_or_else(|| damaged("a chunk leased too often"))
+}
+
+fn write(connection: &Connection, chunk: &Chunk, lease: Lease) -> Done<()> {
+    let sql = "UPDATE chunks SET state = 1, epoch = ?2, instance = ?3, lease_until = ?4, changed_at = ?5 WHERE id = ?1";
+    let (id, epoch, now) = (int(chunk.id.raw()), next_epoch(chunk)?, lease.now.as_millis());
+    run(connection, sql, params![id, epoch, int(lease.instance), lease.until.as_millis(), now])?;
+    if !chunk.campaign_started {
+        let sql = "UPDATE campaigns SET started_at = ?2 WHERE id = ?1 AND started_at IS NULL";
+        run(connection, sql, [int(chunk.campaign.raw()), now])?;
+    }
+    Ok(())
+}
+
+/// Finds out about each device: gone, collapsed, or its token.
+fn fates(connection: &Connection, chunk: &Chunk, devices: &[DeviceId]) -> Done<(Vec<Fate>, TokenList)> {
+    let collapsed = collapse::collapsed(connection, chunk, devices)?;
+    let mut fates = vec![Fate::Gone; devices.len()];
+    let mut tokens = TokenList::with_capacity(devices.len(), devices.len() * TOKEN_USUAL_BYTES);
+    let mut at = 0;
+    read_tokens(connection, chunk, devices, |device, token| {
+        while devices.get(at).is_some_and(|one| *one < device) {
+            at += 1;
+        }
+        if devices.get(at) != Some(&device) {
+            return;
+        }
+        if collapsed.get(at) == Some(&true) {
+            fates[at] = Fate::Collapsed;
+        } else {
+            fates[at] = Fate::Send;
+            tokens.push(token);
+        }
+    })?;
+    Ok((fates, tokens))
+}
+
+/// Reads the tokens of unretired devices in order of id.
+fn read_tokens(
+    connection: &Connection,
+    chunk: &Chunk,
+    devices: &[DeviceId],
+    mut each: impl FnMut(DeviceId, &str),
+) -> Done<()> {
+    let sql =
+        "SELECT key, token FROM devices WHERE key BETWEEN ?1 AND ?2 AND retired_at IS NULL ORDER BY key";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut read = |first: DeviceId, last: DeviceId| -> Done<()> {
+        let mut rows = statement.query([chunk.fleet.bound(first), chunk.fleet.bound(last)])?;
+        while let Some(row) = rows.next()? {
+            let token = row.get_ref(1)?.as_str().map_err(|_| damaged("a token that is no text"))?;
+            each(device_of(row.get(0)?), token);
+        }
+        Ok(())
+    };
+    let span = chunk.last.raw().saturating_sub(chunk.first.raw());
+    if span / SPREAD_MAX_RATIO <= devices.len() as u64 {
+        return read(chunk.first, chunk.last);
+    }
+    devices.iter().try_for_each(|device| read(*device, *device))
+}

@@ -1,0 +1,147 @@
+//! Who is in a group.
+
+use rusqlite::{Connection, params};
+use stentor_core::group::Member;
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::name::ExternalId;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::SubscriptionChange;
+
+use super::{fleets, owners};
+use crate::sqlite::fault::Done;
+use crate::sqlite::query::{all, limit, run};
+use crate::sqlite::row::{int, number, text};
+
+/// Lists members in order, after the one given: first people by name, then devices by id.
+pub(super) fn list(
+    connection: &Connection,
+    group: i64,
+    after: Option<&Member>,
+    count: usize,
+) -> Done<Vec<Member>> {
+    let mut found = match after {
+        Some(Member::Device(_)) => Vec::new(),
+        Some(Member::User(user)) => users(connection, group, user.as_str(), count)?,
+        None => users(connection, group, "", count)?,
+    };
+    let first = if let Some(Member::Device(device)) = after { device.raw() } else { 0 };
+    let left = count - found.len();
+    found.extend(devices(connection, group, first, left)?);
+    Ok(found)
+}
+
+/// Adds members and counts them in the group.
+pub(super) fn add_all(
+    connection: &Connection,
+    app: AppId,
+    group: i64,
+    members: &[Member],
+    now: Timestamp,
+) -> Done<SubscriptionChange> {
+    let mut change = SubscriptionChange::default();
+    for member in members {
+        let added = match member {
+            Member::User(user) => Some(add_user(connection, app, group, user, now)?),
+            Member::Device(device) => add_device(connection, app, group, *device)?,
+        };
+        tell(&mut change, added);
+    }
+    count(connection, group, int(change.changed))?;
+    Ok(change)
+}
+
+/// Takes members out and counts them.
+pub(super) fn remove_all(
+    connection: &Connection,
+    app: AppId,
+    group: i64,
+    members: &[Member],
+) -> Done<SubscriptionChange> {
+    let mut change = SubscriptionChange::default();
+    for member in members {
+        let removed = match member {
+            Member::User(user) => take_user(connection, app, group, user)?,
+            Member::Device(device) => take_device(connection, app, group, *device)?,
+        };
+        tell(&mut change, removed);
+    }
+    count(connection, group, -int(change.changed))?;
+    Ok(change)
+}
+
+/// Takes a person out of every group.
+pub(super) fn remove_user(connection: &Connection, user: i64) -> Done<()> {
+    let groups = "SELECT grp FROM group_users WHERE user = ?1";
+    for group in all(connection, groups, [user], |row| Ok(row.get(0)?))? {
+        count(connection, group, -1)?;
+    }
+    run(connection, "DELETE FROM group_users WHERE user = ?1", [user]).map(drop)
+}
+
+/// Takes a device out of every group.
+pub(super) fn remove_device(connection: &Connection, key: i64) -> Done<()> {
+    let groups = "SELECT grp FROM group_devices WHERE key = ?1";
+    for group in all(connection, groups, [key], |row| Ok(row.get(0)?))? {
+        count(connection, group, -1)?;
+    }
+    run(connection, "DELETE FROM group_devices WHERE key = ?1", [key]).map(drop)
+}
+
+fn users(connection: &Connection, group: i64, after: &str, count: usize) -> Done<Vec<Member>> {
+    let sql = "SELECT external_id FROM group_users WHERE grp = ?1 AND external_id > ?2 ORDER BY external_id LIMIT ?3";
+    let read = |row: &rusqlite::Row<'_>| text(row, 0, ExternalId::new).map(Member::User);
+    all(connection, sql, params![group, after, limit(count)], read)
+}
+
+fn devices(connection: &Connection, group: i64, after: u64, count: usize) -> Done<Vec<Member>> {
+    let sql = "SELECT device FROM group_devices WHERE grp = ?1 AND device > ?2 ORDER BY device LIMIT ?3";
+    let read = |row: &rusqlite::Row<'_>| Ok(Member::Device(DeviceId::from_raw(number(row, 0)?)));
+    all(connection, sql, params![group, int(after), limit(count)], read)
+}
+
+fn add_user(
+    connection: &Connection,
+    app: AppId,
+    group: i64,
+    user: &ExternalId,
+    now: Timestamp,
+) -> Done<bool> {
+    let no = owners::ensure(connection, app, user, now)?;
+    let sql = "INSERT OR IGNORE INTO group_users (grp, external_id, user) VALUES (?1, ?2, ?3)";
+    Ok(run(connection, sql, params![group, user.as_str(), no])? > 0)
+}
+
+fn add_device(connection: &Connection, app: AppId, group: i64, device: DeviceId) -> Done<Option<bool>> {
+    let Some((_, key)) = fleets::locate(connection, app, device)? else { return Ok(None) };
+    let sql = "INSERT OR IGNORE INTO group_devices (grp, device, key) VALUES (?1, ?2, ?3)";
+    Ok(Some(run(connection, sql, [group, int(device.raw()), key])? > 0))
+}
+
+fn take_user(connection: &Connection, app: AppId, group: i64, user: &ExternalId) -> Done<Option<bool>> {
+    if owners::find(connection, app, user)?.is_none() {
+        return Ok(None);
+    }
+    let sql = "DELETE FROM group_users WHERE grp = ?1 AND external_id = ?2";
+    Ok(Some(run(connection, sql, params![group, user.as_str()])? > 0))
+}
+
+fn take_device(connection: &Connection, app: AppId, group: i64, device: DeviceId) -> Done<Option<bool>> {
+    if fleets::locate(connection, app, device)?.is_none() {
+        return Ok(None);
+    }
+    let sql = "DELETE FROM group_devices WHERE grp = ?1 AND device = ?2";
+    Ok(Some(run(connection, sql, [group, int(device.raw())])? > 0))
+}
+
+fn count(connection: &Connection, group: i64, change: i64) -> Done<()> {
+    run(connection, "UPDATE groups SET member_count = member_count + ?2 WHERE no = ?1", [group, change])
+        .map(drop)
+}
+
+fn tell(change: &mut SubscriptionChange, changed: Option<bool>) {
+    match changed {
+        None => change.unknown += 1,
+        Some(true) => change.changed += 1,
+        Some(false) => change.unchanged += 1,
+    }
+}

@@ -1,0 +1,169 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params};
+use stentor_core::campaign::{Campaign, CampaignAction, Ledger};
+use stentor_core::chunk::Ticket;
+use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId, ScheduleId};
+use stentor_core::message::{Message, MessageSpec};
+use stentor_core::name::IdempotencyKey;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{
+    Accepted, AttemptRecord, AudienceCount, MessageStore, NewMessage, Page, StoreError, Storing,
+};
+use stentor_core::target::Target;
+
+use super::{SqliteStore, accept, audience, books, campaigns, fleets, history};
+use crate::sqlite::fault::{Done, damaged, missing};
+use crate::sqlite::query::one;
+use crate::sqlite::row::{int, maybe_number, maybe_time, number, time};
+
+/// Messages that are being sent, decoded; most leases ask for the same few.
+const CACHED_MAX_COUNT: usize = 64;
+
+#[async_trait]
+impl MessageStore for SqliteStore {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>> {
+        let mut promises = Vec::with_capacity(messages.len());
+        for new in messages {
+            promises.push(self.inner.writer.submit(move |connection| accept::accept(connection, &new)).await);
+        }
+        let mut replies = Vec::with_capacity(promises.len());
+        for promise in promises {
+            replies.push(promise.kept().await);
+        }
+        replies
+    }
+
+    async fn replay(
+        &self,
+        app: AppId,
+        key: &IdempotencyKey,
+        request_hash: &[u8; 32],
+    ) -> Result<Option<Storing<()>>, StoreError> {
+        let (key, hash) = (key.clone(), *request_hash);
+        self.read(move |connection| accept::replay(connection, app, &key, &hash)).await
+    }
+
+    async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError> {
+        let message = self.read(move |connection| load(connection, id)).await?;
+        message.filter(|message| message.app == app).ok_or(StoreError::NotFound("message"))
+    }
+
+    async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError> {
+        self.read(move |connection| campaigns::list(connection, app, page.after, page.limit)).await
+    }
+
+    async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError> {
+        self.read(move |connection| {
+            let (campaign, _) = campaigns::find(connection, app, id)?;
+            Ok(Ledger { campaign, providers: books::of_campaign(connection, id)? })
+        })
+        .await
+    }
+
+    async fn act(
+        &self,
+        app: AppId,
+        id: CampaignId,
+        action: CampaignAction,
+        now: Timestamp,
+    ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
+        self.write(move |connection| campaigns::act(connection, (app, id), action, now)).await
+    }
+
+    async fn delivery(
+        &self,
+        app: AppId,
+        message: MessageId,
+        device: DeviceId,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        self.read(move |connection| {
+            campaigns::find(connection, app, message.into())?;
+            let fleets = fleets::of_app(connection, app)?;
+            history::of_message(connection, &fleets, message, device)
+        })
+        .await
+    }
+
+    async fn history(
+        &self,
+        app: AppId,
+        device: DeviceId,
+        page: Page,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        self.read(move |connection| history::of_device(connection, app, device, page)).await
+    }
+
+    async fn count_audience(&self, app: AppId, target: &Target) -> Result<Vec<AudienceCount>, StoreError> {
+        let target = target.clone();
+        self.read(move |connection| audience::count(connection, app, &target)).await
+    }
+}
+
+/// Decoded messages, the last ones asked for; a message never changes.
+#[derive(Default)]
+pub(super) struct MessageCache(Mutex<VecDeque<Arc<Message>>>);
+
+impl MessageCache {
+    /// Gives the message from memory, or reads it.
+    pub(super) fn get(&self, connection: &Connection, id: MessageId) -> Done<Option<Arc<Message>>> {
+        if let Some(known) = self.find(id) {
+            return Ok(Some(known));
+        }
+        let message = load(connection, id)?.map(Arc::new);
+        if let Some(message) = &message {
+            self.put(Arc::clone(message));
+        }
+        Ok(message)
+    }
+
+    fn find(&self, id: MessageId) -> Option<Arc<Message>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|message| message.id == id).map(Arc::clone)
+    }
+
+    fn put(&self, message: Arc<Message>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.truncate(CACHED_MAX_COUNT - 1);
+        kept.push_front(message);
+    }
+}
+
+impl SqliteStore {
+    /// Gives a message from memory, or reads it.
+    pub(super) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
+        let cache = Arc::clone(&self.inner.messages);
+        self.read(move |connection| cache.get(connection, id)).await
+    }
+}
+
+/// Reads a message.
+pub(super) fn load(connection: &Connection, id: MessageId) -> Done<Option<Message>> {
+    let sql = "SELECT app, created_at, due_at, schedule, instant, spec FROM messages WHERE id = ?1";
+    one(connection, sql, params![int(id.raw())], |row| read(row, id))
+}
+
+/// Reads the record of what was asked for.
+pub(super) fn spec(row: &Row<'_>, at: usize) -> Done<MessageSpec> {
+    let text = row.get_ref(at)?.as_str().map_err(|_| damaged("a message record that is no text"))?;
+    MessageSpec::decode(text).ok_or_else(|| damaged("a message record that cannot be read"))
+}
+
+fn read(row: &Row<'_>, id: MessageId) -> Done<Message> {
+    let occurrence = maybe_number(row, 3)?.map(ScheduleId::from_raw).zip(maybe_time(row, 4)?);
+    Ok(Message {
+        id,
+        app: AppId::from_raw(number(row, 0)?),
+        spec: spec(row, 5)?,
+        created_at: time(row, 1)?,
+        due_at: time(row, 2)?,
+        occurrence,
+    })
+}
+
+/// Reads a message that must be there.
+pub(super) fn require(cache: &MessageCache, connection: &Connection, id: MessageId) -> Done<Arc<Message>> {
+    cache.get(connection, id)?.ok_or(missing("message"))
+}

@@ -1,0 +1,78 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use stentor_core::chunk::Ticket;
+use stentor_core::id::ChunkId;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{
+    Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, StoreError,
+    Swept,
+};
+use stentor_core::settlement::Settlement;
+
+use super::chunks::{self, Chunk};
+use super::{SqliteStore, expand, lease, settle, start, upkeep};
+
+#[async_trait]
+impl PipelineStore for SqliteStore {
+    async fn start_due(
+        &self,
+        limit: usize,
+        chunk_max_devices: usize,
+        now: Timestamp,
+    ) -> Result<Vec<Ticket>, StoreError> {
+        self.write(move |connection| start::due(connection, limit, chunk_max_devices, now)).await
+    }
+
+    async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {
+        self.read(expand::tasks).await
+    }
+
+    async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
+        self.expand_step(task, how).await
+    }
+
+    async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError> {
+        let (chunks, cache) = (chunks.to_vec(), Arc::clone(&self.inner.messages));
+        self.write(move |connection| lease::lease(connection, &cache, &chunks, lease)).await
+    }
+
+    async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
+        let chunks = chunks.to_vec();
+        self.write(move |connection| lease::extend(connection, &chunks, lease)).await
+    }
+
+    async fn release(&self, chunks: &[(ChunkId, u32)], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
+        let chunks = chunks.to_vec();
+        self.write(move |connection| lease::release(connection, &chunks, due_at)).await
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
+        self.write(move |connection| settle::all(connection, settlements)).await
+    }
+
+    async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
+        self.write(move |connection| upkeep::recover(connection, instance, now)).await
+    }
+
+    async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
+        self.read(move |connection| {
+            let queued = chunks::queued_after(connection, after, limit)?;
+            Ok(queued.iter().map(Chunk::ticket).collect())
+        })
+        .await
+    }
+
+    async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
+        self.write(move |connection| upkeep::sweep(connection, limit, now)).await
+    }
+
+    async fn prune(
+        &self,
+        ended_before: Timestamp,
+        replies_before: Timestamp,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        self.write(move |connection| upkeep::prune(connection, ended_before, replies_before, limit)).await
+    }
+}

@@ -1,0 +1,165 @@
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params};
+use stentor_core::id::{AppId, ScheduleId};
+use stentor_core::name::Label;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{IdempotentReply, Occurrence, Page, ScheduleStore, StoreError, Storing};
+use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
+
+use super::apps::repeat;
+use super::{SqliteStore, accept, fleets, messages};
+use crate::sqlite::fault::{Done, conflict, damaged, missing};
+use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::row::{code, int, maybe_text, maybe_time, number, time};
+
+const SELECT: &str =
+    "SELECT id, app, name, state, created_at, next_due, last_fired, recurrence, spec FROM schedules";
+
+#[async_trait]
+impl ScheduleStore for SqliteStore {
+    async fn create_schedule(
+        &self,
+        schedule: &Schedule,
+        idempotency: Option<IdempotentReply>,
+    ) -> Result<Storing<()>, StoreError> {
+        let schedule = schedule.clone();
+        self.write(move |connection| create(connection, &schedule, idempotency.as_ref())).await
+    }
+
+    async fn schedule(&self, app: AppId, id: ScheduleId) -> Result<Schedule, StoreError> {
+        self.read(move |connection| find(connection, app, id)).await
+    }
+
+    async fn schedules(&self, app: AppId, page: Page) -> Result<Vec<Schedule>, StoreError> {
+        self.read(move |connection| {
+            let sql = format!("{SELECT} WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
+            all(connection, &sql, [int(app.raw()), int(page.after), limit(page.limit)], read)
+        })
+        .await
+    }
+
+    async fn set_schedule(
+        &self,
+        app: AppId,
+        id: ScheduleId,
+        state: ScheduleState,
+        next_due: Option<Timestamp>,
+    ) -> Result<Schedule, StoreError> {
+        self.write(move |connection| {
+            let before = find(connection, app, id)?.state;
+            if matches!(before, ScheduleState::Canceled | ScheduleState::Finished) {
+                return Err(conflict(format!("the schedule is {before}")));
+            }
+            set(connection, id, state, next_due)?;
+            find(connection, app, id)
+        })
+        .await
+    }
+
+    async fn due_schedules(&self, now: Timestamp, count: usize) -> Result<Vec<Schedule>, StoreError> {
+        self.read(move |connection| {
+            let sql = format!("{SELECT} WHERE state = 0 AND next_due <= ?1 ORDER BY next_due, id LIMIT ?2");
+            all(connection, &sql, [now.as_millis(), limit(count)], read)
+        })
+        .await
+    }
+
+    async fn fire(&self, occurrence: &Occurrence) -> Result<bool, StoreError> {
+        let occurrence = occurrence.clone();
+        self.write(move |connection| fire(connection, &occurrence)).await
+    }
+
+    async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT min(at) FROM (
+                SELECT min(next_due) AS at FROM schedules WHERE state = 0 AND next_due IS NOT NULL
+                UNION ALL SELECT min(due_at) FROM campaigns WHERE state = 0)";
+            Ok(one(connection, sql, [], |row| maybe_time(row, 0))?.flatten())
+        })
+        .await
+    }
+}
+
+fn create(
+    connection: &Connection,
+    schedule: &Schedule,
+    idempotency: Option<&IdempotentReply>,
+) -> Done<Storing<()>> {
+    fleets::check_app(connection, schedule.app)?;
+    if let Some(given) = idempotency {
+        if let Some(known) = accept::replay(connection, schedule.app, &given.key, &given.request_hash)? {
+            return Ok(accept::as_replayed(known));
+        }
+        accept::keep_reply(connection, schedule.app, given, schedule.created_at)?;
+    }
+    let sql =
+        "INSERT INTO schedules (id, app, name, state, created_at, next_due, last_fired, recurrence, spec)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    let recurrence =
+        serde_json::to_string(&schedule.recurrence).map_err(|error| damaged(&error.to_string()))?;
+    let values = params![
+        int(schedule.id.raw()),
+        int(schedule.app.raw()),
+        schedule.name.as_ref().map(Label::as_str),
+        schedule.state.code(),
+        schedule.created_at.as_millis(),
+        schedule.next_due.map(Timestamp::as_millis),
+        schedule.last_fired.map(Timestamp::as_millis),
+        recurrence,
+        schedule.spec.encode(),
+    ];
+    run(connection, sql, values).map_err(|fault| repeat(fault, "the schedule id is in use"))?;
+    Ok(Storing::Done(()))
+}
+
+/// Keeps the message and advances the schedule. A tick that has fired before fires no more, but the schedule goes on.
+fn fire(connection: &Connection, occurrence: &Occurrence) -> Done<bool> {
+    let (id, instant) = (int(occurrence.schedule.raw()), occurrence.instant.as_millis());
+    let sql = format!("{SELECT} WHERE id = ?1 AND state = 0 AND next_due = ?2");
+    if one(connection, &sql, [id, instant], read)?.is_none() {
+        return Ok(false);
+    }
+    let message = occurrence.message.as_ref().map(|message| int(message.id.raw()));
+    let sql = "INSERT OR IGNORE INTO occurrences (schedule, instant, message) VALUES (?1, ?2, ?3)";
+    let fires = run(connection, sql, params![id, instant, message])? > 0;
+    if let Some(message) = occurrence.message.as_ref().filter(|_| fires) {
+        accept::insert(connection, message)?;
+        run(connection, "UPDATE schedules SET last_fired = ?2 WHERE id = ?1", [id, instant])?;
+    }
+    let state = if occurrence.next_due.is_some() { ScheduleState::Active } else { ScheduleState::Finished };
+    set(connection, occurrence.schedule, state, occurrence.next_due)?;
+    Ok(fires)
+}
+
+fn set(
+    connection: &Connection,
+    id: ScheduleId,
+    state: ScheduleState,
+    next_due: Option<Timestamp>,
+) -> Done<()> {
+    let sql = "UPDATE schedules SET state = ?2, next_due = ?3 WHERE id = ?1";
+    let next_due = next_due.map(Timestamp::as_millis);
+    run(connection, sql, params![int(id.raw()), state.code(), next_due]).map(drop)
+}
+
+fn find(connection: &Connection, app: AppId, id: ScheduleId) -> Done<Schedule> {
+    let sql = format!("{SELECT} WHERE id = ?1 AND app = ?2");
+    one(connection, &sql, [int(id.raw()), int(app.raw())], read)?.ok_or(missing("schedule"))
+}
+
+fn read(row: &Row<'_>) -> Done<Schedule> {
+    let recurrence = row.get_ref(7)?.as_str().map_err(|_| damaged("a recurrence that is no text"))?;
+    let recurrence: Recurrence =
+        serde_json::from_str(recurrence).map_err(|_| damaged("a recurrence that cannot be read"))?;
+    Ok(Schedule {
+        id: ScheduleId::from_raw(number(row, 0)?),
+        app: AppId::from_raw(number(row, 1)?),
+        name: maybe_text(row, 2, Label::new)?,
+        spec: messages::spec(row, 8)?,
+        recurrence,
+        state: code(row, 3, ScheduleState::from_code)?,
+        created_at: time(row, 4)?,
+        next_due: maybe_time(row, 5)?,
+        last_fired: maybe_time(row, 6)?,
+    })
+}

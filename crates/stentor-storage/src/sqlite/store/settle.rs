@@ -1,0 +1,121 @@
+//! Settlements: written once, under the lease that they belong to.
+
+use rusqlite::Connection;
+use stentor_core::campaign::CampaignState;
+use stentor_core::chunk::Ticket;
+use stentor_core::id::DeviceId;
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::SettleReply;
+use stentor_core::settlement::{Child, Settlement, TokenChange};
+
+use super::books::Shelf;
+use super::chunks::{self, Chunk, ChunkState, NewChunk};
+use super::{campaigns, devices};
+use crate::sqlite::fault::{Done, conflict, damaged};
+use crate::sqlite::query::one;
+use crate::sqlite::row::time;
+
+/// Writes all settlements.
+pub(super) fn all(connection: &Connection, settlements: Vec<Settlement>) -> Done<Vec<SettleReply>> {
+    let mut desk = Desk { connection, shelf: Shelf::new(connection) };
+    let now = settlements.iter().map(|given| given.now).max().unwrap_or_default();
+    let replies = settlements.into_iter().map(|given| desk.settle(given)).collect::<Done<_>>()?;
+    desk.shelf.close(now)?;
+    Ok(replies)
+}
+
+struct Desk<'a> {
+    connection: &'a Connection,
+    shelf: Shelf<'a>,
+}
+
+impl Desk<'_> {
+    fn settle(&mut self, mut given: Settlement) -> Done<SettleReply> {
+        let Some(chunk) = chunks::find(self.connection, given.chunk)? else { return Ok(SettleReply::Stale) };
+        if !given.is_coherent(chunk.count) {
+            return Err(conflict(format!("the settlement of {} is incoherent", given.chunk)));
+        }
+        if chunk.state != ChunkState::Leased || chunk.epoch != given.epoch {
+            return Ok(SettleReply::Stale);
+        }
+        let stop = given.stop.take().filter(|_| !chunk.campaign_state.is_ended());
+        let verdict = match &stop {
+            Some(stop) => campaigns::verdict(CampaignState::Stopped, Some(stop.reason)),
+            None => campaigns::verdict(chunk.campaign_state, chunk.stop_reason),
+        };
+        if let Some((state, reason)) = verdict {
+            given = given.without_children(state, reason);
+        }
+        self.shelf.open(chunk.campaign, chunk.lane.provider)?.settle(&given.records, given.attempts)?;
+        chunks::write_records(self.connection, chunk.id, &given.records, given.now)?;
+        let tickets = self.add_children(&chunk, &given)?;
+        self.change_tokens(&chunk, &given)?;
+        if let Some(stop) = stop {
+            // Ending what is queued touches the same books: those open here are written first.
+            std::mem::replace(&mut self.shelf, Shelf::new(self.connection)).close(given.now)?;
+            campaigns::stop(self.connection, chunk.campaign, &stop, given.now)?;
+        }
+        Ok(SettleReply::Settled(if chunk.is_running() { tickets } else { Vec::new() }))
+    }
+
+    fn add_children(&self, parent: &Chunk, given: &Settlement) -> Done<Vec<Ticket>> {
+        if given.children.is_empty() {
+            return Ok(Vec::new());
+        }
+        let devices = chunks::devices(self.connection, parent.id, parent.count)?;
+        given.children.iter().map(|child| self.add_child(parent, child, &devices, given.now)).collect()
+    }
+
+    fn add_child(&self, parent: &Chunk, child: &Child, devices: &[DeviceId], now: Timestamp) -> Done<Ticket> {
+        let device = |at: &u32| devices.get(*at as usize).copied();
+        let devices: Option<Vec<DeviceId>> = child.positions.iter().map(device).collect();
+        let new = NewChunk {
+            campaign: parent.campaign,
+            fleet: parent.fleet,
+            class: parent.lane.class,
+            devices: &devices.ok_or_else(|| damaged("a child beyond its parent"))?,
+            attempt: child.attempt,
+            ambiguous: child.ambiguous,
+            due_at: child.due_at,
+            created_at: now,
+            parent: Some(parent.id),
+        };
+        chunks::insert(self.connection, &new)
+    }
+
+    /// Retires and replaces tokens, unless they were registered again after the attempt began.
+    fn change_tokens(&self, chunk: &Chunk, given: &Settlement) -> Done<()> {
+        let leased_at = chunk.changed_at.unwrap_or(given.now);
+        given.tokens.iter().try_for_each(|change| self.change_token(chunk, change, leased_at, given.now))
+    }
+
+    fn change_token(
+        &self,
+        chunk: &Chunk,
+        change: &TokenChange,
+        leased_at: Timestamp,
+        now: Timestamp,
+    ) -> Done<()> {
+        let (TokenChange::Retire { device, .. } | TokenChange::Replace { device, .. }) = change;
+        let Some(key) = chunk.fleet.key(*device) else { return Ok(()) };
+        match change {
+            TokenChange::Retire { reason, since, .. } => {
+                let since = since.unwrap_or(leased_at);
+                devices::retire(self.connection, chunk.fleet, key, *reason, (since, now))
+            }
+            TokenChange::Replace { token, .. } => {
+                let sql = "SELECT token_since FROM devices WHERE key = ?1";
+                let token_since = one(self.connection, sql, [key], |row| time(row, 0))?;
+                if token_since.is_none_or(|since| since > leased_at) {
+                    return Ok(());
+                }
+                if devices::move_token(self.connection, chunk.fleet, key, token, now)? {
+                    return Ok(());
+                }
+                let since = (leased_at, now);
+                devices::retire(self.connection, chunk.fleet, key, Reason::Unregistered, since)
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params};
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
+use stentor_core::name::TopicName;
+use stentor_core::ports::store::{StoreError, SubscriptionChange, TopicStore};
+use stentor_core::topic::TopicSummary;
+
+use super::{SqliteStore, fleets};
+use crate::sqlite::fault::{Done, missing};
+use crate::sqlite::query::{all, exists, limit, one, run};
+use crate::sqlite::row::{int, number, text};
+
+#[async_trait]
+impl TopicStore for SqliteStore {
+    async fn subscribe(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        devices: &[DeviceId],
+    ) -> Result<SubscriptionChange, StoreError> {
+        let (topic, devices) = (topic.clone(), devices.to_vec());
+        self.write(move |connection| {
+            fleets::check_app(connection, app)?;
+            let no = ensure(connection, app, &topic)?;
+            let change = change_all(connection, app, no, &devices, add)?;
+            count(connection, no, int(change.changed))?;
+            Ok(change)
+        })
+        .await
+    }
+
+    async fn unsubscribe(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        devices: &[DeviceId],
+    ) -> Result<SubscriptionChange, StoreError> {
+        let (topic, devices) = (topic.clone(), devices.to_vec());
+        self.write(move |connection| {
+            let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
+            let change = change_all(connection, app, no, &devices, take)?;
+            count(connection, no, -int(change.changed))?;
+            Ok(change)
+        })
+        .await
+    }
+
+    async fn topics(
+        &self,
+        app: AppId,
+        after: Option<&TopicName>,
+        count: usize,
+    ) -> Result<Vec<TopicSummary>, StoreError> {
+        let after = after.map_or(String::new(), |name| name.as_str().to_owned());
+        self.read(move |connection| {
+            let sql =
+                "SELECT name, device_count FROM topics WHERE app = ?1 AND name > ?2 ORDER BY name LIMIT ?3";
+            all(connection, sql, params![int(app.raw()), after, limit(count)], summary)
+        })
+        .await
+    }
+
+    async fn topic(&self, app: AppId, topic: &TopicName) -> Result<TopicSummary, StoreError> {
+        let topic = topic.clone();
+        self.read(move |connection| {
+            let sql = "SELECT name, device_count FROM topics WHERE app = ?1 AND name = ?2";
+            one(connection, sql, params![int(app.raw()), topic.as_str()], summary)?.ok_or(missing("topic"))
+        })
+        .await
+    }
+
+    async fn remove_topic(&self, app: AppId, topic: &TopicName) -> Result<(), StoreError> {
+        let topic = topic.clone();
+        self.write(move |connection| {
+            let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
+            remove(connection, no)
+        })
+        .await
+    }
+
+    async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError> {
+        self.read(move |connection| {
+            let (_, key) = fleets::require(connection, app, device)?;
+            let sql = "SELECT t.name FROM device_topics d JOIN topics t ON t.no = d.topic WHERE d.key = ?1 ORDER BY t.name";
+            all(connection, sql, [key], |row| text(row, 0, TopicName::new))
+        })
+        .await
+    }
+}
+
+/// Finds a topic's number.
+pub(super) fn find(connection: &Connection, app: AppId, topic: &TopicName) -> Done<Option<i64>> {
+    let sql = "SELECT no FROM topics WHERE app = ?1 AND name = ?2";
+    one(connection, sql, params![int(app.raw()), topic.as_str()], |row| Ok(row.get(0)?))
+}
+
+/// Finds a topic or makes it.
+pub(super) fn ensure(connection: &Connection, app: AppId, topic: &TopicName) -> Done<i64> {
+    if let Some(no) = find(connection, app, topic)? {
+        return Ok(no);
+    }
+    let sql = "INSERT INTO topics (app, name, device_count) VALUES (?1, ?2, 0)";
+    run(connection, sql, params![int(app.raw()), topic.as_str()])?;
+    Ok(connection.last_insert_rowid())
+}
+
+/// Subscribes one device; tells whether it was not before. The topic's count is the caller's to change.
+pub(super) fn add(connection: &Connection, topic: i64, key: i64) -> Done<bool> {
+    let known = "SELECT 1 FROM subscriptions WHERE topic = ?1 AND key = ?2";
+    if exists(connection, known, [topic, key])? {
+        return Ok(false);
+    }
+    let most = limit(TOPICS_PER_DEVICE_MAX_COUNT);
+    let full = "SELECT 1 FROM device_topics WHERE key = ?1 LIMIT 1 OFFSET ?2";
+    if exists(connection, full, [key, most - 1])? {
+        return Err(StoreError::LimitReached(format!("a device has at most {most} topics")).into());
+    }
+    run(connection, "INSERT INTO subscriptions (topic, key) VALUES (?1, ?2)", [topic, key])?;
+    run(connection, "INSERT INTO device_topics (key, topic) VALUES (?1, ?2)", [key, topic])?;
+    Ok(true)
+}
+
+/// Changes how many devices a topic has.
+pub(super) fn count(connection: &Connection, topic: i64, change: i64) -> Done<()> {
+    let sql = "UPDATE topics SET device_count = device_count + ?2 WHERE no = ?1";
+    if change == 0 { Ok(()) } else { run(connection, sql, [topic, change]).map(drop) }
+}
+
+/// Takes a device out of all its topics.
+pub(super) fn drop_device(connection: &Connection, key: i64) -> Done<()> {
+    let topics =
+        all(connection, "SELECT topic FROM device_topics WHERE key = ?1", [key], |row| Ok(row.get(0)?))?;
+    for topic in topics {
+        take(connection, topic, key)?;
+        count(connection, topic, -1)?;
+    }
+    Ok(())
+}
+
+fn take(connection: &Connection, topic: i64, key: i64) -> Done<bool> {
+    run(connection, "DELETE FROM device_topics WHERE key = ?1 AND topic = ?2", [key, topic])?;
+    Ok(run(connection, "DELETE FROM subscriptions WHERE topic = ?1 AND key = ?2", [topic, key])? > 0)
+}
+
+fn change_all(
+    connection: &Connection,
+    app: AppId,
+    topic: i64,
+    devices: &[DeviceId],
+    change: fn(&Connection, i64, i64) -> Done<bool>,
+) -> Done<SubscriptionChange> {
+    let mut result = SubscriptionChange::default();
+    for device in devices {
+        match fleets::locate(connection, app, *device)? {
+            None => result.unknown += 1,
+            Some((_, key)) if change(connection, topic, key)? => result.changed += 1,
+            Some(_) => result.unchanged += 1,
+        }
+    }
+    Ok(result)
+}
+
+fn remove(connection: &Connection, topic: i64) -> Done<()> {
+    let sql = "DELETE FROM device_topics WHERE topic = ?1
+        AND key IN (SELECT key FROM subscriptions WHERE topic = ?1)";
+    run(connection, sql, [topic])?;
+    run(connection, "DELETE FROM subscriptions WHERE topic = ?1", [topic])?;
+    run(connection, "DELETE FROM topics WHERE no = ?1", [topic]).map(drop)
+}
+
+fn summary(row: &Row<'_>) -> Done<TopicSummary> {
+    Ok(TopicSummary { name: text(row, 0, TopicName::new)?, device_count: number(row, 1)? })
+}

@@ -1,0 +1,203 @@
+//! The one thread that writes: whatever waits is committed together, and answered after that.
+//!
+//! A commit costs a flush of the disk whatever it holds, so many small jobs share one. Each job is a savepoint of its
+//! own: one that fails takes nothing of the others with it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use stentor_core::ports::store::StoreError;
+use tokio::sync::{mpsc, oneshot};
+
+use super::fault::Done;
+use super::settings::SqliteSettings;
+
+/// A job that waits, and what it will answer.
+trait Job: Send {
+    /// Does the work inside the open transaction; tells whether it is to be kept.
+    fn work(&mut self, connection: &Connection) -> bool;
+    /// Answers after the commit, or after it failed.
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+}
+
+struct Call<F, T> {
+    work: Option<F>,
+    result: Option<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<F, T> Job for Call<F, T>
+where
+    F: FnOnce(&Connection) -> Done<T> + Send,
+    T: Send,
+{
+    fn work(&mut self, connection: &Connection) -> bool {
+        let Some(work) = self.work.take() else { return false };
+        let result = catch_unwind(AssertUnwindSafe(|| work(connection)));
+        let result =
+            result.unwrap_or_else(|_| Err(StoreError::Damaged("a job of the store panicked".into()).into()));
+        self.result.insert(result.map_err(StoreError::from)).is_ok()
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        let result = match (self.result, committed) {
+            (Some(Ok(_)), Err(error)) => Err(error),
+            (Some(result), _) => result,
+            (None, _) => Err(StoreError::Unavailable("the job was never begun".into())),
+        };
+        // A caller that went away does not need an answer.
+        let _ = self.reply.send(result);
+    }
+}
+
+/// The way to the thread that writes; dropping it waits until all that was handed over is committed.
+pub(super) struct Writer {
+    jobs: Option<mpsc::Sender<Box<dyn Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A job handed over: waits for its answer.
+pub(super) struct Promise<T>(Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>);
+
+impl<T> Promise<T> {
+    /// Waits until the job is committed or has failed.
+    pub(super) async fn kept(self) -> Result<T, StoreError> {
+        self.0?.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub(super) fn start(
+        name: &str,
+        connection: Connection,
+        settings: &SqliteSettings,
+    ) -> Result<Self, StoreError> {
+        let (jobs, waiting) = mpsc::channel(settings.waiting_max_jobs.max(1));
+        let mut desk = Desk {
+            connection,
+            waiting,
+            max_jobs: settings.group_commit_max_jobs.max(1),
+            max_span: Duration::from_millis(settings.group_commit_max_ms.into()),
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || desk.run());
+        let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        Ok(Self { jobs: Some(jobs), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Hands a job over, waiting for a place; what the promise gives is on disk.
+    pub(super) async fn submit<T, F>(&self, work: F) -> Promise<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let call = Call { work: Some(work), result: None, reply };
+        let Some(jobs) = &self.jobs else { return Promise(Err(closed())) };
+        match jobs.send(Box::new(call)).await {
+            Ok(()) => Promise(Ok(answer)),
+            Err(_) => Promise(Err(closed())),
+        }
+    }
+
+    /// Does a job and waits for its commit.
+    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.submit(work).await.kept().await
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.jobs.take();
+        let thread = self.thread.get_mut().ok().and_then(Option::take);
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".into())
+}
+
+/// The thread's own half.
+struct Desk {
+    connection: Connection,
+    waiting: mpsc::Receiver<Box<dyn Job>>,
+    max_jobs: usize,
+    max_span: Duration,
+}
+
+impl Desk {
+    fn run(&mut self) {
+        while let Some(first) = self.waiting.blocking_recv() {
+            let mut group = Vec::new();
+            let committed = self.group(first, &mut group);
+            if !self.connection.is_autocommit() {
+                let _ = self.execute("ROLLBACK");
+            }
+            for job in group {
+                job.answer(committed.clone());
+            }
+        }
+    }
+
+    /// Works on what waits and commits it.
+    fn group(&mut self, first: Box<dyn Job>, group: &mut Vec<Box<dyn Job>>) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        group.push(first);
+        self.execute("BEGIN IMMEDIATE")?;
+        let mut kept = 0;
+        let mut at = 0;
+        loop {
+            kept += u32::from(self.work(group[at].as_mut(), kept > 0)?);
+            at += 1;
+            if at == self.max_jobs || begun.elapsed() >= self.max_span {
+                break;
+            }
+            match self.waiting.try_recv() {
+                Ok(next) => group.push(next),
+                Err(_) => break,
+            }
+        }
+        self.execute("COMMIT")
+    }
+
+    /// Works on one job. The first to be kept needs no savepoint: before it there is nothing to save.
+    fn work(&mut self, job: &mut dyn Job, others: bool) -> Result<bool, StoreError> {
+        if others {
+            self.execute("SAVEPOINT job")?;
+        }
+        let keep = job.work(&self.connection);
+        if self.connection.is_autocommit() {
+            // The engine took the whole transaction back (a full disk, a failing one): the jobs before are lost too.
+            if others {
+                return Err(StoreError::Unavailable("the engine took the transaction back".into()));
+            }
+            self.execute("BEGIN IMMEDIATE")?;
+            return Ok(false);
+        }
+        match (keep, others) {
+            (true, true) => self.execute("RELEASE job")?,
+            (false, true) => self.execute("ROLLBACK TO job; RELEASE job")?,
+            (false, false) => self.execute("ROLLBACK; BEGIN IMMEDIATE")?,
+            (true, false) => {}
+        }
+        Ok(keep)
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), StoreError> {
+        let done = self.connection.execute_batch(sql);
+        done.map_err(|error| {
+            tracing::error!(%error, "the store cannot write");
+            super::fault::Fault::from(error).into()
+        })
+    }
+}
