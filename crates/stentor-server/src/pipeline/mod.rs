@@ -1,5 +1,173 @@
-//! Moves messages.
+//! Moves messages: from the store through the queue to the providers, and the outcomes back.
+//!
+//! [`Pipeline::start`] recovers what an earlier process left, then runs until drained: the scheduler starts what is due,
+//! producers expand audiences into chunks, a fleet of consumers for each provider kind sends them, the settler writes
+//! what came of them, the janitor puts right what went wrong. What outcomes mean is decided in [`settle`], when
+//! schedules fire in [`calendar`]; both are pure. Nothing here is the truth: every task may die at any moment, and the
+//! store tells the next process where to go on.
+
+mod agenda;
+mod budget;
 pub mod calendar;
 pub mod config;
+mod consumer;
+mod crew;
+mod fleet;
+mod janitor;
+mod lanes;
+mod producer;
+mod scheduler;
 pub mod settle;
+mod settler;
+mod shared;
+pub mod stats;
+mod window;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use stentor_core::chunk::{Class, Lane, Ticket};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, IdSource};
+use stentor_core::ports::clock::Clock;
+use stentor_core::ports::queue::Queue;
+use stentor_core::ports::store::{Recovery, Store, StoreError};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
 pub use config::PipelineConfig;
+pub use lanes::ProviderFactory;
+pub use stats::PipelineStats;
+
+use fleet::Fleet;
+use shared::Shared;
+
+/// Settlements that may wait for the settler, in chunks; consumers wait beyond.
+const SETTLER_INBOX_MAX_CHUNKS: usize = 1_024;
+/// How long a drain goes on writing after its deadline.
+const LAST_WRITES: Duration = Duration::from_secs(5);
+
+/// What the pipeline needs from outside.
+pub struct Deps {
+    /// The ledger.
+    pub store: Arc<dyn Store>,
+    /// The transport of chunk ids.
+    pub queue: Arc<dyn Queue>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Numbers for the messages of schedules.
+    pub ids: Arc<IdSource>,
+    /// Builds providers from credentials.
+    pub factory: Arc<dyn ProviderFactory>,
+    /// This start of the server; never that of an earlier one.
+    pub instance: u64,
+}
+
+/// The running pipeline. Dropping it is a crash: what was in flight is recovered by the next one.
+pub struct Pipeline {
+    shared: Arc<Shared>,
+    movers: JoinSet<()>,
+    settler: JoinSet<()>,
+    settler_stop: CancellationToken,
+}
+
+impl Pipeline {
+    /// Takes over what dead processes left leased and starts moving; fails only if the store cannot tell.
+    pub async fn start(deps: Deps, config: PipelineConfig) -> Result<Self, StoreError> {
+        let recovery = deps.store.recover(deps.instance, deps.clock.now()).await?;
+        if recovery.chunks > 0 {
+            let Recovery { chunks, deliveries } = recovery;
+            tracing::warn!(chunks, deliveries, "recovered what another process had left unsettled");
+        }
+        let (outbox, inbox) = mpsc::channel(SETTLER_INBOX_MAX_CHUNKS);
+        let shared = Arc::new(Shared::new(deps, config, recovery, outbox));
+        let settler_stop = CancellationToken::new();
+        let mut settler = JoinSet::new();
+        settler.spawn(settler::run(shared.clone(), inbox, settler_stop.clone()));
+        let (keeper, keeper_stop) = (shared.clone(), settler_stop.clone());
+        settler.spawn(async move { janitor::keep_leases(&keeper, keeper_stop).await });
+        let mut movers = JoinSet::new();
+        for kind in ProviderKind::ALL {
+            movers.spawn(Fleet::new(shared.clone(), *kind).run());
+        }
+        movers.spawn(producer::run(shared.clone()));
+        movers.spawn(scheduler::run(shared.clone()));
+        let janitor = shared.clone();
+        movers.spawn(async move { janitor::run(janitor).await });
+        Ok(Self { shared, movers, settler, settler_stop })
+    }
+
+    /// Puts tickets of accepted messages and of resumed campaigns on the queue; a failure is made up for later.
+    pub async fn published(&self, tickets: &[Ticket]) {
+        self.shared.publish(tickets).await;
+    }
+
+    /// Tells that a message or schedule was accepted, or a campaign goes on.
+    pub fn wake(&self) {
+        self.shared.bells.scheduler.notify_one();
+        self.shared.bells.producers.notify_one();
+    }
+
+    /// Tells that an app's credential was put or removed: its lanes are served anew.
+    pub fn changed(&self, app: AppId, provider: ProviderKind) {
+        self.shared.lanes.changed((app, provider));
+        let now = self.shared.now();
+        for class in Class::ALL {
+            self.shared.agenda.insert(Lane { provider, app, class: *class }, now);
+        }
+        self.shared.agenda.wake(provider);
+    }
+
+    /// Compares all credentials with those in use and serves anew the lanes for which they differ or were refused.
+    pub async fn reload(&self) -> Result<(), StoreError> {
+        for (app, provider) in self.shared.lanes.reload().await? {
+            self.changed(app, provider);
+        }
+        Ok(())
+    }
+
+    /// Tells what it has done and is doing.
+    #[must_use]
+    pub fn stats(&self) -> PipelineStats {
+        let shared = &self.shared;
+        let providers = ProviderKind::ALL.iter().map(|kind| stats::FleetStats {
+            wire: shared.lanes.provider_stats(*kind),
+            parked: shared.lanes.parked(*kind),
+            ..shared.meter(*kind).picture(*kind)
+        });
+        PipelineStats {
+            providers: providers.collect(),
+            depths: shared.depths.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            producers: shared.producers.load(Ordering::Relaxed),
+            unsettled_deliveries: shared.budget.used(),
+            stale_settlements: shared.stale.load(Ordering::Relaxed),
+            store_retries: shared.store_retries.load(Ordering::Relaxed),
+            recovery: shared.recovery,
+        }
+    }
+
+    /// Stops leasing, waits for batches in flight up to `deadline`, writes what is known, gives back what was not
+    /// sent, and closes the providers. Batches cut off at the deadline count as never answered.
+    pub async fn drain(mut self, deadline: Duration) {
+        self.shared.stop.cancel();
+        if tokio::time::timeout(deadline, join(&mut self.movers)).await.is_err() {
+            tracing::warn!("the drain's deadline has passed; batches in flight count as never answered");
+        }
+        self.shared.cut.cancel();
+        let last = async {
+            join(&mut self.movers).await;
+            self.settler_stop.cancel();
+            join(&mut self.settler).await;
+            self.shared.lanes.close().await;
+        };
+        if tokio::time::timeout(LAST_WRITES, last).await.is_err() {
+            tracing::warn!("the drain did not end in time; the next start recovers the rest");
+        }
+    }
+}
+
+async fn join(tasks: &mut JoinSet<()>) {
+    while tasks.join_next().await.is_some() {}
+}

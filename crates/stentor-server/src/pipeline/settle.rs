@@ -96,12 +96,12 @@ pub fn settle(
         children: book.children.into_iter().map(child).collect(),
         stop: case.stop(outcomes),
     };
-    Settled { settlement, parking, health: health(outcomes) }
+    Settled { settlement, parking, health: health_of(outcomes) }
 }
 
 /// Tells whether an outcome closes the lane.
 #[must_use]
-pub fn closes_lane(outcome: &Outcome) -> bool {
+fn closes_lane(outcome: &Outcome) -> bool {
     parking(outcome, Timestamp::default()).is_some()
 }
 
@@ -308,7 +308,8 @@ fn refused_payload(outcome: &Outcome) -> Option<Reason> {
     }
 }
 
-fn health(outcomes: &[Outcome]) -> Health {
+/// Counts the attempts that were answered and those that were not.
+pub(crate) fn health_of(outcomes: &[Outcome]) -> Health {
     outcomes.iter().fold(Health::default(), |mut health, outcome| {
         match outcome {
             Outcome::Unknown | Outcome::Unavailable { reach: Reach::Credential | Reach::Service, .. } => {

@@ -1,0 +1,146 @@
+//! Which lanes may have something due, so that nobody asks the queue about lanes that have not.
+//!
+//! It is a memory of hints: what it forgets, the next look at the queue's depths brings back.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use stentor_core::chunk::{Lane, Ticket};
+use stentor_core::device::ProviderKind;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::queue::LaneDepth;
+use tokio::sync::Notify;
+
+/// Most due times remembered for one lane; the earliest stay.
+const HINTS_PER_LANE_MAX_COUNT: usize = 64;
+
+/// Due times of lanes, and a bell for each provider.
+pub(crate) struct Agenda {
+    lanes: Mutex<HashMap<Lane, BTreeSet<Timestamp>>>,
+    bells: HashMap<ProviderKind, Notify>,
+}
+
+impl Agenda {
+    pub(crate) fn new() -> Self {
+        let bells = ProviderKind::ALL.iter().map(|kind| (*kind, Notify::new())).collect();
+        Self { lanes: Mutex::default(), bells }
+    }
+
+    /// Remembers published tickets and wakes their fleets.
+    pub(crate) fn note(&self, tickets: &[Ticket]) {
+        tickets.iter().for_each(|ticket| self.insert(ticket.lane, ticket.due_at));
+        let kinds: BTreeSet<_> = tickets.iter().map(|ticket| ticket.lane.provider).collect();
+        kinds.into_iter().for_each(|kind| self.wake(kind));
+    }
+
+    /// Remembers what the queue holds.
+    pub(crate) fn note_depths(&self, depths: &[LaneDepth], now: Timestamp) {
+        for depth in depths {
+            if depth.ready > 0 {
+                self.insert(depth.lane, now);
+                self.wake(depth.lane.provider);
+            }
+            depth.next_due.into_iter().for_each(|due_at| self.insert(depth.lane, due_at));
+        }
+    }
+
+    /// Remembers one due time, waking nobody.
+    pub(crate) fn insert(&self, lane: Lane, due_at: Timestamp) {
+        let mut lanes = self.lock();
+        let hints = lanes.entry(lane).or_default();
+        hints.insert(due_at);
+        if hints.len() > HINTS_PER_LANE_MAX_COUNT {
+            hints.pop_last();
+        }
+    }
+
+    /// Lists a provider's lanes with a due time that has come, in order.
+    pub(crate) fn due(&self, kind: ProviderKind, now: Timestamp) -> Vec<Lane> {
+        let lanes = self.lock();
+        let ready = |hints: &BTreeSet<Timestamp>| hints.first().is_some_and(|due_at| *due_at <= now);
+        let mut due: Vec<_> = lanes
+            .iter()
+            .filter(|(lane, hints)| lane.provider == kind && ready(hints))
+            .map(|(lane, _)| *lane)
+            .collect();
+        due.sort_unstable();
+        due
+    }
+
+    /// Forgets a lane's due times that have come; whoever takes them looks into the queue.
+    pub(crate) fn take(&self, lane: Lane, now: Timestamp) {
+        let mut lanes = self.lock();
+        if let Some(hints) = lanes.get_mut(&lane) {
+            hints.retain(|due_at| *due_at > now);
+            if hints.is_empty() {
+                lanes.remove(&lane);
+            }
+        }
+    }
+
+    /// Gives the next due time of a provider after `now`.
+    pub(crate) fn next(&self, kind: ProviderKind, now: Timestamp) -> Option<Timestamp> {
+        let lanes = self.lock();
+        let of_kind = lanes.iter().filter(|(lane, _)| lane.provider == kind);
+        of_kind.filter_map(|(_, hints)| hints.iter().find(|due_at| **due_at > now).copied()).min()
+    }
+
+    /// Wakes a provider's fleet.
+    pub(crate) fn wake(&self, kind: ProviderKind) {
+        self.bells.get(&kind).into_iter().for_each(Notify::notify_one);
+    }
+
+    /// Wakes all fleets.
+    pub(crate) fn wake_all(&self) {
+        self.bells.values().for_each(Notify::notify_one);
+    }
+
+    /// Waits for the provider's bell; one ring before the wait is not lost.
+    pub(crate) async fn woken(&self, kind: ProviderKind) {
+        match self.bells.get(&kind) {
+            Some(bell) => bell.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Lane, BTreeSet<Timestamp>>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stentor_core::chunk::Class;
+    use stentor_core::id::{AppId, ChunkId};
+
+    use super::*;
+
+    const LANE: Lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: Class::Bulk };
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    fn ticket(due_at: i64) -> Ticket {
+        Ticket { chunk: ChunkId::from_raw(1), lane: LANE, due_at: at(due_at) }
+    }
+
+    #[test]
+    fn a_later_due_time_outlives_an_earlier_one() {
+        let agenda = Agenda::new();
+        agenda.note(&[ticket(5), ticket(50)]);
+        assert_eq!(agenda.due(ProviderKind::Fcm, at(10)), [LANE]);
+        agenda.take(LANE, at(10));
+        assert_eq!(agenda.due(ProviderKind::Fcm, at(10)), []);
+        assert_eq!(agenda.next(ProviderKind::Fcm, at(10)), Some(at(50)));
+        assert_eq!(agenda.next(ProviderKind::Apns, at(10)), None);
+    }
+
+    #[test]
+    fn hints_are_bounded_and_the_earliest_stay() {
+        let agenda = Agenda::new();
+        (0..1_000).rev().for_each(|due_at| agenda.note(&[ticket(due_at)]));
+        assert_eq!(agenda.lock()[&LANE].len(), HINTS_PER_LANE_MAX_COUNT);
+        assert_eq!(agenda.next(ProviderKind::Fcm, at(-1)), Some(at(0)));
+    }
+}

@@ -1,0 +1,95 @@
+//! The consumers of a fleet: hired when all are busy, let go when idle.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use stentor_core::device::ProviderKind;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::consumer::{self, Job};
+use super::shared::Shared;
+
+/// Consumers of one provider kind.
+pub(crate) struct Crew {
+    shared: Arc<Shared>,
+    kind: ProviderKind,
+    consumers: Vec<Consumer>,
+    tasks: JoinSet<()>,
+}
+
+struct Consumer {
+    jobs: mpsc::Sender<Job>,
+    busy: Arc<AtomicUsize>,
+    idle_since: Option<Instant>,
+}
+
+impl Consumer {
+    fn busy(&self) -> usize {
+        self.busy.load(Ordering::Acquire)
+    }
+}
+
+impl Crew {
+    pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind) -> Self {
+        Self { shared, kind, consumers: Vec::new(), tasks: JoinSet::new() }
+    }
+
+    /// Counts the consumers.
+    pub(crate) fn len(&self) -> usize {
+        self.consumers.len()
+    }
+
+    /// Counts the batches that they have.
+    pub(crate) fn busy(&self) -> usize {
+        self.consumers.iter().map(Consumer::busy).sum()
+    }
+
+    /// Hands a job to the least busy consumer, or to a new one when all are busy and more are allowed.
+    pub(crate) fn hand(&mut self, job: Job) {
+        let least = self.consumers.iter().enumerate().min_by_key(|(_, one)| one.busy());
+        let full = self.consumers.len() >= self.shared.config.consumers_max;
+        let at = match least {
+            Some((at, one)) if one.busy() == 0 || full => at,
+            _ => self.hire(),
+        };
+        let consumer = &mut self.consumers[at];
+        consumer.idle_since = None;
+        consumer.busy.fetch_add(1, Ordering::AcqRel);
+        if consumer.jobs.try_send(job).is_err() {
+            tracing::error!(provider = %self.kind, "a consumer is gone; its chunk waits for its lease to run out");
+        }
+    }
+
+    /// Lets consumers go that have been idle for long, down to the minimum.
+    pub(crate) fn let_idle_go(&mut self) {
+        while self.tasks.try_join_next().is_some() {}
+        let idle_for = Duration::from_millis(self.shared.config.consumer_idle_ms);
+        let min = self.shared.config.consumers_min;
+        let now = Instant::now();
+        let mut left = self.consumers.len();
+        self.consumers.retain_mut(|one| {
+            one.idle_since = if one.busy() == 0 { one.idle_since.or(Some(now)) } else { None };
+            let idle = one.idle_since.is_some_and(|since| now.duration_since(since) >= idle_for);
+            let goes = one.jobs.is_closed() || idle && left > min;
+            left -= usize::from(goes);
+            !goes
+        });
+    }
+
+    /// Waits until all have finished what they were handed.
+    pub(crate) async fn finish(&mut self) {
+        self.consumers.clear();
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    fn hire(&mut self) -> usize {
+        let (jobs, inbox) = mpsc::channel(self.shared.config.consumer_max_batches);
+        let busy = Arc::new(AtomicUsize::new(0));
+        self.tasks.spawn(consumer::run(self.shared.clone(), self.kind, inbox, busy.clone()));
+        self.consumers.push(Consumer { jobs, busy, idle_since: None });
+        self.consumers.len() - 1
+    }
+}

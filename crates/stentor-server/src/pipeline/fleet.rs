@@ -1,0 +1,258 @@
+//! The consumers of one provider kind: leases chunks from its lanes in fair turns and hands them out.
+//!
+//! Urgent lanes come first in every turn, bulk lanes share what is left of it, and a part of the batches and of the
+//! budget is never theirs, so that a single message does not wait behind a campaign. Consumers come when all are busy,
+//! up to the maximum, and go when idle, down to the minimum.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use stentor_core::chunk::{Class, Lane};
+use stentor_core::device::ProviderKind;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::queue::QueueLease;
+use stentor_core::ports::store::{LeaseReply, LeasedChunk, StoreError};
+use tokio::time::Instant;
+
+use super::budget::Reservation;
+use super::consumer::Job;
+use super::crew::Crew;
+use super::lanes::{Key, Look, Outlet, Probe};
+use super::shared::{Shared, sleep_until};
+use super::stats::FleetMeter;
+use super::window::Window;
+
+/// How long work waits after a call of the store or queue failed.
+const FAILURE_PAUSE: Duration = Duration::from_millis(500);
+/// Longest sleep of a fleet that has consumers or hints.
+const NAP_MAX: Duration = Duration::from_millis(500);
+/// The smallest window, in full chunks: one at each step of the way.
+const WINDOW_MIN_CHUNKS: u64 = 4;
+
+/// The fleet of one provider kind.
+pub(crate) struct Fleet {
+    shared: Arc<Shared>,
+    kind: ProviderKind,
+    meter: Arc<FleetMeter>,
+    crew: Crew,
+    window: Window,
+    began: Instant,
+    turn: usize,
+}
+
+/// A lane that may be served now, and by whom.
+struct Served {
+    lane: Lane,
+    outlet: Arc<Outlet>,
+    probe: bool,
+}
+
+/// A ticket taken from the queue, with all that its chunk will need.
+struct Order {
+    lease: QueueLease,
+    hold: Reservation,
+    outlet: Arc<Outlet>,
+    probe: Option<Probe>,
+}
+
+impl Fleet {
+    pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind) -> Self {
+        let config = &shared.config;
+        let floor = WINDOW_MIN_CHUNKS * config.chunk_max_devices as u64;
+        let window = Window::new(floor, config.bulk_max_unsettled_deliveries(), Duration::ZERO);
+        let meter = shared.meter(kind);
+        let crew = Crew::new(shared.clone(), kind);
+        Self { shared, kind, meter, crew, window, began: Instant::now(), turn: 0 }
+    }
+
+    /// Serves until told to stop, then waits for its consumers.
+    pub(crate) async fn run(mut self) {
+        let stop = self.shared.stop.clone();
+        while !stop.is_cancelled() {
+            self.crew.let_idle_go();
+            self.meter.consumers.store(self.crew.len(), Ordering::Relaxed);
+            if self.serve().await {
+                continue;
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.shared.agenda.woken(self.kind) => {}
+                () = self.nap() => {}
+            }
+        }
+        self.crew.finish().await;
+        self.meter.consumers.store(0, Ordering::Relaxed);
+    }
+
+    /// Sleeps until something is due, a gate may open, or a consumer has been idle for long enough.
+    async fn nap(&self) {
+        let now = self.shared.now();
+        let next = self.shared.agenda.next(self.kind, now).unwrap_or(Timestamp::MAX);
+        let due = !self.shared.agenda.due(self.kind, now).is_empty();
+        let longest = if due || self.crew.len() > 0 { NAP_MAX } else { Duration::from_secs(3_600) };
+        sleep_until(&*self.shared.clock, next, longest).await;
+    }
+
+    /// Leases and hands out what fits; tells whether there was anything.
+    async fn serve(&mut self) -> bool {
+        let now = self.shared.now();
+        let settled = self.meter.unsettled.settled();
+        self.window.observe(self.began.elapsed(), settled, self.meter.unsettled.count(Class::Bulk));
+        self.meter.window.store(self.window.limit(), Ordering::Relaxed);
+        let lanes = self.open_lanes(now).await;
+        let share = (self.shared.config.lease_max_chunks / lanes.len().max(1)).max(1);
+        let mut orders = Vec::new();
+        for served in &lanes {
+            let orders_left = self.shared.config.lease_max_chunks.saturating_sub(orders.len());
+            self.order(served, share.min(orders_left), now, &mut orders).await;
+        }
+        self.turn = self.turn.wrapping_add(1);
+        !orders.is_empty() && self.dispatch(orders).await
+    }
+
+    /// Lists due lanes whose gate is open and whose provider is there: urgent ones first, bulk ones in turn.
+    async fn open_lanes(&self, now: Timestamp) -> Vec<Served> {
+        let mut lanes = self.shared.agenda.due(self.kind, now);
+        let turn = self.turn % lanes.len().max(1);
+        lanes.rotate_left(turn);
+        lanes.sort_by_key(|lane| lane.class);
+        let mut open: Vec<Served> = Vec::new();
+        for lane in lanes {
+            let key = (lane.app, lane.provider);
+            let probe = match self.shared.lanes.look(key, now) {
+                Look::Shut(until) => {
+                    self.put_off(lane, now, until);
+                    continue;
+                }
+                Look::Open => false,
+                Look::Probe if open.iter().any(|other| other.lane.app == lane.app) => continue,
+                Look::Probe => true,
+            };
+            match self.shared.lanes.outlet(key, now).await {
+                Some(outlet) => open.push(Served { lane, outlet, probe }),
+                None => self.forget_if_app_is_gone(lane, now).await,
+            }
+        }
+        open
+    }
+
+    /// Looks at a lane again when its gate may open; what opens it earlier reminds of it.
+    fn put_off(&self, lane: Lane, now: Timestamp, until: Timestamp) {
+        if until < Timestamp::MAX {
+            self.shared.agenda.take(lane, now);
+            self.shared.agenda.insert(lane, until);
+        }
+    }
+
+    /// Takes the tickets of a deleted app off the queue: their chunks are gone.
+    async fn forget_if_app_is_gone(&self, lane: Lane, now: Timestamp) {
+        if !matches!(self.shared.store.app(lane.app).await, Err(StoreError::NotFound(_))) {
+            return;
+        }
+        self.shared.agenda.take(lane, now);
+        let (max, lease_for) = (self.shared.config.lease_max_chunks, self.shared.config.lease_for());
+        loop {
+            match self.shared.queue.lease(lane, max, lease_for, now).await {
+                Ok(leases) if !leases.is_empty() => self.shared.ack(leases).await,
+                _ => return,
+            }
+        }
+    }
+
+    /// Takes up to `max` tickets of a lane, as far as there is room.
+    async fn order(&mut self, served: &Served, max: usize, now: Timestamp, orders: &mut Vec<Order>) {
+        let Served { lane, outlet, probe } = served;
+        let max = if *probe { 1 } else { max };
+        let mut holds = self.reserve(lane.class, max, orders.len());
+        if holds.is_empty() {
+            return;
+        }
+        self.shared.agenda.take(*lane, now);
+        let lease_for = self.shared.config.lease_for();
+        match self.shared.queue.lease(*lane, holds.len(), lease_for, now).await {
+            Ok(leases) => {
+                if leases.len() == holds.len() {
+                    self.shared.agenda.insert(*lane, now);
+                }
+                let key: Key = (lane.app, lane.provider);
+                orders.extend(leases.into_iter().zip(holds.drain(..)).map(|(lease, hold)| Order {
+                    lease,
+                    hold,
+                    outlet: outlet.clone(),
+                    probe: probe.then(|| self.shared.lanes.probe(key)),
+                }));
+            }
+            Err(error) => {
+                tracing::warn!(%error, provider = %self.kind, "leasing tickets failed");
+                self.shared.agenda.insert(*lane, now.plus(FAILURE_PAUSE));
+            }
+        }
+    }
+
+    /// Reserves room for up to `max` chunks, `taken` being on their way already.
+    fn reserve(&mut self, class: Class, max: usize, taken: usize) -> Vec<Reservation> {
+        let chunk = self.shared.config.chunk_max_devices as u64;
+        let mut holds = Vec::new();
+        let free = self.free_batches(class).saturating_sub(taken);
+        while holds.len() < max {
+            let out = self.meter.unsettled.count(class);
+            let fits = class == Class::Urgent || out == 0 || out + chunk <= self.window.limit();
+            let hold = if fits && holds.len() < free {
+                self.shared.budget.reserve(&self.meter.unsettled, class, chunk)
+            } else {
+                None
+            };
+            match hold {
+                Some(hold) => holds.push(hold),
+                None => {
+                    if class == Class::Bulk {
+                        self.window.note_full();
+                    }
+                    break;
+                }
+            }
+        }
+        holds
+    }
+
+    /// Counts the batches that may still be handed out; audiences leave a share free.
+    fn free_batches(&self, class: Class) -> usize {
+        let config = &self.shared.config;
+        let all = config.consumers_max * config.consumer_max_batches;
+        let kept =
+            if class == Class::Bulk { all * usize::from(config.urgent_share_percent) / 100 } else { 0 };
+        let kept = kept.max(usize::from(all > 1 && class == Class::Bulk));
+        all.saturating_sub(kept).saturating_sub(self.crew.busy())
+    }
+
+    /// Leases the chunks of tickets and hands them to consumers; tells whether that worked.
+    async fn dispatch(&mut self, orders: Vec<Order>) -> bool {
+        let chunks: Vec<_> = orders.iter().map(|order| order.lease.ticket.chunk).collect();
+        let replies = match self.shared.store.lease(&chunks, self.shared.lease()).await {
+            Ok(replies) => replies,
+            Err(error) => {
+                tracing::warn!(%error, provider = %self.kind, "leasing chunks failed");
+                let due_at = self.shared.now().plus(FAILURE_PAUSE);
+                self.shared.nack(orders.into_iter().map(|order| order.lease).collect(), due_at).await;
+                return false;
+            }
+        };
+        let mut over = Vec::new();
+        for (order, reply) in orders.into_iter().zip(replies) {
+            match reply {
+                LeaseReply::Leased(chunk) => self.hand_out(order, chunk),
+                LeaseReply::Paused | LeaseReply::Void => over.push(order.lease),
+            }
+        }
+        self.shared.ack(over).await;
+        true
+    }
+
+    fn hand_out(&mut self, order: Order, chunk: Box<LeasedChunk>) {
+        let Order { lease, mut hold, outlet, probe } = order;
+        hold.resize(chunk.devices.len() as u64);
+        let kept = self.shared.held.keep(chunk.id, chunk.epoch, &lease);
+        self.crew.hand(Job { chunk, lease, hold, kept, outlet, probe });
+    }
+}

@@ -1,0 +1,139 @@
+//! Puts right what crashes and lost calls leave behind, ends what is too late, forgets what is old, prolongs leases.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stentor_core::id::ChunkId;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::queue::QueueError;
+use stentor_core::ports::store::StoreError;
+use tokio_util::sync::CancellationToken;
+
+use super::shared::Shared;
+
+/// Most rows in one call of the store.
+const PAGE_MAX_COUNT: usize = 1_000;
+/// Shortest time between two looks at the queue's depths.
+const DEPTHS_PAUSE: Duration = Duration::from_millis(250);
+
+/// Why a duty could not be done this time.
+#[derive(Debug, thiserror::Error)]
+enum DutyError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}
+
+/// Does all duties at their intervals until told to stop.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let config = &shared.config;
+    tokio::join!(
+        every(&shared, "publishing again", config.republish_interval_ms, republish),
+        every(&shared, "sweeping", config.sweep_interval_ms, sweep),
+        every(&shared, "pruning", config.prune_interval_ms, prune),
+        watch_depths(&shared),
+    );
+}
+
+/// Does one duty at once and then at its interval; a failure is told and tried again at the next.
+async fn every<'a, F>(
+    shared: &'a Shared,
+    duty: &'static str,
+    interval_ms: u64,
+    work: impl Fn(&'a Shared) -> F,
+) where
+    F: Future<Output = Result<(), DutyError>>,
+{
+    let interval = Duration::from_millis(interval_ms.max(1));
+    while !shared.stop.is_cancelled() {
+        if let Err(error) = work(shared).await {
+            tracing::warn!(%error, "{duty} failed");
+        }
+        tokio::select! {
+            () = shared.stop.cancelled() => {}
+            () = tokio::time::sleep(interval) => {}
+            () = shared.bells.republish.notified(), if duty == "publishing again" => {
+                tokio::time::sleep(DEPTHS_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Publishes every queued chunk: what the queue has already stays as it is.
+async fn republish(shared: &Shared) -> Result<(), DutyError> {
+    let mut after = ChunkId::from_raw(0);
+    loop {
+        let tickets = shared.store.queued(after, PAGE_MAX_COUNT).await?;
+        let Some(last) = tickets.last() else { return Ok(()) };
+        after = last.chunk;
+        shared.queue.publish(&tickets).await?;
+        shared.agenda.note(&tickets);
+    }
+}
+
+/// Ends what is past its ttl and takes back leases that ran out.
+async fn sweep(shared: &Shared) -> Result<(), DutyError> {
+    loop {
+        let swept = shared.store.sweep(PAGE_MAX_COUNT, shared.now()).await?;
+        shared.publish(&swept.released).await;
+        if swept.expired.is_empty() {
+            return Ok(());
+        }
+        shared.bells.progress.notify_waiters();
+        shared.queue.withdraw(&swept.expired).await?;
+    }
+}
+
+/// Forgets ended campaigns and replies that were kept long enough.
+async fn prune(shared: &Shared) -> Result<(), DutyError> {
+    let before = |hours: u64| {
+        let span = i64::try_from(hours.saturating_mul(3_600_000)).unwrap_or(i64::MAX);
+        Timestamp::from_millis(shared.now().as_millis().saturating_sub(span))
+    };
+    let ended = before(shared.config.campaign_retention_hours);
+    let replies = before(shared.config.idempotency_retention_hours);
+    while shared.store.prune(ended, replies, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
+    Ok(())
+}
+
+/// Prolongs the leases of what is being sent, well before they run out, until told to stop.
+pub(crate) async fn keep_leases(shared: &Shared, stop: CancellationToken) {
+    let interval = shared.config.lease_for() / 3;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(interval) => {}
+        }
+        if let Err(error) = prolong(shared).await {
+            tracing::warn!(%error, "prolonging leases failed");
+        }
+    }
+}
+
+async fn prolong(shared: &Shared) -> Result<(), DutyError> {
+    let (chunks, tickets) = shared.held.list();
+    if chunks.is_empty() {
+        return Ok(());
+    }
+    shared.store.extend(&chunks, shared.lease()).await?;
+    shared.queue.extend(&tickets, shared.config.lease_for(), shared.now()).await?;
+    Ok(())
+}
+
+/// Looks at the queue's depths when it has changed, and now and then.
+async fn watch_depths(shared: &Shared) {
+    let interval = Duration::from_millis(shared.config.depths_interval_ms.max(1));
+    while !shared.stop.is_cancelled() {
+        match shared.queue.depths(shared.now()).await {
+            Ok(depths) => shared.note_depths(depths),
+            Err(error) => tracing::warn!(%error, "the queue's depths could not be read"),
+        }
+        tokio::select! {
+            () = shared.stop.cancelled() => {}
+            () = tokio::time::sleep(interval) => {}
+            () = shared.queue.changed() => tokio::time::sleep(DEPTHS_PAUSE.min(interval)).await,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Providers by app and kind, built when first needed, and the gates in front of them.
+
+mod gate;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use stentor_core::app::Credential;
+use stentor_core::device::ProviderKind;
+use stentor_core::error::Invalid;
+use stentor_core::id::AppId;
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::provider::{Provider, ProviderStats};
+use stentor_core::ports::store::{Store, StoreError};
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::settle::Parking;
+use super::stats::ParkedStats;
+use gate::Gate;
+pub(crate) use gate::{GateRules, Look, Verdict};
+
+/// How long a lane rests when the store could not give its credential.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Builds providers from credentials.
+pub trait ProviderFactory: Send + Sync + 'static {
+    /// Reads the credential and gives a provider that has not connected yet; the error names the field.
+    fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid>;
+}
+
+impl<F> ProviderFactory for F
+where
+    F: Fn(&Credential) -> Result<Arc<dyn Provider>, Invalid> + Send + Sync + 'static,
+{
+    fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid> {
+        self(credential)
+    }
+}
+
+/// One app at one provider: what a credential and a gate belong to.
+pub(crate) type Key = (AppId, ProviderKind);
+
+/// A provider in use.
+pub(crate) struct Outlet {
+    provider: Arc<dyn Provider>,
+    batches: TaskTracker,
+}
+
+impl Outlet {
+    /// Gives the provider, and a mark of use without which it might be closed.
+    pub(crate) fn enter(&self) -> (&dyn Provider, TaskTrackerToken) {
+        (&*self.provider, self.batches.token())
+    }
+
+    /// Closes the provider once its batches are over.
+    async fn close(self: Arc<Self>) {
+        self.batches.close();
+        self.batches.wait().await;
+        self.provider.close().await;
+    }
+}
+
+/// All providers and their gates.
+pub(crate) struct Lanes {
+    store: Arc<dyn Store>,
+    factory: Arc<dyn ProviderFactory>,
+    rules: GateRules,
+    entries: Mutex<HashMap<Key, Entry>>,
+    closing: TaskTracker,
+}
+
+#[derive(Default)]
+struct Entry {
+    credential: Option<Credential>,
+    outlet: Option<Arc<Outlet>>,
+    gate: Gate,
+}
+
+impl Lanes {
+    pub(crate) fn new(store: Arc<dyn Store>, factory: Arc<dyn ProviderFactory>, rules: GateRules) -> Self {
+        Self { store, factory, rules, entries: Mutex::default(), closing: TaskTracker::new() }
+    }
+
+    /// Tells what may pass at `now`.
+    pub(crate) fn look(&self, key: Key, now: Timestamp) -> Look {
+        self.lock().get(&key).map_or(Look::Open, |entry| entry.gate.look(now, &self.rules))
+    }
+
+    /// Gives the provider, building it first if need be; without one the lane is parked and says why.
+    pub(crate) async fn outlet(&self, key: Key, now: Timestamp) -> Option<Arc<Outlet>> {
+        let known = self.lock().get(&key).and_then(|entry| entry.outlet.clone());
+        if known.is_some() {
+            return known;
+        }
+        match self.build(key, now).await {
+            Ok((credential, provider)) => Some(self.install(key, credential, provider)),
+            Err(parking) => {
+                tracing::warn!(app = %key.0, provider = %key.1, reason = %parking.reason, "lane parked: {}", parking.detail);
+                self.lock().entry(key).or_default().gate.park(parking, now);
+                None
+            }
+        }
+    }
+
+    async fn build(
+        &self,
+        (app, kind): Key,
+        now: Timestamp,
+    ) -> Result<(Credential, Arc<dyn Provider>), Parking> {
+        let refuse = |until, reason, detail| Err(Parking { until, reason, detail });
+        match self.store.credential(app, kind).await {
+            Ok(credential) => match self.factory.build(&credential) {
+                Ok(provider) => Ok((credential, provider)),
+                Err(invalid) => refuse(
+                    None,
+                    Reason::CredentialRefused,
+                    format!("the credential cannot be used: {invalid}"),
+                ),
+            },
+            Err(StoreError::NotFound(_)) => {
+                let detail = "the app has no credential for this provider: put one".to_owned();
+                refuse(None, Reason::CredentialMissing, detail)
+            }
+            Err(error) => refuse(Some(now.plus(STORE_PAUSE)), Reason::Unavailable, error.to_string()),
+        }
+    }
+
+    fn install(&self, key: Key, credential: Credential, provider: Arc<dyn Provider>) -> Arc<Outlet> {
+        let outlet = Arc::new(Outlet { provider, batches: TaskTracker::new() });
+        let mut entries = self.lock();
+        let entry = entries.entry(key).or_default();
+        entry.credential = Some(credential);
+        entry.outlet.get_or_insert(outlet).clone()
+    }
+
+    /// Lets one chunk pass a gate that was shut; over when the probe is dropped.
+    pub(crate) fn probe(self: &Arc<Self>, key: Key) -> Probe {
+        self.lock().entry(key).or_default().gate.set_probing(true);
+        Probe { lanes: self.clone(), key }
+    }
+
+    /// Learns from a batch.
+    pub(crate) fn judge(&self, key: Key, verdict: Verdict, now: Timestamp) {
+        let mut entries = self.lock();
+        let gate = &mut entries.entry(key).or_default().gate;
+        let before = gate.parking().cloned();
+        gate.judge(verdict, now, &self.rules);
+        match (before, gate.parking()) {
+            (None, Some(parking)) => {
+                tracing::warn!(app = %key.0, provider = %key.1, reason = %parking.reason, "lane parked: {}", parking.detail);
+            }
+            (Some(_), None) => tracing::info!(app = %key.0, provider = %key.1, "lane open again"),
+            _ => {}
+        }
+    }
+
+    /// Forgets the provider, because its credential was put or removed: the next chunk reads it again.
+    pub(crate) fn changed(&self, key: Key) {
+        let old = {
+            let mut entries = self.lock();
+            let Some(entry) = entries.get_mut(&key) else { return };
+            entry.gate.open();
+            entry.credential = None;
+            entry.outlet.take()
+        };
+        if let Some(outlet) = old {
+            self.closing.spawn(outlet.close());
+        }
+    }
+
+    /// Compares every credential with the one in use; gives the lanes for which it is another, or gone, or new.
+    pub(crate) async fn reload(&self) -> Result<Vec<Key>, StoreError> {
+        let kept: HashMap<Key, Credential> =
+            self.store.credentials().await?.into_iter().map(|one| ((one.app, one.provider), one)).collect();
+        let differs = |(key, entry): (&Key, &Entry)| {
+            let other = entry.credential.as_ref() != kept.get(key);
+            let refused = entry.gate.parking().is_some_and(|parking| parking.until.is_none());
+            (other || refused).then_some(*key)
+        };
+        let changed: Vec<_> = self.lock().iter().filter_map(differs).collect();
+        changed.iter().for_each(|key| self.changed(*key));
+        Ok(changed)
+    }
+
+    /// Closes every provider after its batches.
+    pub(crate) async fn close(&self) {
+        let outlets: Vec<_> = self.lock().values_mut().filter_map(|entry| entry.outlet.take()).collect();
+        for outlet in outlets {
+            self.closing.spawn(outlet.close());
+        }
+        self.closing.close();
+        self.closing.wait().await;
+    }
+
+    /// Lists the lanes that rest.
+    pub(crate) fn parked(&self, kind: ProviderKind) -> Vec<ParkedStats> {
+        let entries = self.lock();
+        let of_kind = entries.iter().filter(|((_, provider), _)| *provider == kind);
+        let parked = of_kind.filter_map(|((app, _), entry)| {
+            let Parking { until, reason, detail } = entry.gate.parking()?.clone();
+            Some(ParkedStats { app: *app, until, reason, detail })
+        });
+        parked.collect()
+    }
+
+    /// Adds up what all providers of a kind are doing.
+    pub(crate) fn provider_stats(&self, kind: ProviderKind) -> ProviderStats {
+        let entries = self.lock();
+        let outlets = entries.iter().filter(|((_, provider), _)| *provider == kind);
+        let stats = outlets.filter_map(|(_, entry)| Some(entry.outlet.as_ref()?.provider.stats()));
+        stats.fold(ProviderStats::default(), |sum, one| ProviderStats {
+            connections: sum.connections + one.connections,
+            inflight: sum.inflight + one.inflight,
+            inflight_limit: sum.inflight_limit + one.inflight_limit,
+            goaways: sum.goaways + one.goaways,
+            resets: sum.resets + one.resets,
+            connect_failures: sum.connect_failures + one.connect_failures,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right of one chunk to pass a gate that was shut.
+pub(crate) struct Probe {
+    lanes: Arc<Lanes>,
+    key: Key,
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        if let Some(entry) = self.lanes.lock().get_mut(&self.key) {
+            entry.gate.set_probing(false);
+        }
+    }
+}

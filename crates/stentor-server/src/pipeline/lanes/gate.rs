@@ -1,0 +1,196 @@
+//! Whether a lane may be served: open, shut for a while, or waiting for one probe to tell.
+
+use std::time::Duration;
+
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::retry::RetryPolicy;
+
+use crate::pipeline::settle::{Health, Parking};
+
+/// How gates close and open.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GateRules {
+    /// A gate without end is tried again after this long.
+    pub(crate) probe_after: Duration,
+    /// Attempts in a row without an answer that shut the gate.
+    pub(crate) unanswered_max_attempts: u32,
+    /// How long it stays shut then, growing with each time.
+    pub(crate) policy: RetryPolicy,
+}
+
+/// What a look at a gate shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Anything may pass.
+    Open,
+    /// One chunk may pass, to see.
+    Probe,
+    /// Nothing may pass before this instant.
+    Shut(Timestamp),
+}
+
+/// What a batch showed of the push service.
+#[derive(Debug, Clone)]
+pub(crate) struct Verdict {
+    /// Set when the lane must rest.
+    pub(crate) parking: Option<Parking>,
+    /// How many attempts were answered.
+    pub(crate) health: Health,
+    /// Whether the batch was the probe of a gate that was shut.
+    pub(crate) probe: bool,
+    /// A number in 0..1.
+    pub(crate) jitter: f64,
+}
+
+/// The gate of one app at one provider.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    parked: Option<(Parking, Timestamp)>,
+    probing: bool,
+    unanswered: u32,
+    trips: u16,
+}
+
+impl Gate {
+    /// Tells what may pass at `now`.
+    pub(crate) fn look(&self, now: Timestamp, rules: &GateRules) -> Look {
+        let Some((parking, since)) = &self.parked else { return Look::Open };
+        let end = parking.until.unwrap_or_else(|| since.plus(rules.probe_after));
+        match (now < end, self.probing) {
+            (true, _) => Look::Shut(end),
+            (false, true) => Look::Shut(Timestamp::MAX),
+            (false, false) => Look::Probe,
+        }
+    }
+
+    /// Shows why it is shut.
+    pub(crate) fn parking(&self) -> Option<&Parking> {
+        self.parked.as_ref().map(|(parking, _)| parking)
+    }
+
+    /// Shuts it; an end later than the new one stays.
+    pub(crate) fn park(&mut self, parking: Parking, now: Timestamp) {
+        let end = |parking: &Parking| parking.until.unwrap_or(Timestamp::MAX);
+        let kept = self.parked.as_ref().is_some_and(|(old, _)| end(old) > end(&parking).max(now));
+        if !kept {
+            self.parked = Some((parking, now));
+        }
+    }
+
+    /// Opens it, whatever shut it.
+    pub(crate) fn open(&mut self) {
+        *self = Self { probing: self.probing, ..Self::default() };
+    }
+
+    /// Notes that a probe is under way, or over.
+    pub(crate) fn set_probing(&mut self, probing: bool) {
+        self.probing = probing;
+    }
+
+    /// Learns from a batch.
+    pub(crate) fn judge(&mut self, verdict: Verdict, now: Timestamp, rules: &GateRules) {
+        if verdict.probe && verdict.parking.is_some() {
+            self.parked = None;
+        }
+        if let Some(parking) = verdict.parking {
+            self.park(parking, now);
+        } else if verdict.health.answered > 0 {
+            (self.unanswered, self.trips) = (0, 0);
+            if verdict.probe {
+                self.parked = None;
+            }
+        } else if verdict.health.unanswered > 0 && (verdict.probe || self.parked.is_none()) {
+            self.note_silence(&verdict, now, rules);
+        }
+    }
+
+    fn note_silence(&mut self, verdict: &Verdict, now: Timestamp, rules: &GateRules) {
+        self.unanswered = self.unanswered.saturating_add(verdict.health.unanswered);
+        if !verdict.probe && self.unanswered < rules.unanswered_max_attempts {
+            return;
+        }
+        self.unanswered = 0;
+        self.trips = self.trips.saturating_add(1);
+        let until = now.plus(rules.policy.wait(self.trips, verdict.jitter, None));
+        let detail = "the push service does not answer, or says that it is down".to_owned();
+        self.parked = Some((Parking { until: Some(until), reason: Reason::Unavailable, detail }, now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: GateRules = GateRules {
+        probe_after: Duration::from_secs(60),
+        unanswered_max_attempts: 20,
+        policy: RetryPolicy { base: Duration::from_secs(1), max: Duration::from_secs(300), max_attempts: 10 },
+    };
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1_000)
+    }
+
+    fn parking(until: Option<Timestamp>) -> Parking {
+        Parking { until, reason: Reason::Throttled, detail: String::new() }
+    }
+
+    fn verdict(answered: u32, unanswered: u32, probe: bool) -> Verdict {
+        Verdict { parking: None, health: Health { answered, unanswered }, probe, jitter: 1.0 }
+    }
+
+    #[test]
+    fn a_parked_gate_lets_one_probe_pass_after_its_time_and_the_rest_after_its_answer() {
+        let mut gate = Gate::default();
+        gate.judge(Verdict { parking: Some(parking(Some(at(30)))), ..verdict(0, 0, false) }, at(0), &RULES);
+        assert_eq!(gate.look(at(29), &RULES), Look::Shut(at(30)));
+        assert_eq!(gate.look(at(30), &RULES), Look::Probe);
+        gate.set_probing(true);
+        assert_eq!(gate.look(at(30), &RULES), Look::Shut(Timestamp::MAX));
+        gate.judge(verdict(5, 0, false), at(31), &RULES);
+        assert_ne!(gate.look(at(31), &RULES), Look::Open, "a late answer of an earlier batch opens nothing");
+        gate.judge(verdict(1, 0, true), at(31), &RULES);
+        assert_eq!(gate.look(at(31), &RULES), Look::Open);
+    }
+
+    #[test]
+    fn a_gate_without_end_is_probed_slowly_and_an_earlier_end_does_not_shorten_it() {
+        let mut gate = Gate::default();
+        gate.park(parking(None), at(0));
+        gate.park(parking(Some(at(5))), at(1));
+        assert_eq!(gate.look(at(59), &RULES), Look::Shut(at(60)));
+        assert_eq!(gate.look(at(60), &RULES), Look::Probe);
+    }
+
+    #[test]
+    fn a_probe_that_is_put_off_again_shuts_the_gate_for_as_long_as_it_was_told() {
+        let mut gate = Gate::default();
+        gate.park(parking(None), at(0));
+        gate.judge(Verdict { parking: Some(parking(Some(at(70)))), ..verdict(0, 0, true) }, at(60), &RULES);
+        assert_eq!(gate.look(at(69), &RULES), Look::Shut(at(70)));
+    }
+
+    #[test]
+    fn silence_shuts_the_gate_after_many_attempts_and_longer_each_time() {
+        let mut gate = Gate::default();
+        gate.judge(verdict(0, 19, false), at(0), &RULES);
+        assert_eq!(gate.look(at(0), &RULES), Look::Open);
+        gate.judge(verdict(0, 1, false), at(0), &RULES);
+        assert_eq!(gate.look(at(0), &RULES), Look::Shut(at(1)));
+        gate.judge(verdict(0, 1, true), at(1), &RULES);
+        assert_eq!(gate.look(at(1), &RULES), Look::Shut(at(3)));
+        gate.judge(verdict(1, 0, true), at(3), &RULES);
+        assert_eq!(gate.look(at(3), &RULES), Look::Open);
+    }
+
+    #[test]
+    fn one_silent_attempt_among_answers_shuts_nothing() {
+        let mut gate = Gate::default();
+        for _ in 0..100 {
+            gate.judge(verdict(0, 1, false), at(0), &RULES);
+            gate.judge(verdict(1, 0, false), at(0), &RULES);
+        }
+        assert_eq!(gate.look(at(0), &RULES), Look::Open);
+    }
+}

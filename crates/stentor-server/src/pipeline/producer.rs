@@ -1,0 +1,113 @@
+//! Producers: one for each campaign and provider that expands, each with its own cursor, side by side.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
+use tokio::task::{Id, JoinSet};
+
+use super::shared::Shared;
+
+/// How long a producer waits after a failure, and at most for progress.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Starts a producer for each campaign and provider that needs one, until told to stop.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let mut office = Office { shared, running: HashSet::new(), names: HashMap::new(), tasks: JoinSet::new() };
+    let interval = Duration::from_millis(office.shared.config.producers_interval_ms);
+    while !office.shared.stop.is_cancelled() {
+        office.start_missing().await;
+        let shared = office.shared.clone();
+        tokio::select! {
+            () = shared.stop.cancelled() => {}
+            () = shared.bells.producers.notified() => {}
+            () = tokio::time::sleep(interval) => {}
+            Some(ended) = office.tasks.join_next_with_id() => office.note_end(ended),
+        }
+    }
+    while office.tasks.join_next().await.is_some() {}
+}
+
+struct Office {
+    shared: Arc<Shared>,
+    running: HashSet<ProducerTask>,
+    names: HashMap<Id, ProducerTask>,
+    tasks: JoinSet<()>,
+}
+
+impl Office {
+    async fn start_missing(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            self.note_end(ended);
+        }
+        let tasks = match self.shared.store.producers().await {
+            Ok(tasks) => tasks,
+            Err(error) => return tracing::warn!(%error, "producers could not be listed"),
+        };
+        for task in tasks {
+            if self.running.insert(task) {
+                let handle = self.tasks.spawn(produce(self.shared.clone(), task));
+                self.names.insert(handle.id(), task);
+            }
+        }
+        self.count();
+    }
+
+    fn note_end(&mut self, ended: Result<(Id, ()), tokio::task::JoinError>) {
+        let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+        if let Some(task) = self.names.remove(&id) {
+            self.running.remove(&task);
+        }
+        self.count();
+    }
+
+    fn count(&self) {
+        self.shared.producers.store(self.running.len(), Ordering::Relaxed);
+    }
+}
+
+/// Expands one audience to its end; a paused campaign's producer ends too, and is started again when it goes on.
+async fn produce(shared: Arc<Shared>, task: ProducerTask) {
+    while !shared.stop.is_cancelled() {
+        match step(&shared, task).await {
+            Ok(Some(expanded)) => {
+                shared.publish(&expanded.tickets).await;
+                if expanded.done || expanded.paused {
+                    return;
+                }
+            }
+            Ok(None) => wait_for_progress(&shared).await,
+            Err(StoreError::NotFound(_)) => return,
+            Err(error) => {
+                tracing::warn!(%error, message = %task.message, provider = %task.provider, "expanding failed");
+                wait_for_progress(&shared).await;
+            }
+        }
+    }
+}
+
+/// Makes the next chunks, unless enough of the campaign waits already.
+async fn step(shared: &Shared, task: ProducerTask) -> Result<Option<Expanded>, StoreError> {
+    let config = &shared.config;
+    let ledger = shared.store.ledger(task.app, task.message.into()).await?;
+    let books = ledger.providers.iter().find(|books| books.provider == task.provider);
+    if books.is_some_and(|books| books.tally.queued >= config.producer_max_queued_deliveries) {
+        return Ok(None);
+    }
+    let how = Expansion {
+        chunk_max_devices: config.chunk_max_devices,
+        max_chunks: config.expand_max_chunks,
+        now: shared.now(),
+    };
+    shared.store.expand(task, how).await.map(Some)
+}
+
+async fn wait_for_progress(shared: &Shared) {
+    tokio::select! {
+        () = shared.stop.cancelled() => {}
+        () = shared.bells.progress.notified() => {}
+        () = tokio::time::sleep(PAUSE) => {}
+    }
+}

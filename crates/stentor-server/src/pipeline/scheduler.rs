@@ -1,0 +1,114 @@
+//! Starts campaigns that are due and fires schedules, then sleeps until the next is due or something is accepted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stentor_core::id::MessageId;
+use stentor_core::message::Message;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{Occurrence, StoreError};
+use stentor_core::schedule::Schedule;
+
+use super::calendar::{self, Due};
+use super::shared::{Shared, sleep_until};
+
+/// Most campaigns or schedules in one call of the store.
+const DUE_MAX_COUNT: usize = 100;
+/// Shortest sleep, so that what cannot be started does not spin.
+const SLEEP_MIN: Duration = Duration::from_millis(10);
+/// Sleep after a failure.
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Looks for what is due until told to stop.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    while !shared.stop.is_cancelled() {
+        let found = look(&shared).await;
+        if let Err(error) = &found {
+            tracing::warn!(%error, "looking for what is due failed");
+        }
+        let wait = sleep(&shared, found.is_ok());
+        tokio::select! {
+            () = shared.stop.cancelled() => {}
+            () = shared.bells.scheduler.notified() => {}
+            () = wait => {}
+        }
+    }
+}
+
+/// Fires what is due and starts it.
+async fn look(shared: &Shared) -> Result<(), StoreError> {
+    let now = shared.now();
+    let mut trouble = Ok(());
+    for schedule in shared.store.due_schedules(now, DUE_MAX_COUNT).await? {
+        let fired = fire(shared, &schedule, now).await;
+        if let Err(error) = &fired {
+            tracing::error!(schedule = %schedule.id, %error, "a schedule could not fire");
+        }
+        trouble = trouble.and(fired);
+    }
+    let tickets = shared.store.start_due(DUE_MAX_COUNT, shared.config.chunk_max_devices, now).await?;
+    shared.publish(&tickets).await;
+    shared.bells.producers.notify_one();
+    trouble
+}
+
+async fn sleep(shared: &Shared, well: bool) {
+    let longest = Duration::from_millis(shared.config.scheduler_max_sleep_ms).max(SLEEP_MIN);
+    match shared.store.next_due().await {
+        Ok(next) if well => {
+            tokio::time::sleep(SLEEP_MIN).await;
+            sleep_until(&*shared.clock, next.unwrap_or(Timestamp::MAX), longest).await;
+        }
+        _ => tokio::time::sleep(FAILURE_PAUSE).await,
+    }
+}
+
+/// Fires a schedule's ticks that have come, by its rule for those that were missed.
+async fn fire(shared: &Shared, schedule: &Schedule, now: Timestamp) -> Result<(), StoreError> {
+    let Some(first) = schedule.next_due else { return Ok(()) };
+    let recurrence = &schedule.recurrence;
+    let due = calendar::ticks_to_fire(recurrence, first, now, recurrence.catch_up).unwrap_or_else(|invalid| {
+        tracing::error!(schedule = %schedule.id, %invalid, "a schedule cannot be read any more; it is finished");
+        Due::default()
+    });
+    let skip = |next_due| Occurrence { schedule: schedule.id, instant: first, message: None, next_due };
+    if due.fire.first() != Some(&first) {
+        let next = due.fire.first().copied().or(due.next);
+        shared.store.fire(&skip(next)).await?;
+    }
+    for (at, instant) in due.fire.iter().enumerate() {
+        let next_due = due.fire.get(at + 1).copied().or(due.next);
+        fire_one(shared, schedule, *instant, next_due).await?;
+    }
+    Ok(())
+}
+
+/// Sends one occurrence; a target that is gone skips it.
+///
+/// The message is due at its tick, not at the time of the look: its ttl counts from the tick, so that a tick made up
+/// for long after may end expired.
+async fn fire_one(
+    shared: &Shared,
+    schedule: &Schedule,
+    instant: Timestamp,
+    next_due: Option<Timestamp>,
+) -> Result<(), StoreError> {
+    let now = shared.now();
+    let message = Message {
+        id: MessageId::from_raw(shared.ids.next(now)),
+        app: schedule.app,
+        spec: schedule.spec.clone(),
+        created_at: now,
+        due_at: instant,
+        occurrence: Some((schedule.id, instant)),
+    };
+    let occurrence = Occurrence { schedule: schedule.id, instant, message: Some(message), next_due };
+    match shared.store.fire(&occurrence).await {
+        Err(StoreError::NotFound(what)) => {
+            tracing::warn!(schedule = %schedule.id, what, "a schedule's target is gone; its tick is skipped");
+            shared.store.fire(&Occurrence { message: None, ..occurrence }).await?;
+            Ok(())
+        }
+        other => other.map(|_| ()),
+    }
+}

@@ -1,0 +1,164 @@
+//! Writes settlements: gathers all that wait into one transaction, then publishes children and takes tickets off.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use stentor_core::chunk::Ticket;
+use stentor_core::id::ChunkId;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::queue::QueueLease;
+use stentor_core::ports::store::{SettleReply, StoreError};
+use stentor_core::settlement::Settlement;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::budget::Reservation;
+use super::shared::{Kept, Shared};
+
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_LAST: Duration = Duration::from_secs(5);
+
+/// What is over, and what it held.
+pub(crate) struct Over {
+    /// Its ticket's lease.
+    pub(crate) lease: QueueLease,
+    /// Its share of the budget.
+    pub(crate) hold: Reservation,
+    /// Keeps the lease from running out.
+    pub(crate) kept: Kept,
+}
+
+/// What the settler is asked to write.
+pub(crate) enum Work {
+    /// A chunk was sent, or needed no sending.
+    Settle(Settlement, Over),
+    /// A chunk of which not a byte was sent goes back.
+    Release(ChunkId, u32, Timestamp, Over),
+}
+
+/// Writes until told to stop and nothing is left.
+pub(crate) async fn run(shared: Arc<Shared>, mut works: mpsc::Receiver<Work>, stop: CancellationToken) {
+    let max = shared.config.settle_max_chunks;
+    let mut gathered = Vec::with_capacity(max);
+    loop {
+        let count = tokio::select! {
+            biased;
+            count = works.recv_many(&mut gathered, max) => count,
+            () = stop.cancelled(), if !works.is_closed() => {
+                works.close();
+                continue;
+            }
+        };
+        if count == 0 {
+            return;
+        }
+        write(&shared, gathered.drain(..)).await;
+    }
+}
+
+async fn write(shared: &Shared, works: impl Iterator<Item = Work>) {
+    let (mut settlements, mut settled) = (Vec::new(), Vec::new());
+    let mut released = Vec::new();
+    for work in works {
+        match work {
+            Work::Settle(settlement, over) => {
+                settlements.push(settlement);
+                settled.push(over);
+            }
+            Work::Release(chunk, epoch, due_at, over) => released.push((chunk, epoch, due_at, over)),
+        }
+    }
+    if !settlements.is_empty() {
+        let tickets = settle(shared, settlements).await;
+        shared.publish(&tickets).await;
+        give_back(shared, settled).await;
+    }
+    release(shared, released).await;
+    shared.bells.progress.notify_waiters();
+    shared.agenda.wake_all();
+}
+
+/// Writes settlements in one transaction, or each alone when one of them is refused; gives the children.
+async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec<Ticket> {
+    let together = insist(shared, || shared.store.settle(settlements.clone())).await;
+    let replies = match together {
+        Ok(replies) => replies,
+        Err(error) if settlements.len() == 1 => {
+            report(shared, &settlements[0], &error);
+            return Vec::new();
+        }
+        Err(_) => {
+            let mut tickets = Vec::new();
+            for settlement in settlements {
+                tickets.extend(Box::pin(settle(shared, vec![settlement])).await);
+            }
+            return tickets;
+        }
+    };
+    replies.into_iter().flat_map(|reply| children(shared, reply)).collect()
+}
+
+fn children(shared: &Shared, reply: SettleReply) -> Vec<Ticket> {
+    match reply {
+        SettleReply::Settled(tickets) => tickets,
+        SettleReply::Stale => {
+            shared.stale.fetch_add(1, Ordering::Relaxed);
+            Vec::new()
+        }
+    }
+}
+
+/// A settlement that cannot be written leaves its chunk leased: it is released when the lease runs out.
+fn report(shared: &Shared, settlement: &Settlement, error: &StoreError) {
+    if !shared.cut.is_cancelled() {
+        tracing::error!(chunk = %settlement.chunk, %error, "a settlement was refused; its chunk will be tried again");
+    }
+}
+
+async fn give_back(shared: &Shared, settled: Vec<Over>) {
+    let mut leases = Vec::with_capacity(settled.len());
+    for Over { lease, hold, kept } in settled {
+        drop(kept);
+        hold.settled();
+        leases.push(lease);
+    }
+    shared.ack(leases).await;
+}
+
+async fn release(shared: &Shared, mut released: Vec<(ChunkId, u32, Timestamp, Over)>) {
+    released.sort_by_key(|(_, _, due_at, _)| *due_at);
+    while let Some(due_at) = released.last().map(|(_, _, due_at, _)| *due_at) {
+        let start = released.partition_point(|(_, _, due, _)| *due < due_at);
+        let group = released.split_off(start);
+        let chunks: Vec<_> = group.iter().map(|(chunk, epoch, ..)| (*chunk, *epoch)).collect();
+        if let Err(error) = insist(shared, || shared.store.release(&chunks, due_at)).await {
+            tracing::error!(%error, "chunks could not be released; their leases will run out");
+        }
+        let leases = group.into_iter().map(|(.., over)| over.lease).collect();
+        shared.nack(leases, due_at).await;
+    }
+}
+
+/// Calls the store again while it is unavailable, waiting longer each time, until batches are no longer waited for.
+async fn insist<T, F>(shared: &Shared, mut call: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut wait = RETRY_FIRST;
+    loop {
+        match call().await {
+            Err(StoreError::Unavailable(problem)) if !shared.cut.is_cancelled() => {
+                tracing::warn!(problem, "the store is unavailable; outcomes are kept until it is back");
+                shared.store_retries.fetch_add(1, Ordering::Relaxed);
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => {}
+                    () = shared.cut.cancelled() => {}
+                }
+                wait = (wait * 2).min(RETRY_LAST);
+            }
+            other => return other,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What all parts of the pipeline have in common.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use stentor_core::chunk::{Lane, Ticket};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{ChunkId, IdSource};
+use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_core::ports::queue::{LaneDepth, Queue, QueueLease};
+use stentor_core::ports::store::{Lease, Recovery, Store};
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::Deps;
+use super::agenda::Agenda;
+use super::budget::Budget;
+use super::config::PipelineConfig;
+use super::lanes::{GateRules, Lanes};
+use super::settler::Work;
+use super::stats::FleetMeter;
+
+/// Everything that the tasks of one pipeline share.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<IdSource>,
+    pub(crate) instance: u64,
+    pub(crate) config: PipelineConfig,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) agenda: Agenda,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) held: Arc<Held>,
+    pub(crate) meters: HashMap<ProviderKind, Arc<FleetMeter>>,
+    pub(crate) settler: mpsc::Sender<Work>,
+    /// Nothing is leased or expanded any more.
+    pub(crate) stop: CancellationToken,
+    /// Batches are no longer waited for.
+    pub(crate) cut: CancellationToken,
+    pub(crate) bells: Bells,
+    pub(crate) depths: Mutex<Vec<LaneDepth>>,
+    pub(crate) producers: AtomicUsize,
+    pub(crate) stale: AtomicU64,
+    pub(crate) store_retries: AtomicU64,
+    pub(crate) recovery: Recovery,
+}
+
+/// What wakes the parts that sleep.
+#[derive(Default)]
+pub(crate) struct Bells {
+    /// A message or schedule was accepted.
+    pub(crate) scheduler: Notify,
+    /// A campaign may need producers.
+    pub(crate) producers: Notify,
+    /// Something was settled.
+    pub(crate) progress: Notify,
+    /// The queue refused tickets.
+    pub(crate) republish: Notify,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        deps: Deps,
+        config: PipelineConfig,
+        recovery: Recovery,
+        settler: mpsc::Sender<Work>,
+    ) -> Self {
+        let rules = GateRules {
+            probe_after: Duration::from_millis(config.credential_probe_ms),
+            unanswered_max_attempts: config.unanswered_max_attempts,
+            policy: config.retry(),
+        };
+        Self {
+            lanes: Arc::new(Lanes::new(deps.store.clone(), deps.factory, rules)),
+            store: deps.store,
+            queue: deps.queue,
+            clock: deps.clock,
+            ids: deps.ids,
+            instance: deps.instance,
+            agenda: Agenda::new(),
+            budget: Budget::new(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
+            held: Arc::default(),
+            meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),
+            settler,
+            stop: CancellationToken::new(),
+            cut: CancellationToken::new(),
+            bells: Bells::default(),
+            depths: Mutex::default(),
+            producers: AtomicUsize::new(0),
+            stale: AtomicU64::new(0),
+            store_retries: AtomicU64::new(0),
+            recovery,
+            config,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Gives the terms under which chunks are leased now.
+    pub(crate) fn lease(&self) -> Lease {
+        let now = self.now();
+        Lease { instance: self.instance, until: now.plus(self.config.lease_for()), now }
+    }
+
+    /// Gives a provider kind's counters.
+    pub(crate) fn meter(&self, kind: ProviderKind) -> Arc<FleetMeter> {
+        self.meters.get(&kind).cloned().unwrap_or_default()
+    }
+
+    /// Publishes tickets and wakes who serves them; what the queue refuses now is published again later.
+    pub(crate) async fn publish(&self, tickets: &[Ticket]) {
+        if tickets.is_empty() {
+            return;
+        }
+        if let Err(error) = self.queue.publish(tickets).await {
+            tracing::warn!(%error, tickets = tickets.len(), "publishing failed; the janitor will publish again");
+            self.bells.republish.notify_one();
+        }
+        self.agenda.note(tickets);
+    }
+
+    /// Takes tickets off the queue; a failure only leaves tickets that are found void later.
+    pub(crate) async fn ack(&self, leases: Vec<QueueLease>) {
+        if leases.is_empty() {
+            return;
+        }
+        if let Err(error) = self.queue.ack(leases).await {
+            tracing::warn!(%error, "acknowledging failed; the tickets will be found void");
+        }
+    }
+
+    /// Puts tickets back; a failure only makes them wait for their lease to run out.
+    pub(crate) async fn nack(&self, leases: Vec<QueueLease>, due_at: Timestamp) {
+        if leases.is_empty() {
+            return;
+        }
+        let lanes: Vec<Lane> = leases.iter().map(|lease| lease.ticket.lane).collect();
+        if let Err(error) = self.queue.nack(leases, due_at).await {
+            tracing::warn!(%error, "putting tickets back failed; their leases will run out");
+        }
+        lanes.into_iter().for_each(|lane| self.agenda.insert(lane, due_at));
+    }
+
+    /// Keeps what the queue holds, and reminds the fleets of it.
+    pub(crate) fn note_depths(&self, depths: Vec<LaneDepth>) {
+        self.agenda.note_depths(&depths, self.now());
+        *self.depths.lock().unwrap_or_else(PoisonError::into_inner) = depths;
+    }
+}
+
+/// The leases that this process holds, to be prolonged.
+#[derive(Default)]
+pub(crate) struct Held {
+    leases: Mutex<HashMap<ChunkId, (u32, Ticket, u64)>>,
+}
+
+impl Held {
+    /// Prolongs a chunk's lease for as long as the guard lives.
+    pub(crate) fn keep(self: &Arc<Self>, chunk: ChunkId, epoch: u32, lease: &QueueLease) -> Kept {
+        self.lock().insert(chunk, (epoch, lease.ticket, lease.token));
+        Kept { held: self.clone(), chunk }
+    }
+
+    /// Lists them for the store and for the queue.
+    pub(crate) fn list(&self) -> (Vec<(ChunkId, u32)>, Vec<QueueLease>) {
+        let leases = self.lock();
+        let chunks = leases.iter().map(|(chunk, (epoch, ..))| (*chunk, *epoch)).collect();
+        let tickets = leases.values().map(|(_, ticket, token)| QueueLease { ticket: *ticket, token: *token });
+        (chunks, tickets.collect())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ChunkId, (u32, Ticket, u64)>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A lease that is prolonged; once dropped it may run out.
+pub(crate) struct Kept {
+    held: Arc<Held>,
+    chunk: ChunkId,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.held.lock().remove(&self.chunk);
+    }
+}
+
+/// Sleeps until the clock shows `instant`, at most `longest`.
+pub(crate) async fn sleep_until(clock: &dyn Clock, instant: Timestamp, longest: Duration) {
+    let wait = instant.since(clock.now()).min(longest);
+    tokio::time::sleep(wait).await;
+}

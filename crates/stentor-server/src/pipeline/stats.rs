@@ -1,0 +1,208 @@
+//! What the pipeline has done and is doing, as numbers for metrics and the operator.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
+use stentor_core::outcome::{Outcome, Reason};
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::provider::ProviderStats;
+use stentor_core::ports::queue::LaneDepth;
+use stentor_core::ports::store::Recovery;
+
+use super::budget::Unsettled;
+
+/// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is above.
+pub const BUCKETS_SECONDS: [f64; 14] =
+    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0];
+
+/// A picture of the pipeline.
+#[derive(Debug, Clone, Default)]
+pub struct PipelineStats {
+    /// One entry for each provider kind.
+    pub providers: Vec<FleetStats>,
+    /// What the queue held at the last look.
+    pub depths: Vec<LaneDepth>,
+    /// Producers at work.
+    pub producers: usize,
+    /// Deliveries leased and not settled on this node.
+    pub unsettled_deliveries: u64,
+    /// Settlements that came after their lease was lost.
+    pub stale_settlements: u64,
+    /// Calls of the store that failed and were tried again.
+    pub store_retries: u64,
+    /// What was found at start.
+    pub recovery: Recovery,
+}
+
+/// A picture of one provider kind's fleet.
+#[derive(Debug, Clone)]
+pub struct FleetStats {
+    /// Which.
+    pub provider: ProviderKind,
+    /// Consumers now.
+    pub consumers: usize,
+    /// Deliveries leased and not settled.
+    pub unsettled_deliveries: u64,
+    /// Most deliveries of audiences it would have unsettled now.
+    pub window_deliveries: u64,
+    /// What its providers are doing: connections, requests in flight, GOAWAYs.
+    pub wire: ProviderStats,
+    /// Lanes that rest, and why.
+    pub parked: Vec<ParkedStats>,
+    /// Attempts so far.
+    pub attempts: u64,
+    /// Attempts by outcome (`accepted`, `rejected`, ...) and reason.
+    pub outcomes: Vec<OutcomeCount>,
+    /// Time of batches at the provider.
+    pub batch_duration: HistogramStats,
+    /// Time from due to accepted, once per delivery.
+    pub e2e_latency: HistogramStats,
+}
+
+/// A lane that rests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedStats {
+    /// Whose lane.
+    pub app: AppId,
+    /// Not before; `None` means until the credential changes or a slow probe passes.
+    pub until: Option<Timestamp>,
+    /// Why.
+    pub reason: Reason,
+    /// A sentence for the operator.
+    pub detail: String,
+}
+
+/// How often an outcome came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutcomeCount {
+    /// Its word.
+    pub outcome: &'static str,
+    /// Why.
+    pub reason: Reason,
+    /// How often.
+    pub count: u64,
+}
+
+/// A histogram's picture.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HistogramStats {
+    /// Counts by bucket, not cumulative; the last is what exceeds every bound of [`BUCKETS_SECONDS`].
+    pub counts: Vec<u64>,
+    /// Sum of all values, in seconds.
+    pub sum_seconds: f64,
+}
+
+/// Counters of one fleet.
+#[derive(Default)]
+pub(crate) struct FleetMeter {
+    pub(crate) consumers: AtomicUsize,
+    pub(crate) window: AtomicU64,
+    pub(crate) unsettled: Arc<Unsettled>,
+    attempts: AtomicU64,
+    outcomes: Mutex<HashMap<(&'static str, Reason), u64>>,
+    batch_duration: Histogram,
+    e2e_latency: Histogram,
+}
+
+impl FleetMeter {
+    /// Notes the outcomes of a batch that took `took`.
+    pub(crate) fn note_batch(&self, outcomes: &[Outcome], took: Duration) {
+        self.attempts.fetch_add(outcomes.len() as u64, Ordering::Relaxed);
+        self.batch_duration.add(took, 1);
+        let mut counts = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        for outcome in outcomes {
+            *counts.entry(word(outcome)).or_default() += 1;
+        }
+    }
+
+    /// Notes deliveries accepted `after` their due time.
+    pub(crate) fn note_accepted(&self, after: Duration, count: u64) {
+        self.e2e_latency.add(after, count);
+    }
+
+    /// Makes the picture, without what the lanes know.
+    pub(crate) fn picture(&self, provider: ProviderKind) -> FleetStats {
+        let counts = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outcomes: Vec<_> = counts
+            .iter()
+            .map(|((outcome, reason), count)| OutcomeCount { outcome, reason: *reason, count: *count })
+            .collect();
+        outcomes.sort_unstable_by_key(|one| (one.outcome, one.reason));
+        FleetStats {
+            provider,
+            consumers: self.consumers.load(Ordering::Relaxed),
+            unsettled_deliveries: self.unsettled.total(),
+            window_deliveries: self.window.load(Ordering::Relaxed),
+            wire: ProviderStats::default(),
+            parked: Vec::new(),
+            attempts: self.attempts.load(Ordering::Relaxed),
+            outcomes,
+            batch_duration: self.batch_duration.picture(),
+            e2e_latency: self.e2e_latency.picture(),
+        }
+    }
+}
+
+/// Gives an outcome's word and reason.
+fn word(outcome: &Outcome) -> (&'static str, Reason) {
+    match outcome {
+        Outcome::Accepted => ("accepted", Reason::None),
+        Outcome::Replaced { .. } => ("replaced", Reason::None),
+        Outcome::Rejected { reason, .. } => ("rejected", *reason),
+        Outcome::Unregistered { reason, .. } => ("unregistered", *reason),
+        Outcome::Throttled { .. } => ("throttled", Reason::Throttled),
+        Outcome::Unavailable { reason, .. } => ("unavailable", *reason),
+        Outcome::Unknown => ("unknown", Reason::Unanswered),
+    }
+}
+
+/// Counts by size.
+#[derive(Default)]
+struct Histogram {
+    counts: [AtomicU64; BUCKETS_SECONDS.len() + 1],
+    sum_micros: AtomicU64,
+}
+
+impl Histogram {
+    fn add(&self, value: Duration, count: u64) {
+        let seconds = value.as_secs_f64();
+        let bucket = BUCKETS_SECONDS.partition_point(|bound| *bound < seconds);
+        self.counts[bucket].fetch_add(count, Ordering::Relaxed);
+        let micros = u64::try_from(value.as_micros()).unwrap_or(u64::MAX).saturating_mul(count);
+        self.sum_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    fn picture(&self) -> HistogramStats {
+        let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        HistogramStats { counts, sum_seconds: self.sum_micros.load(Ordering::Relaxed) as f64 / 1e6 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_on_a_bound_belongs_to_that_bucket() {
+        let histogram = Histogram::default();
+        histogram.add(Duration::from_millis(1), 2);
+        histogram.add(Duration::from_secs(601), 1);
+        let picture = histogram.picture();
+        assert_eq!((picture.counts[0], picture.counts[14]), (2, 1));
+        assert!((picture.sum_seconds - 601.002).abs() < 1e-9);
+    }
+
+    #[test]
+    fn outcomes_are_counted_by_word_and_reason() {
+        let meter = FleetMeter::default();
+        meter.note_batch(&[Outcome::Accepted, Outcome::Unknown, Outcome::Accepted], Duration::ZERO);
+        let picture = meter.picture(ProviderKind::Fcm);
+        assert_eq!(picture.attempts, 3);
+        let accepted = OutcomeCount { outcome: "accepted", reason: Reason::None, count: 2 };
+        assert_eq!(picture.outcomes[0], accepted);
+    }
+}
