@@ -1,3 +1,4 @@
 //! Engines, judged by the suites of the ports.
 
 mod memory;
+mod sqlite;
