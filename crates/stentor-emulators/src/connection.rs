@@ -44,6 +44,7 @@ where
     let Ok(Ok(connection)) = tokio::time::timeout(HANDSHAKE_LIMIT, handshake).await else { return };
     let mut driver = Driver::new(service, connection, handle, judge, connection_number);
     std::future::poll_fn(|cx| driver.poll(cx)).await;
+    driver.end_batch();
 }
 
 fn settings<S: Service>(service: &S) -> h2::server::Builder {
@@ -71,7 +72,9 @@ struct Driver<S: Service, IO> {
     waiting: FuturesUnordered<Waiting>,
     limit: StreamLimit,
     seen: u64,
-    batch: u64,
+    counted: u64,
+    // Requests of the current run that are answered but still open for the peer: nothing is flushed while corked.
+    answered: usize,
     last_processed_id: u32,
     leaving: Option<Leaving>,
     unprocessed: Vec<Body>,
@@ -100,7 +103,8 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Driver<S, IO> {
             bodies: FuturesUnordered::new(),
             waiting: FuturesUnordered::new(),
             seen: 0,
-            batch: 0,
+            counted: 0,
+            answered: 0,
             last_processed_id: 0,
             leaving: None,
             unprocessed: Vec::new(),
@@ -118,7 +122,10 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Driver<S, IO> {
             self.poll_faults(cx);
             self.poll_answers(cx);
             match self.connection.poll_accept(cx) {
-                Poll::Ready(Some(Ok((request, respond)))) => self.take(cx, request, respond),
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    self.answered = 0;
+                    self.take(cx, request, respond);
+                }
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => {
                     self.end_batch();
@@ -162,7 +169,6 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Driver<S, IO> {
     /// Takes a request that has just arrived.
     fn take(&mut self, cx: &mut Context<'_>, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
         self.seen += 1;
-        self.batch += 1;
         self.refresh_judge();
         self.limit.on_request(self.seen, &self.wire);
         let mut body = Body::new(request, respond, self.seen, S::MAX_BODY_BYTES);
@@ -197,8 +203,8 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Driver<S, IO> {
     /// Decides whether this stream is reset before it is looked at.
     fn reset_reason(&mut self) -> Option<Reason> {
         let desk = self.service.desk();
-        let open = self.bodies.len() + self.waiting.len() + self.batch as usize;
-        if self.limit.is_exceeded_by(open) {
+        let open = self.bodies.len() + self.waiting.len() + self.answered;
+        if self.limit.is_exceeded_by(open + 1) {
             WireTotals::add(&desk.wire.refused);
             if self.limit.on_excess() == OnExcess::GoAway {
                 let (code, debug) = APNS_TOO_MANY_STREAMS;
@@ -236,12 +242,15 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Driver<S, IO> {
         if matches!(reply.answer, Answer::Reset(_)) {
             WireTotals::add(&self.service.desk().wire.resets);
         }
+        self.answered += 1;
         write_answer(reply.answer, respond);
     }
 
+    /// Closes the books on the requests that have arrived so far.
     fn end_batch(&mut self) {
-        self.service.desk().wire.requests.fetch_add(self.batch, Ordering::Relaxed);
-        self.batch = 0;
+        let new = self.seen - self.counted;
+        self.service.desk().wire.requests.fetch_add(new, Ordering::Relaxed);
+        self.counted = self.seen;
         self.limit.acknowledge(self.wire.acknowledged());
     }
 }

@@ -234,3 +234,26 @@ async fn stopping_closes_connections_and_frees_the_port() {
     client.connection.await.unwrap().ok();
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
+
+#[tokio::test]
+async fn a_client_that_keeps_to_the_limit_is_never_refused() {
+    let fcm = rig::fcm(json!({})).await;
+    let client = Client::connect(fcm.addr()).await;
+    let mut pipes = tokio::task::JoinSet::new();
+    for pipe in 0..100 {
+        let (mut send, address) = (client.send.clone(), fcm.addr());
+        pipes.spawn(async move {
+            for number in 0..50 {
+                let body = rig::to_token(&format!("t-{pipe}-{number}")).to_string();
+                let request = http::Request::post(format!("http://{address}/v1/projects/p/messages:send"));
+                send = send.ready().await.unwrap();
+                let (response, mut stream) = send.send_request(request.body(()).unwrap(), false).unwrap();
+                stream.send_data(body.into(), true).unwrap();
+                assert_eq!(rig::finish(response).await.unwrap().status, 200);
+            }
+        });
+    }
+    pipes.join_all().await;
+    let totals = fcm.sums().tokens;
+    assert_eq!((totals.tokens, totals.accepted, totals.tokens_accepted_twice), (5000, 5000, 0));
+}
