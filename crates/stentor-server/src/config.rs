@@ -1,1 +1,219 @@
-//! To come.
+//! Configuration: the embedded default, one TOML file, the environment; nothing else reads the environment.
+
+mod explain;
+mod layers;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use stentor_core::error::Invalid;
+
+pub use explain::{Explained, explain};
+
+use crate::pipeline::config::PipelineConfig;
+
+/// The commented default file, the first layer.
+pub const DEFAULT_TOML: &str = include_str!("config/default.toml");
+
+/// Why a configuration cannot be used: every problem found, each with what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .problems.join("\n"))]
+pub struct ConfigError {
+    /// One sentence each.
+    pub problems: Vec<String>,
+}
+
+impl ConfigError {
+    pub(crate) fn one(problem: impl Into<String>) -> Self {
+        Self { problems: vec![problem.into()] }
+    }
+}
+
+/// Everything an operator may set.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+    /// The REST face.
+    pub api: ApiConfig,
+    /// The ledger's engine.
+    pub store: EngineConfig,
+    /// The queue's engine.
+    pub queue: EngineConfig,
+    /// What moves messages.
+    pub pipeline: PipelineConfig,
+    /// How the process ends.
+    pub shutdown: ShutdownConfig,
+    /// What is logged.
+    pub log: LogConfig,
+}
+
+/// Settings of the REST face.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiConfig {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// PEM certificate chain; empty for none.
+    pub tls_cert_file: PathBuf,
+    /// PEM private key; empty for none.
+    pub tls_key_file: PathBuf,
+    /// The operator's key instead of the file's; empty for the file's.
+    pub root_key: SecretString,
+    /// Largest body of a request.
+    pub body_max_bytes: usize,
+    /// Requests worked on at once.
+    pub requests_max_count: usize,
+    /// Connections held at once.
+    pub connections_max_count: usize,
+    /// Longest time of a request.
+    pub request_timeout_seconds: u64,
+    /// Longest wait of the import for the next piece.
+    pub import_idle_timeout_seconds: u64,
+    /// Imports that run at once.
+    pub imports_max_count: usize,
+    /// Lines registered in one transaction.
+    pub import_batch_max_lines: usize,
+    /// Whether /docs is served.
+    pub docs: bool,
+}
+
+/// Which engine keeps something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// A file in the data directory.
+    Sqlite,
+    /// This process' memory, for trials and tests.
+    Memory,
+}
+
+/// Settings of a store or queue.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EngineConfig {
+    /// Which engine.
+    pub engine: Engine,
+}
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShutdownConfig {
+    /// Longest time from the signal to the end.
+    pub drain_timeout_seconds: u64,
+}
+
+impl ShutdownConfig {
+    /// Gives the span.
+    #[must_use]
+    pub const fn drain_timeout(&self) -> Duration {
+        Duration::from_secs(self.drain_timeout_seconds)
+    }
+}
+
+/// Shape of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogConfig {
+    /// Shape of a line.
+    pub format: LogFormat,
+    /// Level, also by module.
+    pub level: String,
+}
+
+/// Reads the configuration: defaults, then the file if one is given, then the process' environment.
+pub fn load(path: Option<&Path>) -> Result<Config, ConfigError> {
+    load_with(path, environment())
+}
+
+/// Reads the configuration with the given variables instead of the process' environment.
+pub fn load_with(
+    path: Option<&Path>,
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> Result<Config, ConfigError> {
+    let figment = layers::figment(path, variables)?;
+    let config: Config = figment.extract().map_err(layers::reworded)?;
+    config.checked()
+}
+
+/// Gives the process' variables that are text.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+}
+
+impl Config {
+    /// Gives the defaults as the embedded file tells them.
+    pub fn embedded() -> Result<Self, ConfigError> {
+        load_with(None, [])
+    }
+
+    fn checked(self) -> Result<Self, ConfigError> {
+        let mut problems = self.api.problems();
+        problems.extend(self.pipeline.clone().checked().err().map(|invalid| invalid.to_string()));
+        if problems.is_empty() { Ok(self) } else { Err(ConfigError { problems }) }
+    }
+}
+
+impl ApiConfig {
+    /// Gives the certificate and key files, when TLS is asked for.
+    #[must_use]
+    pub fn tls_files(&self) -> Option<(&Path, &Path)> {
+        let given = !self.tls_cert_file.as_os_str().is_empty() && !self.tls_key_file.as_os_str().is_empty();
+        given.then_some((self.tls_cert_file.as_path(), self.tls_key_file.as_path()))
+    }
+
+    /// Gives the operator's key, when one is set.
+    #[must_use]
+    pub fn root_key(&self) -> Option<&SecretString> {
+        (!self.root_key.expose_secret().is_empty()).then_some(&self.root_key)
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let one_file = self.tls_cert_file.as_os_str().is_empty() != self.tls_key_file.as_os_str().is_empty();
+        let bad_key = self.root_key().is_some_and(|key| !crate::keys::looks_like_key(key.expose_secret()));
+        let zero = [
+            ("body_max_bytes", self.body_max_bytes),
+            ("requests_max_count", self.requests_max_count),
+            ("connections_max_count", self.connections_max_count),
+            ("imports_max_count", self.imports_max_count),
+            ("import_batch_max_lines", self.import_batch_max_lines),
+        ];
+        let zero = zero.iter().filter(|(_, value)| *value == 0);
+        let mut problems: Vec<Invalid> =
+            zero.map(|(key, _)| Invalid::new(format!("api.{key}"), "must be at least 1")).collect();
+        if one_file {
+            problems.push(Invalid::new("api.tls_cert_file", "goes with api.tls_key_file: give both or none"));
+        }
+        if bad_key {
+            problems.push(Invalid::new("api.root_key", "must be sk_ and 43 letters of base64url"));
+        }
+        problems.iter().map(ToString::to_string).collect()
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sqlite => "sqlite",
+            Self::Memory => "memory",
+        })
+    }
+}

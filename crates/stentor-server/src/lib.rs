@@ -2,6 +2,14 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod app;
+pub mod board;
+pub mod clock;
 pub mod config;
+pub mod keys;
+mod listen;
+pub mod metrics;
 pub mod pipeline;
+mod providers;
 pub mod service;
+mod wording;

@@ -1,1 +1,131 @@
-//! To come.
+//! The REST face: translates between HTTP and the services, and holds no rule.
+
+mod apps;
+mod auth;
+mod campaigns;
+mod devices;
+mod docs;
+mod error;
+mod extract;
+mod front;
+mod groups;
+mod health;
+mod import;
+mod messages;
+mod openapi;
+mod page;
+mod schedules;
+mod status;
+mod text;
+mod topics;
+mod users;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::{from_fn, from_fn_with_state};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::board::Board;
+use crate::service::Service;
+
+pub use error::{ErrorCodeEntry, PROBLEM_JSON, error_codes, errors_markdown, status_of};
+pub use front::FrontLimits;
+pub use openapi::openapi_json;
+
+/// What a handler answers.
+type Answered<T> = Result<T, error::Refusal>;
+
+/// Everything the face stands on; clones share it.
+#[derive(Clone)]
+pub struct Api(Arc<Parts>);
+
+/// What the face is made of.
+pub struct Parts {
+    /// What decides.
+    pub service: Arc<Service>,
+    /// What the server knows of itself.
+    pub board: Arc<Board>,
+    /// How much is worked on at once.
+    pub front: FrontLimits,
+    /// Largest body, the import apart.
+    pub body_max_bytes: usize,
+    /// Longest wait of the import for the next piece.
+    pub import_idle_timeout: Duration,
+    /// Whether /docs is served.
+    pub docs: bool,
+}
+
+impl Api {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// Builds the router of the whole face.
+    #[must_use]
+    pub fn router(&self) -> Router {
+        let limited: Router<Self> = limited_routes().into();
+        let limited = limited.layer(from_fn_with_state(self.clone(), front::inner));
+        let open: Router<Self> = open_routes().into();
+        limited
+            .merge(open)
+            .merge(docs::routes(self.0.docs))
+            .fallback(front::nowhere)
+            .layer(DefaultBodyLimit::max(self.0.body_max_bytes))
+            .layer(from_fn(front::outer))
+            .with_state(self.clone())
+    }
+
+    fn service(&self) -> &Service {
+        &self.0.service
+    }
+
+    fn board(&self) -> &Board {
+        &self.0.board
+    }
+
+    fn front(&self) -> &FrontLimits {
+        &self.0.front
+    }
+
+    fn body_max_bytes(&self) -> usize {
+        self.0.body_max_bytes
+    }
+
+    fn import_idle_timeout(&self) -> Duration {
+        self.0.import_idle_timeout
+    }
+}
+
+/// Routes with a key, a place and a time limit.
+fn limited_routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .merge(apps::routes())
+        .merge(devices::routes())
+        .merge(users::routes())
+        .merge(groups::routes())
+        .merge(topics::routes())
+        .merge(messages::routes())
+        .merge(campaigns::routes())
+        .merge(schedules::routes())
+        .merge(status::routes())
+}
+
+/// Routes that have limits of their own.
+fn open_routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().merge(import::routes()).merge(health::routes())
+}
+
+/// All routes with their descriptions.
+fn described() -> OpenApiRouter<Api> {
+    limited_routes().merge(open_routes())
+}
+
+fn location(address: &str) -> (HeaderName, HeaderValue) {
+    (header::LOCATION, HeaderValue::from_str(address).unwrap_or(HeaderValue::from_static("/")))
+}

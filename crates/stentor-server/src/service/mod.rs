@@ -1,1 +1,151 @@
-//! To come.
+//! What decides: authorization, idempotency, validation and limits, before anything is kept. Knows no HTTP.
+
+mod apps;
+mod calendar;
+mod caller;
+mod campaigns;
+mod content;
+mod credentials;
+mod devices;
+mod groups;
+mod import;
+mod keyring;
+mod messages;
+mod problem;
+mod schedules;
+mod topics;
+mod users;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use stentor_core::chunk::Ticket;
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, IdSource};
+use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_core::ports::store::Store;
+
+pub use apps::NewKey;
+pub use caller::{Caller, Identity};
+pub use content::AudienceReport;
+pub(crate) use credentials::provider_word;
+pub use credentials::{CredentialSummary, CredentialView};
+pub use devices::{DeviceChange, DeviceRequest};
+pub use groups::Members;
+pub use import::{ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES};
+pub use keyring::Keyring;
+pub use messages::{AcceptedReply, MessageRequest, NotificationRequest, Repeat, Reply, Sent, TargetRequest};
+pub use problem::{ErrorCode, Problem};
+pub use schedules::{ScheduleRequest, ScheduleView};
+
+/// What a service asked for: a value, or a refusal.
+pub type Answer<T> = Result<T, Problem>;
+
+/// What a service tells the pipeline; it never waits for it.
+pub trait Belt: Send + Sync {
+    /// Chunks were kept and may be leased.
+    fn published(&self, tickets: Vec<Ticket>);
+
+    /// There may be something new for scheduler and producers.
+    fn wake(&self);
+
+    /// A credential was put or removed.
+    fn changed(&self, app: AppId, provider: ProviderKind);
+
+    /// Tells why the lane of a credential is parked, if it is.
+    fn parked(&self, _app: AppId, _provider: ProviderKind) -> Option<String> {
+        None
+    }
+}
+
+/// Limits of the services.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServiceLimits {
+    /// Most devices in one chunk of a direct target.
+    pub chunk_max_devices: usize,
+    /// Most imports that run at once.
+    pub imports_max_count: usize,
+    /// Most lines registered in one transaction.
+    pub import_batch_max_lines: usize,
+}
+
+impl Default for ServiceLimits {
+    fn default() -> Self {
+        Self { chunk_max_devices: 1_000, imports_max_count: 4, import_batch_max_lines: 10_000 }
+    }
+}
+
+/// How much the services did since start.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Messages kept, answered with 202.
+    pub messages_accepted: AtomicU64,
+    /// Requests answered again from their idempotency key.
+    pub replayed: AtomicU64,
+    /// Devices made known.
+    pub devices_created: AtomicU64,
+    /// Devices registered again.
+    pub devices_updated: AtomicU64,
+    /// Import lines that were refused.
+    pub import_lines_failed: AtomicU64,
+}
+
+impl Counters {
+    fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// What the services stand on.
+pub struct Ground {
+    /// The ledger.
+    pub store: Arc<dyn Store>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Numbers for new things, shared with the pipeline.
+    pub ids: Arc<IdSource>,
+    /// The pipeline.
+    pub belt: Arc<dyn Belt>,
+    /// Keys known to this process.
+    pub keyring: Keyring,
+    /// Bounds.
+    pub limits: ServiceLimits,
+}
+
+/// All services of one server.
+pub struct Service {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    belt: Arc<dyn Belt>,
+    ids: Arc<IdSource>,
+    keyring: Keyring,
+    credentials: credentials::Kinds,
+    limits: ServiceLimits,
+    imports: tokio::sync::Semaphore,
+    counters: Counters,
+}
+
+impl Service {
+    /// Reads what must be known in memory (which app has which credential) and is ready.
+    pub async fn open(ground: Ground) -> Answer<Self> {
+        let Ground { store, clock, ids, belt, keyring, limits } = ground;
+        let credentials = credentials::Kinds::of(&store.credentials().await?);
+        let imports = tokio::sync::Semaphore::new(limits.imports_max_count);
+        let counters = Counters::default();
+        Ok(Self { store, clock, belt, ids, keyring, credentials, limits, imports, counters })
+    }
+
+    /// Tells what was done since start.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn next_id(&self, now: Timestamp) -> u64 {
+        self.ids.next(now)
+    }
+}

@@ -1,0 +1,344 @@
+//! Apps, keys and credentials.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use secrecy::ExposeSecret;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stentor_core::app::{ApiKey, App, Scope};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, KeyId};
+use stentor_core::name::Label;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::auth::As;
+use super::extract::{At, Body};
+use super::text::Instant;
+use super::{Answered, Api};
+use crate::service::{CredentialSummary, CredentialView};
+
+/// Gives the routes of this noun.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(create_app, list_apps))
+        .routes(routes!(show_app, delete_app))
+        .routes(routes!(create_key, list_keys))
+        .routes(routes!(delete_key))
+        .routes(routes!(list_credentials))
+        .routes(routes!(put_fcm))
+        .routes(routes!(put_apns))
+        .routes(routes!(put_null))
+        .routes(routes!(delete_credential))
+}
+
+/// What to call a new app.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AppRequest {
+    /// What people call it.
+    #[schema(value_type = String)]
+    name: Label,
+}
+
+/// An app.
+#[derive(Serialize, ToSchema)]
+#[schema(as = App)]
+struct AppView {
+    #[schema(value_type = String)]
+    id: AppId,
+    name: String,
+    created_at: Instant,
+}
+
+/// All apps.
+#[derive(Serialize, ToSchema)]
+struct AppList {
+    apps: Vec<AppView>,
+}
+
+/// What a new key may do.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct KeyRequest {
+    /// What people call it.
+    #[schema(value_type = String)]
+    name: Label,
+    /// `send`, `register`, `admin`.
+    #[schema(value_type = Vec<String>, min_items = 1)]
+    scopes: Vec<Scope>,
+}
+
+/// A key, without its secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Key)]
+struct KeyView {
+    #[schema(value_type = String)]
+    id: KeyId,
+    name: String,
+    #[schema(value_type = Vec<String>)]
+    scopes: Vec<Scope>,
+    created_at: Instant,
+}
+
+/// A new key with its secret, which is shown this once.
+#[derive(Serialize, ToSchema)]
+struct NewKey {
+    #[schema(value_type = String)]
+    id: KeyId,
+    name: String,
+    #[schema(value_type = Vec<String>)]
+    scopes: Vec<Scope>,
+    created_at: Instant,
+    /// Keep it: it is not kept here.
+    secret: String,
+}
+
+/// Keys of an app.
+#[derive(Serialize, ToSchema)]
+struct KeyList {
+    keys: Vec<KeyView>,
+}
+
+/// An FCM credential.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct FcmCredential {
+    /// The service account's JSON as Google issues it.
+    #[schema(value_type = Object)]
+    service_account: serde_json::Map<String, Value>,
+    /// Where to send instead of fcm.googleapis.com.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    endpoint: Option<String>,
+    /// Where to fetch tokens instead of the service account's `token_uri`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token_endpoint: Option<String>,
+    /// Name that the endpoint's certificate must bear, if it is not its host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server_name: Option<String>,
+    /// Certificates (PEM) to trust at these endpoints instead of the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ca_pem: Option<String>,
+    /// Messages per minute that the project may send, or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    quota: Option<Value>,
+    /// Most connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_connections: Option<u32>,
+}
+
+/// An APNs credential.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ApnsCredential {
+    /// The .p8 key as Apple issues it.
+    key_p8: String,
+    /// Its id.
+    key_id: String,
+    /// The team.
+    team_id: String,
+    /// The app's bundle id.
+    bundle_id: String,
+    /// `production` (when absent) or `sandbox`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    environment: Option<String>,
+    /// Where to send instead of Apple.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    endpoint: Option<String>,
+    /// Name that the endpoint's certificate must bear, if it is not its host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server_name: Option<String>,
+    /// Certificates (PEM) to trust at the endpoint instead of the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ca_pem: Option<String>,
+    /// Most connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_connections: Option<u32>,
+}
+
+/// A credential for the provider that sends nothing.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NullCredential {}
+
+/// What may be shown of a credential.
+#[derive(Serialize, ToSchema)]
+struct Credential {
+    #[schema(value_type = String)]
+    provider: ProviderKind,
+    updated_at: Instant,
+    summary: CredentialSummary,
+    /// `ok` or `parked`.
+    state: &'static str,
+    /// Why it is parked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+/// Credentials of an app.
+#[derive(Serialize, ToSchema)]
+struct CredentialList {
+    credentials: Vec<Credential>,
+}
+
+impl From<App> for AppView {
+    fn from(app: App) -> Self {
+        Self { id: app.id, name: app.name.into(), created_at: app.created_at.into() }
+    }
+}
+
+impl From<ApiKey> for KeyView {
+    fn from(key: ApiKey) -> Self {
+        Self {
+            id: key.id,
+            name: key.name.into(),
+            scopes: key.scopes.list(),
+            created_at: key.created_at.into(),
+        }
+    }
+}
+
+impl From<CredentialView> for Credential {
+    fn from(view: CredentialView) -> Self {
+        Self {
+            provider: view.provider,
+            updated_at: view.updated_at.into(),
+            summary: view.summary,
+            state: if view.parked.is_some() { "parked" } else { "ok" },
+            detail: view.parked,
+        }
+    }
+}
+
+/// Makes an app (root key).
+#[utoipa::path(post, path = "/v1/apps", tag = "apps", request_body = AppRequest, responses((status = 201, body = AppView)))]
+async fn create_app(
+    State(api): State<Api>,
+    As(who): As,
+    Body(request): Body<AppRequest>,
+) -> Answered<(StatusCode, Json<AppView>)> {
+    let app = api.service().create_app(who, request.name).await?;
+    Ok((StatusCode::CREATED, Json(app.into())))
+}
+
+/// Lists all apps (root key).
+#[utoipa::path(get, path = "/v1/apps", tag = "apps", responses((status = 200, body = AppList)))]
+async fn list_apps(State(api): State<Api>, As(who): As) -> Answered<Json<AppList>> {
+    let apps = api.service().apps(who).await?;
+    Ok(Json(AppList { apps: apps.into_iter().map(AppView::from).collect() }))
+}
+
+/// Shows an app.
+#[utoipa::path(get, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)), responses((status = 200, body = AppView)))]
+async fn show_app(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<Json<AppView>> {
+    Ok(Json(api.service().app(who, app).await?.into()))
+}
+
+/// Removes an app with all that belongs to it (root key).
+#[utoipa::path(delete, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
+async fn delete_app(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<StatusCode> {
+    api.service().delete_app(who, app).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes a key; its secret is shown this once.
+#[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)), request_body = KeyRequest, responses((status = 201, body = NewKey)))]
+async fn create_key(
+    State(api): State<Api>,
+    As(who): As,
+    At(app): At<AppId>,
+    Body(request): Body<KeyRequest>,
+) -> Answered<(StatusCode, Json<NewKey>)> {
+    let made = api.service().create_key(who, app, request.name, &request.scopes).await?;
+    let secret = made.secret.expose_secret().to_owned();
+    let KeyView { id, name, scopes, created_at } = made.key.into();
+    Ok((StatusCode::CREATED, Json(NewKey { id, name, scopes, created_at, secret })))
+}
+
+/// Lists an app's keys.
+#[utoipa::path(get, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)), responses((status = 200, body = KeyList)))]
+async fn list_keys(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<Json<KeyList>> {
+    let keys = api.service().keys(who, app).await?;
+    Ok(Json(KeyList { keys: keys.into_iter().map(KeyView::from).collect() }))
+}
+
+/// Removes a key.
+#[utoipa::path(delete, path = "/v1/apps/{app}/keys/{key}", tag = "apps", params(("app" = String, Path), ("key" = String, Path)), responses((status = 204)))]
+async fn delete_key(
+    State(api): State<Api>,
+    As(who): As,
+    At((app, key)): At<(AppId, KeyId)>,
+) -> Answered<StatusCode> {
+    api.service().delete_key(who, app, key).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Lists an app's credentials, without their secrets.
+#[utoipa::path(get, path = "/v1/apps/{app}/credentials", tag = "apps", params(("app" = String, Path)), responses((status = 200, body = CredentialList)))]
+async fn list_credentials(
+    State(api): State<Api>,
+    As(who): As,
+    At(app): At<AppId>,
+) -> Answered<Json<CredentialList>> {
+    let views = api.service().credentials(who, app).await?;
+    Ok(Json(CredentialList { credentials: views.into_iter().map(Credential::from).collect() }))
+}
+
+/// Puts the credential for Firebase Cloud Messaging.
+#[utoipa::path(put, path = "/v1/apps/{app}/credentials/fcm", tag = "apps", params(("app" = String, Path)), request_body = FcmCredential, responses((status = 204)))]
+async fn put_fcm(
+    State(api): State<Api>,
+    As(who): As,
+    At(app): At<AppId>,
+    Body(given): Body<FcmCredential>,
+) -> Answered<StatusCode> {
+    put(&api, who, app, ProviderKind::Fcm, &given).await
+}
+
+/// Puts the credential for the Apple Push Notification service.
+#[utoipa::path(put, path = "/v1/apps/{app}/credentials/apns", tag = "apps", params(("app" = String, Path)), request_body = ApnsCredential, responses((status = 204)))]
+async fn put_apns(
+    State(api): State<Api>,
+    As(who): As,
+    At(app): At<AppId>,
+    Body(given): Body<ApnsCredential>,
+) -> Answered<StatusCode> {
+    put(&api, who, app, ProviderKind::Apns, &given).await
+}
+
+/// Lets the app use the provider that accepts everything and sends nothing.
+#[utoipa::path(put, path = "/v1/apps/{app}/credentials/null", tag = "apps", params(("app" = String, Path)), request_body = NullCredential, responses((status = 204)))]
+async fn put_null(
+    State(api): State<Api>,
+    As(who): As,
+    At(app): At<AppId>,
+    Body(given): Body<NullCredential>,
+) -> Answered<StatusCode> {
+    put(&api, who, app, ProviderKind::Null, &given).await
+}
+
+/// Removes a credential; what is queued for it waits.
+#[utoipa::path(delete, path = "/v1/apps/{app}/credentials/{provider}", tag = "apps", params(("app" = String, Path), ("provider" = String, Path)), responses((status = 204)))]
+async fn delete_credential(
+    State(api): State<Api>,
+    As(who): As,
+    At((app, provider)): At<(AppId, ProviderKind)>,
+) -> Answered<StatusCode> {
+    api.service().delete_credential(who, app, provider).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn put(
+    api: &Api,
+    who: crate::service::Identity,
+    app: AppId,
+    provider: ProviderKind,
+    given: &impl Serialize,
+) -> Answered<StatusCode> {
+    let secret = serde_json::to_string(given).unwrap_or_default();
+    api.service().put_credential(who, app, provider, secret).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

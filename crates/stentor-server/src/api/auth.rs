@@ -1,0 +1,63 @@
+//! Who asks: `Authorization: Bearer` or `X-API-Key`, and for the root key the app.
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use stentor_core::id::AppId;
+
+use super::Api;
+use super::error::Refusal;
+use super::extract::header_text;
+use crate::service::{Answer, Caller, ErrorCode, Identity, Problem};
+
+const APP_HEADER: &str = "x-stentor-app";
+const KEY_HEADER: &str = "x-api-key";
+
+/// A known key.
+pub(super) struct As(pub(super) Identity);
+
+impl FromRequestParts<Api> for As {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        let secret = secret(&parts.headers)?;
+        Ok(Self(api.service().identify(secret).await?))
+    }
+}
+
+/// A known key, speaking for one app.
+pub(super) struct For(pub(super) Caller);
+
+impl FromRequestParts<Api> for For {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        let As(identity) = As::from_request_parts(parts, api).await?;
+        let named = named_app(parts)?;
+        Ok(Self(api.service().caller(identity, named).await?))
+    }
+}
+
+fn secret(headers: &HeaderMap) -> Answer<&str> {
+    if let Some(text) = header_text(headers, "authorization")? {
+        let (scheme, key) = text.split_once(' ').unwrap_or((text, ""));
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return Ok(key.trim());
+        }
+    }
+    let missing = || {
+        Problem::new(ErrorCode::Unauthorized, "the request has no API key")
+            .with_hint("send `Authorization: Bearer sk_…` or `X-API-Key: sk_…`")
+    };
+    header_text(headers, KEY_HEADER)?.ok_or_else(missing)
+}
+
+fn named_app(parts: &Parts) -> Answer<Option<AppId>> {
+    let query = parts.uri.query().unwrap_or_default();
+    let in_query = query.split('&').find_map(|pair| pair.strip_prefix("app="));
+    let named = match in_query {
+        Some(text) => Some(text),
+        None => header_text(&parts.headers, APP_HEADER)?,
+    };
+    named.map(|text| text.parse().map_err(|_| Problem::not_found("app"))).transpose()
+}

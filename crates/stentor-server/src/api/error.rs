@@ -1,0 +1,142 @@
+//! Refusals as problem+json (RFC 9457): the one place where words become HTTP statuses.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::service::{ErrorCode, Problem};
+
+/// Media type of every refusal.
+pub const PROBLEM_JSON: &str = "application/problem+json";
+/// Where the documentation of a code is, relative to the server.
+const TYPE_PREFIX: &str = "/docs/errors#";
+
+/// Gives the HTTP status of a code.
+#[must_use]
+pub const fn status_of(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::InvalidRequest => StatusCode::BAD_REQUEST,
+        ErrorCode::InvalidField | ErrorCode::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorCode::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
+        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
+        ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorCode::Conflict | ErrorCode::LimitReached => StatusCode::CONFLICT,
+        ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// One code as the reference lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ErrorCodeEntry {
+    /// The stable word.
+    pub code: &'static str,
+    /// HTTP status.
+    pub status: u16,
+    /// Meaning in a few words.
+    pub title: &'static str,
+    /// What a caller does about it.
+    pub advice: &'static str,
+}
+
+/// Lists every code that the API answers with.
+#[must_use]
+pub fn error_codes() -> Vec<ErrorCodeEntry> {
+    let entry = |code: &ErrorCode| ErrorCodeEntry {
+        code: code.as_str(),
+        status: status_of(*code).as_u16(),
+        title: code.title(),
+        advice: code.advice(),
+    };
+    ErrorCode::ALL.iter().map(entry).collect()
+}
+
+/// Writes the reference of all codes as a page.
+#[must_use]
+pub fn errors_markdown() -> String {
+    let mut page = String::from(
+        "# Error codes\n\nEvery refusal is `application/problem+json` (RFC 9457). `code` is stable and made for programs; \
+         `detail` is made for people and may change. `field` names the offending field, `hint` says what to do.\n\n\
+         | code | status | meaning | what to do |\n|---|---|---|---|\n",
+    );
+    for entry in error_codes() {
+        let ErrorCodeEntry { code, status, title, advice } = entry;
+        page.push_str(&format!("| `{code}` | {status} | {title} | {advice} |\n"));
+    }
+    page
+}
+
+/// A refusal as it is answered.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct ProblemBody<'a> {
+    /// Address of the documentation of the code.
+    #[serde(rename = "type")]
+    kind: String,
+    /// Meaning of the code.
+    title: &'a str,
+    /// HTTP status.
+    status: u16,
+    /// Stable word for programs.
+    #[schema(example = "invalid_field")]
+    code: &'a str,
+    /// Why, for a person.
+    detail: &'a str,
+    /// Path of the offending field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+    /// The request, as in the header `X-Request-Id` and in the log.
+    request_id: &'a str,
+}
+
+/// A refusal on its way out; the front writes it, because it knows the request's id.
+#[derive(Debug, Clone)]
+pub(super) struct Refusal(pub(super) Problem);
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self(problem)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = status_of(self.0.code).into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Writes the body and the headers of a refusal into its response.
+pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str) {
+    let status = status_of(problem.code);
+    let body = ProblemBody {
+        kind: format!("{TYPE_PREFIX}{}", problem.code.as_str()),
+        title: problem.code.title(),
+        status: status.as_u16(),
+        code: problem.code.as_str(),
+        detail: &problem.detail,
+        field: problem.field.as_deref(),
+        hint: problem.hint.as_deref(),
+        request_id,
+    };
+    *response.status_mut() = status;
+    *response.body_mut() = serde_json::to_vec(&body).unwrap_or_default().into();
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+    if let Some(seconds) = problem.retry_after_seconds {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if problem.code == ErrorCode::Unauthorized {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"stentor\""));
+    }
+}

@@ -1,0 +1,217 @@
+//! Reads requests: JSON with the path of what is wrong, ids, queries, idempotency keys.
+
+use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
+use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
+
+use super::Api;
+use super::error::Refusal;
+use crate::service::{Answer, ErrorCode, Problem, Repeat, provider_word};
+use crate::wording;
+
+/// Header that makes repeating a request harmless.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// A body of JSON.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Api> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
+        let bytes = json_bytes(request, api).await?;
+        Ok(Self(decode(&bytes)?))
+    }
+}
+
+/// A body of JSON that may be repeated under an idempotency key.
+pub(super) struct RepeatableBody<T> {
+    pub(super) request: T,
+    pub(super) repeat: Option<Repeat>,
+}
+
+impl<T: DeserializeOwned> FromRequest<Api> for RepeatableBody<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
+        let key = idempotency_key(request.headers())?;
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let bytes = json_bytes(request, api).await?;
+        let repeat = key.map(|key| Repeat { key, request_hash: request_hash(&method, &uri, &bytes) });
+        Ok(Self { request: decode(&bytes)?, repeat })
+    }
+}
+
+/// Names in the path, in order.
+pub(super) struct At<T>(pub(super) T);
+
+impl<T: Segments> FromRequestParts<Api> for At<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        let unreadable = |_| Problem::new(ErrorCode::InvalidRequest, "the path is not UTF-8");
+        let params = RawPathParams::from_request_parts(parts, api).await.map_err(unreadable)?;
+        let mut values = params.iter().map(|(_, value)| value);
+        Ok(Self(T::read(&mut values)?))
+    }
+}
+
+/// The query, with unknown names refused; `app` belongs to the caller's choice of app.
+pub(super) struct Asked<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Api> for Asked<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Refusal> {
+        let query = parts.uri.query().unwrap_or_default();
+        let own: Vec<_> = query.split('&').filter(|pair| !pair.starts_with("app=")).collect();
+        let wrong = |_| Problem::new(ErrorCode::InvalidRequest, "the query cannot be read");
+        let uri: Uri = format!("/?{}", own.join("&")).parse().map_err(wrong)?;
+        match Query::<T>::try_from_uri(&uri) {
+            Ok(Query(value)) => Ok(Self(value)),
+            Err(rejection) => Err(query_problem(&rejection.body_text()).into()),
+        }
+    }
+}
+
+/// One name of a path.
+pub(super) trait Segment: Sized {
+    fn read(text: &str) -> Answer<Self>;
+}
+
+/// All names of a path.
+pub(super) trait Segments: Sized {
+    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> Answer<Self>;
+}
+
+impl<T: Segment> Segments for T {
+    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> Answer<Self> {
+        <T as Segment>::read(values.next().unwrap_or_default())
+    }
+}
+
+impl<A: Segment, B: Segment> Segments for (A, B) {
+    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> Answer<Self> {
+        Ok((<A as Segments>::read(values)?, <B as Segments>::read(values)?))
+    }
+}
+
+macro_rules! id_segments {
+    ($($id:ident = $word:literal;)*) => {$(
+        impl Segment for $id {
+            fn read(text: &str) -> Answer<Self> {
+                text.parse().map_err(|_| {
+                    let hint = concat!("such an id begins with `", $word, "`");
+                    Problem::new(ErrorCode::NotFound, "there is no such id").with_hint(hint)
+                })
+            }
+        }
+    )*};
+}
+
+id_segments! {
+    AppId = "app_";
+    KeyId = "key_";
+    DeviceId = "dev_";
+    MessageId = "msg_";
+    ScheduleId = "sch_";
+}
+
+impl Segment for CampaignId {
+    fn read(text: &str) -> Answer<Self> {
+        match text.parse::<MessageId>() {
+            Ok(message) => Ok(message.into()),
+            Err(_) => text.parse().map_err(|_| {
+                Problem::new(ErrorCode::NotFound, "there is no such id")
+                    .with_hint("such an id begins with `cmp_` or `msg_`")
+            }),
+        }
+    }
+}
+
+impl Segment for ProviderKind {
+    fn read(text: &str) -> Answer<Self> {
+        provider_word(text)
+    }
+}
+
+macro_rules! name_segments {
+    ($($name:ident)*) => {$(
+        impl Segment for $name {
+            fn read(text: &str) -> Answer<Self> {
+                Ok($name::new(text)?)
+            }
+        }
+    )*};
+}
+
+name_segments! { TopicName GroupName ExternalId }
+
+/// Reads one header as text.
+pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Answer<Option<&'a str>> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let text = value.to_str().map_err(|_| Problem::field(name.to_owned(), "must be visible ASCII"))?;
+    Ok(Some(text))
+}
+
+/// Reads the idempotency key, if there is one.
+fn idempotency_key(headers: &HeaderMap) -> Answer<Option<IdempotencyKey>> {
+    let text = header_text(headers, IDEMPOTENCY_KEY)?;
+    Ok(text.map(IdempotencyKey::new).transpose()?)
+}
+
+fn request_hash(method: &Method, uri: &Uri, body: &[u8]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for part in [method.as_str().as_bytes(), uri.path().as_bytes(), body] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+async fn json_bytes(request: Request, api: &Api) -> Answer<Bytes> {
+    check_json(request.headers())?;
+    Bytes::from_request(request, api).await.map_err(|rejection| match rejection.into_response().status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(
+            ErrorCode::PayloadTooLarge,
+            format!("a body may have at most {} bytes here", api.body_max_bytes()),
+        ),
+        _ => Problem::new(ErrorCode::InvalidRequest, "the body broke off"),
+    })
+}
+
+fn check_json(headers: &HeaderMap) -> Answer<()> {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
+        return Ok(());
+    }
+    Err(Problem::new(ErrorCode::UnsupportedMediaType, "the content type must be application/json"))
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+    let first = bytes.trim_ascii_start().first();
+    if matches!(first, Some(b'[' | b'"' | b'0'..=b'9' | b'-' | b't' | b'f' | b'n')) {
+        return Err(Problem::new(ErrorCode::InvalidRequest, "the body must be a JSON object"));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut reader)
+        .map_err(|error| wording::of_json(&error.path().to_string(), error.inner()))?;
+    let end = reader.end();
+    end.map_err(|error| wording::of_json("", &error))?;
+    Ok(value)
+}
+
+fn query_problem(message: &str) -> Problem {
+    let sentence = message.strip_prefix("Failed to deserialize query string: ").unwrap_or(message);
+    match sentence.split_once(": ") {
+        Some((name, problem)) if !name.contains(' ') => wording::of_text(name, problem),
+        _ => wording::of_text("", sentence),
+    }
+}

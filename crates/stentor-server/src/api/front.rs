@@ -1,0 +1,123 @@
+//! What every request passes: an id, a place among those worked on, a time limit, and a well-formed answer.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use tokio::sync::Semaphore;
+use tracing::Instrument;
+
+use super::Api;
+use super::error::{Refusal, write};
+use crate::service::{ErrorCode, Problem};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest id that is taken over from a caller.
+const REQUEST_ID_MAX_BYTES: usize = 64;
+
+/// How much is worked on at once, and for how long.
+#[derive(Debug, Clone)]
+pub struct FrontLimits {
+    /// Places for requests.
+    pub places: Arc<Semaphore>,
+    /// Longest time of a request.
+    pub timeout: Duration,
+}
+
+/// Gives the request an id, catches what goes wrong, writes refusals, logs one line.
+pub(super) async fn outer(request: Request, next: Next) -> Response {
+    let id = request_id(request.headers());
+    let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
+    let method = request.method().clone();
+    let started = Instant::now();
+    let span = tracing::info_span!("request", id = %id, %method, %route);
+    let work = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let mut response = work.instrument(span.clone()).await.unwrap_or_else(|_| panicked());
+    let problem = problem_of(&response);
+    if let Some(problem) = &problem {
+        write(&mut response, problem, &id);
+    }
+    let _inside = span.enter();
+    log(response.status(), started.elapsed(), problem.as_ref());
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
+/// Lets a request in when there is a place, and ends it when its time is over.
+pub(super) async fn inner(State(api): State<Api>, request: Request, next: Next) -> Response {
+    let Ok(_place) = api.front().places.try_acquire() else {
+        return Refusal(busy()).into_response();
+    };
+    match tokio::time::timeout(api.front().timeout, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => Refusal(timed_out()).into_response(),
+    }
+}
+
+/// Answers an address that does not exist.
+pub(super) async fn nowhere() -> Refusal {
+    Refusal(Problem::new(ErrorCode::NotFound, "there is no such address").with_hint("see /docs"))
+}
+
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let fits = |id: &&str| {
+        (1..=REQUEST_ID_MAX_BYTES).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    match given.filter(fits) {
+        Some(id) => id.to_owned(),
+        None => format!("req_{:016x}", rand::random::<u64>()),
+    }
+}
+
+/// Finds the refusal that a response stands for; one without words of ours gets some.
+fn problem_of(response: &Response) -> Option<Problem> {
+    if let Some(Refusal(problem)) = response.extensions().get::<Refusal>() {
+        return Some(problem.clone());
+    }
+    match response.status() {
+        StatusCode::METHOD_NOT_ALLOWED => {
+            Some(Problem::new(ErrorCode::MethodNotAllowed, "this address knows other methods"))
+        }
+        status if status.is_client_error() && !is_ours(response) => {
+            Some(Problem::new(ErrorCode::InvalidRequest, "the request cannot be read"))
+        }
+        _ => None,
+    }
+}
+
+fn is_ours(response: &Response) -> bool {
+    response.headers().contains_key(axum::http::header::CONTENT_TYPE)
+}
+
+fn log(status: StatusCode, took: Duration, problem: Option<&Problem>) {
+    let (status, micros) = (status.as_u16(), took.as_micros() as u64);
+    let code = problem.map_or("", |problem| problem.code.as_str());
+    match status {
+        500.. => tracing::warn!(status, code, micros, "refused"),
+        400.. => tracing::info!(status, code, micros, "refused"),
+        _ => tracing::debug!(status, micros, "answered"),
+    }
+}
+
+fn panicked() -> Response {
+    tracing::error!("a request made the server panic");
+    Refusal(Problem::new(ErrorCode::Internal, "the server failed at this request")).into_response()
+}
+
+fn busy() -> Problem {
+    Problem::new(ErrorCode::Unavailable, "as many requests are worked on as are allowed at once")
+}
+
+fn timed_out() -> Problem {
+    Problem::new(ErrorCode::Unavailable, "the request took too long")
+        .with_hint("repeat it with the same Idempotency-Key: what was kept is not kept again")
+}

@@ -1,0 +1,84 @@
+//! What is asked without a key: alive, ready, which version, metrics.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Api;
+
+/// Gives the routes of this noun.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(alive))
+        .routes(routes!(ready))
+        .routes(routes!(metrics))
+        .routes(routes!(version))
+}
+
+/// The process is alive.
+#[derive(Serialize, ToSchema)]
+struct Alive {
+    status: &'static str,
+}
+
+/// Whether the server can do its work.
+#[derive(Serialize, ToSchema)]
+struct Ready {
+    /// `ok` or `unavailable`.
+    status: &'static str,
+    store: &'static str,
+    queue: &'static str,
+    /// Age of the oldest chunk that is due and not leased.
+    oldest_ready_seconds: u64,
+    /// Chunks due and not leased.
+    ready_chunks: u64,
+}
+
+/// What runs here.
+#[derive(Serialize, ToSchema)]
+struct Version {
+    name: &'static str,
+    version: &'static str,
+    /// Version of the REST API.
+    api: &'static str,
+}
+
+/// Tells that the process is alive.
+#[utoipa::path(get, path = "/healthz", tag = "health", security(()), responses((status = 200, body = Alive)))]
+async fn alive() -> Json<Alive> {
+    Json(Alive { status: "ok" })
+}
+
+/// Tells whether store and queue answer, and how old the oldest waiting chunk is.
+#[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses((status = 200, body = Ready), (status = 503, body = Ready)))]
+async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
+    let found = api.board().readiness().await;
+    let word = |well: bool| if well { "ok" } else { "unavailable" };
+    let status = if found.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = Ready {
+        status: word(found.is_ready()),
+        store: word(found.store),
+        queue: word(found.queue),
+        oldest_ready_seconds: found.oldest_ready_seconds,
+        ready_chunks: found.ready_chunks,
+    };
+    (status, Json(body))
+}
+
+/// Gives all metrics as Prometheus reads them.
+#[utoipa::path(get, path = "/metrics", tag = "health", security(()), responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
+async fn metrics(State(api): State<Api>) -> impl IntoResponse {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], crate::metrics::render(api.service(), api.board()).await)
+}
+
+/// Tells which version runs.
+#[utoipa::path(get, path = "/version", tag = "health", security(()), responses((status = 200, body = Version)))]
+async fn version() -> Json<Version> {
+    Json(Version { name: "stentor", version: env!("CARGO_PKG_VERSION"), api: "v1" })
+}

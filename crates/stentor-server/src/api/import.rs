@@ -1,0 +1,135 @@
+//! Import of devices.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use futures_util::{Stream, StreamExt};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::auth::For;
+use super::extract::Asked;
+use super::{Answered, Api};
+use crate::service::{Answer, ErrorCode, Format, ImportOptions, ImportReport, Problem};
+
+/// Gives the routes of this noun.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(import))
+}
+
+/// How to import.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ImportQuery {
+    /// `ndjson` or `csv`; decided by the content type when absent.
+    format: Option<String>,
+    /// Check everything, keep nothing.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Why a line was refused.
+#[derive(Serialize, ToSchema)]
+struct LineError {
+    /// Line of the body, from 1.
+    line: u64,
+    code: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+    detail: String,
+}
+
+/// What an import came to.
+#[derive(Serialize, ToSchema)]
+struct ImportResult {
+    /// Lines that should hold a device (blank lines and the CSV header do not).
+    lines: u64,
+    /// Lines without fault.
+    valid: u64,
+    /// Devices made known.
+    created: u64,
+    /// Devices known before.
+    updated: u64,
+    /// Lines refused.
+    failed: u64,
+    /// Whether nothing was kept on purpose.
+    dry_run: bool,
+    /// The first 1,000 refusals.
+    errors: Vec<LineError>,
+    /// Whether there were more.
+    errors_truncated: bool,
+}
+
+impl From<ImportReport> for ImportResult {
+    fn from(report: ImportReport) -> Self {
+        let errors = report.errors.into_iter().map(|error| LineError {
+            line: error.line,
+            code: error.code.as_str(),
+            field: error.field,
+            detail: error.detail,
+        });
+        Self {
+            lines: report.lines,
+            valid: report.valid,
+            created: report.created,
+            updated: report.updated,
+            failed: report.failed,
+            dry_run: report.dry_run,
+            errors: errors.collect(),
+            errors_truncated: report.errors_truncated,
+        }
+    }
+}
+
+/// Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is
+/// streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless.
+#[utoipa::path(post, path = "/v1/devices/import", tag = "devices", params(ImportQuery),
+    request_body(content((String = "application/x-ndjson"), (String = "text/csv"))), responses((status = 200, body = ImportResult)))]
+async fn import(
+    State(api): State<Api>,
+    For(caller): For,
+    Asked(query): Asked<ImportQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Answered<Json<ImportResult>> {
+    let format = format(query.format.as_deref(), &headers)?;
+    let pieces = impatient(body, api.import_idle_timeout());
+    let options = ImportOptions { format, dry_run: query.dry_run };
+    let report = api.service().import(caller, options, Box::pin(pieces)).await?;
+    Ok(Json(report.into()))
+}
+
+fn format(asked: Option<&str>, headers: &HeaderMap) -> Answer<Format> {
+    if let Some(word) = asked {
+        return Ok(word.parse()?);
+    }
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(Format::Ndjson),
+        "text/csv" => Ok(Format::Csv),
+        _ => Err(Problem::new(
+            ErrorCode::UnsupportedMediaType,
+            "the content type must be application/x-ndjson or text/csv, or `format` must say which",
+        )),
+    }
+}
+
+/// Ends the body with an error when its next piece does not come.
+fn impatient(body: Body, patience: Duration) -> impl Stream<Item = Result<bytes::Bytes, String>> + Send {
+    let pieces = Some(body.into_data_stream());
+    futures_util::stream::unfold(pieces, move |pieces| async move {
+        let mut pieces = pieces?;
+        match tokio::time::timeout(patience, pieces.next()).await {
+            Ok(Some(Ok(piece))) => Some((Ok(piece), Some(pieces))),
+            Ok(Some(Err(error))) => Some((Err(error.to_string()), None)),
+            Ok(None) => None,
+            Err(_) => Some((Err("nothing came for too long".to_owned()), None)),
+        }
+    })
+}

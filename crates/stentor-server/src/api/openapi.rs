@@ -1,0 +1,96 @@
+//! The OpenAPI document, made from the routes themselves.
+
+use std::sync::OnceLock;
+
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::response::ResponseBuilder;
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
+};
+use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Ref, RefOr};
+
+use super::error::PROBLEM_JSON;
+
+const DESCRIPTION: &str = "Hand Stentor one request and it finds the devices, sends through the push service that reaches \
+each of them, and answers at any time what became of every single delivery. `202` means that the message is on disk.\n\n\
+Keys: `Authorization: Bearer sk_…` or `X-API-Key: sk_…`. A key belongs to an app; the root key names one with \
+`X-Stentor-App: app_…` or `?app=app_…`. Times are RFC 3339 in UTC with milliseconds. Every refusal is \
+`application/problem+json` with a stable `code`.";
+
+const TAGS: &[(&str, &str)] = &[
+    ("apps", "Tenants, their keys and their credentials at push services."),
+    ("devices", "Registration, import, history."),
+    ("users", "People, known by the app's own id."),
+    ("groups", "Fixed sets of people and devices."),
+    ("topics", "Opt-in channels and their subscriptions."),
+    ("messages", "What is sent."),
+    ("campaigns", "The sending of a message, and the books that prove it."),
+    ("schedules", "Messages that are sent again and again."),
+    ("status", "What the server is doing."),
+    ("health", "Without a key."),
+];
+
+/// Gives the document as pretty JSON.
+#[must_use]
+pub fn openapi_json() -> String {
+    static DOCUMENT: OnceLock<String> = OnceLock::new();
+    let write = || document().to_pretty_json().map(|json| json + "\n").unwrap_or_default();
+    DOCUMENT.get_or_init(write).clone()
+}
+
+/// Builds the document from the routes.
+pub(super) fn document() -> OpenApi {
+    let mut document = super::described().into_openapi();
+    let head = head();
+    document.info = head.info;
+    document.tags = head.tags;
+    document.security = head.security;
+    if let Some(components) = document.components.as_mut() {
+        components.add_security_scheme("bearer", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+        let key = ApiKey::Header(ApiKeyValue::new("X-API-Key"));
+        components.add_security_scheme("api_key", SecurityScheme::ApiKey(key));
+        components.responses.insert("Problem".into(), RefOr::T(problem_response()));
+        components.schemas.insert("Problem".into(), problem_schema());
+    }
+    document.paths.paths.values_mut().flat_map(operations).for_each(add_problem);
+    document
+}
+
+fn head() -> OpenApi {
+    let license = LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build();
+    let info = InfoBuilder::new()
+        .title("Stentor")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(DESCRIPTION))
+        .license(Some(license));
+    let tags = TAGS.iter().map(|(name, text)| TagBuilder::new().name(*name).description(Some(*text)).build());
+    let none: [String; 0] = [];
+    let security = ["bearer", "api_key"].map(|name| SecurityRequirement::new(name, none.clone()));
+    OpenApiBuilder::new().info(info.build()).tags(Some(tags)).security(Some(security)).build()
+}
+
+fn problem_schema() -> RefOr<utoipa::openapi::Schema> {
+    <super::error::ProblemBody<'_> as utoipa::PartialSchema>::schema()
+}
+
+fn problem_response() -> utoipa::openapi::Response {
+    let schema = Ref::from_schema_name("Problem");
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    let words: Vec<_> = super::error::error_codes()
+        .iter()
+        .map(|entry| format!("`{}` ({})", entry.code, entry.status))
+        .collect();
+    let description = format!("A refusal; `code` is one of {}.", words.join(", "));
+    ResponseBuilder::new().description(description).content(PROBLEM_JSON, content).build()
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch].into_iter().flatten()
+}
+
+fn add_problem(operation: &mut Operation) {
+    let problem = RefOr::Ref(Ref::from_response_name("Problem"));
+    operation.responses.responses.insert("default".into(), problem);
+}

@@ -1,0 +1,154 @@
+//! Schedules.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Serialize;
+use stentor_core::id::ScheduleId;
+use stentor_core::ports::store::{Page, StoredReply};
+use stentor_core::schedule::{CatchUp, ScheduleState};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::auth::For;
+use super::extract::{Asked, At, RepeatableBody};
+use super::messages::{SpecView, kept};
+use super::page::{After, cursor, next_of};
+use super::text::Instant;
+use super::{Answered, Api};
+use crate::service::{ScheduleRequest, ScheduleView};
+
+/// Gives the routes of this noun.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(create, list))
+        .routes(routes!(show, remove))
+        .routes(routes!(cancel))
+        .routes(routes!(pause))
+        .routes(routes!(resume))
+}
+
+/// A schedule with what comes next.
+#[derive(Serialize, ToSchema)]
+struct Schedule {
+    #[schema(value_type = String)]
+    id: ScheduleId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    cron: String,
+    time_zone: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Instant>,
+    #[schema(value_type = String)]
+    catch_up: CatchUp,
+    /// `active`, `paused`, `canceled` or `finished`.
+    state: &'static str,
+    created_at: Instant,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_due: Option<Instant>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_fired: Option<Instant>,
+    message: SpecView,
+    /// The next five occurrences.
+    upcoming: Vec<Instant>,
+}
+
+/// A piece of the schedules.
+#[derive(Serialize, ToSchema)]
+struct ScheduleList {
+    schedules: Vec<Schedule>,
+    /// Cursor of the next piece.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+impl From<ScheduleView> for Schedule {
+    fn from(ScheduleView { schedule, upcoming }: ScheduleView) -> Self {
+        Self {
+            id: schedule.id,
+            name: schedule.name.map(String::from),
+            cron: schedule.recurrence.cron,
+            time_zone: schedule.recurrence.time_zone.into(),
+            until: schedule.recurrence.until.map(Instant),
+            catch_up: schedule.recurrence.catch_up,
+            state: schedule.state.as_str(),
+            created_at: schedule.created_at.into(),
+            next_due: schedule.next_due.map(Instant),
+            last_fired: schedule.last_fired.map(Instant),
+            message: schedule.spec.into(),
+            upcoming: upcoming.into_iter().map(Instant).collect(),
+        }
+    }
+}
+
+/// Makes a schedule. With `Idempotency-Key` repeating the request is harmless.
+#[utoipa::path(post, path = "/v1/schedules", tag = "schedules", request_body = ScheduleRequest,
+    params(("Idempotency-Key" = Option<String>, Header, description = "Repeats with the same key and body get the first reply again")),
+    responses((status = 201, body = Schedule, headers(("Location" = String), ("Idempotent-Replayed" = String)))))]
+async fn create(
+    State(api): State<Api>,
+    For(caller): For,
+    RepeatableBody { request, repeat }: RepeatableBody<ScheduleRequest>,
+) -> Answered<Response> {
+    let write = |view: &ScheduleView| StoredReply {
+        status: StatusCode::CREATED.as_u16(),
+        body: serde_json::to_string(&Schedule::from(view.clone())).unwrap_or_default(),
+    };
+    let reply = api.service().create_schedule(caller, request, repeat, write).await?;
+    Ok(kept(reply, "/v1/schedules/"))
+}
+
+/// Lists schedules in order of id.
+#[utoipa::path(get, path = "/v1/schedules", tag = "schedules", params(After), responses((status = 200, body = ScheduleList)))]
+async fn list(
+    State(api): State<Api>,
+    For(caller): For,
+    Asked(query): Asked<After>,
+) -> Answered<Json<ScheduleList>> {
+    let raw = |text: &str| text.parse().ok().map(ScheduleId::raw);
+    let page = Page { after: cursor("after", query.after.as_deref(), raw)?, limit: query.limit()? };
+    let views = api.service().schedules(caller, page).await?;
+    let next = next_of(&views, page.limit, |view| view.schedule.id.to_string());
+    Ok(Json(ScheduleList { schedules: views.into_iter().map(Schedule::from).collect(), next }))
+}
+
+/// Shows a schedule with its next five occurrences.
+#[utoipa::path(get, path = "/v1/schedules/{schedule}", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
+async fn show(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) -> Answered<Json<Schedule>> {
+    Ok(Json(api.service().schedule(caller, id).await?.into()))
+}
+
+/// Ends a schedule; what it has sent stays.
+#[utoipa::path(delete, path = "/v1/schedules/{schedule}", tag = "schedules", params(("schedule" = String, Path)), responses((status = 204)))]
+async fn remove(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) -> Answered<StatusCode> {
+    api.service().set_schedule(caller, id, ScheduleState::Canceled).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Ends a schedule; what it has sent stays.
+#[utoipa::path(post, path = "/v1/schedules/{schedule}/cancel", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
+async fn cancel(
+    State(api): State<Api>,
+    For(caller): For,
+    At(id): At<ScheduleId>,
+) -> Answered<Json<Schedule>> {
+    Ok(Json(api.service().set_schedule(caller, id, ScheduleState::Canceled).await?.into()))
+}
+
+/// Holds a schedule; occurrences of that time are not made up for.
+#[utoipa::path(post, path = "/v1/schedules/{schedule}/pause", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
+async fn pause(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) -> Answered<Json<Schedule>> {
+    Ok(Json(api.service().set_schedule(caller, id, ScheduleState::Paused).await?.into()))
+}
+
+/// Lets a paused schedule go on with its next occurrence.
+#[utoipa::path(post, path = "/v1/schedules/{schedule}/resume", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
+async fn resume(
+    State(api): State<Api>,
+    For(caller): For,
+    At(id): At<ScheduleId>,
+) -> Answered<Json<Schedule>> {
+    Ok(Json(api.service().set_schedule(caller, id, ScheduleState::Active).await?.into()))
+}

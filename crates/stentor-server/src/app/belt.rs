@@ -1,0 +1,132 @@
+//! The pipeline as services and face see it: told things without waiting, asked for pictures.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use stentor_core::chunk::Ticket;
+use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::AppError;
+use super::engines::Ground;
+use crate::config::Config;
+use crate::pipeline::{Deps, Pipeline, PipelineStats};
+use crate::providers::Adapters;
+use crate::service::Belt;
+
+/// Batches of tickets that wait to be published; what finds no place is published by the janitor.
+const WAITING_MAX_COUNT: usize = 16_384;
+/// Most batches that are published in one go.
+const TOGETHER_MAX_COUNT: usize = 1_024;
+/// What a pipeline may need after its deadline to write what it knows.
+const LAST_WRITES: Duration = Duration::from_secs(5);
+
+/// The running pipeline.
+pub struct PipelineBelt {
+    instance: u64,
+    pipeline: Mutex<Option<Arc<Pipeline>>>,
+    tickets: mpsc::Sender<Vec<Ticket>>,
+    publisher: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl PipelineBelt {
+    /// Recovers what a crash left and starts to move.
+    pub(super) async fn start(ground: &Ground, config: &Config) -> Result<Self, AppError> {
+        let instance = ground.ids.next(ground.clock.now());
+        let deps = Deps {
+            store: ground.store.clone(),
+            queue: ground.queue.clone(),
+            clock: ground.clock.clone(),
+            ids: ground.ids.clone(),
+            factory: Arc::new(Adapters::new(ground.clock.clone())),
+            instance,
+        };
+        let started = Pipeline::start(deps, config.pipeline.clone()).await;
+        let wrap = |cause: stentor_core::ports::store::StoreError| cause.to_string();
+        let pipeline = started.map_err(|error| AppError::Engine { what: "the store", cause: wrap(error) })?;
+        let pipeline = Arc::new(pipeline);
+        let (tickets, waiting) = mpsc::channel(WAITING_MAX_COUNT);
+        let publisher = Mutex::new(Some(tokio::spawn(publish(pipeline.clone(), waiting))));
+        Ok(Self { instance, pipeline: Mutex::new(Some(pipeline)), tickets, publisher })
+    }
+
+    /// Gives the number of this start.
+    #[must_use]
+    pub const fn instance(&self) -> u64 {
+        self.instance
+    }
+
+    /// Makes a picture of what it is doing.
+    #[must_use]
+    pub fn stats(&self) -> PipelineStats {
+        self.pipeline().map(|pipeline| pipeline.stats()).unwrap_or_default()
+    }
+
+    /// Compares all credentials with those in use.
+    pub(super) async fn reload(&self) {
+        let Some(pipeline) = self.pipeline() else { return };
+        if let Err(error) = pipeline.reload().await {
+            tracing::warn!(%error, "the pipeline could not look at the credentials again");
+        }
+    }
+
+    /// Leases nothing more, settles what is in flight, and ends within `time`.
+    pub(super) async fn drain(&self, time: Duration) {
+        let publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(publisher) = publisher {
+            publisher.abort();
+            let _aborted_on_purpose = publisher.await;
+        }
+        let taken = self.pipeline.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut shared) = taken else { return };
+        let pipeline = loop {
+            match Arc::try_unwrap(shared) {
+                Ok(only) => break only,
+                Err(still_asked) => shared = still_asked,
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        };
+        pipeline.drain(time.saturating_sub(LAST_WRITES).max(time / 2)).await;
+    }
+
+    fn pipeline(&self) -> Option<Arc<Pipeline>> {
+        self.pipeline.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Belt for PipelineBelt {
+    fn published(&self, tickets: Vec<Ticket>) {
+        if !tickets.is_empty() && self.tickets.try_send(tickets).is_err() {
+            tracing::debug!("tickets are left to the janitor");
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(pipeline) = self.pipeline() {
+            pipeline.wake();
+        }
+    }
+
+    fn changed(&self, app: AppId, provider: ProviderKind) {
+        if let Some(pipeline) = self.pipeline() {
+            pipeline.changed(app, provider);
+        }
+    }
+
+    fn parked(&self, app: AppId, provider: ProviderKind) -> Option<String> {
+        let fleets = self.stats().providers;
+        let fleet = fleets.into_iter().find(|fleet| fleet.provider == provider)?;
+        fleet.parked.into_iter().find(|lane| lane.app == app).map(|lane| lane.detail)
+    }
+}
+
+/// Publishes what was accepted, many at once when many come.
+async fn publish(pipeline: Arc<Pipeline>, mut waiting: mpsc::Receiver<Vec<Ticket>>) {
+    let mut batches = Vec::new();
+    while waiting.recv_many(&mut batches, TOGETHER_MAX_COUNT).await > 0 {
+        let tickets: Vec<Ticket> = batches.drain(..).flatten().collect();
+        pipeline.published(&tickets).await;
+    }
+}

@@ -1,0 +1,50 @@
+//! Store and queue by the configuration.
+
+use std::sync::Arc;
+
+use stentor_core::id::IdSource;
+use stentor_core::ports::clock::Clock;
+use stentor_core::ports::queue::Queue;
+use stentor_core::ports::store::Store;
+use stentor_storage::memory::{MemoryQueue, MemoryStore};
+use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
+
+use super::AppError;
+use crate::config::{Config, Engine};
+
+const STORE_FILE: &str = "stentor.db";
+const QUEUE_FILE: &str = "queue.db";
+
+/// What pipeline and services stand on alike.
+pub(super) struct Ground {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) queue: Arc<dyn Queue>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<IdSource>,
+}
+
+/// Opens the store.
+pub(super) fn store(config: &Config) -> Result<Arc<dyn Store>, AppError> {
+    match config.store.engine {
+        Engine::Memory => Ok(Arc::new(MemoryStore::new())),
+        Engine::Sqlite => {
+            let opened = SqliteStore::open(config.data_dir.join(STORE_FILE), SqliteSettings::store());
+            Ok(Arc::new(opened.map_err(|error| engine("the store", &error))?))
+        }
+    }
+}
+
+/// Opens the queue.
+pub(super) fn queue(config: &Config) -> Result<Arc<dyn Queue>, AppError> {
+    match config.queue.engine {
+        Engine::Memory => Ok(Arc::new(MemoryQueue::new())),
+        Engine::Sqlite => {
+            let opened = SqliteQueue::open(config.data_dir.join(QUEUE_FILE), SqliteSettings::queue());
+            Ok(Arc::new(opened.map_err(|error| engine("the queue", &error))?))
+        }
+    }
+}
+
+fn engine(what: &'static str, cause: &dyn std::fmt::Display) -> AppError {
+    AppError::Engine { what, cause: cause.to_string() }
+}

@@ -1,0 +1,106 @@
+use std::io::Write;
+
+use super::*;
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(text.as_bytes()).expect("written");
+    file
+}
+
+fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn the_embedded_file_tells_the_defaults_of_every_part() {
+    let config = Config::embedded().expect("readable");
+    assert_eq!(config.pipeline, PipelineConfig::default());
+    assert_eq!(config.api.listen.to_string(), "127.0.0.1:8686");
+    assert!(config.api.root_key().is_none() && config.api.tls_files().is_none());
+}
+
+#[test]
+fn the_file_wins_over_the_default_and_the_environment_over_the_file() {
+    let given = file("[api]\nbody_max_bytes = 10\nimports_max_count = 2\n");
+    let env =
+        variables(&[("STENTOR__API__IMPORTS_MAX_COUNT", "3"), ("STENTOR__DATA_DIR", "/x"), ("PATH", "/bin")]);
+    let config = load_with(Some(given.path()), env).expect("readable");
+    assert_eq!((config.api.body_max_bytes, config.api.imports_max_count), (10, 3));
+    assert_eq!(config.data_dir, PathBuf::from("/x"));
+}
+
+#[test]
+fn an_unknown_setting_is_refused_with_the_nearest_one() {
+    let given = file("[api]\nlistn = \"0.0.0.0:1\"\n[pipeline]\nconsumer_max = 3\n");
+    let error = load_with(Some(given.path()), []).expect_err("refused").to_string();
+    assert!(error.contains("`api.listn`; did you mean `api.listen`?"), "{error}");
+    assert!(error.contains("did you mean `pipeline.consumers_max`?"), "{error}");
+}
+
+#[test]
+fn an_unknown_variable_is_refused_with_the_nearest_setting() {
+    let error = load_with(None, variables(&[("STENTOR__API__LISTN", "x")])).expect_err("refused");
+    assert!(error.to_string().contains("STENTOR__API__LISTN"), "{error}");
+    assert!(error.to_string().contains("did you mean `api.listen`?"), "{error}");
+}
+
+#[test]
+fn a_secret_is_read_from_the_file_that_a_variable_names() {
+    let key = format!("sk_{}", "k".repeat(43));
+    let secret = file(&format!("{key}\n"));
+    let path = secret.path().display().to_string();
+    let config = load_with(None, variables(&[("STENTOR__API__ROOT_KEY_FILE", &path)])).expect("readable");
+    assert_eq!(config.api.root_key().expect("set").expose_secret(), key);
+    assert!(!format!("{config:?}").contains(&key), "Debug must not show it");
+}
+
+#[test]
+fn a_secret_file_that_is_missing_is_said_so() {
+    let error = load_with(None, variables(&[("STENTOR__API__ROOT_KEY_FILE", "/nowhere/at/all")]));
+    assert!(error.expect_err("refused").to_string().contains("/nowhere/at/all"));
+}
+
+#[test]
+fn a_value_of_the_wrong_type_names_the_setting_and_its_layer() {
+    let error =
+        load_with(None, variables(&[("STENTOR__API__BODY_MAX_BYTES", "plenty")])).expect_err("refused");
+    let error = error.to_string();
+    assert!(
+        error.contains("api.body_max_bytes") && error.contains("STENTOR__API__BODY_MAX_BYTES"),
+        "{error}"
+    );
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    let given = file("[api]\ntls_cert_file = \"cert.pem\"\n[pipeline]\nconsumers_max = 0\n");
+    let error = load_with(Some(given.path()), []).expect_err("refused").to_string();
+    assert!(error.contains("api.tls_cert_file") && error.contains("pipeline.consumers_max"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_not_toml_is_refused_with_its_name() {
+    let given = file("[api\n");
+    let error = load_with(Some(given.path()), []).expect_err("refused").to_string();
+    assert!(error.contains("is not TOML"), "{error}");
+}
+
+#[test]
+fn explain_tells_each_value_and_where_it_comes_from_but_no_secret() {
+    let given = file("[log]\nlevel = \"debug\"\n");
+    let key = format!("sk_{}", "k".repeat(43));
+    let env = variables(&[("STENTOR__API__ROOT_KEY", &key), ("STENTOR__API__BODY_MAX_BYTES", "99")]);
+    let all = explain::explain_with(Some(given.path()), env).expect("readable");
+    let of = |key: &str| all.iter().find(|one| one.key == key).expect("listed");
+    assert_eq!(of("log.level").value, "\"debug\"");
+    assert_eq!(of("log.level").origin, given.path().display().to_string());
+    assert_eq!(
+        (of("api.body_max_bytes").value.as_str(), of("api.body_max_bytes").origin.as_str()),
+        ("99", "STENTOR__API__BODY_MAX_BYTES")
+    );
+    assert_eq!(
+        (of("api.root_key").value.as_str(), of("api.listen").origin.as_str()),
+        ("[redacted]", "default")
+    );
+}

@@ -1,0 +1,91 @@
+//! Content against the limits of every push service that it may reach.
+
+use std::collections::BTreeMap;
+
+use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
+use stentor_core::message::{Message, MessageSpec};
+use stentor_core::target::Target;
+
+use super::messages::target_problem;
+use super::{Answer, ErrorCode, Problem, Service};
+
+/// What a dry run found out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AudienceReport {
+    /// Devices that would be reached now, by provider.
+    pub audience: BTreeMap<ProviderKind, u64>,
+    /// Bytes of the payload, by provider.
+    pub payload_bytes: BTreeMap<ProviderKind, u64>,
+}
+
+impl AudienceReport {
+    /// Adds all providers.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.audience.values().sum()
+    }
+}
+
+impl Service {
+    /// Checks a message against every provider that it may reach, and gives those.
+    pub(super) async fn check_content(&self, app: AppId, spec: &MessageSpec) -> Answer<Vec<ProviderKind>> {
+        let providers = self.providers_of(app, &spec.target)?;
+        match check_all(providers, spec) {
+            Err(problem) if matches!(spec.target, Target::Device(_)) => {
+                self.check_device_only(app, spec, problem).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Counts whom the message would reach now, and its bytes.
+    pub(super) async fn count(
+        &self,
+        message: &Message,
+        providers: &[ProviderKind],
+    ) -> Answer<AudienceReport> {
+        let counts = self.store.count_audience(message.app, &message.spec.target).await?;
+        let audience = counts.into_iter().filter(|(_, count)| *count > 0).collect();
+        let bytes =
+            |provider: &ProviderKind| (*provider, crate::providers::payload_bytes(*provider, message));
+        Ok(AudienceReport { audience, payload_bytes: providers.iter().map(bytes).collect() })
+    }
+
+    fn providers_of(&self, app: AppId, target: &Target) -> Answer<Vec<ProviderKind>> {
+        let known = self.credentials.of_app(app);
+        if known.is_empty() {
+            return Err(no_credential("the app has no credential for any push service"));
+        }
+        match target {
+            Target::Token(token) if known.contains(&token.provider) => Ok(vec![token.provider]),
+            Target::Token(token) => {
+                Err(no_credential(&format!("the app has no credential for {}", token.provider)))
+            }
+            _ => Ok(known),
+        }
+    }
+
+    /// What another push service would refuse does not matter to a device that it does not serve.
+    async fn check_device_only(
+        &self,
+        app: AppId,
+        spec: &MessageSpec,
+        problem: Problem,
+    ) -> Answer<Vec<ProviderKind>> {
+        let Target::Device(id) = spec.target else { return Err(problem) };
+        let device = self.store.device(app, id).await.map_err(|error| target_problem(error.into()))?;
+        check_all(vec![device.registration.provider], spec)
+    }
+}
+
+fn check_all(providers: Vec<ProviderKind>, spec: &MessageSpec) -> Answer<Vec<ProviderKind>> {
+    providers.iter().try_for_each(|provider| crate::providers::check(*provider, spec))?;
+    Ok(providers)
+}
+
+fn no_credential(detail: &str) -> Problem {
+    Problem::new(ErrorCode::Conflict, detail.to_owned()).with_hint(
+        "put one: PUT /v1/apps/{app}/credentials/{fcm|apns}; `null` sends nothing and is for trials",
+    )
+}

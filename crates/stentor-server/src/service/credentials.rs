@@ -1,0 +1,157 @@
+//! Credentials of apps at push services: checked when put, never shown again.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
+use serde::Serialize;
+use stentor_core::app::Credential;
+use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
+use stentor_core::ports::clock::Timestamp;
+use utoipa::ToSchema;
+
+use super::{Answer, Identity, Problem, Service};
+
+/// What may be shown of a credential.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct CredentialSummary {
+    /// FCM project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    /// APNs key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
+    /// APNs team.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team_id: Option<String>,
+    /// APNs topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle_id: Option<String>,
+    /// Where requests go instead of the vendor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+}
+
+/// A credential as it may be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialView {
+    /// Adapter.
+    pub provider: ProviderKind,
+    /// When it was last put.
+    pub updated_at: Timestamp,
+    /// What is not secret about it.
+    pub summary: CredentialSummary,
+    /// Why its lane is parked, if it is.
+    pub parked: Option<String>,
+}
+
+/// Which app has credentials for which providers, in memory: every message asks.
+#[derive(Debug, Default)]
+pub(super) struct Kinds(RwLock<BTreeMap<AppId, Vec<ProviderKind>>>);
+
+impl Kinds {
+    pub(super) fn of(credentials: &[Credential]) -> Self {
+        let kinds = Self::default();
+        credentials.iter().for_each(|credential| kinds.add(credential.app, credential.provider));
+        kinds
+    }
+
+    pub(super) fn of_app(&self, app: AppId) -> Vec<ProviderKind> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&app).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn forget_app(&self, app: AppId) -> Vec<ProviderKind> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&app).unwrap_or_default()
+    }
+
+    fn add(&self, app: AppId, provider: ProviderKind) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let kinds = all.entry(app).or_default();
+        if !kinds.contains(&provider) {
+            kinds.push(provider);
+            kinds.sort_unstable();
+        }
+    }
+
+    fn remove(&self, app: AppId, provider: ProviderKind) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kinds) = all.get_mut(&app) {
+            kinds.retain(|kind| *kind != provider);
+        }
+    }
+}
+
+impl Service {
+    /// Keeps or replaces a credential, given as the adapter's JSON.
+    pub async fn put_credential(
+        &self,
+        identity: Identity,
+        app: AppId,
+        provider: ProviderKind,
+        secret: String,
+    ) -> Answer<()> {
+        let app = self.administrated(identity, app).await?;
+        let credential = Credential { app, provider, secret, updated_at: self.now() };
+        crate::providers::check_credential(&credential, self.clock.clone())?;
+        self.store.put_credential(&credential).await?;
+        self.credentials.add(app, provider);
+        self.belt.changed(app, provider);
+        Ok(())
+    }
+
+    /// Lists an app's credentials without their secrets.
+    pub async fn credentials(&self, identity: Identity, app: AppId) -> Answer<Vec<CredentialView>> {
+        let app = self.administrated(identity, app).await?;
+        let mut views = Vec::new();
+        for provider in self.credentials.of_app(app) {
+            let credential = self.store.credential(app, provider).await?;
+            views.push(CredentialView {
+                provider,
+                updated_at: credential.updated_at,
+                summary: summary(&credential),
+                parked: self.belt.parked(app, provider),
+            });
+        }
+        Ok(views)
+    }
+
+    /// Removes a credential; what is queued for it waits.
+    pub async fn delete_credential(
+        &self,
+        identity: Identity,
+        app: AppId,
+        provider: ProviderKind,
+    ) -> Answer<()> {
+        let app = self.administrated(identity, app).await?;
+        self.store.delete_credential(app, provider).await?;
+        self.credentials.remove(app, provider);
+        self.belt.changed(app, provider);
+        Ok(())
+    }
+
+    /// Looks at all credentials again, as after SIGHUP.
+    pub async fn reload_credentials(&self) -> Answer<usize> {
+        let credentials = self.store.credentials().await?;
+        for credential in &credentials {
+            self.credentials.add(credential.app, credential.provider);
+        }
+        Ok(credentials.len())
+    }
+}
+
+fn summary(credential: &Credential) -> CredentialSummary {
+    let secret: serde_json::Value = serde_json::from_str(&credential.secret).unwrap_or_default();
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    CredentialSummary {
+        project_id: text(&secret["service_account"]["project_id"]),
+        key_id: text(&secret["key_id"]),
+        team_id: text(&secret["team_id"]),
+        bundle_id: text(&secret["bundle_id"]),
+        endpoint: text(&secret["endpoint"]),
+    }
+}
+
+/// Reads a provider's word in an address.
+pub(crate) fn provider_word(word: &str) -> Answer<ProviderKind> {
+    word.parse().map_err(|_| Problem::not_found("provider").with_hint("known are fcm, apns and null"))
+}

@@ -1,0 +1,144 @@
+//! Import: devices by the line, streamed; a bad line costs only itself, memory stays bounded, reading, parsing and
+//! writing overlap.
+
+mod lines;
+mod parse;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use stentor_core::app::Scope::Register;
+use stentor_core::id::AppId;
+use stentor_core::ports::store::StoreError;
+use tokio::sync::mpsc;
+
+use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
+pub use lines::LINE_MAX_BYTES;
+pub use parse::Format;
+use parse::Importer;
+use parse::Parsed;
+pub use report::{ERRORS_MAX_COUNT, ImportProblem, ImportReport};
+
+/// Blocks and batches that wait between two stages.
+const STAGE_MAX_COUNT: usize = 2;
+
+/// How to import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// What a line looks like.
+    pub format: Format,
+    /// Check everything, keep nothing.
+    pub dry_run: bool,
+}
+
+impl Service {
+    /// Registers every good line of the body and reports the bad ones.
+    pub async fn import<S, E>(&self, caller: Caller, options: ImportOptions, body: S) -> Answer<ImportReport>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send + Unpin,
+        E: std::fmt::Display,
+    {
+        caller.require(Register)?;
+        let _turn = self.imports.try_acquire().map_err(|_| too_many_imports())?;
+        let (to_parse, blocks) = mpsc::channel(STAGE_MAX_COUNT);
+        let (to_write, batches) = mpsc::channel(STAGE_MAX_COUNT);
+        let importer = Importer::new(options.format);
+        let batch_lines = self.limits.import_batch_max_lines;
+        let (read, parsed, written) = tokio::join!(
+            lines::read(body, to_parse),
+            parse_blocks(importer, batch_lines, blocks, to_write),
+            self.write_batches(caller.app(), options.dry_run, batches),
+        );
+        let report = written?;
+        read.and(parsed)?;
+        Counters::add(&self.counters.import_lines_failed, report.failed);
+        Ok(report)
+    }
+
+    async fn write_batches(
+        &self,
+        app: AppId,
+        dry_run: bool,
+        mut batches: mpsc::Receiver<Parsed>,
+    ) -> Answer<ImportReport> {
+        let mut report = ImportReport { dry_run, ..ImportReport::default() };
+        while let Some(batch) = batches.recv().await {
+            report.lines += batch.line_count();
+            report.valid += batch.registrations.len() as u64;
+            batch.problems.iter().for_each(|problem| report.refuse(problem.clone()));
+            if !dry_run {
+                self.write_batch(app, &batch, &mut report).await?;
+            }
+        }
+        report.errors.sort_by_key(|problem| problem.line);
+        Ok(report)
+    }
+
+    /// Registers a batch; what the store refuses is halved until the refused lines stand alone.
+    async fn write_batch(&self, app: AppId, batch: &Parsed, report: &mut ImportReport) -> Answer<()> {
+        let mut ranges: Vec<_> = Some(0..batch.registrations.len()).into_iter().collect();
+        while let Some(range) = ranges.pop() {
+            let some = &batch.registrations[range.clone()];
+            match self.store.register(app, some, self.now()).await {
+                _ if some.is_empty() => {}
+                Ok(replies) => {
+                    let (created, updated) = self.count_registered(&replies);
+                    report.created += created;
+                    report.updated += updated;
+                }
+                Err(error) if !belongs_to_a_line(&error) => return Err(interrupted(error, report)),
+                Err(error) if some.len() == 1 => {
+                    report.valid -= 1;
+                    report.refuse(ImportProblem::new(batch.lines[range.start], error.into()));
+                }
+                Err(_) => {
+                    let middle = range.start + range.len() / 2;
+                    ranges.extend([middle..range.end, range.start..middle]);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parses blocks away from the runtime's threads and gathers batches.
+async fn parse_blocks(
+    mut importer: Importer,
+    batch_lines: usize,
+    mut blocks: mpsc::Receiver<Bytes>,
+    batches: mpsc::Sender<Parsed>,
+) -> Answer<()> {
+    let mut batch = Parsed::default();
+    while let Some(block) = blocks.recv().await {
+        let work = tokio::task::spawn_blocking(move || {
+            let parsed = importer.parse(&block);
+            (importer, parsed)
+        });
+        let (back, parsed) =
+            work.await.map_err(|_| Problem::new(ErrorCode::Internal, "the parser failed"))?;
+        importer = back;
+        batch.append(parsed?);
+        if batch.is_large(batch_lines) && batches.send(std::mem::take(&mut batch)).await.is_err() {
+            return Ok(());
+        }
+    }
+    importer.finish()?;
+    let _writer_may_have_failed = batches.send(batch).await;
+    Ok(())
+}
+
+const fn belongs_to_a_line(error: &StoreError) -> bool {
+    matches!(error, StoreError::Conflict(_) | StoreError::LimitReached(_))
+}
+
+fn interrupted(error: StoreError, report: &ImportReport) -> Problem {
+    let done = report.created + report.updated;
+    Problem::from(error)
+        .with_hint(format!("{done} lines were registered before; importing all again is harmless"))
+}
+
+fn too_many_imports() -> Problem {
+    Problem::new(ErrorCode::RateLimited, "as many imports run as are allowed at once")
+}

@@ -1,0 +1,166 @@
+//! Reads blocks of lines as NDJSON or CSV.
+
+mod csv_line;
+
+use std::str::FromStr;
+
+use stentor_core::device::Registration;
+use stentor_core::error::Invalid;
+
+use super::lines::LINE_MAX_BYTES;
+use super::report::{ERRORS_MAX_COUNT, ImportProblem};
+use crate::service::{Answer, DeviceRequest, ErrorCode, Problem};
+use crate::wording;
+use csv_line::Columns;
+
+/// What a line looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object a line.
+    Ndjson,
+    /// Comma-separated values, with a header line.
+    Csv,
+}
+
+impl FromStr for Format {
+    type Err = Invalid;
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        match text {
+            "ndjson" => Ok(Self::Ndjson),
+            "csv" => Ok(Self::Csv),
+            _ => Err(Invalid::new("format", "must be ndjson or csv")),
+        }
+    }
+}
+
+/// Good lines as registrations, bad lines as problems.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    /// Good lines.
+    pub(super) registrations: Vec<Registration>,
+    /// Where each came from.
+    pub(super) lines: Vec<u64>,
+    /// Bad lines, at most as many as a report lists more than needed.
+    pub(super) problems: Vec<ImportProblem>,
+}
+
+impl Parsed {
+    pub(super) fn line_count(&self) -> u64 {
+        (self.registrations.len() + self.problems.len()) as u64
+    }
+
+    pub(super) fn append(&mut self, mut other: Self) {
+        if self.lines.is_empty() && self.problems.is_empty() {
+            *self = other;
+            return;
+        }
+        self.registrations.append(&mut other.registrations);
+        self.lines.append(&mut other.lines);
+        self.problems.append(&mut other.problems);
+    }
+
+    pub(super) fn is_large(&self, batch_lines: usize) -> bool {
+        self.registrations.len() >= batch_lines || self.problems.len() >= ERRORS_MAX_COUNT
+    }
+}
+
+/// Reads one body, block after block.
+#[derive(Debug)]
+pub(super) struct Importer {
+    format: Format,
+    columns: Option<Columns>,
+    line: u64,
+}
+
+impl Importer {
+    /// Starts at line 1.
+    #[must_use]
+    pub(super) const fn new(format: Format) -> Self {
+        Self { format, columns: None, line: 0 }
+    }
+
+    /// Reads a block of lines; fails as a whole only when a CSV header makes no sense.
+    pub(super) fn parse(&mut self, block: &[u8]) -> Answer<Parsed> {
+        let mut parsed = Parsed::default();
+        let block = block.strip_suffix(b"\n").unwrap_or(block);
+        if block.is_empty() && self.line == 0 {
+            return Ok(parsed);
+        }
+        for line in block.split(|byte| *byte == b'\n') {
+            self.line += 1;
+            self.read_line(line, &mut parsed)?;
+        }
+        Ok(parsed)
+    }
+
+    /// Checks what can only be known at the end: a CSV body has a header.
+    pub(super) fn finish(&self) -> Answer<()> {
+        if self.format == Format::Csv && self.columns.is_none() {
+            return Err(Problem::field("header", "the CSV body has no header line"));
+        }
+        Ok(())
+    }
+
+    fn read_line(&mut self, line: &[u8], parsed: &mut Parsed) -> Answer<()> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let bom = if self.line == 1 { line.strip_prefix(b"\xef\xbb\xbf") } else { None };
+        let line = bom.unwrap_or(line);
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let header_due = self.format == Format::Csv && self.columns.is_none();
+        if header_due {
+            self.columns = Some(Columns::read(checked_text(line)?)?);
+            return Ok(());
+        }
+        match self.device(line).and_then(|device| device.checked().map_err(Problem::from)) {
+            Ok(registration) => {
+                parsed.registrations.push(registration);
+                parsed.lines.push(self.line);
+            }
+            Err(problem) => parsed.problems.push(ImportProblem::new(self.line, problem)),
+        }
+        Ok(())
+    }
+
+    fn device(&self, line: &[u8]) -> Answer<DeviceRequest> {
+        match &self.columns {
+            None if line.len() > LINE_MAX_BYTES => Err(too_long()),
+            None if !line.trim_ascii_start().starts_with(b"{") => Err(not_an_object()),
+            None => serde_json::from_slice(line).map_err(|_| explain(line)),
+            Some(columns) => columns.device(checked_text(line)?),
+        }
+    }
+}
+
+/// Reads a bad line once more, slowly, to name the field.
+fn explain(line: &[u8]) -> Problem {
+    let mut reader = serde_json::Deserializer::from_slice(line);
+    let found = serde_path_to_error::deserialize::<_, DeviceRequest>(&mut reader);
+    match found {
+        Err(error) => wording::of_json(&error.path().to_string(), error.inner()),
+        Ok(_) => not_an_object(),
+    }
+}
+
+fn checked_text(line: &[u8]) -> Answer<&str> {
+    if line.len() > LINE_MAX_BYTES {
+        return Err(too_long());
+    }
+    std::str::from_utf8(line).map_err(|_| Problem::new(ErrorCode::InvalidRequest, "the line is not UTF-8"))
+}
+
+fn not_an_object() -> Problem {
+    Problem::new(ErrorCode::InvalidRequest, "a line must be one JSON object and nothing else")
+}
+
+fn too_long() -> Problem {
+    Problem::new(ErrorCode::PayloadTooLarge, format!("a line may have at most {LINE_MAX_BYTES} bytes"))
+}
+
+/// Reads a word as serde would, for cells of a table.
+fn word<T: serde::de::DeserializeOwned>(field: &str, text: &str) -> Answer<T> {
+    use serde::de::value::{Error, StrDeserializer};
+    let read = T::deserialize(StrDeserializer::<Error>::new(text));
+    read.map_err(|error| wording::of_text(field, &error.to_string()))
+}

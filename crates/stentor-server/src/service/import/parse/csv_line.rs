@@ -1,0 +1,97 @@
+//! One CSV line at a time, so that a stray quote costs only its own line.
+
+use std::borrow::Cow;
+
+use super::word;
+use crate::service::{Answer, DeviceRequest, ErrorCode, Problem};
+use crate::wording;
+
+/// Names a column may have, in the order of the fields.
+const NAMES: [&str; 8] = ["platform", "provider", "token", "user", "locale", "time_zone", "tags", "topics"];
+const PLATFORM: usize = 0;
+const PROVIDER: usize = 1;
+const TOKEN: usize = 2;
+/// Between tags and between topics of one cell.
+const LIST_SEPARATOR: char = ';';
+
+/// Which column holds which field.
+#[derive(Debug)]
+pub(super) struct Columns {
+    fields: Vec<usize>,
+}
+
+impl Columns {
+    /// Reads the header line.
+    pub(super) fn read(line: &str) -> Answer<Self> {
+        let mut fields = Vec::new();
+        for name in cells(line)? {
+            let name = name.trim().to_ascii_lowercase();
+            let field = NAMES.iter().position(|known| *known == name);
+            let field = field.ok_or_else(|| unknown_column(&name))?;
+            if fields.contains(&field) {
+                return Err(Problem::field("header", format!("the column `{name}` is there twice")));
+            }
+            fields.push(field);
+        }
+        for needed in [PLATFORM, TOKEN] {
+            if !fields.contains(&needed) {
+                let problem = format!("the column `{}` is missing", NAMES[needed]);
+                return Err(Problem::field("header", problem));
+            }
+        }
+        Ok(Self { fields })
+    }
+
+    /// Reads a line.
+    pub(super) fn device(&self, line: &str) -> Answer<DeviceRequest> {
+        let cells = cells(line)?;
+        if cells.len() != self.fields.len() {
+            let detail = format!("{} cells where the header has {}", cells.len(), self.fields.len());
+            return Err(Problem::new(ErrorCode::InvalidRequest, detail));
+        }
+        let mut found: [Option<Cow<'_, str>>; NAMES.len()] = Default::default();
+        for (field, cell) in self.fields.iter().zip(cells) {
+            found[*field] = Some(cell).filter(|cell| !cell.is_empty());
+        }
+        let [platform, provider, token, user, locale, time_zone, tags, topics] = found;
+        let platform = platform.ok_or_else(|| Problem::field(NAMES[PLATFORM], "is missing"))?;
+        Ok(DeviceRequest {
+            platform: word(NAMES[PLATFORM], &platform)?,
+            provider: provider.map(|text| word(NAMES[PROVIDER], &text)).transpose()?,
+            token: token.ok_or_else(|| Problem::field(NAMES[TOKEN], "is missing"))?.into_owned(),
+            user: user.map(Cow::into_owned),
+            locale: locale.map(Cow::into_owned),
+            time_zone: time_zone.map(Cow::into_owned),
+            tags: list(tags),
+            topics: list(topics),
+        })
+    }
+}
+
+/// Splits a line; only one with quotes needs the whole grammar.
+fn cells(line: &str) -> Answer<Vec<Cow<'_, str>>> {
+    if !line.contains('"') {
+        return Ok(line.split(',').map(Cow::Borrowed).collect());
+    }
+    let mut record = csv::StringRecord::new();
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
+    let read = reader.read_record(&mut record).unwrap_or(false);
+    if !read || line.matches('"').count() % 2 == 1 {
+        return Err(Problem::new(ErrorCode::InvalidRequest, "the quotes of the line do not match"));
+    }
+    Ok(record.iter().map(|cell| Cow::Owned(cell.to_owned())).collect())
+}
+
+fn list(cell: Option<Cow<'_, str>>) -> Vec<String> {
+    let cell = cell.unwrap_or_default();
+    let parts = cell.split(LIST_SEPARATOR).map(str::trim).filter(|part| !part.is_empty());
+    parts.map(str::to_owned).collect()
+}
+
+fn unknown_column(name: &str) -> Problem {
+    let problem = Problem::field("header", format!("there is no column `{name}`"));
+    match wording::nearest(name, NAMES) {
+        Some(near) => problem.with_hint(format!("did you mean `{near}`?")),
+        None => problem.with_hint(format!("known are {}", NAMES.join(", "))),
+    }
+}

@@ -1,0 +1,59 @@
+//! What an import came to.
+
+use crate::service::{ErrorCode, Problem};
+
+/// Most errors that a report lists; all are counted.
+pub const ERRORS_MAX_COUNT: usize = 1_000;
+
+/// Why a line was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportProblem {
+    /// Line of the body, from 1.
+    pub line: u64,
+    /// What kind.
+    pub code: ErrorCode,
+    /// Which field.
+    pub field: Option<String>,
+    /// Why.
+    pub detail: String,
+}
+
+impl ImportProblem {
+    /// Refuses a line.
+    #[must_use]
+    pub fn new(line: u64, problem: Problem) -> Self {
+        Self { line, code: problem.code, field: problem.field, detail: problem.detail.into_owned() }
+    }
+}
+
+/// What an import came to; created + updated + failed = lines, unless it was a dry run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportReport {
+    /// Lines that should hold a device (blank lines and the CSV header do not).
+    pub lines: u64,
+    /// Lines without fault.
+    pub valid: u64,
+    /// Devices made known.
+    pub created: u64,
+    /// Devices known before.
+    pub updated: u64,
+    /// Lines refused.
+    pub failed: u64,
+    /// Whether nothing was kept on purpose.
+    pub dry_run: bool,
+    /// The first [`ERRORS_MAX_COUNT`] refusals.
+    pub errors: Vec<ImportProblem>,
+    /// Whether there were more.
+    pub errors_truncated: bool,
+}
+
+impl ImportReport {
+    pub(super) fn refuse(&mut self, problem: ImportProblem) {
+        self.failed += 1;
+        if self.errors.len() < ERRORS_MAX_COUNT {
+            self.errors.push(problem);
+        } else {
+            self.errors_truncated = true;
+        }
+    }
+}

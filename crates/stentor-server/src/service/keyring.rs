@@ -1,0 +1,130 @@
+//! Keys known to this process, so that a request costs no look-up in the store.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use stentor_core::app::ApiKey;
+use stentor_core::id::{AppId, KeyId};
+use stentor_core::ports::store::Store;
+
+use super::{Answer, ErrorCode, Identity, Problem};
+use crate::keys::{KeyHash, Pepper, looks_like_key, same_hash};
+
+/// Most keys and apps kept in memory; when full, all are looked up anew.
+const REMEMBERED_MAX_COUNT: usize = 65_536;
+
+/// The operator's key, the pepper, and what was looked up before.
+#[derive(Debug)]
+pub struct Keyring {
+    pepper: Pepper,
+    root: KeyHash,
+    known: RwLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    keys: HashMap<KeyHash, Identity>,
+    apps: HashSet<AppId>,
+    /// Counts removals: a look-up that began before one is not remembered after it.
+    removals: u64,
+}
+
+impl Keyring {
+    /// Knows the operator's key and nobody else's yet.
+    #[must_use]
+    pub fn new(pepper: Pepper, root_secret: &str) -> Self {
+        let root = pepper.hash(root_secret);
+        Self { pepper, root, known: RwLock::default() }
+    }
+
+    /// Hashes a secret as this installation does.
+    #[must_use]
+    pub fn hash(&self, secret: &str) -> KeyHash {
+        self.pepper.hash(secret)
+    }
+
+    /// Finds out whose key it is, in memory first.
+    pub async fn identify(&self, store: &dyn Store, secret: &str) -> Answer<Identity> {
+        if !looks_like_key(secret) {
+            return Err(unknown_key());
+        }
+        let hash = self.hash(secret);
+        if same_hash(&hash, &self.root) {
+            return Ok(Identity::Root);
+        }
+        let (found, removals) = self.remembered(&hash);
+        match found {
+            Some(identity) => Ok(identity),
+            None => self.look_up(store, hash, removals).await,
+        }
+    }
+
+    /// Tells whether the app is known to exist.
+    pub fn knows_app(&self, app: AppId) -> bool {
+        self.read().apps.contains(&app)
+    }
+
+    /// Remembers that the app exists.
+    pub fn remember_app(&self, app: AppId) {
+        let mut known = self.write();
+        known.make_room();
+        known.apps.insert(app);
+    }
+
+    /// Forgets a key that was removed.
+    pub fn forget_key(&self, key: KeyId) {
+        let mut known = self.write();
+        known.removals += 1;
+        known.keys.retain(|_, identity| !matches!(identity, Identity::Key { id, .. } if *id == key));
+    }
+
+    /// Forgets an app that was removed, with its keys.
+    pub fn forget_app(&self, gone: AppId) {
+        let mut known = self.write();
+        known.removals += 1;
+        known.apps.remove(&gone);
+        known.keys.retain(|_, identity| !matches!(identity, Identity::Key { app, .. } if *app == gone));
+    }
+
+    async fn look_up(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> Answer<Identity> {
+        let found = store.key_by_hash(&hash).await?.filter(|key| same_hash(&key.hash, &hash));
+        let identity = found.as_ref().and_then(identity_of).ok_or_else(unknown_key)?;
+        let mut known = self.write();
+        if known.removals == removals {
+            known.make_room();
+            known.keys.insert(hash, identity);
+        }
+        Ok(identity)
+    }
+
+    fn remembered(&self, hash: &KeyHash) -> (Option<Identity>, u64) {
+        let known = self.read();
+        (known.keys.get(hash).copied(), known.removals)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn make_room(&mut self) {
+        if self.keys.len() + self.apps.len() >= REMEMBERED_MAX_COUNT {
+            self.keys.clear();
+            self.apps.clear();
+        }
+    }
+}
+
+fn identity_of(key: &ApiKey) -> Option<Identity> {
+    key.app.map(|app| Identity::Key { id: key.id, app, scopes: key.scopes })
+}
+
+fn unknown_key() -> Problem {
+    Problem::new(ErrorCode::Unauthorized, "the API key is not known")
+        .with_hint("keys look like sk_…; the root key is in root.key of the data directory")
+}

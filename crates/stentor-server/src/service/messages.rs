@@ -1,0 +1,320 @@
+//! Messages: checked against every push service they may reach, then kept, then answered.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use stentor_core::app::Scope;
+use stentor_core::device::{Platform, ProviderKind, PushToken};
+use stentor_core::error::Invalid;
+use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
+use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority, Ttl};
+use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, TopicName};
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{Accepted, IdempotentReply, NewMessage, StoredReply, Storing};
+use stentor_core::target::{Target, TokenTarget};
+use stentor_core::topic::Condition;
+use utoipa::ToSchema;
+
+use super::calendar::instant;
+use super::content::AudienceReport;
+use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
+
+/// Longest way into the future that a message may wait for its due time.
+const SEND_AT_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
+const ACCEPTED_STATUS: u16 = 202;
+
+/// To whom: exactly one of these.
+#[derive(Clone, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Target)]
+pub enum TargetRequest {
+    /// One device.
+    #[schema(value_type = String)]
+    Device(DeviceId),
+    /// 1 to 1,000 devices.
+    #[schema(value_type = Vec<String>)]
+    Devices(Vec<DeviceId>),
+    /// One push token, registered or not.
+    Token(TokenRequest),
+    /// All devices of a person.
+    User(String),
+    /// All devices of a group.
+    Group(String),
+    /// All devices subscribed to a topic.
+    Topic(String),
+    /// All devices whose topics fulfil it: `'a' in topics && !('b' in topics)`.
+    Condition(String),
+    /// All devices of the app.
+    Everyone,
+}
+
+/// A push token with what is needed to reach it.
+#[derive(Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = TokenTarget)]
+pub struct TokenRequest {
+    /// OS family.
+    #[schema(value_type = String)]
+    pub platform: Platform,
+    /// Adapter; android means fcm and apple means apns when absent.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub provider: Option<ProviderKind>,
+    /// The address.
+    pub token: String,
+}
+
+/// The visible part.
+#[derive(Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Notification)]
+pub struct NotificationRequest {
+    /// Title line.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// Text.
+    #[serde(default)]
+    pub body: Option<String>,
+    /// Address of a picture.
+    #[serde(default)]
+    pub image: Option<String>,
+}
+
+/// A message as an app server asks for it.
+#[derive(Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = MessageRequest)]
+pub struct MessageRequest {
+    /// To whom.
+    pub target: TargetRequest,
+    /// The visible part.
+    #[serde(default)]
+    pub notification: Option<NotificationRequest>,
+    /// The invisible part: texts under names.
+    #[serde(default)]
+    pub data: BTreeMap<String, String>,
+    /// FCM `AndroidConfig` fields that win over the common ones.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub android: Option<serde_json::Map<String, serde_json::Value>>,
+    /// `{"headers": {…}, "payload": {…}}` that win over the common ones at APNs.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub apns: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Urgency for the device; `high` when absent.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "high", pattern = "^(high|normal)$")]
+    pub priority: Priority,
+    /// How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
+    #[serde(default)]
+    #[schema(maximum = 2_419_200)]
+    pub ttl_seconds: Option<u64>,
+    /// Newer replaces older with the same key, per device.
+    #[serde(default)]
+    #[schema(max_length = 64)]
+    pub collapse_key: Option<String>,
+    /// Check and count, keep nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// When to send; at once when absent or past.
+    #[serde(default)]
+    #[schema(format = DateTime)]
+    pub send_at: Option<String>,
+}
+
+/// What makes a request repeatable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeat {
+    /// The caller's key.
+    pub key: IdempotencyKey,
+    /// Hash of method, path and body.
+    pub request_hash: [u8; 32],
+}
+
+/// What is answered, the same for a repeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The stored or new reply.
+    pub reply: StoredReply,
+    /// Whether it was stored before.
+    pub replayed: bool,
+}
+
+/// What asking to send came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sent {
+    /// Kept now, or before under the same idempotency key.
+    Kept(Reply),
+    /// Checked and counted only.
+    Checked(AudienceReport),
+}
+
+/// The reply to a message that was kept.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MessageAccepted)]
+pub struct AcceptedReply {
+    /// Its id.
+    #[schema(value_type = String, example = "msg_01kb2d3v00000")]
+    id: MessageId,
+    /// Its campaign.
+    #[schema(value_type = String, example = "cmp_01kb2d3v00000")]
+    campaign: CampaignId,
+    /// `running` or `scheduled`.
+    state: &'static str,
+}
+
+impl TokenRequest {
+    fn checked(self) -> Result<TokenTarget, Invalid> {
+        let within = |invalid: Invalid| invalid.within("target.token");
+        let provider = self.provider.or(self.platform.usual_provider());
+        let provider = provider.ok_or_else(|| {
+            within(Invalid::new("provider", format!("must be given for {}", self.platform)))
+        })?;
+        let token = PushToken::new(self.token).map_err(within)?;
+        Ok(TokenTarget { platform: self.platform, provider, token })
+    }
+}
+
+impl TargetRequest {
+    fn checked(self) -> Result<Target, Invalid> {
+        fn renamed(invalid: Invalid) -> Invalid {
+            invalid.within("target")
+        }
+        let target = match self {
+            Self::Device(id) => Target::Device(id),
+            Self::Devices(ids) => Target::Devices(ids),
+            Self::Token(token) => Target::Token(token.checked()?),
+            Self::User(user) => Target::User(ExternalId::new(user).map_err(renamed)?),
+            Self::Group(group) => Target::Group(GroupName::new(group).map_err(renamed)?),
+            Self::Topic(topic) => Target::Topic(TopicName::new(topic).map_err(renamed)?),
+            Self::Condition(text) => Target::Condition(Condition::parse(&text).map_err(renamed)?),
+            Self::Everyone => Target::Everyone,
+        };
+        target.checked()
+    }
+}
+
+impl MessageRequest {
+    /// Checks what no push service needs to be asked about.
+    pub(super) fn spec(self) -> Result<MessageSpec, Invalid> {
+        let notification = self.notification.map(|given| Notification {
+            title: given.title,
+            body: given.body,
+            image: given.image,
+        });
+        MessageSpec {
+            target: self.target.checked()?,
+            content: Content { notification, data: self.data, android: self.android, apns: self.apns },
+            priority: self.priority,
+            ttl: self.ttl_seconds.map(Ttl::from_seconds).transpose()?.unwrap_or_default(),
+            collapse_key: self.collapse_key.map(CollapseKey::new).transpose()?,
+        }
+        .checked()
+    }
+
+    fn due_at(&self, now: Timestamp) -> Result<Timestamp, Invalid> {
+        let Some(text) = &self.send_at else { return Ok(now) };
+        let due = instant("send_at", text)?;
+        if due > now.plus(SEND_AT_MAX) {
+            return Err(Invalid::new("send_at", "must be at most 366 days ahead"));
+        }
+        Ok(due.max(now))
+    }
+}
+
+impl Service {
+    /// Keeps a message, or only checks and counts it; a repeat gets the first reply again.
+    pub async fn send(
+        &self,
+        caller: Caller,
+        request: MessageRequest,
+        repeat: Option<Repeat>,
+    ) -> Answer<Sent> {
+        caller.require(Scope::Send)?;
+        let app = caller.app();
+        if let Some(reply) = self.replay(app, repeat.as_ref()).await? {
+            return Ok(Sent::Kept(reply));
+        }
+        let now = self.now();
+        let (dry_run, due_at) = (request.dry_run, request.due_at(now)?);
+        let spec = request.spec()?;
+        let providers = self.check_content(app, &spec).await?;
+        let id = MessageId::from_raw(self.next_id(now));
+        let message = Message { id, app, spec, created_at: now, due_at, occurrence: None };
+        if dry_run {
+            let report = self.count(&message, &providers).await.map_err(target_problem)?;
+            return Ok(Sent::Checked(report));
+        }
+        self.keep(message, repeat).await.map(Sent::Kept)
+    }
+
+    /// Gives one message.
+    pub async fn message(&self, caller: Caller, id: MessageId) -> Answer<Message> {
+        caller.require(Scope::Send)?;
+        Ok(self.store.message(caller.app(), id).await?)
+    }
+
+    pub(super) async fn replay(&self, app: AppId, repeat: Option<&Repeat>) -> Answer<Option<Reply>> {
+        let Some(repeat) = repeat else { return Ok(None) };
+        match self.store.replay(app, &repeat.key, &repeat.request_hash).await? {
+            Some(Storing::Replayed(reply)) => Ok(Some(self.replayed(reply))),
+            Some(Storing::KeyReused) => Err(key_reused()),
+            Some(Storing::Done(())) | None => Ok(None),
+        }
+    }
+
+    async fn keep(&self, message: Message, repeat: Option<Repeat>) -> Answer<Reply> {
+        let reply = reply_to(&message);
+        let idempotency = repeat.map(|Repeat { key, request_hash }| IdempotentReply {
+            key,
+            request_hash,
+            reply: reply.clone(),
+        });
+        let chunk_max_devices = self.limits.chunk_max_devices;
+        let new = NewMessage { message, idempotency, chunk_max_devices };
+        let answers = self.store.accept(vec![new]).await;
+        match answers.into_iter().next() {
+            Some(Ok(Storing::Done(accepted))) => {
+                self.hand_over(accepted);
+                Ok(Reply { reply, replayed: false })
+            }
+            Some(Ok(Storing::Replayed(reply))) => Ok(self.replayed(reply)),
+            Some(Ok(Storing::KeyReused)) => Err(key_reused()),
+            Some(Err(error)) => Err(target_problem(error.into())),
+            None => Err(Problem::new(ErrorCode::Internal, "the store gave no answer")),
+        }
+    }
+
+    fn hand_over(&self, accepted: Accepted) {
+        Counters::add(&self.counters.messages_accepted, 1);
+        if accepted.tickets.is_empty() {
+            self.belt.wake();
+        } else {
+            self.belt.published(accepted.tickets);
+        }
+    }
+
+    pub(super) fn replayed(&self, reply: StoredReply) -> Reply {
+        Counters::add(&self.counters.replayed, 1);
+        Reply { reply, replayed: true }
+    }
+}
+
+fn reply_to(message: &Message) -> StoredReply {
+    let state = if message.due_at > message.created_at { "scheduled" } else { "running" };
+    let body = AcceptedReply { id: message.id, campaign: message.id.into(), state };
+    StoredReply { status: ACCEPTED_STATUS, body: serde_json::to_string(&body).unwrap_or_default() }
+}
+
+pub(super) fn key_reused() -> Problem {
+    Problem::new(ErrorCode::IdempotencyKeyReused, "the key was used before with another request")
+}
+
+/// A target that does not exist is the request's fault, not the address's.
+pub(super) fn target_problem(problem: Problem) -> Problem {
+    if problem.code == ErrorCode::NotFound {
+        return Problem { field: Some("target".into()), ..problem };
+    }
+    problem
+}

@@ -1,0 +1,199 @@
+//! The small vocabulary in which a request is refused.
+
+use std::borrow::Cow;
+
+use stentor_core::error::Invalid;
+use stentor_core::ports::store::StoreError;
+
+/// What kind of refusal it is; every face translates these words in one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorCode {
+    /// The request is not what its format promises (malformed JSON, a missing header).
+    InvalidRequest,
+    /// One field breaks a rule; `field` names it.
+    InvalidField,
+    /// The body is larger than allowed.
+    PayloadTooLarge,
+    /// No key, or a key that is not known.
+    Unauthorized,
+    /// The key is known but lacks the scope.
+    Forbidden,
+    /// There is no such thing in this app.
+    NotFound,
+    /// The address exists, this method does not.
+    MethodNotAllowed,
+    /// The body's content type is not understood here.
+    UnsupportedMediaType,
+    /// The thing is in a state that forbids it.
+    Conflict,
+    /// The Idempotency-Key was used for another request.
+    IdempotencyKeyReused,
+    /// A limit of what may be kept is reached.
+    LimitReached,
+    /// Too many requests at once; Retry-After tells when to come back.
+    RateLimited,
+    /// Cannot be kept now; nothing was kept. Retry-After tells when to come back.
+    Unavailable,
+    /// A defect of the server; the log has it under the request id.
+    Internal,
+}
+
+impl ErrorCode {
+    /// All of them, in the order of the documentation.
+    pub const ALL: &'static [Self] = &[
+        Self::InvalidRequest,
+        Self::InvalidField,
+        Self::PayloadTooLarge,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::UnsupportedMediaType,
+        Self::Conflict,
+        Self::IdempotencyKeyReused,
+        Self::LimitReached,
+        Self::RateLimited,
+        Self::Unavailable,
+        Self::Internal,
+    ];
+
+    /// Gives the stable word that callers may compare with.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::InvalidField => "invalid_field",
+            Self::PayloadTooLarge => "payload_too_large",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::Conflict => "conflict",
+            Self::IdempotencyKeyReused => "idempotency_key_reused",
+            Self::LimitReached => "limit_reached",
+            Self::RateLimited => "rate_limited",
+            Self::Unavailable => "unavailable",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// Gives a short title in plain words.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "The request cannot be read",
+            Self::InvalidField => "A field breaks a rule",
+            Self::PayloadTooLarge => "The body is too large",
+            Self::Unauthorized => "A valid API key is needed",
+            Self::Forbidden => "The API key lacks the scope",
+            Self::NotFound => "There is no such thing",
+            Self::MethodNotAllowed => "The method is not allowed here",
+            Self::UnsupportedMediaType => "The content type is not understood here",
+            Self::Conflict => "The present state forbids it",
+            Self::IdempotencyKeyReused => "The Idempotency-Key was used for another request",
+            Self::LimitReached => "A limit is reached",
+            Self::RateLimited => "Too many requests at once",
+            Self::Unavailable => "Cannot be done now",
+            Self::Internal => "A defect of the server",
+        }
+    }
+
+    /// Tells what a caller does about it.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "Mend the request; repeating it as it is will not help.",
+            Self::InvalidField => "Mend the field that `field` names; `hint` may say how.",
+            Self::PayloadTooLarge => "Send less at once, or use the import for many devices.",
+            Self::Unauthorized => "Send `Authorization: Bearer <key>` or `X-API-Key: <key>`.",
+            Self::Forbidden => "Use a key with the scope that `detail` names.",
+            Self::NotFound => "Check the id, and whether the key belongs to the app that owns it.",
+            Self::MethodNotAllowed => "See the reference for the methods of this address.",
+            Self::UnsupportedMediaType => "Send the content type that `detail` names.",
+            Self::Conflict => "Look at the present state first; `hint` may say what is missing.",
+            Self::IdempotencyKeyReused => "Use a new key for a new request.",
+            Self::LimitReached => "Remove something first, or split the work.",
+            Self::RateLimited => {
+                "Wait as long as Retry-After says, then repeat with the same Idempotency-Key."
+            }
+            Self::Unavailable => {
+                "Wait as long as Retry-After says, then repeat with the same Idempotency-Key."
+            }
+            Self::Internal => "Report it with the request id.",
+        }
+    }
+}
+
+/// A refusal: what kind, why, which field, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What kind.
+    pub code: ErrorCode,
+    /// Why, for a person.
+    pub detail: Cow<'static, str>,
+    /// Path of the offending field.
+    pub field: Option<String>,
+    /// What to do about it.
+    pub hint: Option<Cow<'static, str>>,
+    /// When to come back, in seconds.
+    pub retry_after_seconds: Option<u32>,
+}
+
+impl Problem {
+    /// Says what kind and why.
+    pub fn new(code: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
+        let retry = matches!(code, ErrorCode::RateLimited | ErrorCode::Unavailable).then_some(1);
+        Self { code, detail: detail.into(), field: None, hint: None, retry_after_seconds: retry }
+    }
+
+    /// Refuses one field.
+    pub fn field(field: impl Into<String>, problem: impl Into<Cow<'static, str>>) -> Self {
+        Self { field: Some(field.into()), ..Self::new(ErrorCode::InvalidField, problem) }
+    }
+
+    /// Says that there is no such thing.
+    pub fn not_found(what: &str) -> Self {
+        Self::new(ErrorCode::NotFound, format!("there is no such {what} in this app"))
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Self {
+        let field = Some(invalid.field).filter(|field| !field.is_empty());
+        Self { field, ..Self::new(ErrorCode::InvalidField, invalid.problem) }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound(what) => Self::not_found(what),
+            StoreError::Conflict(why) => Self::new(ErrorCode::Conflict, why),
+            StoreError::LimitReached(why) => Self::new(ErrorCode::LimitReached, why),
+            StoreError::Unavailable(why) => {
+                tracing::warn!(%why, "the store refuses to write");
+                Self::new(ErrorCode::Unavailable, "the store cannot write now; nothing was kept")
+            }
+            StoreError::Damaged(why) => {
+                tracing::error!(%why, "the store is damaged");
+                Self::new(ErrorCode::Internal, "what is kept does not make sense")
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code.as_str(), self.detail)
+    }
+}
+
+impl std::error::Error for Problem {}
