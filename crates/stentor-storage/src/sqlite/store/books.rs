@@ -149,7 +149,8 @@ impl<'a> Shelf<'a> {
 /// Reads the books of a campaign, those of providers that have an audience or may get one.
 pub(super) fn of_campaign(connection: &Connection, campaign: CampaignId) -> Done<Vec<ProviderLedger>> {
     let sql = format!(
-        "{SELECT} WHERE campaign = ?1 AND NOT (audience = 0 AND audience_complete) ORDER BY provider"
+        "{SELECT} WHERE campaign = ?1 AND (audience > 0 OR EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet
+            WHERE p.campaign = ?1 AND f.provider = ledgers.provider)) ORDER BY provider"
     );
     let mut providers = all(connection, &sql, [int(campaign.raw())], read)?;
     for ledger in &mut providers {

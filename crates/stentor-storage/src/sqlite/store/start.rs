@@ -18,7 +18,7 @@ use super::chunks::{self, NewChunk};
 use super::fleets::{self, Fleet, device_of, fleet_of};
 use super::{campaigns, messages, owners, register, sequences, tokens};
 use crate::sqlite::fault::{Done, missing};
-use crate::sqlite::query::{all, exists, limit, run};
+use crate::sqlite::query::{all, limit, run};
 use crate::sqlite::row::{int, number};
 
 /// Starts scheduled campaigns that are due, the earliest first.
@@ -105,20 +105,17 @@ pub(super) fn cut(
     slices.map(|devices| chunks::insert(connection, &chunk(devices))).collect()
 }
 
-/// Makes a producer for each provider at which the app has an audience.
+/// Makes a producer for each provider: which of them have an audience is theirs to find out.
 fn produce(connection: &Connection, message: &Message, now: Timestamp) -> Done<()> {
     let campaign = CampaignId::from(message.id);
     let mut shelf = Shelf::new(connection);
-    let sql = "SELECT 1 FROM fleets WHERE no = ?1 AND active_count > 0";
-    for fleet in fleets::of_app(connection, message.app)? {
-        if exists(connection, sql, [int(fleet.no)])? {
-            let sql = "INSERT INTO producers (campaign, fleet, cursor) VALUES (?1, ?2, 0)";
-            run(connection, sql, [int(campaign.raw()), int(fleet.no)])?;
-            shelf.open(campaign, fleet.provider)?;
-        }
+    for provider in ProviderKind::ALL {
+        let fleet = fleets::ensure(connection, message.app, *provider)?;
+        let sql = "INSERT INTO producers (campaign, fleet, cursor) VALUES (?1, ?2, 0)";
+        run(connection, sql, [int(campaign.raw()), int(fleet.no)])?;
+        shelf.open(campaign, *provider)?;
     }
-    shelf.close(now)?;
-    campaigns::finish(connection, campaign, now)
+    shelf.close(now)
 }
 
 /// Finds the devices of a direct target by fleet, ascending; a token that nobody registered becomes an unlisted device.
