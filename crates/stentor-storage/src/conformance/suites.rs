@@ -324,3 +324,49 @@ macro_rules! queue_suite {
         }
     )*};
 }
+
+/// Makes a module of property tests: random scripts of the [`model`](crate::conformance::model) on the engine whose home
+/// `$make` gives, alone and beside the store in memory. The seed is fixed; `$cases` bounds the scripts.
+///
+/// The crate that uses it needs proptest and tokio.
+#[macro_export]
+macro_rules! model_suite {
+    ($name:ident, $make:expr, $cases:expr) => {
+        mod $name {
+            use super::*;
+
+            fn config() -> proptest::test_runner::Config {
+                proptest::test_runner::Config {
+                    cases: $cases,
+                    failure_persistence: None,
+                    rng_seed: proptest::test_runner::RngSeed::Fixed(20_170_824),
+                    ..proptest::test_runner::Config::default()
+                }
+            }
+
+            fn scripts() -> impl proptest::strategy::Strategy<Value = Vec<$crate::conformance::model::Step>> {
+                proptest::collection::vec(proptest::arbitrary::any::<(u8, u8, u8)>(), 1..160)
+            }
+
+            fn wait_for<T>(future: impl Future<Output = T>) -> T {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                runtime.expect("a runtime").block_on(future)
+            }
+
+            proptest::proptest! {
+                #![proptest_config(config())]
+
+                #[test]
+                fn whatever_happens_the_promises_hold(script in scripts()) {
+                    wait_for($crate::conformance::model::run(&$make(), &script));
+                }
+
+                #[test]
+                fn whatever_happens_it_agrees_with_memory(script in scripts()) {
+                    let memory = $crate::memory::MemoryStore::new();
+                    wait_for($crate::conformance::model::agree(&memory, &$make(), &script));
+                }
+            }
+        }
+    };
+}

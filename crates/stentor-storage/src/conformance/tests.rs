@@ -1,4 +1,10 @@
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Instant;
+
+use super::model::{self, Step};
+use super::{Load, benchmark};
+use crate::memory::MemoryStore;
 
 /// Names the cases that the files of a port define.
 fn defined(port: &str) -> Vec<String> {
@@ -23,4 +29,73 @@ fn every_case_is_in_its_suite_once() {
             assert_eq!(listed, 1, "{case} is defined and must be listed once in suites.rs");
         }
     }
+}
+
+/// Makes a script from a number; the same every time.
+fn script(number: u64) -> Vec<Step> {
+    let mut state = number;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u8
+    };
+    (0..200).map(|_| (byte(), byte(), byte())).collect()
+}
+
+#[tokio::test]
+async fn random_scripts_reach_everything_that_may_happen() {
+    let mut reached = BTreeSet::new();
+    for number in 0..40 {
+        reached.extend(model::run(&MemoryStore::new(), &script(number)).await.reached);
+    }
+    let all = [
+        "a chunk given back",
+        "a collapsed delivery",
+        "a crash with leases",
+        "a device gone at sending time",
+        "a device removed",
+        "a lease ran out",
+        "a paused chunk asked for",
+        "a stale settlement",
+        "a stop",
+        "a void chunk asked for",
+        "an ambiguous chunk",
+        "canceled",
+        "children",
+        "chunks expired",
+        "paused",
+        "running",
+    ];
+    for kind in all {
+        assert!(reached.contains(kind), "{kind} was never reached: {reached:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_benchmark_reaches_every_device() {
+    let load = Load { devices: 500, batch_devices: 100, chunk_max_devices: 50 };
+    let start = Instant::now();
+    let figures = benchmark(&MemoryStore::new(), load, || start.elapsed()).await;
+    let expected_ratio = load.chunk_max_devices as f64;
+    assert!(figures.devices_per_second > 0.0);
+    let ratio = figures.deliveries_per_second / figures.chunks_per_second;
+    assert!((ratio - expected_ratio).abs() < 1e-6, "ten chunks of fifty devices: {figures:?}");
+}
+
+#[tokio::test]
+async fn a_snapshot_goes_its_own_way() {
+    use super::scene::{Scene, at};
+    use stentor_core::ports::store::PipelineStore;
+    use stentor_core::target::Target;
+
+    let store = MemoryStore::new();
+    let scene = Scene::new(&store).await;
+    scene.fcm(2).await;
+    let (message, tickets) = scene.send_wide(super::scene::Draft::to(Target::Everyone)).await;
+    scene.lease(tickets[0].chunk, at(1)).await;
+    let crashed = store.snapshot();
+    scene.fcm(1).await;
+    let recovery = crashed.recover(99, at(2)).await.expect("recovered");
+    assert_eq!(recovery.deliveries, 2);
+    let after = Scene::again(&crashed, 1);
+    assert_eq!((after.tally(message).await.queued, scene.tally(message).await.sending), (2, 2));
 }

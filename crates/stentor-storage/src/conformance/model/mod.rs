@@ -1,0 +1,53 @@
+//! Random sequences of everything that may happen to a store, with what must hold after every step.
+//!
+//! A script is a list of three bytes each: what, to which, and how. Any bytes are a script, so that a property test needs
+//! no strategy of its own. The world beside the store knows what a push service would have seen, and checks: the books
+//! balance after every step, nothing is sent after its end, what may have been sent before is marked ambiguous, no queued
+//! chunk is without a ticket, histories and books agree, and in the end nothing is stuck.
+
+mod ending;
+mod sending;
+mod settling;
+mod truth;
+mod world;
+
+use std::collections::BTreeSet;
+
+use super::StoreHome;
+use world::World;
+
+/// One step: what, to which, and how.
+pub type Step = (u8, u8, u8);
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Course {
+    /// The books of all campaigns after each step, and what the step showed.
+    pub observations: Vec<String>,
+    /// Kinds of things that happened, to see that scripts reach them.
+    pub reached: BTreeSet<&'static str>,
+}
+
+/// Runs a script on an empty store and checks everything on the way.
+pub async fn run(home: &dyn StoreHome, script: &[Step]) -> Course {
+    let mut world = World::new(home).await;
+    for (what, which, how) in script {
+        world.step(*what, *which as usize, *how).await;
+        world.observe().await;
+    }
+    world.drain().await;
+    world.observe().await;
+    world.check_histories().await;
+    world.into_course()
+}
+
+/// Runs a script on two empty stores, which must show the same after every step.
+pub async fn agree(one: &dyn StoreHome, other: &dyn StoreHome, script: &[Step]) {
+    let (one, other) = (run(one, script).await, run(other, script).await);
+    let pairs = one.observations.iter().zip(&other.observations).enumerate();
+    for (step, (left, right)) in pairs {
+        let did = script.get(step);
+        assert_eq!(left, right, "the engines differ after step {step}, {did:?}");
+    }
+    assert_eq!(one, other, "the engines differ");
+}

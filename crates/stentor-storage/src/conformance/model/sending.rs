@@ -1,0 +1,92 @@
+//! Accepting messages and leasing their chunks.
+
+use std::time::Duration;
+
+use stentor_core::device::ProviderKind;
+use stentor_core::ports::store::{Fate, Lease, LeaseReply, NewMessage, Storing};
+use stentor_core::target::Target;
+use stentor_core::topic::Condition;
+
+use super::world::{CHUNK_MAX_DEVICES, Held, World, pick};
+use crate::conformance::scene::{Draft, person, topic};
+
+impl World<'_> {
+    pub(super) async fn accept(&mut self, which: usize, how: u8) {
+        let Some(target) = self.target(which) else { return };
+        let now = self.now();
+        let due_at = if how % 8 == 7 { now.plus(Duration::from_secs(20)) } else { now };
+        let ttl = if how & 8 == 0 { 100_000 } else { 60 };
+        let mut draft = Draft::to(target).ttl(ttl).sent_at(now).due(due_at);
+        draft.collapse_key = (how & 48 == 0).then_some("score");
+        let message = draft.message(self.app, self.number());
+        let id = message.id;
+        let new = NewMessage { message, idempotency: None, chunk_max_devices: CHUNK_MAX_DEVICES };
+        match self.store().accept(vec![new]).await.remove(0).expect("accepted") {
+            Storing::Done(accepted) => self.publish(accepted.tickets),
+            other => panic!("kept before: {other:?}"),
+        }
+        self.messages.push(id);
+    }
+
+    fn target(&self, which: usize) -> Option<Target> {
+        let parsed = |text| Condition::parse(text).expect("a condition");
+        let topics_exist = self.devices.iter().any(|(_, told)| !told.topics.is_empty());
+        let id = pick(&self.devices, which / 8).map(|(id, _)| *id);
+        match which % 8 {
+            0 | 1 => Some(Target::Everyone),
+            2 if topics_exist => Some(Target::Topic(topic("news"))),
+            2 | 3 => Some(Target::Condition(parsed("!('news' in topics)"))),
+            4 => Some(Target::User(person("ada"))),
+            5 => id.map(Target::Device),
+            _ => {
+                let all: Vec<_> = self.devices.iter().map(|(id, _)| *id).step_by(1 + which % 3).collect();
+                Target::Devices(all).checked().ok()
+            }
+        }
+    }
+
+    /// Leases what a queue would give, in its order.
+    pub(super) async fn lease(&mut self, max: usize) {
+        let now = self.now();
+        let due = self.tickets.iter().filter(|(_, ticket)| ticket.due_at <= now);
+        let keys: Vec<_> = due.map(|(key, _)| *key).take(max).collect();
+        let chunks: Vec<_> = keys.iter().map(|(_, chunk)| *chunk).collect();
+        let lease = Lease { instance: self.instance, until: now.plus(Duration::from_secs(90)), now };
+        let replies = self.store().lease(&chunks, lease).await.expect("asked");
+        assert_eq!(replies.len(), chunks.len());
+        for (key, reply) in keys.iter().zip(replies) {
+            self.tickets.remove(key);
+            match reply {
+                LeaseReply::Leased(chunk) => self.hold(Held { chunk: *chunk, until: lease.until }),
+                LeaseReply::Paused => self.reach("a paused chunk asked for"),
+                LeaseReply::Void => self.reach("a void chunk asked for"),
+            }
+        }
+    }
+
+    fn hold(&mut self, held: Held) {
+        let chunk = &held.chunk;
+        assert!(matches!(chunk.provider, ProviderKind::Fcm | ProviderKind::Apns));
+        assert_eq!(chunk.fates.len(), chunk.devices.len());
+        assert!(chunk.devices.windows(2).all(|pair| pair[0] < pair[1]), "ascending");
+        for (device, fate) in chunk.devices.iter().zip(&chunk.fates) {
+            let present = self.devices.iter().any(|(id, _)| id == device);
+            assert!(present || *fate == Fate::Gone, "{device} is removed");
+        }
+        let sent = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
+        assert_eq!(chunk.tokens.len(), sent, "one address for each that is sent to");
+        self.truth.check_lease(chunk);
+        let fates = chunk.fates.clone();
+        if fates.contains(&Fate::Collapsed) {
+            self.reach("a collapsed delivery");
+        }
+        if fates.contains(&Fate::Gone) {
+            self.reach("a device gone at sending time");
+        }
+        if chunk.ambiguous {
+            self.reach("an ambiguous chunk");
+        }
+        self.show(&(fates, held.chunk.ambiguous, held.chunk.attempt, held.chunk.tally));
+        self.held.push(held);
+    }
+}

@@ -1,0 +1,115 @@
+//! What a push service answers, and what is made of it.
+
+use std::time::Duration;
+
+use stentor_core::campaign::Stop;
+use stentor_core::delivery::{DeliveryState, Record};
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{Fate, Lease, LeasedChunk, SettleReply};
+use stentor_core::settlement::{Child, Settlement, TokenChange};
+
+use super::truth::draw;
+use super::world::{Held, World};
+use crate::conformance::scene::accept_all;
+
+impl World<'_> {
+    pub(super) async fn settle(&mut self, which: usize, how: u8) {
+        if self.held.is_empty() {
+            return;
+        }
+        let Held { chunk, .. } = self.held.remove(which % self.held.len());
+        let given = answered(&chunk, Some(how), self.now());
+        if !given.children.is_empty() {
+            self.reach("children");
+        }
+        if given.stop.is_some() {
+            self.reach("a stop");
+        }
+        let reply = self.store().settle(vec![given.clone()]).await.expect("settled").remove(0);
+        let SettleReply::Settled(children) = reply else { panic!("a lease that holds was lost") };
+        self.truth.settled(&chunk, &given, how);
+        self.show(&children.len());
+        self.publish(children);
+        self.lost.push(chunk);
+    }
+
+    /// Does what must change nothing, or gives a chunk back.
+    pub(super) async fn disturb(&mut self, which: usize, how: u8) {
+        match how % 3 {
+            0 => self.settle_stale(which).await,
+            1 => self.release(which).await,
+            _ => self.extend().await,
+        }
+    }
+
+    async fn settle_stale(&mut self, which: usize) {
+        let Some(chunk) = super::world::pick(&self.lost, which) else { return };
+        let given = accept_all(chunk, self.now());
+        let reply = self.store().settle(vec![given]).await.expect("asked").remove(0);
+        assert_eq!(reply, SettleReply::Stale, "a lost lease settled something");
+        self.reach("a stale settlement");
+    }
+
+    async fn release(&mut self, which: usize) {
+        if self.held.is_empty() {
+            return;
+        }
+        let Held { chunk, .. } = self.held.remove(which % self.held.len());
+        let back = self.store().release(&[(chunk.id, chunk.epoch)], self.now()).await.expect("given back");
+        self.reach("a chunk given back");
+        self.publish(back);
+        self.lost.push(chunk);
+    }
+
+    async fn extend(&mut self) {
+        let now = self.now();
+        let lease = Lease { instance: self.instance, until: now.plus(Duration::from_secs(90)), now };
+        let held: Vec<_> = self.held.iter().map(|held| (held.chunk.id, held.chunk.epoch)).collect();
+        self.store().extend(&held, lease).await.expect("prolonged");
+        self.held.iter_mut().for_each(|held| held.until = lease.until);
+    }
+}
+
+/// Makes of a leased chunk what the answers of a push service come to, drawn from `how`; without it all is
+/// accepted.
+pub(super) fn answered(chunk: &LeasedChunk, how: Option<u8>, now: Timestamp) -> Settlement {
+    let mut given = accept_all(chunk, now);
+    let late = chunk.message.is_expired(now);
+    let (mut again, mut unknown) = (Vec::new(), Vec::new());
+    for (at, fate) in chunk.fates.iter().enumerate() {
+        let draw = how.map_or(7, |how| draw(how, at) % 8);
+        let (state, reason) = match (fate, draw) {
+            (Fate::Gone, _) => (DeliveryState::Canceled, Reason::DeviceGone),
+            (Fate::Collapsed, _) => (DeliveryState::Collapsed, Reason::ReplacedByNewer),
+            (Fate::Send, _) if late => (DeliveryState::Expired, Reason::TtlPassed),
+            (Fate::Send, 0) => (DeliveryState::Rejected, Reason::Unregistered),
+            (Fate::Send, 1) => (DeliveryState::Failed, Reason::AttemptsExhausted),
+            (Fate::Send, 2) => (DeliveryState::Queued, Reason::Unavailable),
+            (Fate::Send, 3) => (DeliveryState::Queued, Reason::Unanswered),
+            (Fate::Send, _) => (DeliveryState::Accepted, Reason::None),
+        };
+        match reason {
+            Reason::Unavailable => again.push(at as u32),
+            Reason::Unanswered => unknown.push(at as u32),
+            Reason::Unregistered => {
+                let device = chunk.devices[at];
+                given.tokens.push(TokenChange::Retire { device, reason, since: None });
+            }
+            _ => {}
+        }
+        given.records[at] = Record::new(state, reason, chunk.ambiguous || reason == Reason::Unanswered);
+    }
+    given.attempts = if late { 0 } else { chunk.tokens.len() as u32 };
+    for (positions, ambiguous) in [(again, chunk.ambiguous), (unknown, true)] {
+        if !positions.is_empty() {
+            let due_at = now.plus(Duration::from_secs(how.map_or(0, u64::from) % 15));
+            given.children.push(Child { positions, due_at, attempt: chunk.attempt + 1, ambiguous });
+        }
+    }
+    if how.is_some_and(|how| how >= 250) {
+        given.stop =
+            Some(Stop { reason: Reason::PayloadRefused, detail: "refused for everybody".to_owned() });
+    }
+    given
+}
