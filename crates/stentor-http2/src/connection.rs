@@ -61,6 +61,8 @@ struct Driver {
     settled: bool,
     answered: bool,
     retired: bool,
+    /// Why the connection is over, when that was found while writing.
+    lost: Option<Fault>,
 }
 
 impl Driver {
@@ -84,6 +86,7 @@ impl Driver {
             settled: false,
             answered: false,
             retired: false,
+            lost: None,
             pool,
         }
     }
@@ -109,11 +112,7 @@ impl Driver {
 
     /// Drives HTTP/2 itself; gives the reason when the connection is over.
     fn read_and_write(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
-        let lost = match Pin::new(&mut self.connection).poll(cx) {
-            Poll::Ready(Ok(())) => Some(Fault::Lost("closed by the peer".into())),
-            Poll::Ready(Err(cause)) => Some(Fault::lost(&cause)),
-            Poll::Pending => None,
-        };
+        let lost = self.lost.take().or_else(|| self.drive(cx));
         self.now = Instant::now();
         self.pulse.listen(self.gauge.read(), self.now, cx);
         if !self.settled && self.requests.current_max_send_streams() > 0 {
@@ -124,6 +123,22 @@ impl Driver {
             self.retire(cause.is_go_away() && cause.is_remote());
         }
         lost
+    }
+
+    fn drive(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
+        match Pin::new(&mut self.connection).poll(cx) {
+            Poll::Ready(Ok(())) => Some(Fault::Lost("closed by the peer".into())),
+            Poll::Ready(Err(cause)) => Some(Fault::lost(&cause)),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Writes the streams just opened before reading on: `h2` would read first, acknowledge a lowered stream limit,
+    /// and then write streams that exceed it.
+    fn write_before_reading(&mut self, cx: &mut Context<'_>) {
+        self.gauge.set_deaf(true);
+        self.lost = self.drive(cx);
+        self.gauge.set_deaf(false);
     }
 
     /// Takes no more requests; what waits goes to other connections.
@@ -276,7 +291,11 @@ impl Driver {
         if room == 0 {
             self.pool.nudge();
         }
-        if count > 0 { Turn::Again } else { Turn::Wait }
+        if count == 0 {
+            return Turn::Wait;
+        }
+        self.write_before_reading(cx);
+        Turn::Again
     }
 
     /// Asks an unused connection whether it lives before anything is entrusted to it.

@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -11,15 +11,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// Bytes gathered before they are handed to TLS in one piece.
 const WRITE_BUFFER_MAX_BYTES: usize = 64 * 1_024;
 
-/// How many bytes went where; shared with the connection's loop.
+/// How many bytes went where, and a tap; shared with the connection's loop.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     taken: AtomicU64,
     offered: AtomicU64,
     read: AtomicU64,
+    deaf: AtomicBool,
 }
 
 impl Gauge {
+    /// Makes reading wait (without a wake-up), so that what is due is written before anything is heard.
+    pub(crate) fn set_deaf(&self, deaf: bool) {
+        self.deaf.store(deaf, Relaxed);
+    }
+
     /// Counts bytes taken from HTTP/2 so far: a stream opened now begins at or after this offset.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Relaxed)
@@ -103,6 +109,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Wire<T> {
 impl<T: AsyncRead + Unpin> AsyncRead for Wire<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.gauge.deaf.load(Relaxed) {
+            return Poll::Pending;
+        }
         let before = into.filled().len();
         ready!(Pin::new(&mut this.inner).poll_read(cx, into))?;
         this.gauge.read.fetch_add((into.filled().len() - before) as u64, Relaxed);

@@ -40,3 +40,20 @@ async fn a_write_larger_than_the_buffer_arrives_whole() {
     far.read_to_end(&mut got).await.expect("arrived");
     assert_eq!(got, sent);
 }
+
+#[tokio::test]
+async fn a_deaf_wire_writes_and_reads_nothing() {
+    let (near, mut far) = tokio::io::duplex(100);
+    let mut wire = Wire::new(near);
+    far.write_all(b"settings").await.expect("taken");
+    wire.gauge().set_deaf(true);
+    wire.write_all(b"stream").await.expect("taken");
+    wire.flush().await.expect("flushed");
+    let mut got = [0; 8];
+    assert!(futures_util::poll!(std::pin::pin!(wire.read_exact(&mut got))).is_pending());
+    wire.gauge().set_deaf(false);
+    wire.read_exact(&mut got).await.expect("arrived");
+    assert_eq!((&got, wire.gauge().read()), (b"settings", 8));
+    far.read_exact(&mut got[..6]).await.expect("arrived");
+    assert_eq!(&got[..6], b"stream");
+}

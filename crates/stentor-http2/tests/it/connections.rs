@@ -69,6 +69,28 @@ async fn a_stream_limit_lowered_in_flight_is_never_exceeded() {
     assert_eq!((most, served), (3, 200));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_stream_limit_lowered_while_many_streams_are_being_opened_is_never_exceeded() {
+    let (listener, port) = listen().await;
+    let wide = Limits { initial_inflight_requests: 4_000, max_streams_per_connection: 4_000, ..quick() };
+    let client = client(port, Limits { max_connections: 1, ..wide });
+    let server = tokio::spawn(async move {
+        let mut peer = Peer::accept(&listener, 4_000).await;
+        let mut open: Vec<u32> = peer.requests(1).await.into_iter().map(|(stream, _)| stream).collect();
+        peer.allow(1).await;
+        // Unanswered until the new limit holds, so that any stream opened after its acknowledgement is one too many.
+        open.extend(peer.requests_until_acknowledged().await);
+        while let Some(stream) = open.pop() {
+            peer.answer(stream).await;
+        }
+        peer.serve().await
+    });
+    let replies = within(60, client.send(batch(4_000))).await;
+    within(5, client.close()).await;
+    assert_eq!(statuses(&replies), [200; 4_000]);
+    within(5, server).await.expect("never exceeded");
+}
+
 #[tokio::test]
 async fn another_connection_is_opened_when_all_streams_are_taken() {
     let (listener, port) = listen().await;

@@ -1,6 +1,6 @@
 //! A server made of bare frames, so that it can do what well-behaved servers never do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,10 +34,14 @@ pub(crate) async fn listen() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// One accepted connection.
+/// One accepted connection; it panics when the client opens more streams than it has been allowed.
 pub(crate) struct Peer {
     tcp: TcpStream,
     bodies: HashMap<u32, Vec<u8>>,
+    open: HashSet<u32>,
+    /// Stream limits in the order they were announced: the acknowledged one, then those under way.
+    limits: VecDeque<u32>,
+    pinged: bool,
 }
 
 impl Peer {
@@ -54,21 +58,24 @@ impl Peer {
         let mut preface = [0; 24];
         tcp.read_exact(&mut preface).await.expect("the preface");
         assert_eq!(&preface, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-        Self { tcp, bodies: HashMap::new() }
+        Self { tcp, bodies: HashMap::new(), open: HashSet::new(), limits: [0].into(), pinged: false }
     }
 
     /// Sends SETTINGS_MAX_CONCURRENT_STREAMS.
     pub(crate) async fn allow(&mut self, max_streams: u32) {
         let mut payload = vec![0, 3];
         payload.extend(max_streams.to_be_bytes());
+        self.limits.push_back(max_streams);
         self.write(SETTINGS, 0, 0, &payload).await;
     }
 
     pub(crate) async fn answer(&mut self, stream: u32) {
+        self.open.remove(&stream);
         self.write(HEADERS, END_STREAM | END_HEADERS, stream, &[STATUS_200]).await;
     }
 
     pub(crate) async fn reset(&mut self, stream: u32, code: u32) {
+        self.open.remove(&stream);
         self.write(RST_STREAM, 0, stream, &code.to_be_bytes()).await;
     }
 
@@ -81,15 +88,42 @@ impl Peer {
     /// Waits for the next request, reset or end; answers PING and SETTINGS meanwhile.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
-            let mut head = [0; 9];
-            self.tcp.read_exact(&mut head).await.ok()?;
-            let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
-            self.tcp.read_exact(&mut payload).await.ok()?;
-            let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-            if let Some(event) = self.understand(head[3], head[4], stream, payload).await {
+            if let Some(event) = self.frame().await? {
                 return Some(event);
             }
         }
+    }
+
+    /// Reads requests until the client has acknowledged every stream limit, and then all that it wrote before it
+    /// answered a PING; gives their streams.
+    pub(crate) async fn requests_until_acknowledged(&mut self) -> Vec<u32> {
+        let mut seen = Vec::new();
+        while self.limits.len() > 1 {
+            seen.extend(self.stream().await);
+        }
+        self.pinged = true;
+        self.write(PING, 0, 0, &[0; 8]).await;
+        while self.pinged {
+            seen.extend(self.stream().await);
+        }
+        seen
+    }
+
+    async fn stream(&mut self) -> Option<u32> {
+        match self.frame().await.expect("still open") {
+            Some(Event::Request { stream, .. }) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// Reads one frame; `None` at the end of the connection.
+    async fn frame(&mut self) -> Option<Option<Event>> {
+        let mut head = [0; 9];
+        self.tcp.read_exact(&mut head).await.ok()?;
+        let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+        self.tcp.read_exact(&mut payload).await.ok()?;
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        Some(self.understand(head[3], head[4], stream, payload).await)
     }
 
     /// Waits for `count` requests and gives their streams and bodies.
@@ -118,10 +152,17 @@ impl Peer {
 
     async fn understand(&mut self, kind: u8, flags: u8, stream: u32, payload: Vec<u8>) -> Option<Event> {
         match kind {
+            SETTINGS if flags & ACK != 0 => {
+                // Never the last one: what was announced latest stays in force.
+                self.limits.pop_front();
+            }
+            HEADERS => self.opened(stream),
             SETTINGS if flags & ACK == 0 => self.write(SETTINGS, ACK, 0, &[]).await,
-            PING if flags & ACK == 0 => self.write(PING, ACK, 0, &payload).await,
+            PING if flags & ACK != 0 => self.pinged = false,
+            PING => self.write(PING, ACK, 0, &payload).await,
             GOAWAY => return Some(Event::GoodBye),
             RST_STREAM => {
+                self.open.remove(&stream);
                 let code = u32::from_be_bytes(payload.try_into().expect("four bytes"));
                 return Some(Event::Reset { stream, code });
             }
@@ -133,6 +174,12 @@ impl Peer {
             let body = self.bodies.remove(&stream).unwrap_or_default();
             Event::Request { stream, body: String::from_utf8(body).expect("text") }
         })
+    }
+
+    fn opened(&mut self, stream: u32) {
+        self.open.insert(stream);
+        let most = self.limits.iter().max().copied().unwrap_or(0);
+        assert!(self.open.len() <= most as usize, "{} streams of {most}", self.open.len());
     }
 
     async fn write(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
