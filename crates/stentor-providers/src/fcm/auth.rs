@@ -290,8 +290,7 @@ mod tests {
     #[test]
     fn a_grant_is_renewed_after_four_fifths_of_its_life() {
         let now = Timestamp::from_millis(1_000_000);
-        let token =
-            granted(200, br#"{"access_token":"a","expires_in":3600}"#, None, now).ok().expect("granted");
+        let token = granted(200, br#"{"access_token":"a","expires_in":3600}"#, None, now).expect("granted");
         assert_eq!(token.renew_at, now.plus(Duration::from_secs(2_880)));
         assert_eq!(token.expires_at, now.plus(Duration::from_secs(3_600)));
         assert!(token.bearer.is_sensitive());
