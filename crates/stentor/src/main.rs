@@ -1,2 +1,20 @@
-//! The stentor binary.
-fn main() {}
+//! The `stentor` binary: one download, one command line.
+#![forbid(unsafe_code)]
+
+mod client;
+mod commands;
+mod connection;
+mod demo;
+mod failure;
+mod ledger;
+mod logging;
+mod output;
+mod process;
+mod progress;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    commands::run()
+}

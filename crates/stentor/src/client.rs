@@ -1,0 +1,200 @@
+//! A small client of the public REST API; the command line knows the server in no other way.
+
+use crate::connection::Key;
+use crate::failure::{Exit, Failure};
+use anyhow::Context;
+use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
+use serde_json::Value;
+use std::time::Duration;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+/// A connection to one server in one role.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    server: String,
+    key: Option<Key>,
+    app: Option<String>,
+}
+
+impl Client {
+    /// Prepares a client; nothing is sent yet.
+    pub(crate) fn new(server: &str, key: Option<Key>, app: Option<String>) -> anyhow::Result<Self> {
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_LIMIT)
+            .no_proxy()
+            .build()
+            .context("the HTTP client cannot be set up")?;
+        Ok(Self { http, server: server.trim_end_matches('/').to_owned(), key, app })
+    }
+
+    /// Returns the same client, acting for an app.
+    pub(crate) fn for_app(mut self, app: String) -> Self {
+        self.app = Some(app);
+        self
+    }
+
+    /// Names the app it acts for.
+    pub(crate) fn app(&self) -> Option<&str> {
+        self.app.as_deref()
+    }
+
+    /// Reads.
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.call(self.request(Method::GET, path).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Reads with query parameters.
+    pub(crate) async fn get_with(&self, path: &str, query: &[(&str, String)]) -> anyhow::Result<Value> {
+        self.call(self.request(Method::GET, path).query(query).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Posts an object.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        self.call(self.request(Method::POST, path).json(body).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Posts an object that may be repeated without harm.
+    pub(crate) async fn post_once(
+        &self,
+        path: &str,
+        key: Option<&str>,
+        body: &Value,
+    ) -> anyhow::Result<Value> {
+        let mut request = self.request(Method::POST, path).json(body).timeout(ANSWER_LIMIT);
+        if let Some(key) = key {
+            request = request.header("Idempotency-Key", key);
+        }
+        self.call(request).await
+    }
+
+    /// Posts without a body.
+    pub(crate) async fn act(&self, path: &str) -> anyhow::Result<Value> {
+        self.call(self.request(Method::POST, path).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Puts an object.
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        self.call(self.request(Method::PUT, path).json(body).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Deletes.
+    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<Value> {
+        self.call(self.request(Method::DELETE, path).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Posts a stream of any length; there is no limit on how long it takes.
+    pub(crate) async fn stream(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+        content_type: &str,
+        body: Body,
+    ) -> anyhow::Result<Value> {
+        let request = self.request(Method::POST, path).query(query).header("Content-Type", content_type);
+        self.call(request.body(body)).await
+    }
+
+    /// Asks a path that answers without a key, and returns its status and body whatever it says.
+    pub(crate) async fn probe(&self, path: &str) -> anyhow::Result<(StatusCode, Value)> {
+        let request = self.http.get(format!("{}{path}", self.server)).timeout(ANSWER_LIMIT);
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        Ok((status, body_of(response).await?))
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let mut request = self.http.request(method, format!("{}{path}", self.server));
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(&key.0);
+        }
+        if let Some(app) = &self.app {
+            request = request.header("X-Stentor-App", app);
+        }
+        request
+    }
+
+    async fn call(&self, request: RequestBuilder) -> anyhow::Result<Value> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        let body = body_of(response).await?;
+        if status.is_success() { Ok(body) } else { Err(refusal(status, &body).into()) }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> anyhow::Error {
+        let server = &self.server;
+        let sentence = if error.is_builder() {
+            format!("{server} is not a URL: write it like http://127.0.0.1:8686")
+        } else if error.is_connect() {
+            format!(
+                "no server answers at {server}: start one with `stentor serve`, or give its address with --server"
+            )
+        } else if error.is_timeout() {
+            format!("{server} took too long to answer: look at its log, and try again")
+        } else {
+            format!(
+                "the connection to {server} broke ({}): look at its log, and try again",
+                root_cause(error)
+            )
+        };
+        Failure::new(Exit::Unreachable, sentence).into()
+    }
+}
+
+/// Makes one path segment of a name that may hold any character.
+pub(crate) fn segment(name: &str) -> String {
+    let mut segment = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            segment.push(char::from(byte));
+        } else {
+            segment.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    segment
+}
+
+async fn body_of(response: Response) -> anyhow::Result<Value> {
+    let bytes = response.bytes().await.map_err(|error| {
+        let sentence = format!("the answer broke off ({}): try again", root_cause(&error));
+        anyhow::Error::from(Failure::new(Exit::Unreachable, sentence))
+    })?;
+    // What is not JSON came from something that is not Stentor; its status says enough.
+    Ok(serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+}
+
+/// Turns a problem (RFC 9457) into one sentence.
+fn refusal(status: StatusCode, problem: &Value) -> Failure {
+    let text = |field: &str| problem[field].as_str().filter(|text| !text.is_empty());
+    let said = text("detail")
+        .or(text("title"))
+        .map_or_else(|| format!("the server answered {status}"), str::to_owned);
+    let field = text("field").filter(|field| !said.contains(*field)).map(|field| format!("{field}: "));
+    let hint = text("hint").map(|hint| format!(" ({hint})"));
+    let sentence = format!("{}{said}{}", field.unwrap_or_default(), hint.unwrap_or_default());
+    Failure::new(exit_for(status), sentence).with_code(text("code").map(str::to_owned))
+}
+
+fn exit_for(status: StatusCode) -> Exit {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Exit::Denied,
+        StatusCode::NOT_FOUND => Exit::NotFound,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => {
+            Exit::Unreachable
+        }
+        _ => Exit::NotDone,
+    }
+}
+
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! The command line: one list of singular nouns, each in a file of its own.
+
+mod app;
+mod campaign;
+mod completions;
+mod config;
+mod credential;
+mod device;
+mod doctor;
+mod emulate;
+mod message;
+mod reference;
+mod schedule;
+mod serve;
+mod topic;
+
+use crate::demo;
+use crate::failure::{EXIT_CODES, judge};
+use crate::output::Output;
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The push server that can prove where every message went
+#[derive(Debug, Parser)]
+#[command(name = "stentor", version, propagate_version = true, after_help = EXIT_CODES)]
+struct Stentor {
+    /// Print one JSON object on the last line, for programs
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    Demo(demo::Demo),
+    Emulate(emulate::Emulate),
+    App(app::App),
+    Device(device::Device),
+    Topic(topic::Topic),
+    Message(message::Message),
+    Campaign(campaign::Campaign),
+    Schedule(schedule::Schedule),
+    Config(config::Config),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+    Openapi(reference::Openapi),
+    Errors(reference::Errors),
+    Commands(reference::Commands),
+}
+
+/// Does what the command line says and returns how it went.
+pub(crate) fn run() -> ExitCode {
+    let arguments = Stentor::parse();
+    let output = Output::new(arguments.json);
+    match perform(arguments.command, output) {
+        Ok(code) => code,
+        Err(error) => {
+            output.error(&error);
+            ExitCode::from(judge(&error).0 as u8)
+        }
+    }
+}
+
+/// Returns the whole command line, for what is generated from it.
+fn tree() -> clap::Command {
+    Stentor::command()
+}
+
+fn perform(command: Command, output: Output) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(dispatch(command, output));
+    // What still runs belongs to nobody; standard input, for one, can block for ever.
+    runtime.shutdown_background();
+    done
+}
+
+async fn dispatch(command: Command, output: Output) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(command) => command.run(output).await?,
+        Command::Demo(command) => return command.run(output).await,
+        Command::Emulate(command) => command.run(output).await?,
+        Command::App(command) => command.run(output).await?,
+        Command::Device(command) => command.run(output).await?,
+        Command::Topic(command) => command.run(output).await?,
+        Command::Message(command) => return command.run(output).await,
+        Command::Campaign(command) => return command.run(output).await,
+        Command::Schedule(command) => command.run(output).await?,
+        Command::Config(command) => command.run(output)?,
+        Command::Doctor(command) => return command.run(output).await,
+        Command::Completions(command) => command.run()?,
+        Command::Openapi(command) => command.run()?,
+        Command::Errors(command) => command.run(output)?,
+        Command::Commands(command) => command.run(output)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests;

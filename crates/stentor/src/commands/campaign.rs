@@ -1,0 +1,133 @@
+//! `stentor campaign`: watch and steer the sending of messages.
+
+use crate::client::{Client, segment};
+use crate::connection::Connection;
+use crate::failure::{Exit, Failure};
+use crate::ledger::Ledger;
+use crate::output::{Output, cell, listing};
+use crate::progress::Progress;
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Watch and steer campaigns
+#[derive(Debug, Args)]
+pub(crate) struct Campaign {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: CampaignCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CampaignCommand {
+    /// Watch a campaign until its last delivery has ended, then show the books
+    #[command(after_help = "\
+Examples:
+  stentor campaign progress cmp_…
+  stentor campaign progress --once cmp_…")]
+    Progress {
+        /// The campaign, or its message
+        campaign: String,
+        /// Show the books as they are now and do not wait
+        #[arg(long)]
+        once: bool,
+    },
+    /// List campaigns, the newest first
+    #[command(after_help = "Example:\n  stentor campaign list --limit 10")]
+    List {
+        /// The most campaigns to show
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+        /// Go on where the page before ended
+        #[arg(long)]
+        before: Option<String>,
+    },
+    /// Hold a campaign; what is in flight finishes
+    #[command(after_help = "Example:\n  stentor campaign pause cmp_…")]
+    Pause {
+        /// The campaign
+        campaign: String,
+    },
+    /// Let a paused campaign go on
+    #[command(after_help = "Example:\n  stentor campaign resume cmp_…")]
+    Resume {
+        /// The campaign
+        campaign: String,
+    },
+    /// End a campaign for good; what is in flight finishes
+    #[command(after_help = "Example:\n  stentor campaign cancel cmp_…")]
+    Cancel {
+        /// The campaign
+        campaign: String,
+    },
+}
+
+impl Campaign {
+    /// Runs the command.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let client = self.connection.app_client().await?;
+        match self.command {
+            CampaignCommand::Progress { campaign, once: false } => {
+                return follow(&client, &campaign, output).await;
+            }
+            CampaignCommand::Progress { campaign, once: true } => {
+                let (said, ledger) = Ledger::fetch(&client, &campaign).await?;
+                output.result(&said, || ledger.describe())?;
+            }
+            CampaignCommand::List { limit, before } => list(&client, limit, before, output).await?,
+            CampaignCommand::Pause { campaign } => steer(&client, &campaign, "pause", output).await?,
+            CampaignCommand::Resume { campaign } => steer(&client, &campaign, "resume", output).await?,
+            CampaignCommand::Cancel { campaign } => steer(&client, &campaign, "cancel", output).await?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+async fn list(client: &Client, limit: u32, before: Option<String>, output: Output) -> anyhow::Result<()> {
+    let mut query = vec![("limit", limit.to_string())];
+    query.extend(before.map(|before| ("before", before)));
+    let page = client.get_with("/v1/campaigns", &query).await?;
+    output.result(&page, || {
+        let fields = ["campaign", "message", "state", "audience", "created_at", "ended_at"];
+        let table = listing(&page["campaigns"], fields);
+        match page["next"].as_str() {
+            Some(next) => format!("{table}\n(more: --before {next})"),
+            None => table,
+        }
+    })
+}
+
+async fn steer(client: &Client, campaign: &str, action: &str, output: Output) -> anyhow::Result<()> {
+    let ledger = client.act(&format!("/v1/campaigns/{}/{action}", segment(campaign))).await?;
+    output.result(&ledger, || format!("{campaign} is {}", cell(&ledger["state"])))
+}
+
+/// Shows a campaign's progress until it has ended, then its books; fails when the books do not balance.
+pub(super) async fn follow(client: &Client, campaign: &str, output: Output) -> anyhow::Result<ExitCode> {
+    let mut progress = None;
+    loop {
+        let (said, ledger) = Ledger::fetch(client, campaign).await?;
+        let progress = progress.get_or_insert_with(|| Progress::start("deliveries", ledger.audience));
+        progress.set_total(ledger.audience);
+        progress.update(ledger.totals.ended());
+        if ledger.is_ended() {
+            return close(&said, &ledger, output);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            _ = tokio::signal::ctrl_c() => {
+                let sentence = "stopped watching; the campaign goes on (see it again with `stentor campaign progress`)";
+                return Err(Failure::new(Exit::Interrupted, sentence).into());
+            }
+        }
+    }
+}
+
+fn close(said: &Value, ledger: &Ledger, output: Output) -> anyhow::Result<ExitCode> {
+    output.result(said, || ledger.describe())?;
+    Ok(if ledger.sums_up() && ledger.balanced { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,25 @@
+//! `stentor completions`: what a shell needs to complete our commands.
+
+use clap::Args;
+use clap_complete::Shell;
+
+/// Print completions for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor completions bash > /etc/bash_completion.d/stentor
+  stentor completions zsh > \"${fpath[1]}/_stentor\"
+  stentor completions fish > ~/.config/fish/completions/stentor.fish")]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    /// Prints them.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut super::tree(), "stentor", &mut script);
+        crate::output::line(String::from_utf8_lossy(&script).trim_end())
+    }
+}

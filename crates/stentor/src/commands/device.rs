@@ -1,0 +1,325 @@
+//! `stentor device`: register, import, look up.
+
+use crate::client::{Client, segment};
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::output::{Output, facts, listing};
+use crate::progress::Progress;
+use clap::{Args, Subcommand, ValueEnum};
+use reqwest::Body;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio_util::io::ReaderStream;
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Register devices and look after them
+#[derive(Debug, Args)]
+pub(crate) struct Device {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: DeviceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum DeviceCommand {
+    /// Register one device; doing it again changes nothing
+    #[command(
+        after_help = "Example:\n  stentor device register --platform android --token \"$TOKEN\" --topic news"
+    )]
+    Register(Registration),
+    /// Import devices from NDJSON or CSV; running it again is harmless
+    #[command(after_help = "\
+Examples:
+  stentor device import devices.ndjson
+  stentor device import --dry-run devices.csv
+  zcat devices.ndjson.gz | stentor device import --format ndjson -
+
+A line of NDJSON: {\"platform\":\"android\",\"token\":\"…\",\"user\":\"u1\",\"topics\":[\"news\"]}
+A CSV file names the same fields in its first line; tags and topics are separated by `;`.")]
+    Import(Import),
+    /// Show one device
+    #[command(after_help = "Example:\n  stentor device show dev_…")]
+    Show {
+        /// The device
+        device: String,
+    },
+    /// List devices, page by page
+    #[command(after_help = "Example:\n  stentor device list --provider fcm --limit 20")]
+    List(List),
+    /// Show what was sent to a device and what became of it
+    #[command(after_help = "Example:\n  stentor device deliveries dev_…")]
+    Deliveries {
+        /// The device
+        device: String,
+        /// The most attempts to show
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+        /// Go on where the page before ended
+        #[arg(long)]
+        before: Option<String>,
+    },
+    /// Remove a device
+    #[command(after_help = "Example:\n  stentor device delete dev_…")]
+    Delete {
+        /// The device
+        device: String,
+    },
+}
+
+/// One registration.
+#[derive(Debug, Args)]
+struct Registration {
+    /// The device's system
+    #[arg(long, value_parser = ["android", "apple", "web", "windows"])]
+    platform: String,
+    /// The push token
+    #[arg(long)]
+    token: String,
+    /// The push service, when it is not the platform's usual one
+    #[arg(long, value_parser = ["fcm", "apns", "null"])]
+    provider: Option<String>,
+    /// Whose device it is (your own id of the user)
+    #[arg(long)]
+    user: Option<String>,
+    /// The user's language
+    #[arg(long)]
+    locale: Option<String>,
+    /// The user's time zone
+    #[arg(long)]
+    time_zone: Option<String>,
+    /// A mark; may be repeated
+    #[arg(long = "tag")]
+    tags: Vec<String>,
+    /// A topic to subscribe to; may be repeated
+    #[arg(long = "topic")]
+    topics: Vec<String>,
+}
+
+/// An import.
+#[derive(Debug, Args)]
+struct Import {
+    /// The file; `-` reads standard input
+    file: PathBuf,
+    /// The format, when the file's name does not say
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Check every line and register nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What an import file looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One JSON object per line
+    Ndjson,
+    /// A header line, then comma-separated values
+    Csv,
+}
+
+/// A page of devices.
+#[derive(Debug, Args)]
+struct List {
+    /// The most devices to show
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+    /// Go on where the page before ended
+    #[arg(long)]
+    after: Option<String>,
+    /// Only of this push service
+    #[arg(long)]
+    provider: Option<String>,
+    /// Only of this user
+    #[arg(long)]
+    user: Option<String>,
+    /// Only with this mark
+    #[arg(long)]
+    tag: Option<String>,
+}
+
+impl Device {
+    /// Runs the command.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
+        let client = self.connection.app_client().await?;
+        match self.command {
+            DeviceCommand::Register(registration) => {
+                let reply = client.post("/v1/devices", &registration.body()).await?;
+                output.result(&reply, || facts(&reply))
+            }
+            DeviceCommand::Import(import) => import.run(&client, output).await,
+            DeviceCommand::Show { device } => {
+                let device = client.get(&format!("/v1/devices/{}", segment(&device))).await?;
+                output.result(&device, || facts(&device))
+            }
+            DeviceCommand::List(list) => list.run(&client, output).await,
+            DeviceCommand::Deliveries { device, limit, before } => {
+                deliveries(&client, &device, limit, before, output).await
+            }
+            DeviceCommand::Delete { device } => {
+                client.delete(&format!("/v1/devices/{}", segment(&device))).await?;
+                output.result(&json!({"deleted": device}), || format!("deleted {device}"))
+            }
+        }
+    }
+}
+
+async fn deliveries(
+    client: &Client,
+    device: &str,
+    limit: u32,
+    before: Option<String>,
+    output: Output,
+) -> anyhow::Result<()> {
+    let mut query = vec![("limit", limit.to_string())];
+    query.extend(before.map(|before| ("before", before)));
+    let page = client.get_with(&format!("/v1/devices/{}/deliveries", segment(device)), &query).await?;
+    output.result(&page, || {
+        let fields = ["message", "provider", "attempt", "state", "reason", "ambiguous", "at"];
+        paged(listing(&page["deliveries"], fields), &page, "--before")
+    })
+}
+
+impl Registration {
+    fn body(&self) -> Value {
+        let mut body = Map::new();
+        body.insert("platform".to_owned(), json!(self.platform));
+        body.insert("token".to_owned(), json!(self.token));
+        let optional = [
+            ("provider", &self.provider),
+            ("user", &self.user),
+            ("locale", &self.locale),
+            ("time_zone", &self.time_zone),
+        ];
+        for (field, value) in optional {
+            if let Some(value) = value {
+                body.insert(field.to_owned(), json!(value));
+            }
+        }
+        for (field, values) in [("tags", &self.tags), ("topics", &self.topics)] {
+            if !values.is_empty() {
+                body.insert(field.to_owned(), json!(values));
+            }
+        }
+        Value::Object(body)
+    }
+}
+
+impl List {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let mut query = vec![("limit", self.limit.to_string())];
+        let optional =
+            [("after", self.after), ("provider", self.provider), ("user", self.user), ("tag", self.tag)];
+        query.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        let page = client.get_with("/v1/devices", &query).await?;
+        output.result(&page, || {
+            let fields =
+                ["id", "platform", "provider", "token_hint", "user", "tags", "state", "registered_at"];
+            paged(listing(&page["devices"], fields), &page, "--after")
+        })
+    }
+}
+
+fn paged(table: String, page: &Value, option: &str) -> String {
+    match page["next"].as_str() {
+        Some(next) => format!("{table}\n(more: {option} {next})"),
+        None => table,
+    }
+}
+
+impl Import {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let format = self.format()?;
+        let (body, size_bytes, sent_bytes) = self.open().await?;
+        let (name, content_type) = match format {
+            Format::Ndjson => ("ndjson", "application/x-ndjson"),
+            Format::Csv => ("csv", "text/csv"),
+        };
+        let query = [("format", name.to_owned()), ("dry_run", self.dry_run.to_string())];
+        let import = client.stream("/v1/devices/import", &query, content_type, body);
+        let reply = watch(import, size_bytes, &sent_bytes).await?;
+        output.result(&reply, || describe(&reply))?;
+        match reply["failed"].as_u64() {
+            Some(0) | None => Ok(()),
+            Some(failed) => {
+                let sentence = format!(
+                    "{failed} lines are not registered: mend them and run the whole file again, that is harmless"
+                );
+                Err(Failure::not_done(sentence).into())
+            }
+        }
+    }
+
+    fn format(&self) -> anyhow::Result<Format> {
+        let by_name = match self.file.extension().and_then(|extension| extension.to_str()) {
+            Some("ndjson" | "jsonl") => Some(Format::Ndjson),
+            Some("csv") => Some(Format::Csv),
+            _ => None,
+        };
+        let format = self.format.or(by_name);
+        format
+            .ok_or_else(|| Failure::usage("say what the file is with --format ndjson or --format csv").into())
+    }
+
+    async fn open(&self) -> anyhow::Result<(Body, Option<u64>, Arc<AtomicU64>)> {
+        let counter = Arc::new(AtomicU64::new(0));
+        if self.file == Path::new("-") {
+            let body = counted(tokio::io::stdin(), &counter);
+            return Ok((body, None, counter));
+        }
+        let unreadable = |error: std::io::Error| {
+            Failure::usage(format!("{} cannot be read: {error}", self.file.display()))
+        };
+        let file = tokio::fs::File::open(&self.file).await.map_err(unreadable)?;
+        let size = file.metadata().await.map_err(unreadable)?.len();
+        let body = counted(file, &counter);
+        Ok((body, Some(size), counter))
+    }
+}
+
+fn counted(reader: impl tokio::io::AsyncRead + Send + 'static, counter: &Arc<AtomicU64>) -> Body {
+    use futures_util::TryStreamExt;
+    let counter = Arc::clone(counter);
+    let count = move |bytes: &bytes::Bytes| {
+        counter.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    };
+    Body::wrap_stream(ReaderStream::with_capacity(reader, 64 * 1024).inspect_ok(count))
+}
+
+async fn watch(
+    import: impl Future<Output = anyhow::Result<Value>>,
+    size_bytes: Option<u64>,
+    sent_bytes: &AtomicU64,
+) -> anyhow::Result<Value> {
+    let mut progress = Progress::start("bytes", size_bytes.unwrap_or(0));
+    let mut ticks = tokio::time::interval(LOOK_EVERY);
+    let mut import = std::pin::pin!(import);
+    let reply = loop {
+        tokio::select! {
+            reply = &mut import => break reply,
+            _ = ticks.tick() => {
+                let sent = sent_bytes.load(Ordering::Relaxed);
+                progress.set_total(size_bytes.unwrap_or(sent));
+                progress.update(sent);
+            }
+        }
+    };
+    progress.finish(sent_bytes.load(Ordering::Relaxed));
+    reply
+}
+
+fn describe(reply: &Value) -> String {
+    let mut summary = reply.clone();
+    let errors = summary.as_object_mut().and_then(|fields| fields.remove("errors"));
+    let errors = errors.filter(|errors| errors.as_array().is_some_and(|errors| !errors.is_empty()));
+    match errors {
+        Some(errors) => {
+            format!("{}\n\n{}", facts(&summary), listing(&errors, ["line", "field", "code", "detail"]))
+        }
+        None => facts(&summary),
+    }
+}

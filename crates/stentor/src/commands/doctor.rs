@@ -1,0 +1,47 @@
+//! `stentor doctor`: looks at everything that a server needs and says what to do about it.
+
+mod checks;
+
+use crate::connection::Connection;
+use crate::output::{Output, table};
+use checks::{Finding, Health};
+use clap::Args;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Check database, queue, credentials, clock, file limits and free disk, and say what to do
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor doctor
+  stentor doctor --data-dir /var/lib/stentor --server http://127.0.0.1:8686
+
+Exits 0 when nothing is broken; warnings do not count as broken.")]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Doctor {
+    /// Runs every check and reports.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let findings = checks::all(&self.connection).await;
+        let broken = findings.iter().any(|finding| finding.health == Health::Broken);
+        let list: Vec<Value> = findings.iter().map(Finding::object).collect();
+        output.result(&json!({"ok": !broken, "checks": list}), || describe(&findings))?;
+        Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+fn describe(findings: &[Finding]) -> String {
+    let rows = findings.iter().map(|finding| {
+        [finding.health.word().to_owned(), finding.subject.to_owned(), finding.detail.clone()]
+    });
+    let mut text = table(["", "what", "found"], rows);
+    for finding in findings {
+        if let Some(advice) = &finding.advice {
+            text.push_str(&format!("\n\n{}: {advice}", finding.subject));
+        }
+    }
+    text
+}

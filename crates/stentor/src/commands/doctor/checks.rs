@@ -1,0 +1,222 @@
+//! The doctor's checks, each of which finds one thing.
+
+use crate::client::{Client, segment};
+use crate::connection::Connection;
+use crate::output::{cell, thousands};
+use rustix::process::{Resource, getrlimit};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// No clock that is right shows an earlier second than this (2026-11-01).
+const EARLIEST_S: u64 = 1_793_491_200;
+const FEW_FILES: u64 = 4096;
+const LITTLE_DISK_BYTES: u64 = 1 << 30;
+const OLD_BACKLOG_S: f64 = 300.0;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    /// In order.
+    Good,
+    /// Works, but look at it.
+    Doubtful,
+    /// Does not work.
+    Broken,
+}
+
+impl Health {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Doubtful => "warning",
+            Self::Broken => "BROKEN",
+        }
+    }
+}
+
+/// What one check found, and what to do about it.
+pub(super) struct Finding {
+    pub(super) subject: &'static str,
+    pub(super) health: Health,
+    pub(super) detail: String,
+    pub(super) advice: Option<String>,
+}
+
+impl Finding {
+    fn good(subject: &'static str, detail: impl Into<String>) -> Self {
+        Self { subject, health: Health::Good, detail: detail.into(), advice: None }
+    }
+
+    fn bad(
+        subject: &'static str,
+        health: Health,
+        detail: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self { subject, health, detail: detail.into(), advice: Some(advice.into()) }
+    }
+
+    pub(super) fn object(&self) -> Value {
+        json!({
+            "what": self.subject,
+            "health": self.health.word(),
+            "found": self.detail,
+            "advice": self.advice,
+        })
+    }
+}
+
+/// Runs every check.
+pub(super) async fn all(connection: &Connection) -> Vec<Finding> {
+    let mut findings = vec![clock(), files(), disk(&connection.data_dir), database(&connection.data_dir)];
+    match connection.client() {
+        Ok(client) => findings.extend(server(&client).await),
+        Err(error) => {
+            let advice = "give a key so that the running server can be asked too";
+            findings.push(Finding::bad("server", Health::Doubtful, format!("not asked: {error:#}"), advice));
+        }
+    }
+    findings
+}
+
+fn clock() -> Finding {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+    if now < EARLIEST_S {
+        let advice =
+            "set the clock (timedatectl set-ntp true): push services refuse tokens from the wrong time";
+        return Finding::bad("clock", Health::Broken, "is in the past", advice);
+    }
+    Finding::good("clock", "shows a time that is possible")
+}
+
+fn files() -> Finding {
+    let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let detail = match hard {
+        u64::MAX => "without limit".to_owned(),
+        limit => format!("{} may be open", thousands(limit)),
+    };
+    if hard < FEW_FILES {
+        let advice = "raise it: LimitNOFILE=65536 in a systemd unit, or ulimit -Hn 65536";
+        return Finding::bad("file limit", Health::Doubtful, detail, advice);
+    }
+    Finding::good("file limit", detail)
+}
+
+fn disk(data_dir: &Path) -> Finding {
+    let Ok(stat) = rustix::fs::statvfs(data_dir) else {
+        let detail = format!("{} cannot be looked at", data_dir.display());
+        return Finding::bad("free disk", Health::Doubtful, detail, "point --data-dir at the server's data");
+    };
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let detail = format!("{} MiB free", thousands(free >> 20));
+    if free < LITTLE_DISK_BYTES {
+        let advice = "make room: without it the server answers 503 rather than lose anything";
+        return Finding::bad("free disk", Health::Doubtful, detail, advice);
+    }
+    Finding::good("free disk", detail)
+}
+
+fn database(data_dir: &Path) -> Finding {
+    let _ = data_dir;
+    Finding::good("database", "to come")
+}
+
+async fn server(client: &Client) -> Vec<Finding> {
+    match client.probe("/readyz").await {
+        Err(error) => {
+            let detail = format!("{error:#}");
+            vec![Finding::bad("server", Health::Broken, detail, "start it with `stentor serve`")]
+        }
+        Ok((status, ready)) => {
+            let mut findings = vec![readiness(status.is_success(), &ready), queue(&ready)];
+            findings.extend(lanes(client).await);
+            findings.extend(credentials(client).await);
+            findings
+        }
+    }
+}
+
+fn readiness(ready: bool, said: &Value) -> Finding {
+    if ready {
+        return Finding::good("server", "is ready");
+    }
+    Finding::bad(
+        "server",
+        Health::Broken,
+        format!("is not ready: {said}"),
+        "read its log: it names the cause",
+    )
+}
+
+fn queue(ready: &Value) -> Finding {
+    let oldest_s = ready["oldest_ready_seconds"].as_f64().unwrap_or(0.0);
+    let detail = format!("the oldest work waits for {oldest_s:.0} s");
+    if oldest_s > OLD_BACKLOG_S {
+        let advice =
+            "see `stentor campaign list` for what is running, and the lanes below for what is parked";
+        return Finding::bad("queue", Health::Doubtful, detail, advice);
+    }
+    Finding::good("queue", detail)
+}
+
+async fn lanes(client: &Client) -> Option<Finding> {
+    let status = client.get("/v1/status").await.ok()?;
+    let providers = status["providers"].as_array().cloned().unwrap_or_default();
+    let parked: Vec<String> = providers
+        .iter()
+        .flat_map(|provider| {
+            let lanes = provider["parked"].as_array().cloned().unwrap_or_default();
+            let name = cell(&provider["provider"]);
+            lanes.into_iter().map(move |lane| {
+                format!(
+                    "{name} of {}: {} {}",
+                    cell(&lane["app"]),
+                    cell(&lane["reason"]),
+                    cell(&lane["detail"])
+                )
+            })
+        })
+        .collect();
+    if parked.is_empty() {
+        return Some(Finding::good("lanes", "none is parked"));
+    }
+    let advice = "mend what each lane says (a credential, mostly); it is tried again by itself";
+    Some(Finding::bad("lanes", Health::Doubtful, parked.join("; "), advice))
+}
+
+async fn credentials(client: &Client) -> Vec<Finding> {
+    let apps = match client.get("/v1/apps").await {
+        Ok(apps) => apps["apps"].as_array().cloned().unwrap_or_default(),
+        Err(_) => client.app().map(|app| vec![json!({"id": app})]).unwrap_or_default(),
+    };
+    let mut findings = Vec::new();
+    for app in apps {
+        findings.push(credentials_of(client, &cell(&app["id"])).await);
+    }
+    findings
+}
+
+async fn credentials_of(client: &Client, app: &str) -> Finding {
+    let list = match client.get(&format!("/v1/apps/{}/credentials", segment(app))).await {
+        Ok(list) => list["credentials"].as_array().cloned().unwrap_or_default(),
+        Err(error) => {
+            let advice = "use the root key, or a key with the scope admin";
+            return Finding::bad("credentials", Health::Doubtful, format!("{app}: {error:#}"), advice);
+        }
+    };
+    let told: Vec<String> =
+        list.iter().map(|one| format!("{} {}", cell(&one["provider"]), cell(&one["state"]))).collect();
+    let parked = list.iter().any(|one| one["state"] == "parked");
+    match (list.is_empty(), parked) {
+        (true, _) => {
+            let advice = "set one with `stentor app credential set`; until then its messages wait";
+            Finding::bad("credentials", Health::Doubtful, format!("{app} has none"), advice)
+        }
+        (false, true) => {
+            let advice = "the push service refuses it: set a good one with `stentor app credential set`";
+            Finding::bad("credentials", Health::Broken, format!("{app}: {}", told.join(", ")), advice)
+        }
+        (false, false) => Finding::good("credentials", format!("{app}: {}", told.join(", "))),
+    }
+}

@@ -1,0 +1,273 @@
+//! `stentor message`: send, show, cancel, watch.
+
+use super::campaign::follow;
+use crate::client::{Client, segment};
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::output::{Output, cell, facts};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Send messages and look after them
+#[derive(Debug, Args)]
+pub(crate) struct Message {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: MessageCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum MessageCommand {
+    /// Send a message to one target; the answer comes when it is safe on disk
+    #[command(after_help = "\
+Examples:
+  stentor message send --topic news --title Hello --body \"from Stentor\"
+  stentor message send --everyone --data kind=sync --collapse-key sync --ttl-seconds 3600
+  stentor message send --condition \"'a' in topics && !('b' in topics)\" --body Hi --dry-run
+  stentor message send --user u1 --body Hi --send-at 2027-01-01T09:00:00Z --idempotency-key 4711")]
+    Send(Box<Send>),
+    /// Show a message
+    #[command(after_help = "Example:\n  stentor message show msg_…")]
+    Show {
+        /// The message
+        message: String,
+    },
+    /// Cancel what of a message has not been sent yet
+    #[command(after_help = "Example:\n  stentor message cancel msg_…")]
+    Cancel {
+        /// The message
+        message: String,
+    },
+    /// Watch a message until its last delivery has ended
+    #[command(after_help = "Example:\n  stentor message watch msg_…")]
+    Watch {
+        /// The message
+        message: String,
+    },
+}
+
+/// A message to be sent.
+#[derive(Debug, Args)]
+struct Send {
+    #[command(flatten)]
+    content: Content,
+    /// Send at this instant (RFC 3339) instead of now
+    #[arg(long, value_name = "INSTANT")]
+    send_at: Option<String>,
+    /// Validate, count the audience, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Makes it harmless to repeat this command
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// Stay and watch until the last delivery has ended
+    #[arg(long, conflicts_with_all = ["dry_run", "send_at"])]
+    watch: bool,
+}
+
+/// Whom a message is for and what it says.
+#[derive(Debug, Args)]
+pub(super) struct Content {
+    #[command(flatten)]
+    target: Target,
+    /// The title that people see
+    #[arg(long)]
+    title: Option<String>,
+    /// The text that people see
+    #[arg(long)]
+    body: Option<String>,
+    /// An image that people see
+    #[arg(long, value_name = "URL")]
+    image: Option<String>,
+    /// Data for the app; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    data: Vec<(String, String)>,
+    /// How urgent it is
+    #[arg(long, value_parser = ["normal", "high"])]
+    priority: Option<String>,
+    /// How long it may wait, in seconds
+    #[arg(long, value_name = "SECONDS")]
+    ttl_seconds: Option<u64>,
+    /// Newer messages with the same key replace older ones that still wait
+    #[arg(long, value_name = "KEY")]
+    collapse_key: Option<String>,
+    /// What only Android devices get (an object as FCM takes it)
+    #[arg(long, value_name = "JSON")]
+    android: Option<Value>,
+    /// What only Apple devices get (an object with `headers` and `payload`)
+    #[arg(long, value_name = "JSON")]
+    apns: Option<Value>,
+    /// Take everything else from a file that holds the request as JSON; options win
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Whom a message is for.
+#[derive(Debug, Args)]
+#[group(required = false, multiple = true)]
+struct Target {
+    /// To a device; may be repeated
+    #[arg(long = "device", value_name = "DEVICE")]
+    devices: Vec<String>,
+    /// To a push token; needs --platform
+    #[arg(long, value_name = "TOKEN", requires = "platform")]
+    token: Option<String>,
+    /// The system of the token's device
+    #[arg(long, value_parser = ["android", "apple", "web", "windows"], requires = "token")]
+    platform: Option<String>,
+    /// The push service of the token, when it is not the platform's usual one
+    #[arg(long, value_parser = ["fcm", "apns", "null"], requires = "token")]
+    provider: Option<String>,
+    /// To all devices of a user
+    #[arg(long)]
+    user: Option<String>,
+    /// To all devices of a group
+    #[arg(long)]
+    group: Option<String>,
+    /// To all devices that subscribe to a topic
+    #[arg(long)]
+    topic: Option<String>,
+    /// To all devices whose topics fulfil a condition
+    #[arg(long)]
+    condition: Option<String>,
+    /// To every device of the app
+    #[arg(long)]
+    everyone: bool,
+}
+
+impl Message {
+    /// Runs the command.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let client = self.connection.app_client().await?;
+        match self.command {
+            MessageCommand::Send(send) => return send.run(&client, output).await,
+            MessageCommand::Watch { message } => return follow(&client, &message, output).await,
+            MessageCommand::Show { message } => {
+                let message = client.get(&format!("/v1/messages/{}", segment(&message))).await?;
+                output.result(&message, || facts(&message))?;
+            }
+            MessageCommand::Cancel { message } => {
+                let ledger = client.act(&format!("/v1/campaigns/{}/cancel", segment(&message))).await?;
+                output.result(&ledger, || format!("{message} is {}", cell(&ledger["state"])))?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Send {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<ExitCode> {
+        let mut body = self.content.request()?;
+        if let Some(send_at) = self.send_at {
+            body.insert("send_at".to_owned(), json!(send_at));
+        }
+        if self.dry_run {
+            body.insert("dry_run".to_owned(), json!(true));
+        }
+        let reply =
+            client.post_once("/v1/messages", self.idempotency_key.as_deref(), &Value::Object(body)).await?;
+        if self.watch {
+            output.say(&format!("{} is safe on disk", cell(&reply["id"])))?;
+            return follow(client, &cell(&reply["campaign"]), output).await;
+        }
+        output.result(&reply, || facts(&reply))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Content {
+    /// Builds the request: the file first, then the options over it.
+    pub(super) fn request(&self) -> anyhow::Result<Map<String, Value>> {
+        let mut request = self.read_file()?;
+        let mut put = |field: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                request.insert(field.to_owned(), value);
+            }
+        };
+        put("target", self.target.value()?);
+        put("notification", self.notification());
+        put("data", self.data());
+        put("priority", self.priority.as_deref().map(Value::from));
+        put("ttl_seconds", self.ttl_seconds.map(Value::from));
+        put("collapse_key", self.collapse_key.as_deref().map(Value::from));
+        put("android", self.android.clone());
+        put("apns", self.apns.clone());
+        if request.contains_key("target") {
+            return Ok(request);
+        }
+        let sentence =
+            "say whom it is for: --device, --token, --user, --group, --topic, --condition or --everyone";
+        Err(Failure::usage(sentence).into())
+    }
+
+    fn read_file(&self) -> anyhow::Result<Map<String, Value>> {
+        let Some(path) = &self.file else { return Ok(Map::new()) };
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        serde_json::from_str(&text).map_err(|error| {
+            Failure::usage(format!("{} is not a message as JSON: {error}", path.display())).into()
+        })
+    }
+
+    fn notification(&self) -> Option<Value> {
+        let parts = [("title", &self.title), ("body", &self.body), ("image", &self.image)];
+        let given: Map<String, Value> = parts
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?))))
+            .collect();
+        (!given.is_empty()).then_some(Value::Object(given))
+    }
+
+    fn data(&self) -> Option<Value> {
+        let data: Map<String, Value> =
+            self.data.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        (!data.is_empty()).then_some(Value::Object(data))
+    }
+}
+
+impl Target {
+    /// Returns the one target that was named, if any.
+    fn value(&self) -> anyhow::Result<Option<Value>> {
+        let named = |name: &str, value: &Option<String>| value.as_ref().map(|value| json!({ name: value }));
+        let devices = match self.devices.as_slice() {
+            [] => None,
+            [device] => Some(json!({ "device": device })),
+            devices => Some(json!({ "devices": devices })),
+        };
+        let targets = [
+            devices,
+            self.token(),
+            named("user", &self.user),
+            named("group", &self.group),
+            named("topic", &self.topic),
+            named("condition", &self.condition),
+            self.everyone.then(|| json!("everyone")),
+        ];
+        let mut given = targets.into_iter().flatten();
+        let target = given.next();
+        if given.next().is_some() {
+            return Err(Failure::usage(
+                "a message has one target: give only one of the options that name it",
+            )
+            .into());
+        }
+        Ok(target)
+    }
+
+    fn token(&self) -> Option<Value> {
+        let mut target = json!({"token": {"platform": self.platform, "token": self.token.as_ref()?}});
+        if let Some(provider) = &self.provider {
+            target["token"]["provider"] = json!(provider);
+        }
+        Some(target)
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,121 @@
+//! `stentor schedule`: messages that recur.
+
+use super::message::Content;
+use crate::client::{Client, segment};
+use crate::connection::Connection;
+use crate::output::{Output, cell, facts, listing};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+/// Send messages again and again
+#[derive(Debug, Args)]
+pub(crate) struct Schedule {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: ScheduleCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ScheduleCommand {
+    /// Make a schedule
+    #[command(after_help = "\
+Example:
+  stentor schedule create --cron \"0 9 * * 1-5\" --time-zone Europe/Rome --topic news --title \"Good morning\"")]
+    Create(Box<Create>),
+    /// List the schedules
+    #[command(after_help = "Example:\n  stentor schedule list")]
+    List,
+    /// Show one schedule and its next instants
+    #[command(after_help = "Example:\n  stentor schedule show sch_…")]
+    Show {
+        /// The schedule
+        schedule: String,
+    },
+    /// Hold a schedule
+    #[command(after_help = "Example:\n  stentor schedule pause sch_…")]
+    Pause {
+        /// The schedule
+        schedule: String,
+    },
+    /// Let a paused schedule go on
+    #[command(after_help = "Example:\n  stentor schedule resume sch_…")]
+    Resume {
+        /// The schedule
+        schedule: String,
+    },
+    /// End a schedule for good
+    #[command(after_help = "Example:\n  stentor schedule cancel sch_…")]
+    Cancel {
+        /// The schedule
+        schedule: String,
+    },
+}
+
+/// A schedule to be made.
+#[derive(Debug, Args)]
+struct Create {
+    /// What people call it
+    #[arg(long)]
+    name: Option<String>,
+    /// When: minute, hour, day of month, month, day of week
+    #[arg(long, value_name = "CRON")]
+    cron: String,
+    /// Whose clock the cron line means
+    #[arg(long, default_value = "UTC", value_name = "ZONE")]
+    time_zone: String,
+    /// The instant after which it ends (RFC 3339)
+    #[arg(long, value_name = "INSTANT")]
+    until: Option<String>,
+    /// What happens to instants that passed while the server was down
+    #[arg(long, value_parser = ["once", "skip", "all"])]
+    catch_up: Option<String>,
+    #[command(flatten)]
+    content: Content,
+}
+
+impl Schedule {
+    /// Runs the command.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
+        let client = self.connection.app_client().await?;
+        match self.command {
+            ScheduleCommand::Create(create) => {
+                let schedule = client.post("/v1/schedules", &create.body()?).await?;
+                output.result(&schedule, || facts(&schedule))
+            }
+            ScheduleCommand::List => {
+                let list = client.get("/v1/schedules").await?;
+                let fields = ["id", "name", "cron", "time_zone", "state", "next_due"];
+                output.result(&list, || listing(&list["schedules"], fields))
+            }
+            ScheduleCommand::Show { schedule } => {
+                let schedule = client.get(&format!("/v1/schedules/{}", segment(&schedule))).await?;
+                output.result(&schedule, || facts(&schedule))
+            }
+            ScheduleCommand::Pause { schedule } => steer(&client, &schedule, "pause", output).await,
+            ScheduleCommand::Resume { schedule } => steer(&client, &schedule, "resume", output).await,
+            ScheduleCommand::Cancel { schedule } => steer(&client, &schedule, "cancel", output).await,
+        }
+    }
+}
+
+async fn steer(client: &Client, schedule: &str, action: &str, output: Output) -> anyhow::Result<()> {
+    let reply = client.act(&format!("/v1/schedules/{}/{action}", segment(schedule))).await?;
+    output.result(&reply, || format!("{schedule} is {}", cell(&reply["state"])))
+}
+
+impl Create {
+    fn body(&self) -> anyhow::Result<Value> {
+        let mut body = json!({
+            "cron": self.cron,
+            "time_zone": self.time_zone,
+            "message": self.content.request()?,
+        });
+        for (field, value) in [("name", &self.name), ("until", &self.until), ("catch_up", &self.catch_up)] {
+            if let Some(value) = value {
+                body[field] = json!(value);
+            }
+        }
+        Ok(body)
+    }
+}

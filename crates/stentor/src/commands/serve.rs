@@ -1,0 +1,112 @@
+//! `stentor serve`: the server.
+
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::process;
+use clap::Args;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use stentor_server::app;
+use stentor_server::config::Config;
+use tokio::signal::unix::{SignalKind, signal};
+
+const FEW_FILES: u64 = 4096;
+
+/// Run the server; it needs no configuration to start
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor serve
+  stentor serve --config stentor.toml
+  stentor serve --data-dir /var/lib/stentor --listen 0.0.0.0:8686
+
+SIGTERM and SIGINT finish what is in flight and end; SIGHUP reads the credentials again.")]
+pub(crate) struct Serve {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", env = "STENTOR_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where the data lives
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Where to listen; port 0 takes any free port and writes it to listen.addr in the data directory
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    #[arg(long, hide = true)]
+    end_with_parent: bool,
+}
+
+impl Serve {
+    /// Serves until asked to end.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
+        if self.end_with_parent {
+            process::end_with_parent();
+        }
+        let ended = process::asked_to_end()?;
+        let reload = reloads()?;
+        let config = self.settings()?;
+        warn_about_files(process::raise_file_limit());
+        super::config::start_log(&config);
+        let data_dir = config.data_dir.clone();
+        let server = app::App::build(config).await.map_err(|error| cannot_start(&error))?;
+        let facts = facts(server.local_addr(), &data_dir);
+        output.result(&facts, || describe(&facts))?;
+        server
+            .run(ended, reload)
+            .await
+            .map_err(|error| Failure::not_done(format!("the server ended: {error}")).into())
+    }
+
+    fn settings(&self) -> anyhow::Result<Config> {
+        let mut config = super::config::load(self.config.as_deref())?;
+        if let Some(data_dir) = &self.data_dir {
+            config.data_dir.clone_from(data_dir);
+        }
+        if let Some(listen) = self.listen {
+            config.api.listen = listen;
+        }
+        Ok(config)
+    }
+}
+
+fn cannot_start(error: &dyn std::fmt::Display) -> anyhow::Error {
+    Failure::not_done(format!("the server cannot start: {error}")).into()
+}
+
+fn reloads() -> anyhow::Result<tokio::sync::mpsc::Receiver<()>> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            // A reload that is already waiting will see this one's changes too.
+            let _ = sender.try_send(());
+        }
+    });
+    Ok(receiver)
+}
+
+fn warn_about_files(limit: u64) {
+    if limit < FEW_FILES {
+        note(&format!("stentor: only {limit} files may be open: raise the limit (ulimit -n, LimitNOFILE)"));
+    }
+}
+
+fn facts(address: SocketAddr, data_dir: &Path) -> Value {
+    let url = format!("http://{address}");
+    json!({
+        "docs": format!("{url}/docs"),
+        "url": url,
+        "data_dir": data_dir,
+        "root_key_file": data_dir.join("root.key"),
+    })
+}
+
+fn describe(facts: &Value) -> String {
+    let text = |field: &str| facts[field].as_str().unwrap_or_default();
+    format!(
+        "Stentor listens on {}, explains itself at {}, and keeps its root key in {}",
+        text("url"),
+        text("docs"),
+        text("root_key_file")
+    )
+}

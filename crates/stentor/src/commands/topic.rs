@@ -1,0 +1,108 @@
+//! `stentor topic`: named channels that devices subscribe to.
+
+use crate::client::{Client, segment};
+use crate::connection::Connection;
+use crate::output::{Output, cell, facts};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+const DEVICES_PER_REQUEST: usize = 1000;
+
+/// Look after topics and their subscriptions
+#[derive(Debug, Args)]
+pub(crate) struct Topic {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: TopicCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TopicCommand {
+    /// List the topics
+    #[command(after_help = "Example:\n  stentor topic list")]
+    List,
+    /// Show one topic
+    #[command(after_help = "Example:\n  stentor topic show news")]
+    Show {
+        /// The topic
+        topic: String,
+    },
+    /// Subscribe devices; a topic begins with its first subscription
+    #[command(after_help = "Example:\n  stentor topic subscribe news dev_… dev_…")]
+    Subscribe {
+        /// The topic
+        topic: String,
+        /// The devices
+        #[arg(required = true)]
+        devices: Vec<String>,
+    },
+    /// End subscriptions
+    #[command(after_help = "Example:\n  stentor topic unsubscribe news dev_…")]
+    Unsubscribe {
+        /// The topic
+        topic: String,
+        /// The devices
+        #[arg(required = true)]
+        devices: Vec<String>,
+    },
+    /// Delete a topic with its subscriptions
+    #[command(after_help = "Example:\n  stentor topic delete news")]
+    Delete {
+        /// The topic
+        topic: String,
+    },
+}
+
+impl Topic {
+    /// Runs the command.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
+        let client = self.connection.app_client().await?;
+        match self.command {
+            TopicCommand::List => {
+                let topics = client.get("/v1/topics").await?;
+                output.result(&topics, || names(&topics["topics"]))
+            }
+            TopicCommand::Show { topic } => {
+                let topic = client.get(&format!("/v1/topics/{}", segment(&topic))).await?;
+                output.result(&topic, || facts(&topic))
+            }
+            TopicCommand::Subscribe { topic, devices } => {
+                let path = format!("/v1/topics/{}/subscriptions", segment(&topic));
+                change(&client, &path, &devices, output).await
+            }
+            TopicCommand::Unsubscribe { topic, devices } => {
+                let path = format!("/v1/topics/{}/subscriptions/remove", segment(&topic));
+                change(&client, &path, &devices, output).await
+            }
+            TopicCommand::Delete { topic } => {
+                client.delete(&format!("/v1/topics/{}", segment(&topic))).await?;
+                output.result(&json!({"deleted": topic}), || format!("deleted {topic}"))
+            }
+        }
+    }
+}
+
+fn names(topics: &Value) -> String {
+    let lines = topics.as_array().into_iter().flatten().map(|topic| match topic {
+        Value::Object(_) => facts(topic).replace('\n', "  "),
+        name => cell(name),
+    });
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") }
+}
+
+async fn change(client: &Client, path: &str, devices: &[String], output: Output) -> anyhow::Result<()> {
+    let (mut changed, mut unchanged, mut unknown) = (0, 0, Vec::new());
+    for batch in devices.chunks(DEVICES_PER_REQUEST) {
+        let reply = client.post(path, &json!({ "devices": batch })).await?;
+        changed += reply["changed"].as_u64().unwrap_or(0);
+        unchanged += reply["unchanged"].as_u64().unwrap_or(0);
+        match &reply["unknown"] {
+            Value::Array(ids) => unknown.extend(ids.iter().cloned()),
+            other => unknown.extend((0..other.as_u64().unwrap_or(0)).map(|_| Value::Null)),
+        }
+    }
+    let result = json!({"changed": changed, "unchanged": unchanged, "unknown": unknown});
+    output.result(&result, || format!("changed {changed}, unchanged {unchanged}, unknown {}", unknown.len()))
+}

@@ -1,0 +1,128 @@
+//! Where the server is and who asks: the options that every client command has.
+
+use crate::client::Client;
+use crate::failure::{Exit, Failure};
+use anyhow::Context;
+use serde_json::Value;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A key that does not print itself.
+#[derive(Clone)]
+pub(crate) struct Key(pub(crate) String);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+impl std::str::FromStr for Key {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.trim().to_owned()))
+    }
+}
+
+/// The options that say where the server is and who asks.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Connection {
+    /// Where the server listens
+    #[arg(
+        long,
+        global = true,
+        env = "STENTOR_SERVER",
+        default_value = "http://127.0.0.1:8686",
+        value_name = "URL"
+    )]
+    pub(crate) server: String,
+    /// The API key; without one the root key of a server on this machine is used
+    #[arg(long, global = true, env = "STENTOR_KEY", hide_env_values = true, value_name = "KEY")]
+    pub(crate) key: Option<Key>,
+    /// A file that holds the API key
+    #[arg(long, global = true, env = "STENTOR_KEY_FILE", value_name = "FILE", conflicts_with = "key")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// The app to act for; needed with the root key when there is more than one app
+    #[arg(long, global = true, env = "STENTOR_APP", value_name = "APP")]
+    pub(crate) app: Option<String>,
+    /// The data directory of a server on this machine, where its root key lies
+    #[arg(
+        long,
+        global = true,
+        env = "STENTOR__DATA_DIR",
+        default_value = "stentor-data",
+        value_name = "DIR"
+    )]
+    pub(crate) data_dir: PathBuf,
+}
+
+impl Connection {
+    /// Connects as whoever the options say, for commands that are not about one app.
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        Client::new(&self.server, Some(self.find_key()?), self.app.clone())
+    }
+
+    /// Connects for commands about one app: with the root key and a single app, that app is meant.
+    pub(crate) async fn app_client(&self) -> anyhow::Result<Client> {
+        let client = self.client()?;
+        if self.app.is_some() {
+            return Ok(client);
+        }
+        match client.get("/v1/apps").await {
+            Ok(apps) => Ok(client.for_app(only_app(&apps)?)),
+            Err(error) if is_app_key(&error) => Ok(client),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Names the app to act for, for commands that have it in their path.
+    pub(crate) async fn app_id(&self) -> anyhow::Result<(Client, String)> {
+        let client = self.app_client().await?;
+        match client.app() {
+            Some(app) => Ok((client.clone(), app.to_owned())),
+            None => Err(Failure::usage("say which app is meant with --app app_…").into()),
+        }
+    }
+
+    fn find_key(&self) -> anyhow::Result<Key> {
+        if let Some(key) = &self.key {
+            return Ok(key.clone());
+        }
+        if let Some(path) = &self.key_file {
+            return read_key(path).with_context(|| format!("the key file {} cannot be read", path.display()));
+        }
+        let path = self.data_dir.join("root.key");
+        read_key(&path).map_err(|_| {
+            let sentence = format!(
+                "no key: give one with --key or STENTOR_KEY, or point --data-dir at the server's data ({} cannot be read)",
+                path.display()
+            );
+            Failure::new(Exit::Denied, sentence).into()
+        })
+    }
+}
+
+/// Reads a key file of one line.
+pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
+    Ok(Key(std::fs::read_to_string(path)?.trim().to_owned()))
+}
+
+fn is_app_key(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Failure>().and_then(|failure| failure.code.as_deref()) == Some("forbidden")
+}
+
+fn only_app(apps: &Value) -> anyhow::Result<String> {
+    let ids: Vec<&str> =
+        apps["apps"].as_array().into_iter().flatten().filter_map(|app| app["id"].as_str()).collect();
+    match ids.as_slice() {
+        [only] => Ok((*only).to_owned()),
+        [] => Err(Failure::usage("there is no app yet: make one with `stentor app create NAME`").into()),
+        many => {
+            let sentence =
+                format!("there are {} apps: say which with --app ({})", many.len(), many.join(", "));
+            Err(Failure::usage(sentence).into())
+        }
+    }
+}

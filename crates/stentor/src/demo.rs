@@ -1,0 +1,151 @@
+//! `stentor demo`: the main job, with real processes, and a proof at its end.
+
+mod campaign;
+mod child;
+mod comparison;
+mod emulator;
+mod fleet;
+mod import;
+mod keys;
+mod kills;
+mod questions;
+mod report;
+mod server;
+mod stage;
+
+use crate::failure::{Exit, Failure};
+use crate::output::{Output, note, thousands};
+use campaign::Run;
+use clap::{Args, ValueEnum};
+use fleet::Fleet;
+use report::Report;
+use stage::Stage;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Send one campaign to a million emulated devices and prove where every message went
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor demo
+  stentor demo --devices 10000
+  stentor demo --devices 100000 --kills 20
+  stentor demo --devices 100000 --kills 5 --kill-emulators --json
+
+Starts the server and both emulators as processes of their own on 127.0.0.1, with real TLS and HTTP/2, in a directory
+of their own. Exits 0 only if ledger and emulators agree for every single token, nothing is lost or stuck, the books
+balance, and duplicates stay within the bound that the ledger states.")]
+pub(crate) struct Demo {
+    /// How many devices: half Android through FCM, half Apple through APNs
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=fleet::MAX_DEVICES))]
+    devices: u64,
+    /// How often the server is killed (kill -9) while the campaign runs
+    #[arg(long, default_value_t = 0, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=1000))]
+    kills: u32,
+    /// Kill the emulators as often (three times without --kills)
+    #[arg(long)]
+    kill_emulators: bool,
+    /// Keep everything in this directory, which must not exist or be empty
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Makes tokens, answers and moments repeatable
+    #[arg(long, default_value_t = 1, value_name = "S")]
+    seed: u64,
+    /// What the emulators answer
+    #[arg(long, value_enum, default_value_t = DemoPolicy::Realistic)]
+    policy: DemoPolicy,
+    /// How long every answer takes, in milliseconds; with kills it is chosen so that they fit in
+    #[arg(long, value_name = "MS")]
+    latency_ms: Option<f64>,
+    /// Give up when nothing has moved for so long
+    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+    give_up_after_seconds: u64,
+}
+
+/// What the emulators answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoPolicy {
+    /// A few dead tokens, a few passing errors
+    Realistic,
+    /// Success, always
+    AcceptAll,
+}
+
+impl Demo {
+    /// Runs the demo; the exit code says whether the proof holds.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let report = tokio::select! {
+            report = self.perform() => report?,
+            _ = tokio::signal::ctrl_c() => {
+                return Err(Failure::new(Exit::Interrupted, "interrupted; every process of the demo is ended").into());
+            }
+        };
+        output.result(&report.object(), || report.describe())?;
+        Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    async fn perform(&self) -> anyhow::Result<Report> {
+        let fleet = Fleet::new(self.devices, self.seed);
+        let mut stage = self.build().await?;
+        let import_seconds = import::run(&stage.client, fleet).await?.as_secs_f64();
+        let run = campaign::run(self, &mut stage).await?;
+        stage.stop_emulators();
+        let compared = Instant::now();
+        let comparison = comparison::run(&stage, fleet, &run.ledger).await?;
+        note(&format!(
+            "comparison: {} tokens in {:.2} s, the ledger asked about {}",
+            thousands(fleet.devices()),
+            compared.elapsed().as_secs_f64(),
+            thousands(comparison.asked)
+        ));
+        let usage = stage.server.stop();
+        Ok(Report::new(self, run, comparison, usage, import_seconds))
+    }
+
+    async fn build(&self) -> anyhow::Result<Stage> {
+        let started = Instant::now();
+        let stage = Stage::build(self).await?;
+        note(&format!(
+            "server and emulators are ready after {:.2} s in {}",
+            started.elapsed().as_secs_f64(),
+            stage.directory().display()
+        ));
+        let pace = match stage.latency_ms {
+            Some(ms) => format!("answers take {ms:.1} ms"),
+            None => "answers come at once".to_owned(),
+        };
+        note(&format!(
+            "settings: quota \"none\", policy {}, {pace}, everything else is the default",
+            self.policy_word()
+        ));
+        Ok(stage)
+    }
+
+    fn policy_word(&self) -> &'static str {
+        match self.policy {
+            DemoPolicy::Realistic => "realistic",
+            DemoPolicy::AcceptAll => "accept-all",
+        }
+    }
+
+    /// How often an emulator is killed.
+    fn emulator_kills(&self) -> u32 {
+        match (self.kill_emulators, self.kills) {
+            (false, _) => 0,
+            (true, 0) => 3,
+            (true, kills) => kills,
+        }
+    }
+
+    fn all_kills(&self) -> u32 {
+        self.kills + self.emulator_kills()
+    }
+}
+
+impl Run {
+    /// Tells whether every kill that was asked for happened while the campaign ran.
+    fn has_all_kills_of(&self, demo: &Demo) -> bool {
+        self.kills == demo.kills && self.emulator_kills == demo.emulator_kills()
+    }
+}

@@ -1,0 +1,143 @@
+//! Sends one campaign to everyone and watches it to its end, killing on the way if asked to.
+
+use super::Demo;
+use super::fleet::Half;
+use super::kills::{Plan, Victim};
+use super::stage::{SECONDS_PER_KILL, Stage};
+use crate::ledger::Ledger;
+use crate::output::{cell, thousands};
+use crate::progress::Progress;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY_WITH_KILLS: Duration = Duration::from_millis(10);
+
+/// How the campaign went.
+pub(crate) struct Run {
+    /// The books at the end.
+    pub(crate) ledger: Ledger,
+    /// Whether the books balanced whenever they were looked at.
+    pub(crate) always_balanced: bool,
+    /// From the 202 to the ledger that says that everything is settled.
+    pub(crate) wall_seconds: f64,
+    /// What the server's processes used in that time.
+    pub(crate) cpu_seconds: f64,
+    /// How often the server was killed.
+    pub(crate) kills: u32,
+    /// How often an emulator was killed.
+    pub(crate) emulator_kills: u32,
+    /// Deliveries without a final state when it was over, or given up.
+    pub(crate) stuck: u64,
+}
+
+/// Sends and watches.
+pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
+    let before = stage.server.usage();
+    let reply = stage.client.post("/v1/messages", &message()).await?;
+    let accepted_at = Instant::now();
+    let mut watch = Watch {
+        stage,
+        campaign: cell(&reply["campaign"]),
+        plan: Plan::new(demo.kills, demo.emulator_kills(), SECONDS_PER_KILL, demo.seed),
+        progress: Progress::start("campaign", demo.devices),
+        give_up_after: Duration::from_secs(demo.give_up_after_seconds),
+        kills: 0,
+        emulator_kills: 0,
+        always_balanced: true,
+        latest: Ledger::default(),
+        moved_at: accepted_at,
+    };
+    watch.to_the_end().await?;
+    let wall_seconds = accepted_at.elapsed().as_secs_f64();
+    let cpu_seconds = watch.stage.server.usage().cpu_seconds - before.cpu_seconds;
+    let Watch { progress, kills, emulator_kills, always_balanced, latest: ledger, .. } = watch;
+    progress.finish(ledger.totals.ended());
+    // Devices that are not even in the books have no final state either.
+    let stuck = ledger.totals.open() + demo.devices.saturating_sub(ledger.audience);
+    Ok(Run { ledger, always_balanced, wall_seconds, cpu_seconds, kills, emulator_kills, stuck })
+}
+
+fn message() -> Value {
+    json!({
+        "target": "everyone",
+        "notification": {"title": "Stentor", "body": "One request, every device."},
+        "data": {"kind": "demo"},
+    })
+}
+
+struct Watch<'a> {
+    stage: &'a mut Stage,
+    campaign: String,
+    plan: Plan,
+    progress: Progress,
+    give_up_after: Duration,
+    kills: u32,
+    emulator_kills: u32,
+    always_balanced: bool,
+    latest: Ledger,
+    moved_at: Instant,
+}
+
+impl Watch<'_> {
+    /// Returns when the campaign has ended or has not moved for too long.
+    async fn to_the_end(&mut self) -> anyhow::Result<()> {
+        loop {
+            self.look().await?;
+            if self.latest.is_ended() {
+                return Ok(());
+            }
+            if self.moved_at.elapsed() > self.give_up_after {
+                self.progress
+                    .remark(&format!("campaign: nothing moved for {:?}, giving up", self.give_up_after));
+                return Ok(());
+            }
+            if let Some(victim) = self.plan.due(self.latest.totals.ended(), self.latest.audience) {
+                self.kill(victim).await?;
+            } else {
+                tokio::time::sleep(self.interval()).await;
+            }
+        }
+    }
+
+    async fn look(&mut self) -> anyhow::Result<()> {
+        self.stage.check_alive()?;
+        let (_, ledger) = Ledger::fetch(&self.stage.client, &self.campaign).await?;
+        self.always_balanced &= ledger.balanced && ledger.sums_up();
+        if (ledger.totals, ledger.attempts) != (self.latest.totals, self.latest.attempts) {
+            self.moved_at = Instant::now();
+        }
+        self.progress.update(ledger.totals.ended());
+        self.latest = ledger;
+        self.stage.server.usage();
+        Ok(())
+    }
+
+    async fn kill(&mut self, victim: Victim) -> anyhow::Result<()> {
+        let started = Instant::now();
+        let name = match victim {
+            Victim::Server => {
+                self.stage.server.kill_and_restart().await?;
+                self.kills += 1;
+                "server"
+            }
+            Victim::Emulator => {
+                let half = Half::BOTH[self.emulator_kills as usize % 2];
+                self.stage.emulator_mut(half).kill_and_restart().await?;
+                self.emulator_kills += 1;
+                half.word()
+            }
+        };
+        self.plan.is_back();
+        let done = thousands(self.latest.totals.ended());
+        self.progress.remark(&format!(
+            "killed {name} at {done} deliveries, back after {:.2} s",
+            started.elapsed().as_secs_f64()
+        ));
+        Ok(())
+    }
+
+    fn interval(&self) -> Duration {
+        if self.plan.is_pending() { LOOK_EVERY_WITH_KILLS } else { LOOK_EVERY }
+    }
+}

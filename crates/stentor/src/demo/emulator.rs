@@ -1,0 +1,114 @@
+//! An emulator as a process of its own, which may be killed and comes back as itself.
+
+use super::child::Child;
+use super::fleet::Half;
+use crate::failure::Failure;
+use anyhow::Context;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use stentor_emulators::ObserverFile;
+
+const START_LIMIT: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// An emulator of the demo.
+pub(crate) struct Emulator {
+    half: Half,
+    directory: PathBuf,
+    /// Where it listens; fixed by the first start.
+    pub(crate) url: String,
+    child: Option<Child>,
+}
+
+impl Emulator {
+    /// Starts an emulator with these settings (everything but address, TLS and observer).
+    pub(crate) async fn start(half: Half, directory: &Path, mut settings: Value) -> anyhow::Result<Self> {
+        settings["tls"] = serde_json::json!({"kind": "authority", "directory": directory.join("ca")});
+        settings["observer"]["path"] = serde_json::json!(observer_path(directory, half));
+        let mut emulator = Self { half, directory: directory.to_owned(), url: String::new(), child: None };
+        emulator.configure(&settings)?;
+        let ready = emulator.launch().await?;
+        // It comes back at the same address after a kill, or the server could not find it again.
+        settings["listen"] = ready["address"].clone();
+        emulator.configure(&settings)?;
+        ready["url"].as_str().unwrap_or_default().clone_into(&mut emulator.url);
+        Ok(emulator)
+    }
+
+    /// Kills it (kill -9) and starts it again.
+    pub(crate) async fn kill_and_restart(&mut self) -> anyhow::Result<()> {
+        if let Some(child) = self.child.take() {
+            child.kill();
+        }
+        self.launch().await.map(drop)
+    }
+
+    /// Asks it to end.
+    pub(crate) fn stop(&mut self) {
+        if let Some(child) = self.child.take() {
+            child.terminate();
+        }
+    }
+
+    /// Fails when it has ended by itself.
+    pub(crate) fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.child.as_mut().map_or(Ok(()), Child::check_alive)
+    }
+
+    /// Reads what it has counted.
+    pub(crate) fn counted(&self) -> anyhow::Result<ObserverFile> {
+        let path = observer_path(&self.directory, self.half);
+        ObserverFile::open(&path).with_context(|| format!("the counts in {} cannot be read", path.display()))
+    }
+
+    fn configure(&self, settings: &Value) -> anyhow::Result<()> {
+        crate::process::publish(&self.file("json"), &settings.to_string())
+    }
+
+    async fn launch(&mut self) -> anyhow::Result<Value> {
+        let ready = self.file("ready");
+        match std::fs::remove_file(&ready) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let name = match self.half {
+            Half::Fcm => "FCM emulator",
+            Half::Apns => "APNs emulator",
+        };
+        let (config, log) = (self.file("json"), self.file("log"));
+        let arguments = [
+            "emulate".into(),
+            self.half.word().into(),
+            "--config".into(),
+            config.into(),
+            "--ready-file".into(),
+            ready.clone().into(),
+            "--end-with-parent".into(),
+        ];
+        let child = self.child.insert(Child::start(name, &arguments, &log)?);
+        wait_for(&ready, child).await
+    }
+
+    fn file(&self, extension: &str) -> PathBuf {
+        self.directory.join(format!("{}.{extension}", self.half.word()))
+    }
+}
+
+async fn wait_for(ready: &Path, child: &mut Child) -> anyhow::Result<Value> {
+    let started = Instant::now();
+    loop {
+        if let Ok(text) = std::fs::read_to_string(ready) {
+            return Ok(serde_json::from_str(&text)?);
+        }
+        child.check_alive()?;
+        if started.elapsed() > START_LIMIT {
+            return Err(Failure::not_done("an emulator does not start: look at its log (--keep DIR)").into());
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn observer_path(directory: &Path, half: Half) -> PathBuf {
+    directory.join(format!("{}.observer", half.word()))
+}

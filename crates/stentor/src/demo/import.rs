@@ -1,0 +1,60 @@
+//! Imports the fleet through the public API, as one stream of NDJSON.
+
+use super::fleet::Fleet;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::thousands;
+use crate::progress::Progress;
+use bytes::Bytes;
+use futures_util::stream;
+use reqwest::Body;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const LINES_PER_PART: u64 = 256;
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Imports every device and returns how long that took.
+pub(crate) async fn run(client: &Client, fleet: Fleet) -> anyhow::Result<Duration> {
+    let sent = Arc::new(AtomicU64::new(0));
+    let query = [("format", "ndjson".to_owned())];
+    let import = client.stream("/v1/devices/import", &query, "application/x-ndjson", lines(fleet, &sent));
+    let mut import = std::pin::pin!(import);
+    let mut progress = Progress::start("import", fleet.devices());
+    let mut ticks = tokio::time::interval(LOOK_EVERY);
+    let reply = loop {
+        tokio::select! {
+            reply = &mut import => break reply?,
+            _ = ticks.tick() => progress.update(sent.load(Ordering::Relaxed)),
+        }
+    };
+    let created = reply["created"].as_u64().unwrap_or(0);
+    let took = progress.finish(created);
+    if created == fleet.devices() && reply["failed"].as_u64() == Some(0) {
+        return Ok(took);
+    }
+    let sentence = format!(
+        "of {} devices {} were imported; the server said: {reply}",
+        thousands(fleet.devices()),
+        thousands(created)
+    );
+    Err(Failure::not_done(sentence).into())
+}
+
+/// Makes the lines only when the connection takes them.
+fn lines(fleet: Fleet, sent: &Arc<AtomicU64>) -> Body {
+    let sent = Arc::clone(sent);
+    let starts = (0..fleet.devices()).step_by(LINES_PER_PART as usize);
+    let parts = starts.map(move |start| {
+        let end = (start + LINES_PER_PART).min(fleet.devices());
+        let mut lines = String::with_capacity(256 * LINES_PER_PART as usize);
+        for place in start..end {
+            fleet.write_line(fleet.member(place), &mut lines);
+        }
+        sent.store(end, Ordering::Relaxed);
+        Ok::<_, Infallible>(Bytes::from(lines))
+    });
+    Body::wrap_stream(stream::iter(parts))
+}

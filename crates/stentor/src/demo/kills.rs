@@ -1,0 +1,81 @@
+//! When is killed, and who: moments spread over the campaign, each drawn by chance within its share.
+
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use std::time::{Duration, Instant};
+
+/// Who is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Victim {
+    /// The server.
+    Server,
+    /// One of the emulators, in turn.
+    Emulator,
+}
+
+/// A kill to come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Moment {
+    victim: Victim,
+    /// The share of the campaign that is done when it is due.
+    share: f64,
+    /// It is due as well when nothing was seen to move for so long: small campaigns move in few steps.
+    patience: Duration,
+}
+
+/// All kills to come.
+pub(crate) struct Plan {
+    moments: std::vec::IntoIter<Moment>,
+    next: Option<Moment>,
+    done: u64,
+    moved_at: Instant,
+}
+
+impl Plan {
+    /// Plans so many kills of each.
+    pub(crate) fn new(server: u32, emulators: u32, seconds_per_kill: f64, seed: u64) -> Self {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let mut victims = vec![Victim::Server; server as usize];
+        victims.resize((server + emulators) as usize, Victim::Emulator);
+        victims.shuffle(&mut dice);
+        let shares = victims.len() as f64 + 1.0;
+        let moment = |(index, victim): (usize, Victim)| Moment {
+            victim,
+            share: (index as f64 + dice.random::<f64>()) / shares,
+            patience: Duration::from_secs_f64(seconds_per_kill * (0.2 + 0.6 * dice.random::<f64>())),
+        };
+        let moments: Vec<Moment> = victims.into_iter().enumerate().map(moment).collect();
+        let mut moments = moments.into_iter();
+        Self { next: moments.next(), moments, done: 0, moved_at: Instant::now() }
+    }
+
+    /// Tells whether kills are still to come.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Looks at the campaign and says who is to be killed now, if anybody.
+    pub(crate) fn due(&mut self, done: u64, audience: u64) -> Option<Victim> {
+        if done != self.done {
+            self.done = done;
+            self.moved_at = Instant::now();
+        }
+        let moment = self.next?;
+        let reached = audience > 0 && done as f64 >= moment.share * audience as f64;
+        let impatient = self.moved_at.elapsed() >= moment.patience;
+        if !(reached || impatient) {
+            return None;
+        }
+        self.next = self.moments.next();
+        Some(moment.victim)
+    }
+
+    /// Begins to wait anew, after whoever was killed is back.
+    pub(crate) fn is_back(&mut self) {
+        self.moved_at = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests;

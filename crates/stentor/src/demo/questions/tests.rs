@@ -1,0 +1,16 @@
+use super::{Fate, fate};
+use serde_json::json;
+
+#[test]
+fn the_final_state_counts_wherever_it_stands() {
+    let history = json!({"deliveries": [
+        {"state": "queued", "ambiguous": true}, {"state": "accepted", "ambiguous": false}]});
+    assert_eq!(fate(&history), Fate { state: Some("accepted".to_owned()), ambiguous: true });
+}
+
+#[test]
+fn a_delivery_under_way_has_no_final_state() {
+    let history = json!({"deliveries": [{"state": "sending"}]});
+    assert_eq!(fate(&history), Fate::default());
+    assert_eq!(fate(&json!({"deliveries": []})), Fate::default());
+}

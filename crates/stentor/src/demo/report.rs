@@ -1,0 +1,226 @@
+//! What the demo says at its end: counted numbers only, and whether the proof holds.
+
+use super::Demo;
+use super::campaign::Run;
+use super::child::Usage;
+use super::comparison::{Comparison, Counted};
+use super::fleet::Half;
+use crate::ledger::{ProviderBooks, Totals};
+use crate::output::{ledger as table, thousands};
+use serde_json::{Value, json};
+
+/// Everything that was found.
+pub(crate) struct Report {
+    devices: u64,
+    run: Run,
+    comparison: Comparison,
+    usage: Usage,
+    import_seconds: f64,
+    /// How many duplicates the ledger says there may be.
+    allowed_duplicates: u64,
+    /// What does not hold, a sentence each.
+    broken: Vec<String>,
+}
+
+impl Report {
+    /// Draws the conclusions.
+    pub(crate) fn new(
+        demo: &Demo,
+        run: Run,
+        comparison: Comparison,
+        usage: Usage,
+        import_seconds: f64,
+    ) -> Self {
+        // A killed emulator takes answers with it: what was written and never answered is sent again and marked.
+        let unanswered = if demo.emulator_kills() > 0 { run.ledger.ambiguous } else { 0 };
+        let allowed_duplicates = run.ledger.duplicate_bound + unanswered;
+        let mut report = Self {
+            devices: demo.devices,
+            run,
+            comparison,
+            usage,
+            import_seconds,
+            allowed_duplicates,
+            broken: Vec::new(),
+        };
+        report.broken = report.find_broken(demo);
+        report
+    }
+
+    /// Tells whether the proof holds.
+    pub(crate) fn holds(&self) -> bool {
+        self.broken.is_empty()
+    }
+
+    fn find_broken(&self, demo: &Demo) -> Vec<String> {
+        let (comparison, run) = (&self.comparison, &self.run);
+        let duplicates = comparison.duplicates;
+        let checks = [
+            (run.stuck > 0, format!("{} deliveries are stuck", run.stuck)),
+            (comparison.lost > 0, format!("{} devices are lost", comparison.lost)),
+            (
+                comparison.disagreeing > 0,
+                format!("{} contradictions between ledger and emulators", comparison.disagreeing),
+            ),
+            (
+                comparison.unmarked_duplicates > 0,
+                format!("{} duplicates are not marked", comparison.unmarked_duplicates),
+            ),
+            (
+                duplicates > self.allowed_duplicates,
+                format!("{duplicates} duplicates, the bound is {}", self.allowed_duplicates),
+            ),
+            (!self.is_balanced(), "the books do not balance".to_owned()),
+            (run.ledger.state != "finished", format!("the campaign is {}", run.ledger.state_text())),
+            (run.ledger.audience != demo.devices, format!("the audience is {} devices", run.ledger.audience)),
+            (!run.has_all_kills_of(demo), "the campaign ended before all kills had happened".to_owned()),
+        ];
+        checks.into_iter().filter(|(is_broken, _)| *is_broken).map(|(_, sentence)| sentence).collect()
+    }
+
+    fn is_balanced(&self) -> bool {
+        self.run.always_balanced && self.run.ledger.balanced && self.run.ledger.sums_up()
+    }
+
+    /// Deliveries that a push service answered for good, per second of the campaign.
+    fn pushes_per_second(&self) -> f64 {
+        let Totals { accepted, rejected, .. } = self.run.ledger.totals;
+        (accepted + rejected) as f64 / self.run.wall_seconds.max(1e-9)
+    }
+
+    /// The report as one object.
+    pub(crate) fn object(&self) -> Value {
+        let (ledger, comparison) = (&self.run.ledger, &self.comparison);
+        json!({
+            "ok": self.holds(),
+            "broken": self.broken,
+            "devices": self.devices,
+            "accepted": ledger.totals.accepted,
+            "rejected": ledger.totals.rejected,
+            "expired": ledger.totals.expired,
+            "canceled": ledger.totals.canceled,
+            "failed": ledger.totals.failed,
+            "lost": comparison.lost,
+            "disagreeing": comparison.disagreeing,
+            "duplicates": comparison.duplicates,
+            "unmarked_duplicates": comparison.unmarked_duplicates,
+            "duplicate_bound": ledger.duplicate_bound,
+            "ambiguous": ledger.ambiguous,
+            "attempts": ledger.attempts,
+            "ledger_balanced": self.is_balanced(),
+            "stuck": self.run.stuck,
+            "kills": self.run.kills,
+            "emulator_kills": self.run.emulator_kills,
+            "wall_seconds": rounded(self.run.wall_seconds),
+            "pushes_per_second": rounded(self.pushes_per_second()),
+            "import_seconds": rounded(self.import_seconds),
+            "server_cpu_seconds": rounded(self.run.cpu_seconds),
+            "server_cpu_seconds_total": rounded(self.usage.cpu_seconds),
+            "server_peak_rss_bytes": self.usage.peak_rss_bytes,
+            "asked": comparison.asked,
+            "emulators": {"fcm": self.counted_object(Half::Fcm), "apns": self.counted_object(Half::Apns)},
+        })
+    }
+
+    fn counted_object(&self, half: Half) -> Value {
+        let counted = self.counted(half);
+        json!({
+            "attempts": counted.attempts,
+            "accepted": counted.accepted,
+            "rejected": counted.rejected,
+            "tokens_accepted": counted.tokens_accepted,
+            "tokens_rejected": counted.tokens_rejected,
+            "tokens_accepted_twice": counted.tokens_accepted_twice,
+            "strangers": counted.strangers,
+            "overflow": counted.overflow,
+        })
+    }
+
+    fn counted(&self, half: Half) -> Counted {
+        self.comparison.counted.get(&half).copied().unwrap_or_default()
+    }
+
+    /// The report as tables and sentences.
+    pub(crate) fn describe(&self) -> String {
+        let mut parts = vec![self.run.ledger.describe(), self.side_by_side(), self.figures()];
+        if !self.comparison.examples.is_empty() {
+            parts.push(format!("for example\n  {}", self.comparison.examples.join("\n  ")));
+        }
+        parts.push(self.verdict());
+        parts.join("\n\n")
+    }
+
+    fn side_by_side(&self) -> String {
+        let header = [
+            "",
+            "accepted: ledger",
+            "emulator",
+            "refused: ledger",
+            "emulator",
+            "attempts: ledger",
+            "emulator",
+            "twice",
+        ];
+        let rows = Half::BOTH.map(|half| {
+            let (books, counted) = (self.books(half), self.counted(half));
+            let numbers = [
+                books.totals.accepted,
+                counted.tokens_accepted,
+                books.totals.rejected,
+                counted.tokens_rejected,
+                books.attempts,
+                counted.attempts,
+                counted.tokens_accepted_twice,
+            ];
+            let [a, b, c, d, e, f, g] = numbers.map(thousands);
+            [half.word().to_owned(), a, b, c, d, e, f, g]
+        });
+        format!(
+            "the ledger beside the emulators' own counts (tokens; attempts are requests)\n\n{}",
+            table(header, rows)
+        )
+    }
+
+    fn books(&self, half: Half) -> ProviderBooks {
+        let books = self.run.ledger.providers.iter().find(|books| books.provider == half.word());
+        books.cloned().unwrap_or_default()
+    }
+
+    fn figures(&self) -> String {
+        let (run, usage) = (&self.run, self.usage);
+        let mut lines = vec![
+            format!("import    {} devices in {:.2} s", thousands(self.devices), self.import_seconds),
+            format!(
+                "campaign  {:.2} s from the 202 to the settled ledger, {} pushes/s",
+                run.wall_seconds,
+                thousands(self.pushes_per_second() as u64)
+            ),
+            format!(
+                "server    {:.2} CPU s for the campaign ({:.2} in all), at most {} MiB resident",
+                run.cpu_seconds,
+                usage.cpu_seconds,
+                thousands(usage.peak_rss_bytes >> 20)
+            ),
+        ];
+        if run.kills + run.emulator_kills > 0 {
+            lines.push(format!("kills     server {}, emulators {}", run.kills, run.emulator_kills));
+        }
+        lines.join("\n")
+    }
+
+    fn verdict(&self) -> String {
+        if !self.holds() {
+            return format!("THE PROOF DOES NOT HOLD: {}", self.broken.join("; "));
+        }
+        format!(
+            "ledger and emulators agree for every one of {} tokens: 0 lost, 0 stuck, {} duplicates (at most {} were possible)",
+            thousands(self.devices),
+            thousands(self.comparison.duplicates),
+            thousands(self.allowed_duplicates)
+        )
+    }
+}
+
+fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,113 @@
+//! The server as a process of its own, which may be killed and goes on where it was.
+
+use super::child::{Child, Usage};
+use crate::client::Client;
+use crate::connection::read_key;
+use crate::failure::Failure;
+use anyhow::Context;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const START_LIMIT: Duration = Duration::from_secs(120);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// The server of the demo; sums up what all its processes used.
+pub(crate) struct Server {
+    data_dir: PathBuf,
+    log: PathBuf,
+    address: Option<String>,
+    child: Option<Child>,
+    past: Usage,
+}
+
+impl Server {
+    /// Starts the server and waits until it is ready.
+    pub(crate) async fn start(directory: &Path) -> anyhow::Result<Self> {
+        let (data_dir, log) = (directory.join("server"), directory.join("server.log"));
+        let mut server = Self { data_dir, log, address: None, child: None, past: Usage::default() };
+        server.launch().await?;
+        Ok(server)
+    }
+
+    /// Returns a client with the root key.
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        let key = read_key(&self.data_dir.join("root.key")).context("the server made no root key")?;
+        Client::new(&self.url(), Some(key), None)
+    }
+
+    /// Kills it (kill -9), starts it again at once, and waits until it is ready.
+    pub(crate) async fn kill_and_restart(&mut self) -> anyhow::Result<()> {
+        if let Some(child) = self.child.take() {
+            self.remember(child.kill());
+        }
+        self.launch().await
+    }
+
+    /// Asks it to end and returns what all its processes used.
+    pub(crate) fn stop(&mut self) -> Usage {
+        if let Some(child) = self.child.take() {
+            self.remember(child.terminate());
+        }
+        self.past
+    }
+
+    /// Returns what all its processes have used so far.
+    pub(crate) fn usage(&mut self) -> Usage {
+        let now = self.child.as_mut().map(Child::usage).unwrap_or_default();
+        Usage {
+            cpu_seconds: self.past.cpu_seconds + now.cpu_seconds,
+            peak_rss_bytes: self.past.peak_rss_bytes.max(now.peak_rss_bytes),
+        }
+    }
+
+    /// Fails when it has ended by itself.
+    pub(crate) fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.child.as_mut().map_or(Ok(()), Child::check_alive)
+    }
+
+    fn remember(&mut self, usage: Usage) {
+        self.past.cpu_seconds += usage.cpu_seconds;
+        self.past.peak_rss_bytes = self.past.peak_rss_bytes.max(usage.peak_rss_bytes);
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address.as_deref().unwrap_or_default())
+    }
+
+    async fn launch(&mut self) -> anyhow::Result<()> {
+        let listen = self.address.clone().unwrap_or_else(|| "127.0.0.1:0".to_owned());
+        let arguments: [OsString; 6] = [
+            "serve".into(),
+            "--data-dir".into(),
+            self.data_dir.clone().into(),
+            "--listen".into(),
+            listen.into(),
+            "--end-with-parent".into(),
+        ];
+        self.child = Some(Child::start("server", &arguments, &self.log)?);
+        let started = Instant::now();
+        while !self.is_ready().await {
+            self.check_alive()?;
+            if started.elapsed() > START_LIMIT {
+                return Err(
+                    Failure::not_done("the server does not get ready: look at its log (--keep DIR)").into()
+                );
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    async fn is_ready(&mut self) -> bool {
+        if self.address.is_none() {
+            let written = std::fs::read_to_string(self.data_dir.join("listen.addr"));
+            self.address = written.ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        }
+        if self.address.is_none() {
+            return false;
+        }
+        let Ok(client) = Client::new(&self.url(), None, None) else { return false };
+        client.probe("/readyz").await.is_ok_and(|(status, _)| status.is_success())
+    }
+}

@@ -1,0 +1,173 @@
+//! The stage of the demo: a directory, two emulators, a server, an app with its credentials.
+
+use super::emulator::Emulator;
+use super::fleet::{Fleet, Half};
+use super::keys::{BUNDLE, Keys, PROJECT};
+use super::server::Server;
+use super::{Demo, DemoPolicy};
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+use crate::output::cell;
+use anyhow::Context;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// How long the campaign should last at least, for every kill, so that all of them fall into it.
+pub(crate) const SECONDS_PER_KILL: f64 = 0.5;
+/// With kills each provider gets one connection with so many streams, so that the latency bounds the rate.
+const STREAMS_WITH_KILLS: u32 = 100;
+
+/// Everything that runs.
+pub(crate) struct Stage {
+    // The server is first, so that it is ended before those it talks to.
+    pub(crate) server: Server,
+    pub(crate) fcm: Emulator,
+    pub(crate) apns: Emulator,
+    /// A client that acts for the demo's app.
+    pub(crate) client: Client,
+    /// How long the emulators take to answer, if they were told to take their time.
+    pub(crate) latency_ms: Option<f64>,
+    directory: Directory,
+}
+
+enum Directory {
+    Passing(TempDir),
+    Kept(PathBuf),
+}
+
+impl Directory {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Passing(directory) => directory.path(),
+            Self::Kept(path) => path,
+        }
+    }
+}
+
+impl Stage {
+    /// Starts everything and waits until it is ready.
+    pub(crate) async fn build(demo: &Demo) -> anyhow::Result<Self> {
+        let directory = make_directory(demo.keep.as_deref())?;
+        let path = directory.path();
+        let keys = Keys::make()?;
+        let latency_ms = latency_ms(demo);
+        let fcm = Emulator::start(Half::Fcm, path, settings(demo, Half::Fcm, &keys)).await?;
+        let apns = Emulator::start(Half::Apns, path, settings(demo, Half::Apns, &keys)).await?;
+        let server = Server::start(path).await?;
+        let ca_pem = std::fs::read_to_string(path.join("ca").join("ca.pem"))
+            .context("the emulators left no ca.pem")?;
+        let mut credentials =
+            [keys.fcm_credential(&fcm.url, &ca_pem), keys.apns_credential(&apns.url, &ca_pem)];
+        if demo.all_kills() > 0 {
+            credentials.iter_mut().for_each(|credential| credential["max_connections"] = json!(1));
+        }
+        let client = make_app(server.client()?, &credentials).await?;
+        Ok(Self { server, fcm, apns, client, latency_ms, directory })
+    }
+
+    /// Where everything lies.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// One of the emulators.
+    pub(crate) fn emulator(&self, half: Half) -> &Emulator {
+        match half {
+            Half::Fcm => &self.fcm,
+            Half::Apns => &self.apns,
+        }
+    }
+
+    /// One of the emulators, to be killed.
+    pub(crate) fn emulator_mut(&mut self, half: Half) -> &mut Emulator {
+        match half {
+            Half::Fcm => &mut self.fcm,
+            Half::Apns => &mut self.apns,
+        }
+    }
+
+    /// Ends the emulators, so that their counts are final.
+    pub(crate) fn stop_emulators(&mut self) {
+        self.fcm.stop();
+        self.apns.stop();
+    }
+
+    /// Fails when a process has ended by itself.
+    pub(crate) fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.server.check_alive()?;
+        self.fcm.check_alive()?;
+        self.apns.check_alive()
+    }
+}
+
+fn make_directory(keep: Option<&Path>) -> anyhow::Result<Directory> {
+    let Some(path) = keep else {
+        let directory = tempfile::Builder::new().prefix("stentor-demo-").tempdir();
+        return Ok(Directory::Passing(directory.context("no directory can be made for the demo")?));
+    };
+    let usable = std::fs::create_dir_all(path).and_then(|()| std::fs::read_dir(path));
+    let mut entries = usable.with_context(|| format!("{} cannot be used", path.display()))?;
+    if entries.next().is_some() {
+        let sentence = format!("{} is not empty: name a new directory with --keep", path.display());
+        return Err(Failure::usage(sentence).into());
+    }
+    let path = std::path::absolute(path).context("the directory has no absolute path")?;
+    Ok(Directory::Kept(path))
+}
+
+fn settings(demo: &Demo, half: Half, keys: &Keys) -> Value {
+    // Every token fits in, with room for ones that should not be there.
+    let capacity_tokens = Fleet::new(demo.devices, demo.seed).devices_of(half) + 1000;
+    let mut settings = json!({
+        "seed": demo.seed,
+        "policy": policy(demo),
+        "observer": {"capacity_tokens": capacity_tokens},
+    });
+    match half {
+        Half::Fcm => {
+            settings["projects"] = json!([PROJECT]);
+            settings["auth"] = keys.fcm_auth();
+        }
+        Half::Apns => {
+            settings["topics"] = json!([BUNDLE]);
+            settings["keys"] = keys.apns_keys();
+        }
+    }
+    if demo.all_kills() > 0 {
+        settings["max_concurrent_streams"] = json!(STREAMS_WITH_KILLS);
+    }
+    settings
+}
+
+fn policy(demo: &Demo) -> Value {
+    let mut policy = match demo.policy {
+        DemoPolicy::Realistic => json!({"mix": "realistic"}),
+        DemoPolicy::AcceptAll => json!({}),
+    };
+    if let Some(ms) = latency_ms(demo) {
+        policy["latency"] = json!({"kind": "fixed", "ms": ms});
+    }
+    policy
+}
+
+/// Returns the latency that was asked for, or the one at which the campaign cannot end before all kills happened.
+fn latency_ms(demo: &Demo) -> Option<f64> {
+    let kills = f64::from(demo.all_kills());
+    if demo.latency_ms.is_some() || kills < 1.0 {
+        return demo.latency_ms;
+    }
+    let devices_per_provider = demo.devices as f64 / 2.0;
+    let seconds = SECONDS_PER_KILL * kills;
+    Some((1000.0 * seconds * f64::from(STREAMS_WITH_KILLS) / devices_per_provider).clamp(0.5, 2000.0))
+}
+
+async fn make_app(root: Client, credentials: &[Value; 2]) -> anyhow::Result<Client> {
+    let app = root.post("/v1/apps", &json!({"name": "demo"})).await?;
+    let app = cell(&app["id"]);
+    let path = format!("/v1/apps/{}/credentials", segment(&app));
+    for (half, credential) in Half::BOTH.iter().zip(credentials) {
+        root.put(&format!("{path}/{}", half.word()), credential).await?;
+    }
+    Ok(root.for_app(app))
+}

@@ -1,0 +1,42 @@
+use super::{Ledger, ProviderBooks, Totals};
+
+fn balanced() -> Ledger {
+    let totals = Totals { queued: 1, accepted: 5, rejected: 2, ..Totals::default() };
+    let books = ProviderBooks { provider: "fcm".to_owned(), audience: 8, totals, ..ProviderBooks::default() };
+    Ledger { audience: 8, audience_complete: true, totals, providers: vec![books], ..Ledger::default() }
+}
+
+#[test]
+fn books_that_add_up_balance() {
+    assert!(balanced().sums_up());
+}
+
+#[test]
+fn a_missing_device_is_noticed_whatever_the_server_says() {
+    let mut ledger = Ledger { balanced: true, ..balanced() };
+    ledger.totals.accepted -= 1;
+    assert!(!ledger.sums_up());
+}
+
+#[test]
+fn providers_that_contradict_the_sum_are_noticed() {
+    let mut ledger = balanced();
+    ledger.providers[0].totals.accepted -= 1;
+    ledger.providers[0].totals.rejected += 1;
+    assert!(!ledger.sums_up());
+}
+
+#[test]
+fn a_campaign_with_open_deliveries_has_not_ended() {
+    let mut ledger = Ledger { state: "finished".to_owned(), ..balanced() };
+    assert!(!ledger.is_ended());
+    ledger.totals.queued = 0;
+    assert!(ledger.is_ended());
+}
+
+#[test]
+fn fields_that_are_new_to_us_do_no_harm() {
+    let ledger: Ledger =
+        serde_json::from_str(r#"{"audience": 3, "totals": {"accepted": 3, "dreamt": 1}, "x": []}"#).unwrap();
+    assert_eq!((ledger.audience, ledger.totals.accepted), (3, 3));
+}

@@ -1,0 +1,51 @@
+//! This process and the operating system: signals, limits, its parent.
+
+use crate::output::note;
+use anyhow::Context;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
+use std::path::Path;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Completes when the process is asked to end; a second request ends it at once.
+pub(crate) fn asked_to_end() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut terminate = signal(SignalKind::terminate()).context("signals cannot be received")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be received")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            note("stentor: asked twice, ending at once");
+            std::process::exit(130);
+        });
+    })
+}
+
+/// Raises the soft limit of open files to the hard one; returns what is in force now.
+pub(crate) fn raise_file_limit() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let now = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    now.unwrap_or(u64::MAX)
+}
+
+/// Asks to be ended when the process that started this one ends, however it ends.
+pub(crate) fn end_with_parent() {
+    // Where the system cannot do that, the parent still ends its children itself.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+/// Puts a whole file in place at once, so that whoever waits for it never reads half of it.
+pub(crate) fn publish(path: &Path, text: &str) -> anyhow::Result<()> {
+    let draft = path.with_extension("draft");
+    let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path));
+    written.with_context(|| format!("{} cannot be written", path.display()))
+}
