@@ -1,5 +1,7 @@
 //! Firebase Cloud Messaging (HTTP v1), with the token endpoint and both topic interfaces.
 
+mod answers;
+mod beside;
 mod condition;
 mod errors;
 mod message;

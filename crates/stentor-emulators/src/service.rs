@@ -59,6 +59,8 @@ pub(crate) enum Answer {
 /// What is counted when the answer is written.
 pub(crate) struct Ticket {
     pub(crate) token_hash: u64,
+    /// Whether the attempt is counted already, or is to be counted with its outcome.
+    pub(crate) attempt_counted: bool,
     pub(crate) tally: Tally,
     pub(crate) delivery: Option<Box<Delivery>>,
 }
@@ -82,6 +84,37 @@ pub(crate) struct Desk {
     pub(crate) wire: WireTotals,
     pub(crate) max_concurrent_streams: u32,
     pub(crate) max_header_list_bytes: u32,
+}
+
+/// An attempt at a token: which one it is, from 1, or 0 when it is yet to be counted.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt(pub(crate) u32);
+
+impl Attempt {
+    pub(crate) fn ticket(self, token_hash: u64, tally: Tally, delivery: Option<Box<Delivery>>) -> Ticket {
+        Ticket { token_hash, attempt_counted: self.0 > 0, tally, delivery }
+    }
+}
+
+impl Desk {
+    /// Counts an attempt at its arrival. When it is certain to be answered at once, it is counted with its
+    /// outcome instead, which saves a walk through the table for every request of a campaign.
+    pub(crate) fn attempt(&self, judge: &Judge, token_hash: u64, may_wait: bool) -> Attempt {
+        let at_once = judge.is_trivial() && !may_wait && !self.faults.is_stalled();
+        match &self.observer {
+            Some(observer) if !at_once => Attempt(observer.attempt(token_hash)),
+            _ => Attempt(0),
+        }
+    }
+
+    /// Counts an outcome.
+    pub(crate) fn count(&self, ticket: &Ticket) {
+        match &self.observer {
+            Some(observer) if ticket.attempt_counted => observer.settle(ticket.token_hash, ticket.tally),
+            Some(observer) => observer.attempt_and_settle(ticket.token_hash, ticket.tally),
+            None => {}
+        }
+    }
 }
 
 /// Counts of what happened below the requests.

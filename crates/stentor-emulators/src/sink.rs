@@ -124,6 +124,7 @@ impl Service for SinkService {
         }
         let ticket = self.desk.observer.is_some().then(|| Ticket {
             token_hash: token_hash(token.as_bytes()),
+            attempt_counted: false,
             tally: Tally::Accepted,
             delivery: None,
         });
@@ -131,9 +132,7 @@ impl Service for SinkService {
     }
 
     fn settle(&self, ticket: Ticket) {
-        if let Some(observer) = &self.desk.observer {
-            observer.attempt_and_settle(ticket.token_hash, ticket.tally);
-        }
+        self.desk.count(&ticket);
     }
 
     fn desk(&self) -> &Desk {

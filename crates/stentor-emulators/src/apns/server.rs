@@ -9,7 +9,7 @@ use crate::dice::mix;
 use crate::error::EmulatorError;
 use crate::observer::{Tally, token_hash};
 use crate::policy::{Refusal, Verdict, Wait};
-use crate::service::{Answer, Call, Desk, Reply, Service, Ticket};
+use crate::service::{Answer, Attempt, Call, Desk, Reply, Service, Ticket};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -54,26 +54,29 @@ impl ApnsService {
     fn push(&self, session: &mut ApnsSession, call: &Call<'_>) -> Result<Reply, Refused> {
         let token = device_token(call)?;
         let hash = token_hash(token.as_bytes());
-        let attempt = self.desk.observer.as_ref().map_or(0, |observer| observer.attempt(hash));
-        let refuse = |reason: &'static str| Refused { hash: Some(hash), ..Refused::from(reason) };
+        let attempt = self.desk.attempt(call.judge, hash, self.config.wedge_on_expired_token);
+        let refuse =
+            |reason: &'static str| Refused { counted: Some((hash, attempt)), ..Refused::from(reason) };
         self.check_provider_token(session, call).map_err(refuse)?;
         let headers = Headers::read(&call.head.headers).map_err(refuse)?;
         self.check_topic(headers.topic).map_err(refuse)?;
         check_payload(call, &headers).map_err(refuse)?;
         self.check_device(hash, headers.topic).map_err(|refusal| Refused {
-            hash: Some(hash),
+            counted: Some((hash, attempt)),
             refusal,
             wait: Wait::None,
         })?;
-        let decision = call.judge.decide(&token, hash, attempt, call.number);
+        let decision = call.judge.decide(&token, hash, attempt.0, call.number);
         match decision.verdict {
-            Verdict::Error(refusal) => Err(Refused { hash: Some(hash), refusal, wait: decision.wait }),
+            Verdict::Error(refusal) => {
+                Err(Refused { counted: Some((hash, attempt)), refusal, wait: decision.wait })
+            }
             Verdict::Reset(code) => {
                 Ok(Reply { answer: Answer::Reset(code.reason()), wait: decision.wait, ticket: None })
             }
             Verdict::Accept | Verdict::Stall => {
                 let delivery = self.delivery(hash, &headers, call);
-                let ticket = Some(Ticket { token_hash: hash, tally: Tally::Accepted, delivery });
+                let ticket = Some(attempt.ticket(hash, Tally::Accepted, delivery));
                 Ok(Reply { answer: self.accept(session, call), wait: decision.wait, ticket })
             }
         }
@@ -143,7 +146,7 @@ impl ApnsService {
     }
 
     fn refuse(&self, session: &mut ApnsSession, call: &Call<'_>, refused: Refused) -> Reply {
-        let Refused { hash, refusal, wait } = refused;
+        let Refused { counted, refusal, wait } = refused;
         let status = policy::status(&refusal.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let timestamp_ms = refusal.timestamp_ms.unwrap_or_else(now_ms);
         let body = policy::body(&refusal.code, status, Some(timestamp_ms));
@@ -153,7 +156,7 @@ impl ApnsService {
         if let Some(seconds) = refusal.retry_after_s {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
-        let ticket = hash.map(|token_hash| Ticket { token_hash, tally: Tally::Rejected, delivery: None });
+        let ticket = counted.map(|(hash, attempt)| attempt.ticket(hash, Tally::Rejected, None));
         Reply { answer: Answer::Response(response, body), wait, ticket }
     }
 }
@@ -184,9 +187,7 @@ impl Service for ApnsService {
     }
 
     fn settle(&self, ticket: Ticket) {
-        if let Some(observer) = &self.desk.observer {
-            observer.settle(ticket.token_hash, ticket.tally);
-        }
+        self.desk.count(&ticket);
         if let Some(delivery) = ticket.delivery {
             self.devices.deliver(*delivery);
         }
@@ -216,14 +217,14 @@ impl ApnsSession {
 
 /// Why a request is refused, and for which token that counts.
 struct Refused {
-    hash: Option<u64>,
+    counted: Option<(u64, Attempt)>,
     refusal: Refusal,
     wait: Wait,
 }
 
 impl From<&'static str> for Refused {
     fn from(reason: &'static str) -> Self {
-        Self { hash: None, refusal: Refusal::new(reason), wait: Wait::None }
+        Self { counted: None, refusal: Refusal::new(reason), wait: Wait::None }
     }
 }
 

@@ -1,43 +1,41 @@
 //! The FCM protocol: finds out what a request wants, asks the policy, and words the answer.
 
 use super::FcmConfig;
+use super::answers::{error_answer, json_answer, malformed_answer};
 use super::condition::Condition;
-use super::errors::{self, violation_body};
 use super::message::{self, SendRequest, Target, Violation};
-use super::oauth::{BearerSession, TokenOffice, percent_decode};
-use super::topics::{Parent, Query, Topics};
+use super::oauth::{BearerSession, TokenOffice};
+use super::topics::Topics;
 use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage, now_ms};
 use crate::dice::mix;
 use crate::error::EmulatorError;
 use crate::json::Node;
 use crate::observer::{Tally, token_hash};
 use crate::policy::{Refusal, Verdict, Wait};
-use crate::service::{Answer, Call, Desk, Reply, Service, Ticket};
+use crate::service::{Answer, Attempt, Call, Desk, Reply, Service, Ticket};
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::header::AUTHORIZATION;
+use http::{Method, StatusCode};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=UTF-8");
 const PROJECTS_PATH: &str = "/v1/projects/";
 const SEND_SUFFIX: &str = "/messages:send";
-const TOKEN_PATHS: &[&str] = &["/token", "/oauth2/v4/token", "/oauth2/v3/token", "/o/oauth2/token"];
 
 /// The FCM protocol with everything it needs.
 pub(super) struct FcmService {
     desk: Arc<Desk>,
     devices: Arc<Devices>,
-    office: TokenOffice,
-    topics: Topics,
-    config: FcmConfig,
+    pub(super) office: TokenOffice,
+    pub(super) topics: Topics,
+    pub(super) config: FcmConfig,
     sessions: AtomicU64,
 }
 
 /// What a connection remembers.
 pub(super) struct FcmSession {
-    bearer: BearerSession,
+    pub(super) bearer: BearerSession,
     next_id: u64,
 }
 
@@ -54,7 +52,7 @@ struct Sending<'a> {
     project: &'a str,
     hash: u64,
     name: Cow<'a, str>,
-    attempt: u32,
+    attempt: Attempt,
 }
 
 impl FcmService {
@@ -86,7 +84,7 @@ impl FcmService {
             },
         };
         let hash = token_hash(name.as_bytes());
-        let attempt = self.desk.observer.as_ref().map_or(0, |observer| observer.attempt(hash));
+        let attempt = self.desk.attempt(call.judge, hash, false);
         let sending = Sending { project, hash, name, attempt };
         match checked {
             Ok(sent) => self.decide(session, call, &sending, &sent, &request),
@@ -94,7 +92,7 @@ impl FcmService {
         }
     }
 
-    fn check_caller(
+    pub(super) fn check_caller(
         &self,
         session: &mut FcmSession,
         call: &Call<'_>,
@@ -121,7 +119,7 @@ impl FcmService {
         if matches!(sent.target, Target::Device(_)) && !self.is_live(sending.hash) {
             return refuse(sending, &Refused::Error(Refusal::new("UNREGISTERED")), Wait::None);
         }
-        let decision = call.judge.decide(&sending.name, sending.hash, sending.attempt, call.number);
+        let decision = call.judge.decide(&sending.name, sending.hash, sending.attempt.0, call.number);
         match decision.verdict {
             Verdict::Error(refusal) => refuse(sending, &Refused::Error(refusal), decision.wait),
             Verdict::Reset(code) => {
@@ -133,7 +131,7 @@ impl FcmService {
         }
     }
 
-    fn is_live(&self, hash: u64) -> bool {
+    pub(super) fn is_live(&self, hash: u64) -> bool {
         match self.devices.state(hash, "") {
             DeviceState::Expired { .. } => false,
             DeviceState::Unknown => !self.config.strict_tokens,
@@ -157,7 +155,7 @@ impl FcmService {
         };
         let body = Bytes::from(format!(r#"{{"name":"{name}"}}"#));
         let delivery = if sent.validate_only { None } else { self.delivery(sending, sent, request, name) };
-        let ticket = Some(Ticket { token_hash: sending.hash, tally, delivery });
+        let ticket = Some(sending.attempt.ticket(sending.hash, tally, delivery));
         Reply { answer: json_answer(StatusCode::OK, body), wait, ticket }
     }
 
@@ -190,76 +188,6 @@ impl FcmService {
         };
         Some(Box::new(Delivery { devices, message, storage }))
     }
-
-    /// Answers everything that is not a send request.
-    fn other(&self, session: &mut FcmSession, call: &Call<'_>) -> Answer {
-        let path = call.head.uri.path();
-        if TOKEN_PATHS.contains(&path) {
-            return match self.office.grant(call.body, path) {
-                Ok(body) => json_answer(StatusCode::OK, Bytes::from(body)),
-                Err(denied) => json_answer(StatusCode::BAD_REQUEST, to_json(&denied)),
-            };
-        }
-        if path.starts_with("/iid/") {
-            return self.iid(session, call, path);
-        }
-        self.subscriptions(session, call, path).unwrap_or_else(|| error_answer(&Refusal::new("NOT_FOUND")))
-    }
-
-    /// Answers `registrations/{token}/topicSubscriptions…`; `None` when the path is another one.
-    fn subscriptions(&self, session: &mut FcmSession, call: &Call<'_>, path: &str) -> Option<Answer> {
-        let segments: Vec<String> =
-            path.split('/').map(|part| percent_decode(part.as_bytes(), false)).collect::<Option<_>>()?;
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-        let ["", "v1", "projects", project, "registrations", token, "topicSubscriptions", rest @ ..] =
-            segments.as_slice()
-        else {
-            return None;
-        };
-        if let Err(code) = self.check_caller(session, call, project) {
-            return Some(error_answer(&Refusal::new(code)));
-        }
-        let topic = match rest {
-            [] => None,
-            [topic] => Some(*topic),
-            _ => return None,
-        };
-        if !message::is_token(token) || !self.is_live(token_hash(token.as_bytes())) {
-            return Some(error_answer(&Refusal::new("NOT_FOUND")));
-        }
-        let parent = Parent { project: (*project).to_owned(), token: (*token).to_owned() };
-        let query = Query::parse(call.head.uri.query());
-        Some(match self.topics.resource(&call.head.method, &parent, topic, &query) {
-            Ok(value) => json_answer(StatusCode::OK, to_json(&value)),
-            Err((code, message)) => saying(code, &message),
-        })
-    }
-
-    /// Answers the older instance id service, which takes an access token or an API key.
-    fn iid(&self, session: &mut FcmSession, call: &Call<'_>, path: &str) -> Answer {
-        let authorization = call.head.headers.get(AUTHORIZATION);
-        let has_key = authorization.is_some_and(|header| header.as_bytes().starts_with(b"key="));
-        if !has_key && !self.office.admits(&mut session.bearer, authorization) {
-            return error_answer(&Refusal::new("UNAUTHENTICATED"));
-        }
-        let is_live = |token: &str| self.is_live(token_hash(token.as_bytes()));
-        let (status, value) = match (&call.head.method, path) {
-            (&Method::POST, "/iid/v1:batchAdd") => self.topics.batch(true, call.body, is_live),
-            (&Method::POST, "/iid/v1:batchRemove") => self.topics.batch(false, call.body, is_live),
-            (&Method::GET, path) => {
-                let token = path.strip_prefix("/iid/info/").unwrap_or_default();
-                let token = percent_decode(token.as_bytes(), false).unwrap_or_default();
-                if !message::is_token(&token) || !is_live(&token) {
-                    return error_answer(&Refusal::new("NOT_FOUND"));
-                }
-                let details = Query::parse(call.head.uri.query()).is_true("details");
-                let project = self.config.projects.first().map_or("0", String::as_str);
-                (StatusCode::OK, self.topics.info(&token, project, details))
-            }
-            _ => return error_answer(&Refusal::new("NOT_FOUND")),
-        };
-        json_answer(status, to_json(&value))
-    }
 }
 
 impl Service for FcmService {
@@ -285,9 +213,7 @@ impl Service for FcmService {
     }
 
     fn settle(&self, ticket: Ticket) {
-        if let Some(observer) = &self.desk.observer {
-            observer.settle(ticket.token_hash, ticket.tally);
-        }
+        self.desk.count(&ticket);
         if let Some(delivery) = ticket.delivery {
             self.devices.deliver(*delivery);
         }
@@ -324,39 +250,6 @@ fn refuse(sending: &Sending<'_>, refused: &Refused, wait: Wait) -> Reply {
         Refused::Error(refusal) => error_answer(refusal),
         Refused::Malformed(violation) => malformed_answer(&violation.field, &violation.description),
     };
-    let ticket = Some(Ticket { token_hash: sending.hash, tally: Tally::Rejected, delivery: None });
+    let ticket = Some(sending.attempt.ticket(sending.hash, Tally::Rejected, None));
     Reply { answer, wait, ticket }
-}
-
-fn error_answer(refusal: &Refusal) -> Answer {
-    let Some(row) = errors::find(&refusal.code) else {
-        return json_answer(StatusCode::INTERNAL_SERVER_ERROR, Bytes::new());
-    };
-    let mut answer = json_answer(row.http, row.body());
-    if let (Answer::Response(response, _), Some(seconds)) = (&mut answer, refusal.retry_after_s) {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    answer
-}
-
-fn saying(code: &str, message: &str) -> Answer {
-    match errors::find(code) {
-        Some(row) => json_answer(row.http, row.body_saying(message)),
-        None => json_answer(StatusCode::INTERNAL_SERVER_ERROR, Bytes::new()),
-    }
-}
-
-fn malformed_answer(field: &str, description: &str) -> Answer {
-    json_answer(StatusCode::BAD_REQUEST, violation_body(field, description))
-}
-
-fn json_answer(status: StatusCode, body: Bytes) -> Answer {
-    let mut response = Response::new(());
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, JSON);
-    Answer::Response(response, body)
-}
-
-fn to_json(value: &impl serde::Serialize) -> Bytes {
-    Bytes::from(serde_json::to_vec(value).unwrap_or_default())
 }

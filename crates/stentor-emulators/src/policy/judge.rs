@@ -73,6 +73,11 @@ impl Judge {
         })
     }
 
+    /// Tells whether every message is accepted at once.
+    pub(crate) fn is_trivial(&self) -> bool {
+        self.trivial
+    }
+
     /// Decides about the n-th attempt at a token, the `request_number`-th request of its connection.
     pub(crate) fn decide(&self, token: &str, token_hash: u64, attempt: u32, request_number: u64) -> Decision {
         if self.trivial {
