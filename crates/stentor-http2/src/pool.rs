@@ -330,12 +330,13 @@ impl State {
         Some(ticket)
     }
 
+    /// Takes one request of each batch in turn, so that a small batch is not stuck behind a large one.
     fn pop_fresh(&mut self) -> Option<Ticket> {
-        let span = self.fresh.front_mut()?;
+        let mut span = self.fresh.pop_front()?;
         let ticket = Ticket { work: Arc::clone(&span.work), index: span.next, resends: 0 };
         span.next += 1;
-        if span.next >= span.work.requests.len() {
-            self.fresh.pop_front();
+        if span.next < span.work.requests.len() {
+            self.fresh.push_back(span);
         }
         Some(ticket)
     }

@@ -92,6 +92,27 @@ async fn a_stream_limit_lowered_while_many_streams_are_being_opened_is_never_exc
 }
 
 #[tokio::test]
+async fn a_small_batch_is_not_stuck_behind_a_large_one() {
+    let (listener, port) = listen().await;
+    let client = client(port, Limits { max_connections: 1, ..quick() });
+    let server = async {
+        let mut peer = Peer::accept(&listener, 1).await;
+        peer.serve().await
+    };
+    let mut small = batch(1);
+    small.requests[0].body = "small".into();
+    let sender = async {
+        let (large, small) = tokio::join!(client.send(batch(100)), client.send(small));
+        client.close().await;
+        (large, small)
+    };
+    let ((large, small), order) = within(20, async { tokio::join!(sender, server) }).await;
+    assert_eq!((statuses(&large), statuses(&small)), (vec![200; 100], vec![200]));
+    let place = order.iter().position(|body| body == "small").expect("served");
+    assert!(place < 3, "served as number {place}");
+}
+
+#[tokio::test]
 async fn another_connection_is_opened_when_all_streams_are_taken() {
     let (listener, port) = listen().await;
     let client = client(port, Limits { max_connections: 3, ..quick() });
