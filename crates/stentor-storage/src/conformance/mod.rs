@@ -1,10 +1,14 @@
 //! What every engine must do: one suite per port, one line per engine.
 //!
 //! A case is an ordinary async function over the port, and its name is the sentence that it proves. [`store_suite!`] and
-//! [`queue_suite!`] turn the cases into named tests of one engine. Time comes from the cases: nothing here waits.
+//! [`queue_suite!`] turn the cases into named tests of one engine, [`model_suite!`] adds random sequences. Time comes from
+//! the cases: nothing here waits. Hidden from the documentation, because it is for engines, not for the product; it needs
+//! no crate that the product does not need.
 //!
 //! [`store_suite!`]: crate::store_suite
 //! [`queue_suite!`]: crate::queue_suite
+//! [`model_suite!`]: crate::model_suite
+#![doc(hidden)]
 
 mod benchmark;
 mod home;

@@ -26,6 +26,7 @@ macro_rules! store_suite {
                 chunks {
                     a_leased_chunk_has_all_that_is_needed_to_send_it
                     a_chunk_is_leased_once
+                    a_chunk_asked_for_at_the_same_time_is_leased_once
                     an_unknown_or_settled_chunk_is_void
                     replies_belong_to_chunks_in_order
                     a_device_that_is_gone_at_sending_time_has_no_token
@@ -111,6 +112,7 @@ macro_rules! store_suite {
                     a_repeated_request_gets_the_first_reply_and_sends_nothing
                     a_key_used_for_another_request_is_refused
                     repeats_within_one_batch_are_repeats
+                    repeats_at_the_same_time_are_kept_once
                     a_key_is_looked_up_before_any_work
                     each_app_has_its_own_keys
                     a_refused_message_leaves_its_key_free
@@ -148,6 +150,7 @@ macro_rules! store_suite {
                 producers {
                     a_wide_message_waits_for_its_producers
                     a_step_makes_as_many_chunks_as_asked_and_goes_on_where_it_stopped
+                    every_kind_of_audience_is_walked_once_in_many_steps
                     a_producer_that_has_ended_makes_nothing_more
                     later_devices_are_not_in_the_audience
                     a_campaign_without_audience_finishes_with_its_last_producer
@@ -193,6 +196,7 @@ macro_rules! store_suite {
                     a_new_token_revives_a_retired_device
                     a_replaced_token_is_used_from_then_on
                     a_replacement_that_another_device_holds_retires_the_old_device
+                    a_replacement_older_than_the_last_registration_is_ignored
                     a_stale_settlement_changes_no_token
                     a_token_change_for_a_removed_device_is_harmless
                 }

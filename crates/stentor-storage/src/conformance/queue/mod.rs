@@ -1,5 +1,4 @@
 //! The cases of the queue.
-#![expect(missing_docs, reason = "the name of a case is the sentence that it proves")]
 
 pub mod depths;
 pub mod leases;

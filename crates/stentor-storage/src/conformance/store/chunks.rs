@@ -39,6 +39,19 @@ pub async fn a_chunk_is_leased_once(store: &dyn Store) {
     assert!(matches!(other[0], LeaseReply::Void));
 }
 
+pub async fn a_chunk_asked_for_at_the_same_time_is_leased_once(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(1).await;
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    let asked = chunks(&tickets);
+    let ask = |instance| store.lease(&asked, lease_of(instance, at(1)));
+    let (a, b, c, d) = tokio::join!(ask(1), ask(2), ask(3), ask(4));
+    let replies = [a, b, c, d].map(|reply| reply.expect("asked").remove(0));
+    let leased = replies.iter().filter(|reply| matches!(reply, LeaseReply::Leased(_))).count();
+    assert_eq!(leased, 1);
+    assert_eq!(scene.tally(message).await.sending, 1);
+}
+
 pub async fn an_unknown_or_settled_chunk_is_void(store: &dyn Store) {
     let scene = Scene::new(store).await;
     scene.fcm(1).await;

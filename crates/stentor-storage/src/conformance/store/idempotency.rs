@@ -36,6 +36,17 @@ pub async fn repeats_within_one_batch_are_repeats(store: &dyn Store) {
     assert_eq!(campaigns(store, &scene).await, 1);
 }
 
+pub async fn repeats_at_the_same_time_are_kept_once(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let send = || scene.accept(repeatable(&scene, Draft::to(Target::Everyone), 1, "same"));
+    let (a, b, c, d, e, f) = tokio::join!(send(), send(), send(), send(), send(), send());
+    let replies = [a, b, c, d, e, f];
+    let done = replies.iter().filter(|reply| matches!(reply, Ok(Storing::Done(_)))).count();
+    let replayed = replies.iter().filter(|reply| matches!(reply, Ok(Storing::Replayed(_)))).count();
+    assert_eq!((done, replayed), (1, 5));
+    assert_eq!(campaigns(store, &scene).await, 1);
+}
+
 pub async fn a_key_is_looked_up_before_any_work(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let given = reply("key", 1, "first");

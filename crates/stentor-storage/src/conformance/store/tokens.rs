@@ -93,6 +93,18 @@ pub async fn a_replacement_that_another_device_holds_retires_the_old_device(stor
     assert_eq!(scene.register(registration(ProviderKind::Fcm, "new")).await, new);
 }
 
+pub async fn a_replacement_older_than_the_last_registration_is_ignored(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.register(registration(ProviderKind::Fcm, "old")).await;
+    let leased = leased_to(&scene, device, at(1)).await;
+    let patch = DevicePatch { token: Some(token("newest")), ..DevicePatch::default() };
+    store.update_device(scene.app, device, &patch, at(2)).await.expect("changed");
+    let mut given = accept_all(&leased, at(3));
+    given.tokens.push(TokenChange::Replace { device, token: token("new") });
+    scene.settled(given).await;
+    assert_eq!(leased_to(&scene, device, at(4)).await.tokens.get(0), Some("newest"));
+}
+
 pub async fn a_stale_settlement_changes_no_token(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.fcm(1).await[0];
