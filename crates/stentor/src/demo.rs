@@ -116,7 +116,7 @@ impl Demo {
             None => "answers come at once".to_owned(),
         };
         note(&format!(
-            "settings: quota \"none\", policy {}, {pace}, everything else is the default",
+            "settings: no quota, policy {}, {pace}, everything else is the default",
             self.policy_word()
         ));
         Ok(stage)

@@ -51,9 +51,7 @@ impl Keys {
                 "universe_domain": "googleapis.com",
             },
             "endpoint": endpoint,
-            "token_endpoint": token_uri,
             "ca_pem": ca_pem,
-            "quota": "none",
         })
     }
 
