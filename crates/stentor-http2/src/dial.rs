@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::{Builder, Connection, SendRequest};
@@ -25,6 +26,8 @@ use crate::wire::{Gauge, Wire};
 
 const STREAM_WINDOW_BYTES: u32 = 256 * 1_024;
 const CONNECTION_WINDOW_BYTES: u32 = 8 * 1_024 * 1_024;
+/// Addresses of a host that are surely tried within `connect_timeout_ms`.
+const ADDRESSES_TRIED_COUNT: u32 = 3;
 /// Streams that we reset and still recognize when the peer's late frames arrive.
 const REMEMBERED_RESETS_MAX_STREAMS: usize = 4_096;
 
@@ -58,7 +61,8 @@ impl Dialer {
     }
 
     async fn dial(&self, limits: &Limits) -> Result<Opened, Fault> {
-        let tcp = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(connect_fault)?;
+        let tcp =
+            self.connect(limits.connect_timeout() / ADDRESSES_TRIED_COUNT).await.map_err(connect_fault)?;
         tcp.set_nodelay(true).map_err(connect_fault)?;
         let transport = match &self.security {
             None => Transport::Plain(tcp),
@@ -69,12 +73,29 @@ impl Dialer {
         let (requests, connection) = builder(limits).handshake(wire).await.map_err(|e| Fault::lost(&e))?;
         Ok(Opened { requests, connection, gauge })
     }
+
+    /// Tries the host's addresses one after the other, so that one that swallows packets does not take all the time.
+    async fn connect(&self, patience: Duration) -> io::Result<TcpStream> {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+        let addresses = tokio::net::lookup_host((self.host.as_str(), self.port)).await?;
+        for address in addresses {
+            match tokio::time::timeout(patience, TcpStream::connect(address)).await {
+                Ok(Ok(tcp)) => return Ok(tcp),
+                Ok(Err(cause)) => last = cause,
+                Err(_) => last = io::ErrorKind::TimedOut.into(),
+            }
+        }
+        Err(last)
+    }
 }
 
 /// Opens one connection for the pool and runs it to its end.
 pub(crate) async fn open(pool: Arc<Pool>, not_before: Option<Instant>) {
     if let Some(instant) = not_before {
-        tokio::time::sleep_until(instant).await;
+        pool.pause_until(instant).await;
+    }
+    if pool.is_closed() {
+        return pool.failed_to_open(&Fault::Closed);
     }
     let deadline = Instant::now() + pool.limits.connect_timeout();
     let dialed = tokio::time::timeout_at(deadline, pool.dialer().dial(&pool.limits)).await;

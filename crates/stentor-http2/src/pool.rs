@@ -33,6 +33,7 @@ pub(crate) struct Pool {
     dialer: Dialer,
     state: Mutex<State>,
     emptied: Notify,
+    closing: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +85,7 @@ impl Pool {
             dialer,
             state: Mutex::default(),
             emptied: Notify::new(),
+            closing: Notify::new(),
             limits,
         })
     }
@@ -255,12 +257,21 @@ impl Pool {
         }
     }
 
+    /// Waits until the instant, or until the pool is closed.
+    pub(crate) async fn pause_until(&self, instant: Instant) {
+        let closing = self.closing.notified();
+        if !self.is_closed() {
+            let _ = tokio::time::timeout_at(instant, closing).await;
+        }
+    }
+
     /// Takes no more requests; tells whether no connection is left.
     pub(crate) fn stop(&self) -> bool {
         let mut state = self.lock();
         state.closed = true;
         let rest = state.take_all();
         state.members.iter().for_each(|member| member.waker.wake());
+        self.closing.notify_waiters();
         let empty = state.members.is_empty() && state.opening == 0;
         drop(state);
         rest.into_iter().for_each(|ticket| ticket.settle(Reply::NotSent(Fault::Closed)));

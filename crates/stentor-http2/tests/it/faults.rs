@@ -254,3 +254,21 @@ async fn a_closed_client_sends_nothing() {
     assert_eq!(fault(&replies[1]), &Fault::Closed);
     drop(listener);
 }
+
+#[tokio::test]
+async fn closing_does_not_wait_for_the_next_try_to_connect() {
+    let (listener, port) = listen().await;
+    drop(listener);
+    let client = client(port, quick());
+    for _ in 0..6 {
+        within(20, client.send(batch(1))).await;
+    }
+    // The next try is now more than a second away.
+    let waiting = client.send(batch(1));
+    let closing = async {
+        tokio::task::yield_now().await;
+        within(1, client.close()).await;
+    };
+    let (replies, ()) = tokio::join!(waiting, closing);
+    assert_eq!(fault(&replies[0]), &Fault::Closed);
+}
