@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::header::RETRY_AFTER;
+use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::provider::ProviderStats;
@@ -10,19 +11,45 @@ use stentor_http2::{Client, Reply, Response};
 
 use crate::retry_after;
 
+const WORDS_MAX_CHARS: usize = 200;
+
 /// Gives the outcome of a reply; `read` knows the vendor's words for answers.
 pub(crate) fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
     match reply {
         Reply::Answered(response) => read(&response),
-        Reply::NotSent(fault) => {
-            tracing::debug!(%fault, "not sent");
-            unavailable(None)
-        }
-        Reply::Unanswered(fault) => {
-            tracing::debug!(%fault, "not answered");
-            Outcome::Unknown
-        }
+        Reply::NotSent(_) => unavailable(None),
+        Reply::Unanswered(_) => Outcome::Unknown,
     }
+}
+
+/// Tells the operator, once for a batch, what kept it from being sent; `words` are a refused credential's.
+pub(crate) fn report(provider: ProviderKind, replies: &[Reply], words: impl Fn(&Response) -> Option<String>) {
+    let unsent = replies.iter().find_map(|reply| match reply {
+        Reply::NotSent(fault) => Some(fault),
+        _ => None,
+    });
+    if let Some(fault) = unsent {
+        tracing::warn!(%provider, %fault, "requests were not sent");
+    }
+    let unanswered = replies.iter().find_map(|reply| match reply {
+        Reply::Unanswered(fault) => Some(fault),
+        _ => None,
+    });
+    if let Some(fault) = unanswered {
+        tracing::warn!(%provider, %fault, "requests were not answered");
+    }
+    let refused = replies.iter().find_map(|reply| match reply {
+        Reply::Answered(response) if matches!(response.status, 401 | 403) => words(response),
+        _ => None,
+    });
+    if let Some(words) = refused {
+        tracing::warn!(%provider, words, "the push service refuses the credential");
+    }
+}
+
+/// Keeps a push service's words fit for a log.
+pub(crate) fn printable(words: &str) -> String {
+    words.chars().filter(|c| !c.is_control()).take(WORDS_MAX_CHARS).collect()
 }
 
 /// The push service, or the way to it, is down.

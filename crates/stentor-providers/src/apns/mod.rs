@@ -18,7 +18,7 @@ use stentor_core::id::DeviceId;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderStats};
-use stentor_http2::{Batch as Requests, Client, Reply, Request};
+use stentor_http2::{Batch as Requests, Client, Reply, Request, Response};
 
 use self::auth::ProviderTokens;
 use self::credential::ApnsCredential;
@@ -127,6 +127,8 @@ impl Provider for Apns {
         let sent = Requests { constant, requests };
         let mut replies = self.client.send(sent.clone()).await;
         self.send_expired_again(&bearer, &sent, &mut replies).await;
+        let words = |response: &Response| Some(replies::printable(&errors::parse(&response.body).reason));
+        replies::report(self.kind(), &replies, words);
         for (at, reply) in places.into_iter().zip(replies) {
             outcomes[at] = self.read(reply);
         }

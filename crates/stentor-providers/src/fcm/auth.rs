@@ -13,7 +13,7 @@ use stentor_core::ports::provider::CredentialError;
 
 use super::credential::FcmCredential;
 use crate::credential::invalid;
-use crate::retry_after;
+use crate::{replies, retry_after};
 
 const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SCOPE: &str = "https://www.googleapis.com/auth/firebase.messaging";
@@ -65,7 +65,7 @@ pub fn parse_refusal(status: u16, body: &[u8]) -> String {
     match serde_json::from_slice::<Refusal>(body) {
         Ok(Refusal { error, error_description }) => {
             let text = format!("{error} {}", error_description.unwrap_or_default());
-            text.trim().chars().filter(|c| !c.is_control()).take(200).collect()
+            replies::printable(text.trim())
         }
         Err(_) => format!("HTTP {status}"),
     }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 
+use crate::replies;
+
 /// Wait after `QUOTA_EXCEEDED` when FCM names none (its quota is counted per minute).
 pub const QUOTA_WAIT_DEFAULT_SECONDS: u64 = 60;
 
@@ -61,6 +63,13 @@ impl Status {
             violations.any(|violation| matches!(violation.field.as_str(), "message.token" | "message.fid"));
         by_field || self.message.contains("registration token")
     }
+}
+
+/// Gives FCM's words for a refused credential, fit for a log.
+pub(super) fn words(body: &[u8]) -> Option<String> {
+    let error = parse(body);
+    let about_device = error.code() == "SENDER_ID_MISMATCH";
+    (!about_device).then(|| replies::printable(&format!("{} {}", error.code(), error.message)))
 }
 
 /// Tells whether a request was refused because its access token is not valid (any more).

@@ -106,6 +106,7 @@ impl Provider for Fcm {
         let bodies: Vec<Bytes> = batch.tokens.iter().map(|token| body.with_token(token)).collect();
         let mut replies = self.client.send(self.requests(&bearer, bodies.iter())).await;
         self.send_refused_again(&bearer, &bodies, &mut replies).await;
+        replies::report(self.kind(), &replies, |response| errors::words(&response.body));
         let mut outcomes: Vec<Outcome> = replies.into_iter().map(|reply| self.read(reply)).collect();
         outcomes.resize(count, replies::unavailable(None));
         if replies::asks_to_slow_down(&outcomes) {

@@ -1,8 +1,8 @@
 //! What the tests share: keys, credentials, messages, batches, and a clock that stands still.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::encoding::AsDer;
@@ -50,6 +50,9 @@ pub(crate) fn setup(clock: &Arc<StillClock>) -> Setup {
     Setup { clock: Arc::<StillClock>::clone(clock), limits }
 }
 
+/// Made once: it takes long.
+static RSA_KEY: LazyLock<KeyPair> = LazyLock::new(|| KeyPair::generate(KeySize::Rsa2048).expect("a key"));
+
 /// A service account of Google's making, but for its key.
 pub(crate) struct Account {
     pub(crate) json: Value,
@@ -58,7 +61,7 @@ pub(crate) struct Account {
 
 impl Account {
     pub(crate) fn new(token_uri: &str) -> Self {
-        let key = KeyPair::generate(KeySize::Rsa2048).expect("a key");
+        let key = &*RSA_KEY;
         let private: aws_lc_rs::encoding::Pkcs8V1Der<'_> = key.as_der().expect("PKCS#8");
         let public: aws_lc_rs::encoding::PublicKeyX509Der<'_> = key.public_key().as_der().expect("SPKI");
         let json = json!({
