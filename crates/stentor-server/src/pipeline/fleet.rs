@@ -147,9 +147,14 @@ impl Fleet {
 
     /// Takes the tickets of a deleted app off the queue: their chunks are gone.
     async fn forget_if_app_is_gone(&self, lane: Lane, now: Timestamp) {
-        if !matches!(self.shared.store.app(lane.app).await, Err(StoreError::NotFound(_))) {
-            return;
+        if matches!(self.shared.store.app(lane.app).await, Err(StoreError::NotFound(_))) {
+            for class in Class::ALL {
+                self.empty(Lane { class: *class, ..lane }, now).await;
+            }
         }
+    }
+
+    async fn empty(&self, lane: Lane, now: Timestamp) {
         self.shared.agenda.take(lane, now);
         let (max, lease_for) = (self.shared.config.lease_max_chunks, self.shared.config.lease_for());
         loop {

@@ -1,0 +1,194 @@
+//! The pipeline over the memory engines, with scripted push services, in virtual time.
+
+mod campaigns;
+mod crashes;
+mod fairness;
+mod parking;
+mod schedules;
+mod stub;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stentor_core::app::{App, Credential};
+use stentor_core::campaign::{CampaignAction, CampaignState, Ledger};
+use stentor_core::device::{Platform, ProviderKind, PushToken, Registration};
+use stentor_core::error::Invalid;
+use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
+use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority, Ttl};
+use stentor_core::name::{CollapseKey, Label};
+use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_core::ports::provider::Provider;
+use stentor_core::ports::store::{AppStore, DeviceStore, MessageStore, NewMessage, Storing};
+use stentor_core::target::Target;
+use stentor_server::pipeline::stats::FleetStats;
+use stentor_server::pipeline::{Deps, Pipeline, PipelineConfig};
+use stentor_storage::memory::{MemoryQueue, MemoryStore};
+use stub::Stub;
+use tokio::time::Instant;
+
+const KIND: ProviderKind = ProviderKind::Fcm;
+const APP: AppId = AppId::from_raw(1);
+/// Far longer than any story here takes, in virtual time.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+/// Tells the time of the virtual clock by which tokio sleeps.
+struct TestClock {
+    began: Instant,
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000).plus(self.began.elapsed())
+    }
+}
+
+/// A server without faces: engines, one app, a stub for its push service, and the pipeline.
+struct House {
+    store: MemoryStore,
+    queue: Arc<MemoryQueue>,
+    clock: Arc<TestClock>,
+    ids: Arc<IdSource>,
+    stub: Arc<Stub>,
+    instance: u64,
+    pipeline: Option<Pipeline>,
+}
+
+impl House {
+    /// Builds it with a credential, without devices, and starts the pipeline.
+    async fn open(stub: Stub, config: PipelineConfig) -> Self {
+        let mut house = Self::build(stub).await;
+        house.put_credential().await;
+        house.start(config).await;
+        house
+    }
+
+    async fn build(stub: Stub) -> Self {
+        let store = MemoryStore::new();
+        let clock = Arc::new(TestClock { began: Instant::now() });
+        let name = Label::new("test").expect("fits");
+        store.create_app(&App { id: APP, name, created_at: clock.now() }).await.expect("kept");
+        let (queue, ids) = (Arc::new(MemoryQueue::new()), Arc::new(IdSource::after(0)));
+        Self { store, queue, clock, ids, stub: Arc::new(stub), instance: 0, pipeline: None }
+    }
+
+    async fn put_credential(&self) {
+        let secret = "{}".to_owned();
+        let credential = Credential { app: APP, provider: KIND, secret, updated_at: self.clock.now() };
+        self.store.put_credential(&credential).await.expect("kept");
+    }
+
+    /// Starts a pipeline as another process would.
+    async fn start(&mut self, config: PipelineConfig) {
+        self.instance += 1;
+        let stub = self.stub.clone();
+        let factory = move |_: &Credential| Ok::<Arc<dyn Provider>, Invalid>(stub.clone());
+        let deps = Deps {
+            store: Arc::new(self.store.clone()),
+            queue: self.queue.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            factory: Arc::new(factory),
+            instance: self.instance,
+        };
+        let config = config.checked().expect("sound");
+        self.pipeline = Some(Pipeline::start(deps, config).await.expect("started"));
+    }
+
+    /// Ends the pipeline as `kill -9` would; the queue is lost with it.
+    async fn crash(&mut self) {
+        self.pipeline = None;
+        self.queue = Arc::new(MemoryQueue::new());
+        tokio::task::yield_now().await;
+    }
+
+    fn pipeline(&self) -> &Pipeline {
+        self.pipeline.as_ref().expect("started")
+    }
+
+    fn fleet(&self) -> FleetStats {
+        let stats = self.pipeline().stats();
+        stats.providers.into_iter().find(|fleet| fleet.provider == KIND).expect("there")
+    }
+
+    /// Registers devices with the tokens `t0`, `t1`, ...
+    async fn register(&self, count: usize) -> Vec<DeviceId> {
+        let tokens = (0..count).map(|number| PushToken::new(format!("t{number}")).expect("fits"));
+        let devices: Vec<_> = tokens.map(|token| Registration::new(Platform::Android, KIND, token)).collect();
+        let registered = self.store.register(APP, &devices, self.clock.now()).await.expect("kept");
+        registered.into_iter().map(|one| one.device).collect()
+    }
+
+    /// Accepts a message as the service would.
+    async fn send(&self, spec: MessageSpec) -> MessageId {
+        let now = self.clock.now();
+        let id = MessageId::from_raw(self.ids.next(now));
+        let message = Message { id, app: APP, spec, created_at: now, due_at: now, occurrence: None };
+        let new = NewMessage { message, idempotency: None, chunk_max_devices: 100 };
+        let reply = self.store.accept(vec![new]).await.remove(0).expect("kept");
+        let Storing::Done(accepted) = reply else { panic!("kept before") };
+        self.pipeline().published(&accepted.tickets).await;
+        self.pipeline().wake();
+        id
+    }
+
+    async fn act(&self, id: MessageId, action: CampaignAction) {
+        let (_, tickets) =
+            self.store.act(APP, id.into(), action, self.clock.now()).await.expect("makes sense");
+        self.pipeline().published(&tickets).await;
+        self.pipeline().wake();
+    }
+
+    /// Reads the books, which balance in every snapshot.
+    async fn ledger(&self, id: MessageId) -> Ledger {
+        let ledger = self.store.ledger(APP, id.into()).await.expect("there");
+        assert!(ledger.is_balanced(), "{ledger:?}");
+        ledger
+    }
+
+    /// Waits in virtual time until the books show something.
+    async fn until(&self, id: MessageId, shows: impl Fn(&Ledger) -> bool) -> Ledger {
+        let began = Instant::now();
+        loop {
+            let ledger = self.ledger(id).await;
+            if shows(&ledger) {
+                return ledger;
+            }
+            assert!(began.elapsed() < PATIENCE, "it never came: {ledger:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits for the campaign's end.
+    async fn finished(&self, id: MessageId) -> Ledger {
+        self.until(id, |ledger| ledger.campaign.state == CampaignState::Finished).await
+    }
+}
+
+/// Small chunks and short intervals.
+fn quick() -> PipelineConfig {
+    PipelineConfig { chunk_max_devices: 100, republish_interval_ms: 2_000, ..PipelineConfig::default() }
+}
+
+fn spec(target: Target) -> MessageSpec {
+    let notification = Some(Notification { title: Some("Hi".into()), ..Notification::default() });
+    let content = Content { notification, ..Content::default() };
+    let (priority, ttl) = (Priority::High, Ttl::default());
+    MessageSpec { target, content, priority, ttl, collapse_key: None }
+}
+
+fn everyone() -> MessageSpec {
+    spec(Target::Everyone)
+}
+
+fn lasting(seconds: u64, spec: MessageSpec) -> MessageSpec {
+    MessageSpec { ttl: Ttl::from_seconds(seconds).expect("fits"), ..spec }
+}
+
+fn collapsing(key: &str, spec: MessageSpec) -> MessageSpec {
+    MessageSpec { collapse_key: Some(CollapseKey::new(key).expect("fits")), ..spec }
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}

@@ -1,0 +1,107 @@
+use stentor_core::campaign::Tally;
+use stentor_core::ports::queue::Queue;
+
+use super::stub::{Stall, Stub};
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_thrown_away_in_the_middle_loses_nothing_and_sends_nothing_twice() {
+    let house = House::open(Stub::accepting(200), quick()).await;
+    house.register(10_000).await;
+    let id = house.send(everyone()).await;
+    for share in [1_000, 4_000, 7_000] {
+        house.until(id, |ledger| ledger.total().accepted >= share).await;
+        house.queue.clear().await.expect("cleared");
+    }
+    let ledger = house.finished(id).await;
+    assert_eq!(ledger.total().accepted, 10_000);
+    assert_eq!(house.stub.counts().values().max(), Some(&1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn crashes_lose_nothing_and_duplicates_are_bounded_and_marked() {
+    let mut house = House::open(Stub::accepting(700), quick()).await;
+    house.register(10_000).await;
+    let id = house.send(everyone()).await;
+    let mut recovered = 0;
+    for kill in 1..=5_u64 {
+        let accepted = house.until(id, |ledger| ledger.total().accepted >= kill * 1_500).await;
+        assert!(accepted.total().sending > 0);
+        house.crash().await;
+        house.start(quick()).await;
+        recovered += house.pipeline().stats().recovery.deliveries;
+    }
+    let ledger = house.finished(id).await;
+    assert_eq!(ledger.total(), Tally { accepted: 10_000, ..Tally::default() });
+    let counts = house.stub.counts();
+    let duplicates: usize = counts.values().map(|count| count - 1).sum();
+    let books = &ledger.providers[0];
+    assert_eq!((counts.len(), books.duplicate_bound), (10_000, recovered));
+    assert!(duplicates > 0 && duplicates as u64 <= recovered, "{duplicates} of {recovered}");
+    let twice = counts.values().filter(|count| **count > 1).count() as u64;
+    assert!(books.ambiguous >= twice, "{} marked, {twice} sent twice", books.ambiguous);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_settles_what_is_in_flight_and_gives_back_the_rest() {
+    let mut house = House::open(Stub::accepting(700), quick()).await;
+    house.register(5_000).await;
+    let id = house.send(everyone()).await;
+    house.until(id, |ledger| ledger.total().sending > 0).await;
+    house.pipeline.take().expect("started").drain(Duration::from_secs(10)).await;
+    let held = house.ledger(id).await.total();
+    assert_eq!((held.sending, held.accepted as usize), (0, house.stub.seen().len()));
+    house.start(quick()).await;
+    let ledger = house.finished(id).await;
+    assert_eq!((ledger.total().accepted, ledger.providers[0].ambiguous), (5_000, 0));
+    assert_eq!(house.stub.seen().len(), 5_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_ends_at_its_deadline_and_marks_what_it_cut_off() {
+    let mut house = House::open(Stub::accepting(10), quick()).await;
+    house.stub.stall(Stall::Everything);
+    house.register(1_000).await;
+    let id = house.send(everyone()).await;
+    house.until(id, |ledger| ledger.total().sending > 0).await;
+    let began = Instant::now();
+    house.pipeline.take().expect("started").drain(Duration::from_secs(10)).await;
+    assert!(began.elapsed() <= Duration::from_secs(11), "{:?}", began.elapsed());
+    let cut = house.stub.seen().len() as u64;
+    assert_eq!(house.ledger(id).await.total().sending, 0);
+    house.stub.stall(Stall::Nothing);
+    house.start(quick()).await;
+    let ledger = house.finished(id).await;
+    assert_eq!((ledger.total().accepted, ledger.providers[0].ambiguous), (1_000, cut));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_holds_for_as_long_as_its_batch_is_in_flight() {
+    let config = PipelineConfig { lease_for_ms: 3_000, ..quick() };
+    let house = House::open(Stub::accepting(10), config).await;
+    house.stub.stall(Stall::Everything);
+    house.register(300).await;
+    let id = house.send(everyone()).await;
+    pass(120).await;
+    house.stub.stall(Stall::Nothing);
+    let ledger = house.finished(id).await;
+    assert_eq!((ledger.total().accepted, ledger.providers[0].duplicate_bound), (300, 0));
+    assert_eq!(house.stub.seen().len(), 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_never_answered_is_given_up_and_made_again() {
+    let config = PipelineConfig { batch_timeout_ms: 30_000, ..quick() };
+    let house = House::open(Stub::accepting(10), config).await;
+    house.stub.stall(Stall::Everything);
+    house.register(100).await;
+    let id = house.send(everyone()).await;
+    pass(29).await;
+    assert_eq!(house.ledger(id).await.total().sending, 100);
+    let began = Instant::now();
+    house.until(id, |ledger| ledger.total().queued == 100).await;
+    assert!(began.elapsed() < Duration::from_secs(2));
+    house.stub.stall(Stall::Nothing);
+    let ledger = house.finished(id).await;
+    assert_eq!((ledger.total().accepted, ledger.providers[0].ambiguous), (100, 100));
+}

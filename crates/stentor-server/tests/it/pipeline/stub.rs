@@ -1,0 +1,125 @@
+//! A push service that answers by script, in virtual time.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stentor_core::chunk::Class;
+use stentor_core::device::ProviderKind;
+use stentor_core::id::MessageId;
+use stentor_core::outcome::Outcome;
+use stentor_core::ports::provider::{Batch, Provider, ProviderStats};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// One attempt as the push service saw it.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) token: String,
+    pub(super) message: MessageId,
+    pub(super) at: Instant,
+}
+
+/// Which batches hang.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stall {
+    Nothing,
+    Audiences,
+    Everything,
+}
+
+type Script = dyn Fn(&Seen) -> Outcome + Send + Sync;
+
+/// A scripted provider.
+pub(super) struct Stub {
+    latency: Duration,
+    script: Mutex<Box<Script>>,
+    stall: watch::Sender<Stall>,
+    seen: Mutex<Vec<Seen>>,
+    inflight: Mutex<(usize, usize)>,
+}
+
+impl Stub {
+    /// Accepts everything after `latency_ms`.
+    pub(super) fn accepting(latency_ms: u64) -> Self {
+        Self {
+            latency: Duration::from_millis(latency_ms),
+            script: Mutex::new(Box::new(|_| Outcome::Accepted)),
+            stall: watch::Sender::new(Stall::Nothing),
+            seen: Mutex::default(),
+            inflight: Mutex::default(),
+        }
+    }
+
+    /// Answers by a script from now on.
+    pub(super) fn answer(&self, script: impl Fn(&Seen) -> Outcome + Send + Sync + 'static) {
+        *self.script.lock().expect("sound") = Box::new(script);
+    }
+
+    /// Gives a stub that answers by a script.
+    pub(super) fn scripted(
+        latency_ms: u64,
+        script: impl Fn(&Seen) -> Outcome + Send + Sync + 'static,
+    ) -> Self {
+        let stub = Self::accepting(latency_ms);
+        stub.answer(script);
+        stub
+    }
+
+    /// Lets batches hang, or go on.
+    pub(super) fn stall(&self, stall: Stall) {
+        self.stall.send_replace(stall);
+    }
+
+    /// Tells all attempts so far.
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().expect("sound").clone()
+    }
+
+    /// Counts the attempts by token.
+    pub(super) fn counts(&self) -> HashMap<String, usize> {
+        let mut counts = HashMap::new();
+        self.seen().into_iter().for_each(|seen| *counts.entry(seen.token).or_default() += 1);
+        counts
+    }
+
+    /// Tells the most attempts that were in flight at once.
+    pub(super) fn peak(&self) -> usize {
+        self.inflight.lock().expect("sound").1
+    }
+
+    fn note(&self, batch: &Batch) -> Vec<Seen> {
+        let (message, at) = (batch.message.id, Instant::now());
+        let tokens = batch.tokens.iter().map(|token| Seen { token: token.to_owned(), message, at });
+        let seen: Vec<_> = tokens.collect();
+        self.seen.lock().expect("sound").extend(seen.iter().cloned());
+        let mut inflight = self.inflight.lock().expect("sound");
+        inflight.0 += seen.len();
+        inflight.1 = inflight.1.max(inflight.0);
+        seen
+    }
+}
+
+#[async_trait]
+impl Provider for Stub {
+    fn kind(&self) -> ProviderKind {
+        ProviderKind::Fcm
+    }
+
+    async fn send(&self, batch: Batch) -> Vec<Outcome> {
+        assert_eq!(batch.devices.len(), batch.tokens.len());
+        let seen = self.note(&batch);
+        let bulk = batch.message.spec.target.class() == Class::Bulk;
+        let hangs = move |stall: &Stall| *stall == Stall::Everything || bulk && *stall == Stall::Audiences;
+        let _ = self.stall.subscribe().wait_for(|stall| !hangs(stall)).await;
+        tokio::time::sleep(self.latency).await;
+        self.inflight.lock().expect("sound").0 -= seen.len();
+        let script = self.script.lock().expect("sound");
+        seen.iter().map(|one| script(one)).collect()
+    }
+
+    fn stats(&self) -> ProviderStats {
+        ProviderStats::default()
+    }
+}
