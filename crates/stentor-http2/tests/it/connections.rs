@@ -146,7 +146,8 @@ async fn one_small_batch_after_another_uses_one_connection() {
     };
     let sender = async {
         for _ in 0..20 {
-            assert_eq!(statuses(&client.send(batch(3)).await), [200; 3]);
+            let replies = client.send(batch(3)).await;
+            assert_eq!(statuses(&replies), [200; 3], "{replies:?} {:?}", client.stats());
         }
         client.close().await;
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stentor_http2::{Endpoint, Fault, Limits, Reply, Roots};
 
-use crate::frames::{CANCEL, Event, INTERNAL_ERROR, Peer, REFUSED_STREAM, listen};
+use crate::frames::{CANCEL, Event, INTERNAL_ERROR, Peer, REFUSED_STREAM, deserted_port, listen};
 use crate::server::Tls;
 use crate::support::{batch, client, fault, quick, statuses, within};
 
@@ -203,8 +203,7 @@ async fn a_certificate_of_a_stranger_is_refused() {
 
 #[tokio::test]
 async fn a_closed_port_leaves_requests_unsent() {
-    let (listener, port) = listen().await;
-    drop(listener);
+    let (_socket, port) = deserted_port();
     let client = client(port, quick());
     let replies = within(20, client.send(batch(5))).await;
     assert!(replies.iter().all(|reply| matches!(reply, Reply::NotSent(Fault::Connect(_)))), "{replies:?}");
@@ -257,8 +256,7 @@ async fn a_closed_client_sends_nothing() {
 
 #[tokio::test]
 async fn closing_does_not_wait_for_the_next_try_to_connect() {
-    let (listener, port) = listen().await;
-    drop(listener);
+    let (_socket, port) = deserted_port();
     let client = client(port, quick());
     for _ in 0..6 {
         within(20, client.send(batch(1))).await;

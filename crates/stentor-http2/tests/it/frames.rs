@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -32,6 +32,14 @@ pub(crate) async fn listen() -> (TcpListener, u16) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     (listener, port)
+}
+
+/// Takes a port on which nobody listens; it stays taken, so that no other test's server appears there.
+pub(crate) fn deserted_port() -> (TcpSocket, u16) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+    let port = socket.local_addr().expect("bound").port();
+    (socket, port)
 }
 
 /// One accepted connection; it panics when the client opens more streams than it has been allowed.
