@@ -2,3 +2,7 @@
 
 mod memory;
 mod sqlite;
+mod sqlite_files;
+mod sqlite_golden;
+mod sqlite_power;
+mod unsynced_vfs;

@@ -3,7 +3,7 @@
 //! Look-ups go through the token hashes in their order, so that neighbours share pages; ids are given in the order of
 //! the caller; a repeat writes nothing but `token_since`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{Connection, Row, params};
 use stentor_core::device::{ProviderKind, Registration};
@@ -98,12 +98,9 @@ struct Kept {
 
 impl<'a> Desk<'a> {
     fn new(connection: &'a Connection, batch: &'a Batch) -> Done<Self> {
-        let mut fleets = HashMap::new();
-        for one in &batch.given {
-            if !fleets.contains_key(&one.provider) {
-                fleets.insert(one.provider, fleets::ensure(connection, batch.app, one.provider)?);
-            }
-        }
+        let providers: BTreeSet<ProviderKind> = batch.given.iter().map(|one| one.provider).collect();
+        let ensure = |provider| Ok((provider, fleets::ensure(connection, batch.app, provider)?));
+        let fleets = providers.into_iter().map(ensure).collect::<Done<_>>()?;
         let last_device = sequences::last(connection, "device")?;
         let (users, topics, joined) = (HashMap::new(), HashMap::new(), HashMap::new());
         Ok(Self { connection, batch, fleets, users, topics, joined, last_device })

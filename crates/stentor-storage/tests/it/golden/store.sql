@@ -1,0 +1,225 @@
+CREATE TABLE api_keys (
+    id INTEGER PRIMARY KEY,
+    app INTEGER,
+    name TEXT NOT NULL,
+    scopes INTEGER NOT NULL,
+    hash BLOB NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX api_keys_by_app ON api_keys (app, id);
+CREATE TABLE apps (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE campaigns (
+    id INTEGER PRIMARY KEY,
+    app INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    class INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    collapse_key TEXT,
+    as_of INTEGER, -- the largest device id when it was started
+    started_at INTEGER,
+    ended_at INTEGER,
+    stop_reason INTEGER,
+    stop_detail TEXT
+) STRICT;
+CREATE INDEX campaigns_by_app ON campaigns (app, id);
+CREATE INDEX campaigns_by_collapse_key ON campaigns (app, collapse_key, id) WHERE collapse_key IS NOT NULL;
+CREATE INDEX campaigns_ended ON campaigns (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX campaigns_open ON campaigns (expires_at) WHERE state IN (1, 2);
+CREATE INDEX campaigns_scheduled ON campaigns (due_at) WHERE state = 0;
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    message INTEGER NOT NULL,
+    fleet INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    ambiguous INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER, -- when it was leased or settled
+    instance INTEGER,
+    lease_until INTEGER,
+    parent INTEGER,
+    count INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    records BLOB,
+    devices BLOB NOT NULL
+) STRICT;
+CREATE INDEX chunks_by_range ON chunks (message, fleet, first, last);
+CREATE INDEX chunks_by_span ON chunks (fleet, level, last, message) WHERE parent IS NULL;
+CREATE INDEX chunks_leased ON chunks (lease_until) WHERE state = 1;
+CREATE INDEX chunks_queued ON chunks (id) WHERE state = 0;
+CREATE INDEX chunks_queued_by_message ON chunks (message, id) WHERE state = 0;
+CREATE TABLE credentials (
+    app INTEGER NOT NULL,
+    provider INTEGER NOT NULL,
+    secret TEXT NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (app, provider)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE device_tags (
+    app INTEGER NOT NULL,
+    tag TEXT NOT NULL,
+    key INTEGER NOT NULL,
+    PRIMARY KEY (app, tag, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE device_topics (
+    key INTEGER NOT NULL,
+    topic INTEGER NOT NULL,
+    PRIMARY KEY (key, topic)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE devices (
+    key INTEGER PRIMARY KEY,
+    token_since INTEGER NOT NULL,
+    registered_at INTEGER NOT NULL,
+    platform INTEGER NOT NULL,
+    listed INTEGER NOT NULL,
+    retired_at INTEGER,
+    retired_reason INTEGER,
+    user INTEGER,
+    token TEXT NOT NULL,
+    locale TEXT,
+    time_zone TEXT,
+    tags TEXT -- sorted, with commas between
+) STRICT;
+CREATE TABLE fleets (
+    no INTEGER PRIMARY KEY,
+    app INTEGER NOT NULL,
+    provider INTEGER NOT NULL,
+    active_count INTEGER NOT NULL, -- listed and not retired
+    UNIQUE (app, provider)
+) STRICT;
+CREATE TABLE group_devices (
+    grp INTEGER NOT NULL,
+    device INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    PRIMARY KEY (grp, device)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX group_devices_by_key ON group_devices (key);
+CREATE TABLE group_users (
+    grp INTEGER NOT NULL,
+    external_id TEXT NOT NULL,
+    user INTEGER NOT NULL,
+    PRIMARY KEY (grp, external_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX group_users_by_user ON group_users (user);
+CREATE TABLE groups (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    app INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    member_count INTEGER NOT NULL,
+    UNIQUE (app, name)
+) STRICT;
+CREATE TABLE ledgers (
+    campaign INTEGER NOT NULL,
+    provider INTEGER NOT NULL,
+    audience INTEGER NOT NULL,
+    audience_complete INTEGER NOT NULL,
+    queued INTEGER NOT NULL,
+    sending INTEGER NOT NULL,
+    accepted INTEGER NOT NULL,
+    rejected INTEGER NOT NULL,
+    expired INTEGER NOT NULL,
+    collapsed INTEGER NOT NULL,
+    canceled INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    delivered INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    ambiguous INTEGER NOT NULL,
+    duplicate_bound INTEGER NOT NULL,
+    PRIMARY KEY (campaign, provider)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE messages (
+    id INTEGER PRIMARY KEY,
+    app INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    schedule INTEGER,
+    instant INTEGER,
+    spec TEXT NOT NULL -- the message record of the core, with its version
+) STRICT;
+CREATE TABLE occurrences (
+    schedule INTEGER NOT NULL,
+    instant INTEGER NOT NULL,
+    message INTEGER,
+    PRIMARY KEY (schedule, instant)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE producers (
+    campaign INTEGER NOT NULL,
+    fleet INTEGER NOT NULL,
+    cursor INTEGER NOT NULL,
+    PRIMARY KEY (campaign, fleet)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE reasons (
+    campaign INTEGER NOT NULL,
+    provider INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    reason INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (campaign, provider, state, reason)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE replies (
+    app INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    request_hash BLOB NOT NULL,
+    status INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (app, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX replies_by_age ON replies (created_at);
+CREATE TABLE schedules (
+    id INTEGER PRIMARY KEY,
+    app INTEGER NOT NULL,
+    name TEXT,
+    state INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    next_due INTEGER,
+    last_fired INTEGER,
+    recurrence TEXT NOT NULL,
+    spec TEXT NOT NULL
+) STRICT;
+CREATE INDEX schedules_by_app ON schedules (app, id);
+CREATE INDEX schedules_due ON schedules (next_due) WHERE state = 0 AND next_due IS NOT NULL;
+CREATE TABLE sequences (
+    name TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE subscriptions (
+    topic INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    PRIMARY KEY (topic, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE token_hashes (
+    hash INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    PRIMARY KEY (hash, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE topics (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    app INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    device_count INTEGER NOT NULL,
+    UNIQUE (app, name)
+) STRICT;
+CREATE TABLE user_devices (
+    user INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    PRIMARY KEY (user, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE users (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    app INTEGER NOT NULL,
+    external_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    UNIQUE (app, external_id)
+) STRICT;
