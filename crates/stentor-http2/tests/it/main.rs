@@ -5,6 +5,7 @@ mod answers;
 mod connections;
 mod faults;
 mod frames;
+mod mischief;
 mod pace;
 mod server;
 mod support;
