@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
@@ -141,24 +141,68 @@ async fn release(shared: &Shared, mut released: Vec<(ChunkId, u32, Timestamp, Ov
     }
 }
 
-/// Calls the store again while it is unavailable, waiting longer each time, until batches are no longer waited for.
-async fn insist<T, F>(shared: &Shared, mut call: impl FnMut() -> F) -> Result<T, StoreError>
+async fn insist<T, F>(shared: &Shared, call: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    call_until(&shared.cut, &shared.store_retries, call).await
+}
+
+/// Calls the store again while it is unavailable, waiting longer each time, until cut off.
+async fn call_until<T, F>(
+    cut: &CancellationToken,
+    retries: &AtomicU64,
+    mut call: impl FnMut() -> F,
+) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
     let mut wait = RETRY_FIRST;
     loop {
         match call().await {
-            Err(StoreError::Unavailable(problem)) if !shared.cut.is_cancelled() => {
+            Err(StoreError::Unavailable(problem)) if !cut.is_cancelled() => {
                 tracing::warn!(problem, "the store is unavailable; outcomes are kept until it is back");
-                shared.store_retries.fetch_add(1, Ordering::Relaxed);
+                retries.fetch_add(1, Ordering::Relaxed);
                 tokio::select! {
                     () = tokio::time::sleep(wait) => {}
-                    () = shared.cut.cancelled() => {}
+                    () = cut.cancelled() => {}
                 }
                 wait = (wait * 2).min(RETRY_LAST);
             }
             other => return other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn called(answers: &[Result<u8, StoreError>], cut: bool) -> (Result<u8, StoreError>, u64) {
+        let (token, retries) = (CancellationToken::new(), AtomicU64::new(0));
+        if cut {
+            token.cancel();
+        }
+        let mut answers = answers.iter().cloned();
+        let last = || Err(StoreError::Damaged("called once too often".into()));
+        let answer =
+            call_until(&token, &retries, || std::future::ready(answers.next().unwrap_or_else(last))).await;
+        (answer, retries.into_inner())
+    }
+
+    fn down() -> Result<u8, StoreError> {
+        Err(StoreError::Unavailable("disk full".into()))
+    }
+
+    #[tokio::test]
+    async fn an_unavailable_store_is_called_again_until_it_is_back() {
+        assert_eq!(called(&[down(), down(), Ok(7)], false).await, (Ok(7), 2));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_not_repeated_and_a_cut_ends_the_waiting() {
+        let conflict = Err(StoreError::Conflict("incoherent".into()));
+        assert_eq!(called(std::slice::from_ref(&conflict), false).await, (conflict, 0));
+        assert_eq!(called(&[down()], true).await, (down(), 0));
     }
 }

@@ -116,7 +116,7 @@ impl Provider for Stub {
         tokio::time::sleep(self.latency).await;
         self.inflight.lock().expect("sound").0 -= seen.len();
         let script = self.script.lock().expect("sound");
-        seen.iter().map(|one| script(one)).collect()
+        seen.iter().map(&**script).collect()
     }
 
     fn stats(&self) -> ProviderStats {
