@@ -310,6 +310,7 @@ impl<'a> Scene<'a> {
         let mut tickets = Vec::new();
         for task in producers.into_iter().filter(|task| task.message == message) {
             loop {
+                assert!(tickets.len() < 10_000, "the producer does not end");
                 let step = self.store.expand(task, how).await.expect("expanded");
                 assert!(step.tickets.len() <= how.max_chunks, "a step makes at most max_chunks");
                 tickets.extend(step.tickets);

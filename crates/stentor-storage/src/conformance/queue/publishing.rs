@@ -104,14 +104,14 @@ pub async fn a_thousand_tickets_come_out_once_each(queue: &dyn Queue) {
 
 pub async fn publishing_wakes_who_waits_for_a_change(queue: &dyn Queue) {
     publish(queue, &[ticket(1, 0)]).await;
-    queue.changed().await;
+    within_patience(queue.changed()).await;
     let woken = async {
         while take(queue, 1, 0).await.iter().all(|lease| lease.ticket.chunk.raw() != 2) {
             queue.changed().await;
         }
     };
     let second = [ticket(2, 0)];
-    tokio::join!(woken, publish(queue, &second));
+    within_patience(async { tokio::join!(woken, publish(queue, &second)) }).await;
 }
 
 pub async fn giving_back_wakes_who_waits_for_a_change(queue: &dyn Queue) {
@@ -123,5 +123,11 @@ pub async fn giving_back_wakes_who_waits_for_a_change(queue: &dyn Queue) {
         }
     };
     let back = async { queue.nack(held, at(0)).await.expect("given back") };
-    tokio::join!(woken, back);
+    within_patience(async { tokio::join!(woken, back) }).await;
+}
+
+/// Fails instead of hanging when nobody is woken.
+async fn within_patience<T>(work: impl Future<Output = T>) -> T {
+    let patience = std::time::Duration::from_secs(30);
+    tokio::time::timeout(patience, work).await.expect("woken by the change")
 }

@@ -69,6 +69,7 @@ pub async fn every_kind_of_audience_is_walked_once_in_many_steps(store: &dyn Sto
             for ticket in step.tickets {
                 seen.extend(scene.lease(ticket.chunk, at(1)).await.devices);
             }
+            assert!(seen.len() <= devices.len(), "walked twice: {target:?}");
             if step.done {
                 break;
             }
