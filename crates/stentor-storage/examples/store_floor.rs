@@ -132,7 +132,7 @@ fn accepted(leased: &LeasedChunk) -> Settlement {
 /// Half for FCM with tokens as long as its own, half for APNs.
 fn registration(number: usize) -> Result<Registration, Failed> {
     let scattered = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let (platform, provider, token) = if number % 2 == 0 {
+    let (platform, provider, token) = if number.is_multiple_of(2) {
         let rest = "x".repeat(112);
         (Platform::Android, ProviderKind::Fcm, format!("{scattered:016x}:APA91b{number:08}{rest}"))
     } else {

@@ -19,6 +19,7 @@ mod messages;
 mod owners;
 mod pipeline;
 mod register;
+mod registrar;
 mod removal;
 mod schedules;
 mod sequences;

@@ -16,7 +16,8 @@ use stentor_core::target::{Target, TokenTarget};
 use super::books::Shelf;
 use super::chunks::{self, NewChunk};
 use super::fleets::{self, Fleet, device_of, fleet_of};
-use super::{campaigns, messages, owners, register, sequences, tokens};
+use super::register::{self, INSERT, NewRow};
+use super::{campaigns, messages, owners, sequences, tokens};
 use crate::sqlite::fault::{Done, missing};
 use crate::sqlite::query::{all, limit, run};
 use crate::sqlite::row::{int, number};
@@ -170,7 +171,8 @@ fn of_token(connection: &Connection, app: AppId, target: &TokenTarget, now: Time
     fleets::check_device_number(id)?;
     let key = fleet.bound(DeviceId::from_raw(id));
     let given = Registration::new(target.platform, provider, target.token.clone());
-    register::insert(connection, key, &given, None, None, false, now)?;
+    let row = NewRow { key, user: None, tags: None, listed: false, now };
+    register::insert(&mut *connection.prepare_cached(INSERT)?, &given, &row)?;
     tokens::note(connection, tokens::hash(app, provider, &target.token), key)?;
     sequences::advance(connection, "device", id)?;
     Ok(key)
