@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use secrecy::{ExposeSecret, SecretString};
 use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
 use tokio::sync::{Semaphore, mpsc};
 
@@ -95,11 +94,12 @@ impl App {
             engines::Ground { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
         let belt = Arc::new(PipelineBelt::start(&ground, &config).await?);
         let service = Arc::new(open_service(&config, &ground, keyring, belt.clone()).await?);
-        let board = board(store, queue, clock, started, belt.clone());
         let door = open_door(&config.api).await?;
         let address = tell_address(&door, &config)?;
-        let api = Api::new(parts(&config.api, service.clone(), board));
         let drain_timeout = config.shutdown.drain_timeout();
+        let parts_of = config.api.clone();
+        let board = Board { store, queue, clock, started, belt: belt.clone(), config };
+        let api = Api::new(parts(&parts_of, service.clone(), Arc::new(board)));
         Ok(Self { door, address, api, service, belt, drain_timeout, _lock: lock })
     }
 
@@ -198,16 +198,6 @@ async fn open_service(
     let (store, clock, ids) = (ground.store.clone(), ground.clock.clone(), ground.ids.clone());
     let service = Service::open(Ground { store, clock, ids, belt, keyring, limits }).await;
     service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
-}
-
-fn board(
-    store: Arc<dyn Store>,
-    queue: Arc<dyn Queue>,
-    clock: Arc<dyn Clock>,
-    started: Instant,
-    belt: Arc<PipelineBelt>,
-) -> Arc<Board> {
-    Arc::new(Board { store, queue, clock, started, belt })
 }
 
 fn parts(config: &ApiConfig, service: Arc<Service>, board: Arc<Board>) -> Parts {

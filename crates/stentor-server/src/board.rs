@@ -8,6 +8,7 @@ use stentor_core::ports::queue::{LaneDepth, Queue};
 use stentor_core::ports::store::Store;
 
 use crate::app::PipelineBelt;
+use crate::config::Config;
 
 /// Longest time that a part may take to say that it is well.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -24,6 +25,8 @@ pub struct Board {
     pub started: Instant,
     /// The pipeline.
     pub belt: Arc<PipelineBelt>,
+    /// The settings in force.
+    pub config: Config,
 }
 
 /// Whether the server can do its work.

@@ -1,40 +1,253 @@
-//! Metrics, gathered when they are asked for.
+//! Metrics, gathered when they are asked for: nothing is counted twice, no label names a device, a user or a token.
 
 use std::sync::atomic::Ordering;
 
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
+use stentor_core::ports::queue::LaneDepth;
 
-use crate::board::Board;
+use crate::board::{Board, oldest_ready};
+use crate::pipeline::stats::{BUCKETS_SECONDS, FleetStats, HistogramStats, PipelineStats};
 use crate::service::Service;
 
-/// Writes all metrics as text.
+type Written = Result<(), std::fmt::Error>;
+type Labels<'a> = Vec<(&'a str, String)>;
+
+/// Writes all metrics in the OpenMetrics text format.
 pub async fn render(service: &Service, board: &Board) -> String {
+    let depths = board.depths().await.unwrap_or_default();
+    let counts = counts(service);
+    let now = board.clock.now();
+    let gathered = Gathered {
+        oldest_seconds: oldest_ready(&depths, now).as_secs_f64(),
+        depths,
+        stats: board.belt.stats(),
+        counts,
+        uptime_seconds: board.uptime().as_secs_f64(),
+    };
     let mut registry = Registry::with_prefix("stentor");
-    count_services(&mut registry, service);
-    let ready = board.readiness().await;
-    registry.register(
-        "queue_ready_chunks",
-        "Chunks due and not leased",
-        ConstGauge::new(ready.ready_chunks as i64),
-    );
+    registry.register_collector(Box::new(gathered));
     let mut text = String::new();
-    let _writing_to_a_string_cannot_fail = encode(&mut text, &registry);
-    text
+    match encode(&mut text, &registry) {
+        Ok(()) => text,
+        Err(_) => String::from("# EOF\n"),
+    }
 }
 
-fn count_services(registry: &mut Registry, service: &Service) {
+/// A picture of everything at one moment.
+#[derive(Debug)]
+struct Gathered {
+    depths: Vec<LaneDepth>,
+    oldest_seconds: f64,
+    stats: PipelineStats,
+    counts: [(&'static str, &'static str, u64); 5],
+    uptime_seconds: f64,
+}
+
+fn counts(service: &Service) -> [(&'static str, &'static str, u64); 5] {
     let counters = service.counters();
-    let all = [
+    [
         ("messages_accepted", "Messages kept and answered with 202", &counters.messages_accepted),
         ("idempotent_replays", "Requests answered again from their idempotency key", &counters.replayed),
         ("devices_created", "Devices made known", &counters.devices_created),
         ("devices_updated", "Devices registered again", &counters.devices_updated),
         ("import_lines_failed", "Import lines refused", &counters.import_lines_failed),
-    ];
-    for (name, help, counter) in all {
-        registry.register(name, help, ConstCounter::new(counter.load(Ordering::Relaxed)));
+    ]
+    .map(|(name, help, counter)| (name, help, counter.load(Ordering::Relaxed)))
+}
+
+impl Collector for Gathered {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Written {
+        let to = &mut encoder;
+        for (name, help, count) in self.counts {
+            counters(to, name, help, [(Labels::new(), count)])?;
+        }
+        gauges(to, "uptime_seconds", "Time since start", [(Labels::new(), self.uptime_seconds)])?;
+        self.queue(to)?;
+        self.pipeline(to)?;
+        self.wire(to)?;
+        self.outcomes(to)
+    }
+}
+
+impl Gathered {
+    fn queue(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        let depths = self.depths.iter().flat_map(|depth| {
+            let states = [("ready", depth.ready), ("delayed", depth.delayed), ("leased", depth.leased)];
+            states.map(|(state, count)| {
+                let labels = vec![
+                    ("provider", depth.lane.provider.to_string()),
+                    ("app", depth.lane.app.to_string()),
+                    ("class", depth.lane.class.to_string()),
+                    ("state", state.to_owned()),
+                ];
+                (labels, count as f64)
+            })
+        });
+        gauges(to, "queue_depth", "Chunks in the queue", depths)?;
+        let oldest = [(Labels::new(), self.oldest_seconds)];
+        gauges(to, "queue_oldest_age_seconds", "Age of the oldest chunk that is due and not leased", oldest)
+    }
+
+    fn pipeline(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        let stats = &self.stats;
+        let of = |count: f64| [(Labels::new(), count)];
+        gauges(to, "producers", "Producers at work", of(stats.producers as f64))?;
+        let unsettled = stats.unsettled_deliveries as f64;
+        gauges(to, "unsettled_deliveries", "Deliveries leased and not settled", of(unsettled))?;
+        let total = |count: u64| [(Labels::new(), count)];
+        counters(to, "settlements_stale", "Settlements after a lost lease", total(stats.stale_settlements))?;
+        counters(to, "store_retries", "Store calls tried again", total(stats.store_retries))?;
+        let recovered = stats.recovery.deliveries;
+        counters(
+            to,
+            "recovered_deliveries",
+            "Deliveries found leased and unsettled at start",
+            total(recovered),
+        )?;
+        self.fleets(to, "consumers", "Consumers now", |fleet| fleet.consumers as f64)?;
+        self.fleets(to, "lanes_parked", "Lanes that rest", |fleet| fleet.parked.len() as f64)
+    }
+
+    fn wire(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        let gauge = |fleet: &FleetStats| fleet.wire;
+        self.fleets(to, "provider_inflight", "Requests written and not answered", |f| {
+            gauge(f).inflight as f64
+        })?;
+        self.fleets(to, "provider_inflight_limit", "Most requests it would have in flight now", |f| {
+            gauge(f).inflight_limit as f64
+        })?;
+        self.fleets(to, "provider_connections", "Open connections", |f| gauge(f).connections as f64)?;
+        self.totals(to, "provider_goaway", "GOAWAY frames seen", |f| gauge(f).goaways)?;
+        self.totals(to, "provider_resets", "Streams reset by the push service", |f| gauge(f).resets)?;
+        self.totals(to, "provider_connect_failures", "Connections that failed to open", |f| {
+            gauge(f).connect_failures
+        })
+    }
+
+    fn outcomes(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        self.totals(to, "delivery_attempts", "Attempts at push services", |fleet| fleet.attempts)?;
+        let outcomes = self.stats.providers.iter().flat_map(|fleet| {
+            fleet.outcomes.iter().map(move |one| {
+                let labels = vec![
+                    ("provider", fleet.provider.to_string()),
+                    ("outcome", one.outcome.to_owned()),
+                    ("code", one.reason.to_string()),
+                ];
+                (labels, one.count)
+            })
+        });
+        counters(to, "deliveries", "Attempts by outcome", outcomes)?;
+        let gone = self.stats.providers.iter().flat_map(|fleet| {
+            let ended = fleet.outcomes.iter().filter(|one| one.outcome == "unregistered");
+            ended.map(|one| {
+                (
+                    vec![("provider", fleet.provider.to_string()), ("reason", one.reason.to_string())],
+                    one.count,
+                )
+            })
+        });
+        counters(to, "tokens_removed", "Tokens that a push service declared dead", gone)?;
+        self.histograms(
+            to,
+            "provider_request_duration_seconds",
+            "Time of a batch at its provider",
+            |fleet| &fleet.batch_duration,
+        )?;
+        self.histograms(to, "e2e_latency_seconds", "Time from due to accepted", |fleet| &fleet.e2e_latency)
+    }
+
+    fn fleets(
+        &self,
+        to: &mut DescriptorEncoder<'_>,
+        name: &str,
+        help: &str,
+        value: impl Fn(&FleetStats) -> f64,
+    ) -> Written {
+        gauges(to, name, help, self.stats.providers.iter().map(|fleet| (provider_label(fleet), value(fleet))))
+    }
+
+    fn totals(
+        &self,
+        to: &mut DescriptorEncoder<'_>,
+        name: &str,
+        help: &str,
+        value: impl Fn(&FleetStats) -> u64,
+    ) -> Written {
+        counters(
+            to,
+            name,
+            help,
+            self.stats.providers.iter().map(|fleet| (provider_label(fleet), value(fleet))),
+        )
+    }
+
+    fn histograms(
+        &self,
+        to: &mut DescriptorEncoder<'_>,
+        name: &str,
+        help: &str,
+        value: impl Fn(&FleetStats) -> &HistogramStats,
+    ) -> Written {
+        let mut metric = to.encode_descriptor(name, help, None, MetricType::Histogram)?;
+        for fleet in &self.stats.providers {
+            let histogram = value(fleet);
+            let total = histogram.counts.iter().sum();
+            let labels = provider_label(fleet);
+            let mut one = metric.encode_family(&labels)?;
+            one.encode_histogram::<NoLabelSet>(histogram.sum_seconds, total, &buckets(histogram), None)?;
+        }
+        Ok(())
+    }
+}
+
+fn provider_label(fleet: &FleetStats) -> Labels<'static> {
+    vec![("provider", fleet.provider.to_string())]
+}
+
+/// Pairs each bucket with its bound; the encoder adds them up.
+fn buckets(histogram: &HistogramStats) -> Vec<(f64, u64)> {
+    let bounds = BUCKETS_SECONDS.iter().copied().chain([f64::INFINITY]);
+    bounds.zip(histogram.counts.iter().copied()).collect()
+}
+
+fn gauges<'a>(
+    to: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl IntoIterator<Item = (Labels<'a>, f64)>,
+) -> Written {
+    let mut metric = to.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    values.into_iter().try_for_each(|(labels, value)| one(&mut metric, &labels, Value::Gauge(value)))
+}
+
+fn counters<'a>(
+    to: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl IntoIterator<Item = (Labels<'a>, u64)>,
+) -> Written {
+    let mut metric = to.encode_descriptor(name, help, None, MetricType::Counter)?;
+    values.into_iter().try_for_each(|(labels, value)| one(&mut metric, &labels, Value::Counter(value)))
+}
+
+enum Value {
+    Gauge(f64),
+    Counter(u64),
+}
+
+fn one(metric: &mut MetricEncoder<'_>, labels: &Labels<'_>, value: Value) -> Written {
+    if labels.is_empty() { value.write(metric) } else { value.write(&mut metric.encode_family(labels)?) }
+}
+
+impl Value {
+    fn write(self, to: &mut MetricEncoder<'_>) -> Written {
+        match self {
+            Self::Gauge(value) => to.encode_gauge(&value),
+            Self::Counter(value) => to.encode_counter::<NoLabelSet, u64, f64>(&value, None),
+        }
     }
 }

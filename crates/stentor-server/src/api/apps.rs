@@ -28,10 +28,9 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(create_key, list_keys))
         .routes(routes!(delete_key))
         .routes(routes!(list_credentials))
-        .routes(routes!(put_fcm))
-        .routes(routes!(put_apns))
-        .routes(routes!(put_null))
-        .routes(routes!(delete_credential))
+        .routes(routes!(put_fcm, delete_fcm))
+        .routes(routes!(put_apns, delete_apns))
+        .routes(routes!(put_null, delete_null))
 }
 
 /// What to call a new app.
@@ -320,14 +319,24 @@ async fn put_null(
     put(&api, who, app, ProviderKind::Null, &given).await
 }
 
-/// Removes a credential; what is queued for it waits.
-#[utoipa::path(delete, path = "/v1/apps/{app}/credentials/{provider}", tag = "apps", params(("app" = String, Path), ("provider" = String, Path)), responses((status = 204)))]
-async fn delete_credential(
-    State(api): State<Api>,
-    As(who): As,
-    At((app, provider)): At<(AppId, ProviderKind)>,
-) -> Answered<StatusCode> {
-    api.service().delete_credential(who, app, provider).await?;
+/// Removes the credential for Firebase Cloud Messaging; what is queued for it waits.
+#[utoipa::path(delete, path = "/v1/apps/{app}/credentials/fcm", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
+async fn delete_fcm(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<StatusCode> {
+    api.service().delete_credential(who, app, ProviderKind::Fcm).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Removes the credential for the Apple Push Notification service; what is queued for it waits.
+#[utoipa::path(delete, path = "/v1/apps/{app}/credentials/apns", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
+async fn delete_apns(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<StatusCode> {
+    api.service().delete_credential(who, app, ProviderKind::Apns).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Removes the credential for the provider that sends nothing; what is queued for it waits.
+#[utoipa::path(delete, path = "/v1/apps/{app}/credentials/null", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
+async fn delete_null(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<StatusCode> {
+    api.service().delete_credential(who, app, ProviderKind::Null).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -6,13 +6,12 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
 use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
 
 use super::Api;
 use super::error::Refusal;
-use crate::service::{Answer, ErrorCode, Problem, Repeat, provider_word};
+use crate::service::{Answer, ErrorCode, Problem, Repeat};
 use crate::wording;
 
 /// Header that makes repeating a request harmless.
@@ -132,12 +131,6 @@ impl Segment for CampaignId {
                     .with_hint("such an id begins with `cmp_` or `msg_`")
             }),
         }
-    }
-}
-
-impl Segment for ProviderKind {
-    fn read(text: &str) -> Answer<Self> {
-        provider_word(text)
     }
 }
 

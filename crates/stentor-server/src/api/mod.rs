@@ -67,7 +67,6 @@ impl Api {
     }
 
     /// Builds the router of the whole face.
-    #[must_use]
     pub fn router(&self) -> Router {
         let limited: Router<Self> = limited_routes().into();
         let limited = limited.layer(from_fn_with_state(self.clone(), front::inner));

@@ -54,7 +54,7 @@ pub(super) fn document() -> OpenApi {
         components.responses.insert("Problem".into(), RefOr::T(problem_response()));
         components.schemas.insert("Problem".into(), problem_schema());
     }
-    document.paths.paths.values_mut().flat_map(operations).for_each(add_problem);
+    document.paths.paths.values_mut().flat_map(operations).for_each(complete);
     document
 }
 
@@ -90,7 +90,11 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch].into_iter().flatten()
 }
 
-fn add_problem(operation: &mut Operation) {
+/// Gives an operation a name of its own, and the refusal that every operation may answer with.
+fn complete(operation: &mut Operation) {
+    let noun = operation.tags.as_ref().and_then(|tags| tags.first()).cloned().unwrap_or_default();
+    let verb = operation.operation_id.take().unwrap_or_default();
+    operation.operation_id = Some(format!("{noun}_{verb}"));
     let problem = RefOr::Ref(Ref::from_response_name("Problem"));
     operation.responses.responses.insert("default".into(), problem);
 }

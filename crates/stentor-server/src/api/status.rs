@@ -14,6 +14,8 @@ use utoipa_axum::routes;
 use super::auth::As;
 use super::text::Instant;
 use super::{Answered, Api};
+use crate::config::Config;
+use crate::pipeline::stats::FleetStats;
 
 /// Gives the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -40,13 +42,106 @@ struct LaneStatus {
     oldest_due: Option<Instant>,
 }
 
+/// A lane that rests.
+#[derive(Serialize, ToSchema)]
+struct Parked {
+    #[schema(value_type = String)]
+    app: AppId,
+    reason: &'static str,
+    /// Not before; absent until the credential changes or a probe passes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Instant>,
+    detail: String,
+}
+
+/// What is going on at one provider.
+#[derive(Serialize, ToSchema)]
+struct ProviderStatus {
+    #[schema(value_type = String)]
+    provider: ProviderKind,
+    consumers: usize,
+    /// Requests written and not answered.
+    inflight: u64,
+    /// Most requests it would have in flight now.
+    inflight_limit: u64,
+    connections: u64,
+    /// Deliveries leased and not settled.
+    unsettled: u64,
+    /// Most deliveries of audiences it would have unsettled now.
+    unsettled_limit: u64,
+    attempts: u64,
+    parked: Vec<Parked>,
+}
+
+/// What was found at start.
+#[derive(Serialize, ToSchema)]
+struct RecoveryStatus {
+    chunks: u64,
+    deliveries: u64,
+}
+
+/// Limits in force.
+#[derive(Serialize, ToSchema)]
+struct LimitStatus {
+    max_unsettled_deliveries: u64,
+    consumers_max: usize,
+    chunk_max_devices: usize,
+    requests_max_count: usize,
+    connections_max_count: usize,
+    body_max_bytes: usize,
+    imports_max_count: usize,
+}
+
 /// What the server is doing.
 #[derive(Serialize, ToSchema)]
 struct Status {
     /// The number of this start.
-    instance: u64,
+    instance: String,
     uptime_seconds: u64,
+    providers: Vec<ProviderStatus>,
     queue: Vec<LaneStatus>,
+    /// Producers at work.
+    producers: usize,
+    /// Deliveries leased and not settled.
+    unsettled_deliveries: u64,
+    recovery: RecoveryStatus,
+    limits: LimitStatus,
+}
+
+impl From<FleetStats> for ProviderStatus {
+    fn from(fleet: FleetStats) -> Self {
+        let parked = fleet.parked.into_iter().map(|lane| Parked {
+            app: lane.app,
+            reason: lane.reason.as_str(),
+            until: lane.until.map(Instant),
+            detail: lane.detail,
+        });
+        Self {
+            provider: fleet.provider,
+            consumers: fleet.consumers,
+            inflight: fleet.wire.inflight,
+            inflight_limit: fleet.wire.inflight_limit,
+            connections: fleet.wire.connections,
+            unsettled: fleet.unsettled_deliveries,
+            unsettled_limit: fleet.window_deliveries,
+            attempts: fleet.attempts,
+            parked: parked.collect(),
+        }
+    }
+}
+
+impl From<&Config> for LimitStatus {
+    fn from(config: &Config) -> Self {
+        Self {
+            max_unsettled_deliveries: config.pipeline.max_unsettled_deliveries,
+            consumers_max: config.pipeline.consumers_max,
+            chunk_max_devices: config.pipeline.chunk_max_devices,
+            requests_max_count: config.api.requests_max_count,
+            connections_max_count: config.api.connections_max_count,
+            body_max_bytes: config.api.body_max_bytes,
+            imports_max_count: config.api.imports_max_count,
+        }
+    }
 }
 
 impl From<LaneDepth> for LaneStatus {
@@ -67,10 +162,16 @@ impl From<LaneDepth> for LaneStatus {
 #[utoipa::path(get, path = "/v1/status", tag = "status", responses((status = 200, body = Status)))]
 async fn status(State(api): State<Api>, As(who): As) -> Answered<Json<Status>> {
     who.require_root()?;
-    let queue = api.board().depths().await.unwrap_or_default();
+    let board = api.board();
+    let (queue, stats) = (board.depths().await.unwrap_or_default(), board.belt.stats());
     Ok(Json(Status {
-        instance: api.board().belt.instance(),
-        uptime_seconds: api.board().uptime().as_secs(),
+        instance: format!("{:x}", board.belt.instance()),
+        uptime_seconds: board.uptime().as_secs(),
+        providers: stats.providers.into_iter().map(ProviderStatus::from).collect(),
         queue: queue.into_iter().map(LaneStatus::from).collect(),
+        producers: stats.producers,
+        unsettled_deliveries: stats.unsettled_deliveries,
+        recovery: RecoveryStatus { chunks: stats.recovery.chunks, deliveries: stats.recovery.deliveries },
+        limits: LimitStatus::from(&board.config),
     }))
 }

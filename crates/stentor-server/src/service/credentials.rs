@@ -10,7 +10,7 @@ use stentor_core::id::AppId;
 use stentor_core::ports::clock::Timestamp;
 use utoipa::ToSchema;
 
-use super::{Answer, Identity, Problem, Service};
+use super::{Answer, Identity, Service};
 
 /// What may be shown of a credential.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -149,9 +149,4 @@ fn summary(credential: &Credential) -> CredentialSummary {
         bundle_id: text(&secret["bundle_id"]),
         endpoint: text(&secret["endpoint"]),
     }
-}
-
-/// Reads a provider's word in an address.
-pub(crate) fn provider_word(word: &str) -> Answer<ProviderKind> {
-    word.parse().map_err(|_| Problem::not_found("provider").with_hint("known are fcm, apns and null"))
 }

@@ -28,7 +28,6 @@ use stentor_core::ports::store::Store;
 pub use apps::NewKey;
 pub use caller::{Caller, Identity};
 pub use content::AudienceReport;
-pub(crate) use credentials::provider_word;
 pub use credentials::{CredentialSummary, CredentialView};
 pub use devices::{DeviceChange, DeviceRequest};
 pub use groups::Members;

@@ -60,13 +60,16 @@ impl Service {
     /// Lists a device's topics.
     pub async fn topics_of(&self, caller: Caller, device: DeviceId) -> Answer<Vec<TopicName>> {
         caller.require_any(&[Register, Send])?;
+        self.store.device(caller.app(), device).await?;
         Ok(self.store.topics_of(caller.app(), device).await?)
     }
 
     /// Subscribes one device, which must exist.
     pub async fn subscribe_device(&self, caller: Caller, device: DeviceId, topic: &TopicName) -> Answer<()> {
-        let change = self.subscribe(caller, topic, &[device]).await?;
-        known(change)
+        caller.require(Register)?;
+        self.store.device(caller.app(), device).await?;
+        self.store.subscribe(caller.app(), topic, &[device]).await?;
+        Ok(())
     }
 
     /// Takes one device's subscription away; the device must exist.
@@ -89,8 +92,4 @@ pub(super) fn check_count(field: &str, count: usize) -> Answer<()> {
         return Ok(());
     }
     Err(Problem::field(field, format!("must name 1 to {TARGET_DEVICES_MAX_COUNT}, not {count}")))
-}
-
-fn known(change: SubscriptionChange) -> Answer<()> {
-    if change.unknown > 0 { Err(Problem::not_found("device")) } else { Ok(()) }
 }

@@ -1,0 +1,201 @@
+//! A server on a free port, and a caller who knows its keys.
+
+use std::collections::BTreeMap;
+
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use stentor_server::app::App;
+use stentor_server::config::{Config, Engine};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+/// A running server; it is drained by [`Server::stop`] and ends with the test's runtime in any case.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    pub(crate) root: String,
+    pub(crate) client: Client,
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) reload: mpsc::Sender<()>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+/// An app with one key that may do everything in it.
+pub(crate) struct Tenant {
+    pub(crate) id: String,
+    pub(crate) key: String,
+}
+
+/// An answer that was read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) status: u16,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Value,
+}
+
+pub(crate) fn config(folder: &std::path::Path, engine: Engine) -> Config {
+    let mut config = Config::embedded().expect("the defaults can be read");
+    config.data_dir = folder.to_owned();
+    config.api.listen = "127.0.0.1:0".parse().expect("an address");
+    config.store.engine = engine;
+    config.queue.engine = engine;
+    config
+}
+
+/// Starts a server that keeps everything in memory.
+pub(crate) async fn server() -> Server {
+    server_with(|_| {}).await
+}
+
+/// Starts a server in memory with some settings changed.
+pub(crate) async fn server_with(change: impl FnOnce(&mut Config)) -> Server {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = config(folder.path(), Engine::Memory);
+    change(&mut config);
+    start(config, folder).await
+}
+
+/// Starts a server on SQLite in the given folder.
+pub(crate) async fn durable_server(folder: tempfile::TempDir) -> Server {
+    let config = config(folder.path(), Engine::Sqlite);
+    start(config, folder).await
+}
+
+async fn start(config: Config, folder: tempfile::TempDir) -> Server {
+    let app = App::build(config).await.expect("the server starts");
+    let url = format!("http://{}", app.local_addr());
+    let root = std::fs::read_to_string(folder.path().join("root.key")).expect("the root key");
+    let (stop, stopped) = oneshot::channel();
+    let (reload, reloads) = mpsc::channel(1);
+    let shutdown = async {
+        let _dropped_means_stop = stopped.await;
+    };
+    let task = tokio::spawn(async move { app.run(shutdown, reloads).await.expect("the server runs") });
+    let client = Client::builder().no_proxy().build().expect("a client");
+    Server { url, root: root.trim().to_owned(), client, folder, reload, stop: Some(stop), task }
+}
+
+impl Server {
+    /// Drains the server and gives its folder back.
+    pub(crate) async fn stop(mut self) -> tempfile::TempDir {
+        drop(self.stop.take());
+        (&mut self.task).await.expect("the server ends");
+        self.folder
+    }
+
+    /// Makes an app with a key of all scopes.
+    pub(crate) async fn tenant(&self) -> Tenant {
+        let app = self.root(Method::POST, "/v1/apps").json(&json!({"name": "an app"})).read().await;
+        assert_eq!(app.status, 201, "{app:?}");
+        let id = app.text("id");
+        let key = self.key(&id, &["admin"]).await;
+        Tenant { id, key }
+    }
+
+    /// Makes an app that may send through the provider that sends nothing.
+    pub(crate) async fn sender(&self) -> Tenant {
+        let tenant = self.tenant().await;
+        let path = format!("/v1/apps/{}/credentials/null", tenant.id);
+        let put = self.send(&tenant, Method::PUT, &path).json(&json!({})).read().await;
+        assert_eq!(put.status, 204, "{put:?}");
+        tenant
+    }
+
+    /// Makes a key of an app.
+    pub(crate) async fn key(&self, app: &str, scopes: &[&str]) -> String {
+        let body = json!({"name": "a key", "scopes": scopes});
+        let made = self.root(Method::POST, &format!("/v1/apps/{app}/keys")).json(&body).read().await;
+        assert_eq!(made.status, 201, "{made:?}");
+        made.text("secret")
+    }
+
+    /// Starts a request with the root key.
+    pub(crate) fn root(&self, method: Method, path: &str) -> RequestBuilder {
+        self.with_key(&self.root, method, path)
+    }
+
+    /// Starts a request of a tenant.
+    pub(crate) fn send(&self, tenant: &Tenant, method: Method, path: &str) -> RequestBuilder {
+        self.with_key(&tenant.key, method, path)
+    }
+
+    /// Starts a request with any key.
+    pub(crate) fn with_key(&self, key: &str, method: Method, path: &str) -> RequestBuilder {
+        self.open(method, path).bearer_auth(key)
+    }
+
+    /// Starts a request without key.
+    pub(crate) fn open(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+
+    /// Asks for something and expects 200.
+    pub(crate) async fn get(&self, tenant: &Tenant, path: &str) -> Value {
+        let read = self.send(tenant, Method::GET, path).read().await;
+        assert_eq!(read.status, 200, "{path}: {read:?}");
+        read.body
+    }
+
+    /// Posts something and expects a success.
+    pub(crate) async fn post(&self, tenant: &Tenant, path: &str, body: Value) -> Value {
+        let read = self.send(tenant, Method::POST, path).json(&body).read().await;
+        assert!((200..300).contains(&read.status), "{path}: {read:?}");
+        read.body
+    }
+
+    /// Registers a device of the provider that sends nothing, and gives its id.
+    pub(crate) async fn device(&self, tenant: &Tenant, token: &str) -> String {
+        let body = json!({"platform": "android", "provider": "null", "token": token});
+        let read = self.post(tenant, "/v1/devices", body).await;
+        read["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Waits until a campaign has ended and gives its books.
+    pub(crate) async fn ended(&self, tenant: &Tenant, campaign: &str) -> Value {
+        for _ in 0..3_000 {
+            let ledger = self.get(tenant, &format!("/v1/campaigns/{campaign}")).await;
+            assert_eq!(ledger["balanced"], true, "{ledger}");
+            if ["finished", "canceled", "stopped"].contains(&ledger["state"].as_str().expect("a state")) {
+                return ledger;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("campaign {campaign} does not end");
+    }
+}
+
+impl Read {
+    /// Gives a text of the body.
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.body[name].as_str().unwrap_or_else(|| panic!("no {name} in {self:?}")).to_owned()
+    }
+
+    /// Gives code and field of a refusal, and checks that it is well-formed.
+    pub(crate) fn refusal(&self) -> (u16, String, Option<String>) {
+        assert_eq!(self.headers["content-type"], "application/problem+json", "{self:?}");
+        assert_eq!(self.body["status"], self.status, "{self:?}");
+        assert_eq!(self.body["request_id"], self.headers["x-request-id"].as_str(), "{self:?}");
+        assert!(!self.text("title").is_empty() && !self.text("detail").is_empty());
+        (self.status, self.text("code"), self.body["field"].as_str().map(str::to_owned))
+    }
+}
+
+/// Sends a request and reads the answer.
+pub(crate) trait Reading {
+    async fn read(self) -> Read;
+}
+
+impl Reading for RequestBuilder {
+    async fn read(self) -> Read {
+        let response: Response = self.send().await.expect("an answer");
+        let status: StatusCode = response.status();
+        let headers = response.headers().iter();
+        let headers =
+            headers.map(|(k, v)| (k.to_string(), v.to_str().unwrap_or_default().to_owned())).collect();
+        let bytes = response.bytes().await.expect("a body");
+        let body = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        Read { status: status.as_u16(), headers, body }
+    }
+}

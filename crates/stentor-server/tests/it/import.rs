@@ -1,0 +1,151 @@
+//! Import of devices by the line.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Reading, Server, Tenant, durable_server, server};
+
+const NDJSON: &str = "application/x-ndjson";
+
+async fn import(
+    server: &Server,
+    tenant: &Tenant,
+    query: &str,
+    kind: &str,
+    body: impl Into<reqwest::Body>,
+) -> Value {
+    let path = format!("/v1/devices/import{query}");
+    let read = server.send(tenant, Method::POST, &path).header("content-type", kind).body(body).read().await;
+    assert_eq!(read.status, 200, "{read:?}");
+    read.body
+}
+
+fn lines(count: usize) -> String {
+    (0..count)
+        .map(|n| format!("{{\"platform\":\"android\",\"token\":\"token-{n}\",\"topics\":[\"all\"]}}\n"))
+        .collect()
+}
+
+#[tokio::test]
+async fn good_lines_stay_bad_lines_are_told_and_a_rerun_is_harmless() {
+    for server in [server().await, durable_server(tempfile::tempdir().expect("a folder")).await] {
+        let tenant = server.tenant().await;
+        let body = "{\"platform\":\"android\",\"token\":\"a\"}\n\n{\"platform\":\"android\",\"token\":\"\"}\nnonsense\n\
+                    {\"platform\":\"apple\",\"token\":\"b\",\"time_zone\":\"Nowhere\"}\n{\"platform\":\"apple\",\"token\":\"c\"}";
+        let first = import(&server, &tenant, "", NDJSON, body).await;
+        let counts = |report: &Value| {
+            ["lines", "created", "updated", "failed"].map(|key| report[key].as_u64().expect("a count"))
+        };
+        assert_eq!(counts(&first), [5, 2, 0, 3], "{first}");
+        let told: Vec<_> = first["errors"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|error| (error["line"].clone(), error["field"].clone()))
+            .collect();
+        assert_eq!(
+            told,
+            [(json!(3), json!("token")), (json!(4), Value::Null), (json!(5), json!("time_zone"))]
+        );
+        assert_eq!(first["errors_truncated"], false);
+        let again = import(&server, &tenant, "", NDJSON, body).await;
+        assert_eq!(counts(&again), [5, 0, 2, 3], "{again}");
+        let listed = server.get(&tenant, "/v1/devices").await;
+        assert_eq!(listed["devices"].as_array().expect("a list").len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_checks_everything_and_keeps_nothing() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let body = format!("{}nonsense\n", lines(10));
+    let report = import(&server, &tenant, "?dry_run=true", NDJSON, body).await;
+    assert_eq!(
+        (&report["dry_run"], &report["lines"], &report["valid"], &report["failed"]),
+        (&json!(true), &json!(11), &json!(10), &json!(1))
+    );
+    assert_eq!((&report["created"], &report["updated"]), (&json!(0), &json!(0)));
+    assert_eq!(server.get(&tenant, "/v1/devices").await["devices"], json!([]));
+}
+
+#[tokio::test]
+async fn csv_is_decided_by_content_type_or_query() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let body = "platform,token,user,topics\nandroid,a,\"Smith, Anna\",news;sport\napple,b,,\n";
+    let report = import(&server, &tenant, "", "text/csv; charset=utf-8", body).await;
+    assert_eq!(report["created"], 2, "{report}");
+    let report = import(&server, &tenant, "?format=csv", "application/octet-stream", body).await;
+    assert_eq!(report["updated"], 2, "{report}");
+    assert_eq!(server.get(&tenant, "/v1/topics/sport").await["device_count"], 1);
+    assert_eq!(
+        server.get(&tenant, "/v1/users/Smith%2C%20Anna").await["devices"].as_array().expect("a list").len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_csv_header_that_makes_no_sense_is_refused_as_a_whole() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    for body in ["", "platform,tokn\nandroid,a\n", "token\na\n"] {
+        let read =
+            server.send(&tenant, Method::POST, "/v1/devices/import").header("content-type", "text/csv");
+        let refusal = read.body(body).read().await.refusal();
+        assert_eq!(refusal, (422, "invalid_field".to_owned(), Some("header".to_owned())), "{body:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_format_is_refused() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let read = server.send(&tenant, Method::POST, "/v1/devices/import").body("x").read().await;
+    assert_eq!(read.refusal().1, "unsupported_media_type");
+    let read = server.send(&tenant, Method::POST, "/v1/devices/import?format=xml").body("x").read().await;
+    assert_eq!(read.refusal().2.as_deref(), Some("format"));
+}
+
+#[tokio::test]
+async fn many_lines_in_many_small_pieces_are_all_registered() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let body = lines(25_000);
+    let pieces: Vec<Result<Vec<u8>, std::io::Error>> =
+        body.as_bytes().chunks(8_191).map(|piece| Ok(piece.to_vec())).collect();
+    let stream = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
+    let report = import(&server, &tenant, "", NDJSON, stream).await;
+    assert_eq!((&report["created"], &report["failed"]), (&json!(25_000), &json!(0)));
+    assert_eq!(server.get(&tenant, "/v1/topics/all").await["device_count"], 25_000);
+}
+
+#[tokio::test]
+async fn only_the_first_thousand_errors_are_listed_but_all_are_counted() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let body = format!("{}{}", "nonsense\n".repeat(2_500), lines(3));
+    let report = import(&server, &tenant, "", NDJSON, body).await;
+    assert_eq!((&report["failed"], &report["created"]), (&json!(2_500), &json!(3)));
+    let errors = report["errors"].as_array().expect("a list");
+    assert_eq!((errors.len(), &report["errors_truncated"]), (1_000, &json!(true)));
+    assert_eq!(errors[999]["line"], 1_000);
+}
+
+#[tokio::test]
+async fn a_line_without_end_costs_only_itself_and_no_memory() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let good = lines(1);
+    let long = vec![b'x'; 8 * 1_024 * 1_024];
+    let body = [long.as_slice(), b"\n", good.as_bytes()].concat();
+    let report = import(&server, &tenant, "", NDJSON, body).await;
+    assert_eq!((&report["created"], &report["errors"][0]["code"]), (&json!(1), &json!("payload_too_large")));
+}
+
+#[tokio::test]
+async fn an_empty_body_is_an_import_of_nothing() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    assert_eq!(import(&server, &tenant, "", NDJSON, "").await["lines"], 0);
+}

@@ -1,0 +1,14 @@
+//! The server through its REST face, as its callers see it.
+
+mod harness;
+
+mod bad_input;
+mod devices;
+mod idempotency;
+mod import;
+mod messages;
+mod openapi;
+mod operator;
+mod pipeline;
+mod problems;
+mod tenants;

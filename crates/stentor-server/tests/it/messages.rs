@@ -1,0 +1,192 @@
+//! Messages, campaigns, schedules.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Reading, Server, Tenant, server};
+
+fn text() -> Value {
+    json!({"target": "everyone", "notification": {"title": "Hi", "body": "there"}})
+}
+
+async fn campaign(server: &Server, tenant: &Tenant, body: Value) -> String {
+    let sent = server.post(tenant, "/v1/messages", body).await;
+    sent["campaign"].as_str().expect("an id").to_owned()
+}
+
+#[tokio::test]
+async fn a_message_reaches_everyone_and_the_books_balance() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    for n in 0..7 {
+        server.device(&tenant, &format!("t{n}")).await;
+    }
+    let sent = server.send(&tenant, Method::POST, "/v1/messages").json(&text()).read().await;
+    assert_eq!((sent.status, sent.text("state")), (202, "running".to_owned()));
+    assert_eq!(sent.headers["location"], format!("/v1/messages/{}", sent.text("id")));
+    let ledger = server.ended(&tenant, &sent.text("campaign")).await;
+    assert_eq!(
+        (&ledger["state"], &ledger["audience"], &ledger["totals"]["accepted"]),
+        (&json!("finished"), &json!(7), &json!(7))
+    );
+    assert_eq!((&ledger["audience_complete"], &ledger["attempts"]), (&json!(true), &json!(7)));
+    let same = server.get(&tenant, &format!("/v1/messages/{}/ledger", sent.text("id"))).await;
+    assert_eq!(same["totals"], ledger["totals"]);
+    let shown = server.get(&tenant, &format!("/v1/messages/{}", sent.text("id"))).await;
+    assert_eq!((&shown["target"], &shown["notification"]["body"]), (&json!("everyone"), &json!("there")));
+    let listed = server.get(&tenant, "/v1/messages").await;
+    assert_eq!(listed["messages"][0]["id"], sent.body["id"]);
+}
+
+#[tokio::test]
+async fn each_target_reaches_its_devices() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let body =
+        json!({"platform": "android", "provider": "null", "token": "a", "user": "u", "topics": ["x", "y"]});
+    let a = server.post(&tenant, "/v1/devices", body).await["id"].clone();
+    let body = json!({"platform": "android", "provider": "null", "token": "b", "topics": ["x"]});
+    let b = server.post(&tenant, "/v1/devices", body).await["id"].clone();
+    server.send(&tenant, Method::PUT, "/v1/groups/g").read().await;
+    server.post(&tenant, "/v1/groups/g/members", json!({"users": ["u"], "devices": [b]})).await;
+    let cases = [
+        (json!({"device": a}), 1),
+        (json!({"devices": [a, b]}), 2),
+        (json!({"token": {"platform": "android", "provider": "null", "token": "new"}}), 1),
+        (json!({"user": "u"}), 1),
+        (json!({"group": "g"}), 2),
+        (json!({"topic": "x"}), 2),
+        (json!({"condition": "'x' in topics && !('y' in topics)"}), 1),
+        (json!("everyone"), 2),
+    ];
+    for (target, reached) in cases {
+        let id = campaign(&server, &tenant, json!({"target": target, "data": {"k": "v"}})).await;
+        let ledger = server.ended(&tenant, &id).await;
+        assert_eq!(ledger["totals"]["accepted"], reached, "{target}: {ledger}");
+    }
+}
+
+#[tokio::test]
+async fn one_devices_history_can_be_asked_for() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let device = server.device(&tenant, "t").await;
+    let id = campaign(&server, &tenant, text()).await;
+    server.ended(&tenant, &id).await;
+    let history = server.get(&tenant, &format!("/v1/devices/{device}/deliveries")).await;
+    let entry = &history["deliveries"][0];
+    assert_eq!(
+        (&entry["state"], &entry["attempt"], &entry["ambiguous"]),
+        (&json!("accepted"), &json!(1), &json!(false))
+    );
+    let message = entry["message"].as_str().expect("an id");
+    let one = server.get(&tenant, &format!("/v1/messages/{message}/deliveries/{device}")).await;
+    assert_eq!(&one["deliveries"][0], entry);
+    let stranger =
+        server.send(&tenant, Method::GET, &format!("/v1/messages/{message}/deliveries/dev_0000000009999"));
+    assert_eq!(stranger.read().await.refusal().0, 404);
+}
+
+#[tokio::test]
+async fn a_dry_run_counts_and_keeps_nothing() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    server.device(&tenant, "t").await;
+    let mut body = text();
+    body["dry_run"] = json!(true);
+    let read = server.send(&tenant, Method::POST, "/v1/messages").json(&body).read().await;
+    assert_eq!((read.status, &read.body["dry_run"]), (200, &json!(true)));
+    assert_eq!(read.body["audience"], json!({"total": 1, "providers": {"null": 1}}));
+    assert_eq!(server.get(&tenant, "/v1/messages").await["messages"], json!([]));
+}
+
+#[tokio::test]
+async fn without_a_credential_sending_is_a_conflict_that_says_what_to_do() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let read = server.send(&tenant, Method::POST, "/v1/messages").json(&text()).read().await;
+    assert_eq!(read.refusal().1, "conflict");
+    assert!(read.text("hint").contains("/credentials/"), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_target_that_does_not_exist_is_refused_by_field() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    for target in [json!({"device": "dev_0000000000009"}), json!({"group": "none"}), json!({"topic": "none"})]
+    {
+        let body = json!({"target": target, "data": {"k": "v"}});
+        let read = server.send(&tenant, Method::POST, "/v1/messages").json(&body).read().await;
+        assert_eq!(read.refusal(), (404, "not_found".to_owned(), Some("target".to_owned())), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn a_scheduled_message_waits_and_can_be_canceled() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    server.device(&tenant, "t").await;
+    let mut body = text();
+    body["send_at"] = json!("2999-01-01T00:00:00Z");
+    let far = server.send(&tenant, Method::POST, "/v1/messages").json(&body).read().await;
+    assert_eq!(far.refusal().2.as_deref(), Some("send_at"));
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24);
+    body["send_at"] = json!(soon.to_string());
+    let sent = server.send(&tenant, Method::POST, "/v1/messages").json(&body).read().await;
+    assert_eq!(sent.text("state"), "scheduled");
+    let path = format!("/v1/campaigns/{}", sent.text("campaign"));
+    let paused = server.post(&tenant, &format!("{path}/pause"), json!({})).await;
+    assert_eq!(paused["state"], "paused");
+    assert_eq!(server.post(&tenant, &format!("{path}/resume"), json!({})).await["state"], "scheduled");
+    assert_eq!(server.post(&tenant, &format!("{path}/cancel"), json!({})).await["state"], "canceled");
+    let late = server.send(&tenant, Method::POST, &format!("{path}/resume")).read().await;
+    assert_eq!(late.refusal().1, "conflict");
+}
+
+#[tokio::test]
+async fn a_schedule_shows_what_comes_next_and_can_be_held_and_ended() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let body = json!({"name": "morning", "cron": "0 9 * * *", "time_zone": "Europe/Rome",
+        "message": {"target": {"token": {"platform": "android", "provider": "null", "token": "hush-token"}}, "data": {"k": "v"}}});
+    let made = server.send(&tenant, Method::POST, "/v1/schedules").json(&body).read().await;
+    assert_eq!((made.status, made.text("state")), (201, "active".to_owned()));
+    assert_eq!(made.body["upcoming"].as_array().expect("a list").len(), 5);
+    assert_eq!(made.body["upcoming"][0], made.body["next_due"]);
+    assert!(!made.body.to_string().contains("hush-token"), "{made:?}");
+    let path = format!("/v1/schedules/{}", made.text("id"));
+    assert_eq!(made.headers["location"], path);
+    let held = server.post(&tenant, &format!("{path}/pause"), json!({})).await;
+    assert_eq!((&held["state"], &held["upcoming"]), (&json!("paused"), &json!([])));
+    assert_eq!(server.post(&tenant, &format!("{path}/resume"), json!({})).await["state"], "active");
+    assert_eq!(server.get(&tenant, "/v1/schedules").await["schedules"][0]["name"], "morning");
+    assert_eq!(server.send(&tenant, Method::DELETE, &path).read().await.status, 204);
+    assert_eq!(server.get(&tenant, &path).await["state"], "canceled");
+    let late = server.send(&tenant, Method::POST, &format!("{path}/pause")).read().await;
+    assert_eq!(late.refusal().1, "conflict");
+}
+
+#[tokio::test]
+async fn a_schedule_that_makes_no_sense_is_refused_by_field() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let good = json!({"cron": "0 9 * * *", "time_zone": "Europe/Rome", "message": {"target": "everyone", "data": {"k": "v"}}});
+    let wrong = [
+        ("cron", json!("whenever")),
+        ("cron", json!("0 0 31 2 *")),
+        ("time_zone", json!("Mars/Olympus")),
+        ("until", json!("yesterday")),
+        ("catch_up", json!("sometimes")),
+        (
+            "message.send_at",
+            json!({"target": "everyone", "data": {"k": "v"}, "send_at": "2026-01-01T00:00:00Z"}),
+        ),
+        ("message.notification", json!({"target": "everyone"})),
+    ];
+    for (field, value) in wrong {
+        let mut body = good.clone();
+        body[field.split('.').next().expect("a name")] = value;
+        let read = server.send(&tenant, Method::POST, "/v1/schedules").json(&body).read().await;
+        assert_eq!(read.refusal(), (422, "invalid_field".to_owned(), Some(field.to_owned())), "{body}");
+    }
+}

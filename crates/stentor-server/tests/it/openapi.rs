@@ -1,0 +1,126 @@
+//! The reference describes what is served, and is served without any other server.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::Value;
+use stentor_server::api::{error_codes, openapi_json};
+
+use crate::harness::{Reading, server};
+
+fn document() -> Value {
+    serde_json::from_str(&openapi_json()).expect("JSON")
+}
+
+fn operations(document: &Value) -> Vec<(String, String)> {
+    let paths = document["paths"].as_object().expect("paths");
+    let of = |(path, item): (&String, &Value)| {
+        let methods = item.as_object().expect("an object").keys().cloned();
+        methods.map(|method| (method.to_uppercase(), path.clone())).collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(of).collect()
+}
+
+#[test]
+fn the_committed_reference_is_the_present_one() {
+    let committed = include_str!("../../../../docs/openapi.json");
+    assert!(committed == openapi_json(), "docs/openapi.json is old: run `cargo xtask codegen`");
+    let errors = include_str!("../../../../docs/errors.md");
+    assert!(
+        errors == stentor_server::api::errors_markdown(),
+        "docs/errors.md is old: run `cargo xtask codegen`"
+    );
+    let config = include_str!("../../../../docs/config.default.toml");
+    assert!(
+        config == stentor_server::config::DEFAULT_TOML,
+        "docs/config.default.toml is old: run `cargo xtask codegen`"
+    );
+}
+
+#[test]
+fn every_operation_names_its_answers_and_its_refusal() {
+    let document = document();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["info"]["license"]["identifier"], "Apache-2.0");
+    for (method, path) in operations(&document) {
+        let operation = &document["paths"][&path][method.to_lowercase()];
+        assert!(operation["summary"].is_string(), "{method} {path} has no summary");
+        let responses = operation["responses"].as_object().expect("responses");
+        assert!(responses.keys().any(|status| status.starts_with('2')), "{method} {path}");
+        assert_eq!(responses["default"]["$ref"], "#/components/responses/Problem", "{method} {path}");
+    }
+    let names: BTreeSet<_> = operations(&document)
+        .iter()
+        .map(|(method, path)| document["paths"][path][method.to_lowercase()]["operationId"].to_string())
+        .collect();
+    assert_eq!(names.len(), operations(&document).len(), "every operation has a name of its own");
+    let described = document["components"]["responses"]["Problem"]["description"].as_str().expect("text");
+    for entry in error_codes() {
+        assert!(described.contains(entry.code), "{}", entry.code);
+    }
+}
+
+#[test]
+fn every_reference_inside_the_document_leads_somewhere() {
+    let document = document();
+    let text = document.to_string();
+    let names: BTreeSet<_> = text
+        .match_indices("\"#/components/")
+        .map(|(at, _)| {
+            let rest = &text[at + 2..];
+            rest.split('"').next().expect("an end").to_owned()
+        })
+        .collect();
+    assert!(names.len() > 20);
+    for name in names {
+        let pointer = name.strip_prefix('/').map_or(format!("/{name}"), |rest| format!("/{rest}"));
+        assert!(document.pointer(&pointer).is_some(), "{name} is not there");
+    }
+}
+
+#[tokio::test]
+async fn every_described_route_is_served_and_wants_a_key_unless_it_says_otherwise() {
+    let server = server().await;
+    let document = document();
+    for (method, path) in operations(&document) {
+        let filled = path
+            .split('/')
+            .map(|part| if part.starts_with('{') { "x" } else { part })
+            .collect::<Vec<_>>()
+            .join("/");
+        let read =
+            server.open(Method::from_bytes(method.as_bytes()).expect("a method"), &filled).read().await;
+        let open = document["paths"][&path][method.to_lowercase()]["security"].is_array();
+        let expected = if open { 200 } else { 401 };
+        assert_eq!(read.status, expected, "{method} {path}: {read:?}");
+    }
+}
+
+#[test]
+fn the_contract_is_covered() {
+    let served: BTreeSet<_> =
+        operations(&document()).into_iter().map(|(method, path)| format!("{method} {path}")).collect();
+    let contract = include_str!("../contract/routes.txt");
+    let missing: Vec<_> =
+        contract.lines().filter(|line| !line.is_empty() && !served.contains(*line)).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+    assert_eq!(
+        served.len(),
+        contract.lines().filter(|line| !line.is_empty()).count(),
+        "a new route belongs in contract/routes.txt"
+    );
+}
+
+#[tokio::test]
+async fn the_page_loads_nothing_from_elsewhere() {
+    let server = server().await;
+    let page = server.open(Method::GET, "/docs").read().await;
+    let html = page.body.as_str().expect("a page").to_owned();
+    assert!(page.headers["content-security-policy"].contains("default-src 'none'"));
+    assert!(html.contains("/docs/scalar.js") && html.contains("\"telemetry\":false"));
+    assert!(!html.contains("https://"), "{html}");
+    let script = server.open(Method::GET, "/docs/scalar.js").read().await;
+    assert_eq!(script.status, 200);
+    let served = server.open(Method::GET, "/openapi.json").read().await;
+    assert_eq!(served.body, document());
+}
