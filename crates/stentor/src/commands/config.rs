@@ -48,7 +48,10 @@ impl Config {
                 let settings = config::explain(file.as_deref()).map_err(refused)?;
                 let list: Vec<Value> = settings.iter().map(object).collect();
                 output.result(&json!({ "settings": list }), || {
-                    table(["setting", "value", "from"], settings.iter().map(|one| [one.key.clone(), one.value.clone(), one.origin.clone()]))
+                    table(
+                        ["setting", "value", "from"],
+                        settings.iter().map(|one| [one.key.clone(), one.value.clone(), one.origin.clone()]),
+                    )
                 })
             }
         }

@@ -59,8 +59,7 @@ impl Stage {
         let server = Server::start(path).await?;
         let ca_pem = std::fs::read_to_string(path.join("ca").join("ca.pem"))
             .context("the emulators left no ca.pem")?;
-        let credentials =
-            [keys.fcm_credential(&fcm.url, &ca_pem), keys.apns_credential(&apns.url, &ca_pem)];
+        let credentials = [keys.fcm_credential(&fcm.url, &ca_pem), keys.apns_credential(&apns.url, &ca_pem)];
         let client = make_app(server.client()?, &credentials).await?;
         Ok(Self { server, fcm, apns, client, latency_ms, directory })
     }

@@ -1,0 +1,52 @@
+//! The main job at small sizes: the proof holds, also when what proves and what is proven are killed.
+
+use crate::process::run_json;
+use serde_json::{Value, json};
+
+fn assert_proven(report: &Value, code: i32, devices: u64) {
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
+    let none = ["lost", "stuck", "disagreeing", "unmarked_duplicates"];
+    assert!(none.iter().all(|field| report[field] == json!(0)), "{report}");
+    assert_eq!(report["ledger_balanced"], json!(true));
+    let count = |field: &str| report[field].as_u64().unwrap();
+    assert_eq!(count("accepted") + count("rejected"), devices, "{report}");
+    let counted = |field: &str| {
+        report["emulators"]["fcm"][field].as_u64().unwrap()
+            + report["emulators"]["apns"][field].as_u64().unwrap()
+    };
+    assert_eq!(counted("tokens_accepted"), count("accepted"));
+    assert_eq!(counted("tokens_rejected"), count("rejected"));
+}
+
+#[test]
+fn ledger_and_emulators_agree_for_every_token() {
+    let (code, report) = run_json(&["demo", "--devices", "2000"]);
+    assert_proven(&report, code, 2000);
+    assert!(report["rejected"].as_u64().unwrap() > 0, "the realistic mix refuses some: {report}");
+    assert_eq!(report["duplicates"], json!(0));
+    let measured = ["wall_seconds", "pushes_per_second", "server_cpu_seconds", "server_peak_rss_bytes"];
+    assert!(measured.iter().all(|field| report[field].as_f64().unwrap() > 0.0), "{report}");
+}
+
+#[test]
+fn nothing_is_lost_when_the_server_is_killed() {
+    let (code, report) = run_json(&["demo", "--devices", "3000", "--kills", "3"]);
+    assert_proven(&report, code, 3000);
+    assert_eq!(report["kills"], json!(3));
+    assert!(report["duplicates"].as_u64() <= report["duplicate_bound"].as_u64(), "{report}");
+}
+
+#[test]
+fn nothing_is_lost_when_the_emulators_are_killed() {
+    let (code, report) = run_json(&["demo", "--devices", "3000", "--kill-emulators"]);
+    assert_proven(&report, code, 3000);
+    assert_eq!((&report["kills"], &report["emulator_kills"]), (&json!(0), &json!(3)));
+}
+
+#[test]
+fn a_directory_in_use_is_not_touched() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("mine"), "").unwrap();
+    let (code, told) = run_json(&["demo", "--devices", "2", "--keep", directory.path().to_str().unwrap()]);
+    assert!(code == 2 && told["error"].as_str().unwrap().contains("not empty"), "{told}");
+}

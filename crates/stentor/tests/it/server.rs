@@ -1,0 +1,105 @@
+//! The server as a process: start, signals, crashes, and what it never logs.
+
+use crate::process::{Process, run_json};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const LOG_LIMIT: Duration = Duration::from_secs(30);
+
+/// A server on a directory of its own.
+pub(crate) struct Server {
+    pub(crate) process: Process,
+    directory: PathBuf,
+}
+
+impl Server {
+    /// Starts a server on a directory, which may hold the data of one before.
+    pub(crate) fn start(directory: &Path) -> Self {
+        let data = directory.join("data");
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap()];
+        let process = Process::start(&arguments, &directory.join("server.log"));
+        Self { process, directory: directory.to_owned() }
+    }
+
+    /// Runs a client command with the root key.
+    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, Value) {
+        let data = self.directory.join("data");
+        let url = self.process.url();
+        run_json(&[arguments, &["--server", url, "--data-dir", data.to_str().unwrap()]].concat())
+    }
+
+    /// Runs a client command that must succeed.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> Value {
+        let (code, object) = self.run(arguments);
+        assert_eq!(code, 0, "{arguments:?}: {object}");
+        object
+    }
+
+    /// The operator's key.
+    pub(crate) fn root_key(&self) -> String {
+        std::fs::read_to_string(self.directory.join("data/root.key")).unwrap().trim().to_owned()
+    }
+}
+
+#[test]
+fn a_terminated_server_drains_and_ends_well() {
+    let directory = TempDir::new().unwrap();
+    let mut server = Server::start(directory.path());
+    server.process.signal(Signal::TERM);
+    assert!(server.process.wait().success(), "{}", server.process.log());
+    assert!(server.process.log().contains("draining"));
+}
+
+#[test]
+fn a_hangup_reads_the_credentials_again_and_ends_nothing() {
+    let directory = TempDir::new().unwrap();
+    let server = Server::start(directory.path());
+    server.process.signal(Signal::HUP);
+    let asked = Instant::now();
+    while !server.process.log().contains("credentials looked at again") {
+        assert!(asked.elapsed() < LOG_LIMIT, "{}", server.process.log());
+        std::thread::yield_now();
+    }
+    assert_eq!(server.ok(&["app", "list"])["apps"], serde_json::json!([]));
+}
+
+#[test]
+fn every_202_survives_a_kill() {
+    let directory = TempDir::new().unwrap();
+    let mut server = Server::start(directory.path());
+    server.ok(&["app", "create", "shop"]);
+    server.ok(&["app", "credential", "set", "--provider", "null"]);
+    let send = ["message", "send", "--everyone", "--body", "later", "--send-at", "2099-01-01T00:00:00Z"];
+    let ids: Vec<Value> = (0..5).map(|_| server.ok(&send)["id"].clone()).collect();
+    server.process.kill();
+    let server = Server::start(directory.path());
+    for id in ids {
+        let message = server.ok(&["message", "show", id.as_str().unwrap()]);
+        assert_eq!((&message["id"], &message["notification"]["body"]), (&id, &Value::from("later")));
+    }
+}
+
+#[test]
+fn a_second_server_on_the_same_data_is_refused() {
+    let directory = TempDir::new().unwrap();
+    let _first = Server::start(directory.path());
+    let data = directory.path().join("data");
+    let (code, told) = run_json(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap()]);
+    assert_eq!(code, 1);
+    assert!(told["error"].as_str().unwrap().contains("in use by another server"), "{told}");
+}
+
+#[test]
+fn the_doctor_finds_a_running_server_in_order() {
+    let directory = TempDir::new().unwrap();
+    let server = Server::start(directory.path());
+    let found = server.ok(&["doctor"]);
+    let checks: Vec<&str> =
+        found["checks"].as_array().unwrap().iter().filter_map(|check| check["what"].as_str()).collect();
+    for what in ["clock", "file limit", "free disk", "database", "server", "queue"] {
+        assert!(checks.contains(&what), "{what} is missing in {checks:?}");
+    }
+}
