@@ -201,3 +201,6 @@ impl Desk {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

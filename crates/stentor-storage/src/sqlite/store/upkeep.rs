@@ -1,6 +1,6 @@
 //! What must be done from time to time, and at start.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use stentor_core::chunk::Ticket;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::id::{CampaignId, ChunkId};
@@ -79,8 +79,8 @@ fn expire(
     count: usize,
     now: Timestamp,
 ) -> Done<Vec<ChunkId>> {
-    let sql = "SELECT DISTINCT k.id FROM campaigns k CROSS JOIN chunks c ON c.message = k.id AND c.state = 0
-        WHERE k.state IN (1, 2) AND k.expires_at <= ?1 AND k.expires_at > k.due_at LIMIT ?2";
+    let sql = "SELECT k.id FROM campaigns k WHERE k.state IN (1, 2) AND k.expires_at <= ?1 AND k.expires_at > k.due_at
+        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = 0) LIMIT ?2";
     let late = all(connection, sql, [now.as_millis(), limit(count)], |row| number(row, 0))?;
     let verdict = (DeliveryState::Expired, Reason::TtlPassed);
     let mut expired: Vec<ChunkId> = Vec::new();
@@ -103,7 +103,8 @@ fn forget(connection: &Connection, campaign: CampaignId, count: usize) -> Done<u
     sequences::advance(connection, "id", campaign.raw())?;
     run(connection, "DELETE FROM reasons WHERE campaign = ?1", [id])?;
     run(connection, "DELETE FROM ledgers WHERE campaign = ?1", [id])?;
-    run(connection, "DELETE FROM occurrences WHERE message = ?1", params![id])?;
+    let sql = "DELETE FROM occurrences WHERE (schedule, instant) = (SELECT schedule, instant FROM messages WHERE id = ?1)";
+    run(connection, sql, [id])?;
     run(connection, "DELETE FROM messages WHERE id = ?1", [id])?;
     run(connection, "DELETE FROM campaigns WHERE id = ?1", [id])?;
     Ok(gone + 1)

@@ -1,0 +1,109 @@
+use std::sync::mpsc;
+
+use super::*;
+use crate::sqlite::fault::{conflict, damaged};
+use crate::sqlite::query::run;
+
+fn writer(jobs: usize) -> (tempfile::TempDir, Writer) {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let connection = Connection::open(folder.path().join("some.db")).expect("opened");
+    connection.execute_batch("CREATE TABLE numbers (n INTEGER PRIMARY KEY)").expect("made");
+    let settings = SqliteSettings {
+        group_commit_max_jobs: jobs,
+        group_commit_max_ms: 60_000,
+        ..SqliteSettings::store()
+    };
+    (folder, Writer::start("writer-test", connection, &settings).expect("started"))
+}
+
+fn insert(number: i64) -> impl FnOnce(&Connection) -> Done<usize> + Send {
+    move |connection| run(connection, "INSERT INTO numbers VALUES (?1)", [number])
+}
+
+async fn sum(writer: &Writer) -> Option<i64> {
+    let read = |connection: &Connection| {
+        Ok(connection.query_row("SELECT sum(n) FROM numbers", [], |row| row.get(0))?)
+    };
+    writer.run(read).await.expect("read")
+}
+
+/// Hands over a job that holds the thread up until told, so that what follows meets in one commit.
+async fn hold_up(writer: &Writer) -> (mpsc::Sender<()>, Promise<()>) {
+    let (go, wait) = mpsc::channel::<()>();
+    let held = writer.submit(move |_| wait.recv().map_err(|_| damaged("nobody said go"))).await;
+    (go, held)
+}
+
+#[tokio::test]
+async fn a_failing_job_takes_nothing_of_the_others_with_it() {
+    let (_folder, writer) = writer(100);
+    let (go, held) = hold_up(&writer).await;
+    let first = writer.submit(insert(1)).await;
+    let failing = writer.submit(|connection: &Connection| {
+        run(connection, "INSERT INTO numbers VALUES (100)", [])?;
+        Err::<(), _>(conflict("no"))
+    });
+    let failing = failing.await;
+    let last = writer.submit(insert(2)).await;
+    go.send(()).expect("told");
+    held.kept().await.expect("done");
+    assert_eq!(first.kept().await, Ok(1));
+    assert_eq!(failing.kept().await, Err(StoreError::Conflict("no".into())));
+    assert_eq!(last.kept().await, Ok(1));
+    assert_eq!(sum(&writer).await, Some(3));
+}
+
+#[tokio::test]
+async fn a_job_that_fails_before_all_others_is_taken_back_too() {
+    let (_folder, writer) = writer(100);
+    let failing = writer.run(|connection: &Connection| {
+        run(connection, "INSERT INTO numbers VALUES (100)", [])?;
+        Err::<(), _>(conflict("no"))
+    });
+    assert!(failing.await.is_err());
+    writer.run(insert(1)).await.expect("kept");
+    assert_eq!(sum(&writer).await, Some(1));
+}
+
+#[tokio::test]
+async fn a_panic_in_a_job_is_an_error_and_the_thread_goes_on() {
+    let (_folder, writer) = writer(100);
+    let panicking = writer.run(|connection: &Connection| -> Done<()> {
+        run(connection, "INSERT INTO numbers VALUES (100)", [])?;
+        panic!("on purpose")
+    });
+    assert!(matches!(panicking.await, Err(StoreError::Damaged(_))));
+    writer.run(insert(1)).await.expect("kept");
+    assert_eq!(sum(&writer).await, Some(1));
+}
+
+#[tokio::test]
+async fn a_transaction_that_the_engine_took_back_fails_every_job_of_it() {
+    let (_folder, writer) = writer(100);
+    let (go, held) = hold_up(&writer).await;
+    let before = writer.submit(insert(1)).await;
+    let taken_back = writer.submit(|connection: &Connection| Ok(connection.execute_batch("ROLLBACK")?)).await;
+    let after = writer.submit(insert(2)).await;
+    go.send(()).expect("told");
+    assert!(held.kept().await.is_err());
+    assert!(before.kept().await.is_err());
+    assert!(taken_back.kept().await.is_err());
+    assert_eq!(after.kept().await, Ok(1), "it is in the next commit");
+    assert_eq!(sum(&writer).await, Some(2));
+}
+
+#[tokio::test]
+async fn what_was_handed_over_is_committed_before_the_writer_is_gone() {
+    let (folder, writer) = writer(1);
+    let mut promises = Vec::new();
+    for number in 1..=20 {
+        promises.push(writer.submit(insert(number)).await);
+    }
+    drop(writer);
+    for promise in promises {
+        assert_eq!(promise.kept().await, Ok(1));
+    }
+    let connection = Connection::open(folder.path().join("some.db")).expect("opened");
+    let sum: i64 = connection.query_row("SELECT sum(n) FROM numbers", [], |row| row.get(0)).expect("read");
+    assert_eq!(sum, 210);
+}
