@@ -92,7 +92,7 @@ async fn list(client: &Client, limit: u32, before: Option<String>, output: Outpu
     query.extend(before.map(|before| ("before", before)));
     let page = client.get_with("/v1/campaigns", &query).await?;
     output.result(&page, || {
-        let fields = ["campaign", "message", "state", "audience", "created_at", "ended_at"];
+        let fields = ["id", "message", "state", "created_at", "started_at", "ended_at"];
         let table = listing(&page["campaigns"], fields);
         match page["next"].as_str() {
             Some(next) => format!("{table}\n(more: --before {next})"),

@@ -46,7 +46,7 @@ fn every_kind_of_target_reaches_a_listening_device_and_no_secret_is_logged() {
     let history = server.ok(&["device", "deliveries", &device]);
     assert_eq!(history["deliveries"].as_array().unwrap().len(), targets.len(), "{history}");
     let campaigns = server.ok(&["campaign", "list"]);
-    let newest = campaigns["campaigns"][0]["campaign"].as_str().unwrap();
+    let newest = campaigns["campaigns"][0]["id"].as_str().unwrap();
     assert_eq!(server.ok(&["campaign", "progress", "--once", newest])["balanced"], json!(true));
     let log = server.process.log();
     for hidden in [secret, &token, &private_key, &server.root_key()] {
