@@ -160,7 +160,11 @@ fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError> {
     let lock =
         options.create(true).truncate(false).write(true).open(data_dir.join(LOCK_FILE)).map_err(wrap)?;
     match lock.try_lock() {
-        Ok(()) => Ok(lock),
+        Ok(()) => {
+            // An address of an earlier start would lead scripts astray.
+            let _usually_there_is_none = std::fs::remove_file(data_dir.join(LISTEN_FILE));
+            Ok(lock)
+        }
         Err(std::fs::TryLockError::WouldBlock) => Err(AppError::InUse(what)),
         Err(std::fs::TryLockError::Error(cause)) => Err(wrap(cause)),
     }

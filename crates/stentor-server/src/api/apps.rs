@@ -120,10 +120,9 @@ struct FcmCredential {
     /// Certificates (PEM) to trust at these endpoints instead of the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ca_pem: Option<String>,
-    /// Messages per minute that the project may send, or `none`.
+    /// `none`: nothing but the push service's own answers bounds the rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    quota: Option<Value>,
+    quota: Option<String>,
     /// Most connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_connections: Option<u32>,

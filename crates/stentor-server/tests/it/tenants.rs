@@ -10,7 +10,8 @@ pub(crate) async fn put_fcm(server: &Server, tenant: &Tenant) {
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).expect("a key");
     let body = json!({"service_account": {"type": "service_account", "project_id": "project-1", "private_key_id": "k1",
         "private_key": key.serialize_pem(), "client_email": "a@project-1.iam.gserviceaccount.com", "client_id": "1",
-        "token_uri": "http://127.0.0.1:1/token"}, "endpoint": "http://127.0.0.1:1"});
+        "token_uri": "http://127.0.0.1:1/token"}, "endpoint": "http://127.0.0.1:1",
+        "token_endpoint": "http://127.0.0.1:1/token", "quota": "none", "max_connections": 2});
     let path = format!("/v1/apps/{}/credentials/fcm", tenant.id);
     let put = server.send(tenant, Method::PUT, &path).json(&body).read().await;
     assert_eq!(put.status, 204, "{put:?}");
