@@ -48,7 +48,7 @@ pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
         latest: Ledger::default(),
         moved_at: accepted_at,
     };
-    watch.to_the_end().await?;
+    watch.follow().await?;
     let wall_seconds = accepted_at.elapsed().as_secs_f64();
     let cpu_seconds = watch.stage.server.usage().cpu_seconds - before.cpu_seconds;
     let Watch { progress, kills, emulator_kills, always_balanced, latest: ledger, .. } = watch;
@@ -81,7 +81,7 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// Returns when the campaign has ended or has not moved for too long.
-    async fn to_the_end(&mut self) -> anyhow::Result<()> {
+    async fn follow(&mut self) -> anyhow::Result<()> {
         loop {
             self.look().await?;
             if self.latest.is_ended() {
