@@ -40,6 +40,7 @@ where
     let judge = service.desk().policy.judge();
     let first_limit = judge.policy.streams.as_ref().and_then(|streams| streams.initial);
     let (wire, handle) = Wire::new(io, first_limit);
+    let wire = wire.mending_scheme(S::TAKES_SCHEME_WITH_COLON);
     let handshake = settings(&*service).handshake::<_, Bytes>(wire);
     let Ok(Ok(connection)) = tokio::time::timeout(HANDSHAKE_LIMIT, handshake).await else { return };
     let mut driver = Driver::new(service, connection, handle, judge, connection_number);

@@ -18,6 +18,9 @@ pub(crate) trait Service: Send + Sync + 'static {
     /// The largest request body that is read; more is cut off and reported as too large.
     const MAX_BODY_BYTES: usize;
 
+    /// Whether a `:scheme` of "https:", with a colon, passes for "https".
+    const TAKES_SCHEME_WITH_COLON: bool = false;
+
     /// Starts a connection.
     fn session(&self) -> Self::Session;
 

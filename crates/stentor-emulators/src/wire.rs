@@ -4,12 +4,14 @@
 //! followed here: ours go in at frame boundaries, and the acknowledgements of ours are taken out again.
 
 mod frame;
+mod scheme;
 #[cfg(test)]
 mod tests;
 
 use bytes::{Buf, BytesMut};
-use frame::{FRAME_HEADER_BYTES, FrameFollower, is_settings_ack, patch_max_streams};
+use frame::{FRAME_HEADER_BYTES, FrameFollower, KIND_HEADERS, is_settings_ack, patch_max_streams};
 pub(crate) use frame::{goaway, settings_max_streams};
+use scheme::mend_scheme;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -21,6 +23,8 @@ use tokio_util::io::{poll_read_buf, poll_write_buf};
 const GATHER_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 32 * 1024;
 const PREFACE_BYTES: usize = 24;
+/// The largest frame that a peer may send, as no other limit is announced (RFC 9113, section 4.2).
+const MAX_FRAME_BYTES: usize = 16 * 1024;
 
 /// A byte stream that gathers writes and knows where HTTP/2 frames begin.
 pub(crate) struct Wire<IO> {
@@ -32,6 +36,7 @@ pub(crate) struct Wire<IO> {
     inbox: BytesMut,
     deliverable: usize,
     inbound_rest: usize,
+    mends_scheme: bool,
     shut: bool,
 }
 
@@ -85,9 +90,15 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
             inbox: BytesMut::with_capacity(READ_BYTES),
             deliverable: 0,
             inbound_rest: PREFACE_BYTES,
+            mends_scheme: false,
             shut: false,
         };
         (wire, WireHandle(shared))
+    }
+
+    /// Takes the colon out of a `:scheme` of "https:" before the HTTP/2 connection sees it.
+    pub(crate) fn mending_scheme(self, mends_scheme: bool) -> Self {
+        Self { mends_scheme, ..self }
     }
 
     fn take_injected(&mut self) {
@@ -147,21 +158,27 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
         Poll::Ready(Ok(()))
     }
 
-    /// Finds frame boundaries in what was read; an incomplete frame header is held back.
+    /// Finds frame boundaries in what was read; an incomplete frame header is held back, and so is an incomplete
+    /// HEADERS frame that may have to be mended.
     fn follow_inbound(&mut self) {
         let mut position = self.deliverable;
         loop {
             let step = self.inbound_rest.min(self.inbox.len() - position);
             position += step;
             self.inbound_rest -= step;
-            let Some(header) = self.inbox[position..].first_chunk::<FRAME_HEADER_BYTES>() else { break };
+            let Some(&header) = self.inbox[position..].first_chunk::<FRAME_HEADER_BYTES>() else { break };
             let payload_bytes = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
-            if is_settings_ack(header) && self.take_acknowledgement() {
+            if is_settings_ack(&header) && self.take_acknowledgement() {
                 self.inbox.copy_within(position + FRAME_HEADER_BYTES.., position);
                 self.inbox.truncate(self.inbox.len() - FRAME_HEADER_BYTES);
                 continue;
             }
-            self.inbound_rest = FRAME_HEADER_BYTES + payload_bytes;
+            let frame_bytes = FRAME_HEADER_BYTES + payload_bytes;
+            if self.mends_scheme && header[3] == KIND_HEADERS && payload_bytes <= MAX_FRAME_BYTES {
+                let Some(frame) = self.inbox[position..].get_mut(..frame_bytes) else { break };
+                mend_scheme(header[4], &mut frame[FRAME_HEADER_BYTES..]);
+            }
+            self.inbound_rest = frame_bytes;
         }
         self.deliverable = position;
     }

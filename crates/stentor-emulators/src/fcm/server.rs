@@ -194,6 +194,7 @@ impl Service for FcmService {
     type Session = FcmSession;
 
     const MAX_BODY_BYTES: usize = 1024 * 1024;
+    const TAKES_SCHEME_WITH_COLON: bool = true;
 
     fn session(&self) -> FcmSession {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! The few HTTP/2 frames that are written here by hand (RFC 9113, sections 4.1, 6.5 and 6.8).
 
 pub(super) const FRAME_HEADER_BYTES: usize = 9;
+pub(super) const KIND_HEADERS: u8 = 1;
 const KIND_SETTINGS: u8 = 4;
 const KIND_GOAWAY: u8 = 7;
 const FLAG_ACK: u8 = 1;

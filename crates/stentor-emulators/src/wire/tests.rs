@@ -66,3 +66,40 @@ async fn acknowledgements_after_the_first_are_taken_out() {
         assert_eq!(handle.acknowledged(), 3);
     }
 }
+
+const COLON_HEADERS: &[u8] = b"\0\0\x08\x01\x04\0\0\0\x01\x83\x46\x85\x9d\x29\xad\x17\x3f";
+const MENDED_HEADERS: &[u8] = b"\0\0\x08\x01\x04\0\0\0\x01\x83\x46\x05https";
+const DATA_LIKE_HEADERS: &[u8] = b"\0\0\x07\0\x01\0\0\0\x01\x46\x85\x9d\x29\xad\x17\x3f";
+
+/// Passes bytes through a wire in pieces, and returns what comes out.
+async fn passed(mends_scheme: bool, frames: &[u8], piece_bytes: usize) -> Vec<u8> {
+    let (ours, mut theirs) = tokio::io::duplex(1024);
+    let mut wire = Wire::new(ours, None).0.mending_scheme(mends_scheme);
+    let sent = [&[b'x'; PREFACE_BYTES], frames].concat();
+    let write = async move {
+        for piece in sent.chunks(piece_bytes) {
+            theirs.write_all(piece).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    let mut found = Vec::new();
+    let (_, read) = tokio::join!(write, wire.read_to_end(&mut found));
+    read.unwrap();
+    found.split_off(PREFACE_BYTES)
+}
+
+#[tokio::test]
+async fn a_scheme_is_mended_in_headers_alone_however_they_are_cut() {
+    let frames = [PING, COLON_HEADERS, DATA_LIKE_HEADERS, COLON_HEADERS, PING].concat();
+    let expected = [PING, MENDED_HEADERS, DATA_LIKE_HEADERS, MENDED_HEADERS, PING].concat();
+    for size in 1..=frames.len() {
+        assert_eq!(passed(true, &frames, size).await, expected, "in pieces of {size}");
+    }
+    assert_eq!(passed(false, &frames, 10).await, frames, "a wire that does not mend");
+}
+
+#[tokio::test]
+async fn headers_without_an_end_are_passed_on_as_they_came() {
+    let cut = &COLON_HEADERS[..COLON_HEADERS.len() - 1];
+    assert_eq!(passed(true, cut, 10).await, cut);
+}

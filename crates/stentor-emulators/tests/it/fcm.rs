@@ -1,6 +1,6 @@
 //! FCM: sending, errors and access tokens, over HTTP/2 and HTTP/1.1.
 
-use crate::frames::Raw;
+use crate::frames::{DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, Raw};
 use crate::rig::{self, Client, post, to_token};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
 use rcgen::{KeyPair, PKCS_RSA_SHA256, RsaKeySize};
@@ -33,6 +33,37 @@ async fn a_message_is_accepted_over_http_2_with_and_without_authority() {
     raw.request(3, SEND, &[], &body).await;
     assert!(raw.read_stream(3).await.last().unwrap().payload.starts_with(b"{\"name\""));
     assert_eq!(fcm.counts("abc").accepted, 3);
+}
+
+/// A header block as firebase-admin for Node writes it: `:scheme` is "https:", the first time spelled out and put into
+/// the dynamic table, later as a reference to that entry.
+fn block_of_node(path: &str, scheme: &[u8]) -> Vec<u8> {
+    let path_bytes = u8::try_from(path.len()).unwrap();
+    [b"\x83", scheme, &[0x04, path_bytes], path.as_bytes()].concat()
+}
+
+const SCHEME_SPELLED_OUT: &[u8] = b"\x46\x85\x9d\x29\xad\x17\x3f";
+const SCHEME_FROM_TABLE: &[u8] = b"\xbe";
+
+#[tokio::test]
+async fn a_scheme_with_a_colon_is_taken_as_google_takes_it() {
+    let fcm = rig::fcm(json!({})).await;
+    let mut raw = Raw::connect(fcm.addr()).await;
+    for (stream, scheme) in [(1, SCHEME_SPELLED_OUT), (3, SCHEME_FROM_TABLE), (5, SCHEME_SPELLED_OUT)] {
+        raw.write(HEADERS, END_HEADERS, stream, &block_of_node(SEND, scheme)).await;
+        raw.write(DATA, END_STREAM, stream, to_token("abc").to_string().as_bytes()).await;
+        assert_eq!(raw.read_stream(stream).await[0].kind, HEADERS);
+    }
+    assert_eq!(fcm.counts("abc").accepted, 3);
+}
+
+#[tokio::test]
+async fn apns_refuses_a_scheme_with_a_colon() {
+    let apns = rig::apns(json!({})).await;
+    let mut raw = Raw::connect(apns.addr()).await;
+    let block = block_of_node(&format!("/3/device/{}", rig::hex(1)), SCHEME_SPELLED_OUT);
+    raw.write(HEADERS, END_HEADERS | END_STREAM, 1, &block).await;
+    assert_eq!(raw.read_stream(1).await[0].kind, RST_STREAM);
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! Provider tokens: signature, age, team, and how often a connection may change them.
 
 use crate::rig::{self, ALERT, Client, hex};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
 use rcgen::KeyPair;
 use serde_json::json;
@@ -19,6 +23,15 @@ impl Signer {
         let claims = json!({"iss": team, "iat": get_current_timestamp() - age_s});
         let key = EncodingKey::from_ec_pem(self.0.serialize_pem().as_bytes()).unwrap();
         encode(&header, &claims, &key).unwrap()
+    }
+
+    /// Signs in DER, as pushy does, and appends `tail` to the signature.
+    fn sign_in_der(&self, team: &str, tail: &[u8]) -> String {
+        let fixed = self.sign(team, "KEY", 0);
+        let (signed, _) = fixed.rsplit_once('.').unwrap();
+        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &self.0.serialize_der()).unwrap();
+        let signature = key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode([signature.as_ref(), tail].concat()))
     }
 
     async fn apns(&self) -> RunningApns {
@@ -99,4 +112,32 @@ async fn a_connection_belongs_to_one_team() {
     let mut client = Client::connect(apns.addr()).await;
     assert_eq!(push(&mut client, &signer.sign("TEAM", "KEY", 0)).await, "");
     assert_eq!(push(&mut client, &signer.sign("OTHER", "KEY2", 0)).await, "InvalidProviderToken");
+}
+
+#[tokio::test]
+async fn a_signature_in_der_is_as_good_as_one_of_64_bytes() {
+    let signer = Signer::new();
+    let apns = signer.apns().await;
+    let mut client = Client::connect(apns.addr()).await;
+    assert_eq!(push(&mut client, &signer.sign_in_der("TEAM", &[])).await, "");
+    assert_eq!(apns.counts(&hex(1)).accepted, 1);
+}
+
+#[tokio::test]
+async fn signatures_in_der_are_checked_to_their_last_byte() {
+    let signer = Signer::new();
+    let apns = signer.apns().await;
+    let mut client = Client::connect(apns.addr()).await;
+    let (good, other) = (signer.sign_in_der("TEAM", &[]), signer.sign("TEAM", "KEY", 1));
+    let (claims_of_other, signature) = (other.rsplit_once('.').unwrap().0, good.rsplit_once('.').unwrap().1);
+    for jwt in [
+        Signer::new().sign_in_der("TEAM", &[]),
+        signer.sign_in_der("OTHER", &[]),
+        signer.sign_in_der("TEAM", &[0]),
+        format!("{claims_of_other}.{signature}"),
+        format!("{}.", good.rsplit_once('.').unwrap().0),
+    ] {
+        assert_eq!(push(&mut client, &jwt).await, "InvalidProviderToken");
+    }
+    assert_eq!(apns.counts(&hex(1)).accepted, 0);
 }
