@@ -75,9 +75,10 @@ pub(crate) enum DemoPolicy {
 impl Demo {
     /// Runs the demo; the exit code says whether the proof holds.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let ended = crate::process::asked_to_end()?;
         let report = tokio::select! {
             report = self.perform() => report?,
-            _ = tokio::signal::ctrl_c() => {
+            () = ended => {
                 return Err(Failure::new(Exit::Interrupted, "interrupted; every process of the demo is ended").into());
             }
         };
