@@ -226,6 +226,7 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Driver<S, IO> {
         if faults.is_stalled() {
             reply.wait = Wait::Released;
         }
+        reply.settle_on_arrival(&*self.service, &self.judge);
         if reply.wait == Wait::None {
             self.finish(reply, respond);
         } else {
@@ -233,12 +234,10 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Driver<S, IO> {
         }
     }
 
-    fn finish(&mut self, reply: Reply, respond: SendResponse<Bytes>) {
-        if let Some(accepted) = reply.is_accepted() {
+    fn finish(&mut self, mut reply: Reply, respond: SendResponse<Bytes>) {
+        reply.settle(&*self.service);
+        if let Some(accepted) = reply.accepts {
             self.limit.on_outcome(accepted, &self.wire);
-        }
-        if let Some(ticket) = reply.ticket {
-            self.service.settle(ticket);
         }
         if matches!(reply.answer, Answer::Reset(_)) {
             WireTotals::add(&self.service.desk().wire.resets);

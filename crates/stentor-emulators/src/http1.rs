@@ -65,14 +65,13 @@ async fn answer<S: Service>(
     if desk.faults.is_stalled() {
         reply.wait = Wait::Released;
     }
+    reply.settle_on_arrival(service, &judge);
     until(reply.wait, desk.faults.watch()).await;
     finish(service, reply)
 }
 
-fn finish<S: Service>(service: &S, reply: Reply) -> Result<Response<Full<Bytes>>, BrokenOff> {
-    if let Some(ticket) = reply.ticket {
-        service.settle(ticket);
-    }
+fn finish<S: Service>(service: &S, mut reply: Reply) -> Result<Response<Full<Bytes>>, BrokenOff> {
+    reply.settle(service);
     match reply.answer {
         Answer::Response(response, body) => Ok(response.map(|()| Full::new(body))),
         Answer::Reset(_) => {

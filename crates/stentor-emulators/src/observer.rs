@@ -36,11 +36,11 @@ impl Default for ObserverConfig {
 pub struct Counts {
     /// Requests read for it, whatever became of them.
     pub attempts: u32,
-    /// Requests answered with success; more than one is a duplicate.
+    /// Requests taken over, whether or not the success reached anybody; more than one is a duplicate.
     pub accepted: u32,
-    /// Requests answered with an error.
+    /// Requests refused with an error.
     pub rejected: u32,
-    /// Requests answered with success that asked for validation only.
+    /// Requests found valid that asked for validation only.
     pub validate_only: u32,
 }
 
@@ -51,9 +51,9 @@ pub struct Totals {
     pub tokens: u64,
     /// Requests read.
     pub attempts: u64,
-    /// Requests answered with success.
+    /// Requests taken over.
     pub accepted: u64,
-    /// Requests answered with an error.
+    /// Requests refused with an error.
     pub rejected: u64,
     /// Successes that were validation only.
     pub validate_only: u64,
@@ -101,7 +101,7 @@ impl Observer {
         self.update(token_hash, |counts| counts.attempts = counts.attempts.saturating_add(1)).attempts
     }
 
-    /// Counts an answer, just before it is written.
+    /// Counts an outcome, before its answer is written.
     pub(crate) fn settle(&self, token_hash: u64, tally: Tally) {
         self.update(token_hash, |counts| count(counts, tally));
     }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Delays every answer.
+    /// Delays every answer; what is counted and delivered is so on arrival.
     pub latency: Option<Latency>,
     /// Answers a weighted mix of errors.
     pub mix: Option<Mix>,
@@ -52,7 +52,7 @@ pub enum Verdict {
     Error(Refusal),
     /// Resets the stream.
     Reset(ResetCode),
-    /// Accepts it, but answers only when stalls are released.
+    /// Accepts it, but answers only when stalls are released; see [`Stall::taken_over`].
     Stall,
 }
 
@@ -159,13 +159,17 @@ pub struct Stall {
     pub tokens: Vec<String>,
     /// Stalls tokens that begin with one of these.
     pub prefixes: Vec<String>,
+    /// True when the push service has taken over what stalls, whether by this part, a script or a fault: it is counted
+    /// and delivered on arrival, and only the answer is missing. Otherwise that waits for the release as well.
+    pub taken_over: bool,
 }
 
 /// Shows how much is stalled, never a token.
 impl std::fmt::Debug for Stall {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = formatter.debug_struct("Stall");
-        shown.field("all", &self.all).field("every", &self.every).finish_non_exhaustive()
+        shown.field("all", &self.all).field("every", &self.every).field("taken_over", &self.taken_over);
+        shown.finish_non_exhaustive()
     }
 }
 

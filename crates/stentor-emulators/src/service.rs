@@ -24,10 +24,10 @@ pub(crate) trait Service: Send + Sync + 'static {
     /// Starts a connection.
     fn session(&self) -> Self::Session;
 
-    /// Answers one request; decides, but counts no outcome yet.
+    /// Decides what one request is answered; counts no outcome yet.
     fn answer(&self, session: &mut Self::Session, call: Call<'_>) -> Reply;
 
-    /// Counts and delivers, just before the answer is written.
+    /// Counts and delivers.
     fn settle(&self, ticket: Ticket);
 
     /// The state shared by all rooms.
@@ -48,7 +48,9 @@ pub(crate) struct Call<'a> {
 pub(crate) struct Reply {
     pub(crate) answer: Answer,
     pub(crate) wait: Wait,
-    pub(crate) ticket: Option<Ticket>,
+    /// Whether a message is accepted or rejected with it; `None` for anything else.
+    pub(crate) accepts: Option<bool>,
+    ticket: Option<Ticket>,
 }
 
 /// What goes over the wire.
@@ -59,7 +61,7 @@ pub(crate) enum Answer {
     Reset(h2::Reason),
 }
 
-/// What is counted when the answer is written.
+/// What is counted when the message is taken over, or refused.
 pub(crate) struct Ticket {
     pub(crate) token_hash: u64,
     /// Whether the attempt is counted already, or is to be counted with its outcome.
@@ -70,12 +72,27 @@ pub(crate) struct Ticket {
 
 impl Reply {
     pub(crate) fn now(answer: Answer) -> Self {
-        Self { answer, wait: Wait::None, ticket: None }
+        Self::new(answer, Wait::None, None)
     }
 
-    /// Tells whether this reply accepts or rejects a message; `None` for anything else.
-    pub(crate) fn is_accepted(&self) -> Option<bool> {
-        self.ticket.as_ref().map(|ticket| ticket.tally != Tally::Rejected)
+    pub(crate) fn new(answer: Answer, wait: Wait, ticket: Option<Ticket>) -> Self {
+        let accepts = ticket.as_ref().map(|ticket| ticket.tally != Tally::Rejected);
+        Self { answer, wait, accepts, ticket }
+    }
+
+    /// Counts and delivers what is decided at its arrival, whatever becomes of the client before the answer: a push
+    /// service that has received a message does not forget it. Only what stalls may be left for its release.
+    pub(crate) fn settle_on_arrival<S: Service>(&mut self, service: &S, judge: &Judge) {
+        if self.wait != Wait::Released || judge.takes_over_stalled() {
+            self.settle(service);
+        }
+    }
+
+    /// Counts and delivers, unless that is done already.
+    pub(crate) fn settle<S: Service>(&mut self, service: &S) {
+        if let Some(ticket) = self.ticket.take() {
+            service.settle(ticket);
+        }
     }
 }
 

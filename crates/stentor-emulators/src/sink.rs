@@ -128,7 +128,7 @@ impl Service for SinkService {
             tally: Tally::Accepted,
             delivery: None,
         });
-        Reply { answer: Answer::Response(response, Bytes::new()), wait: Wait::None, ticket }
+        Reply::new(Answer::Response(response, Bytes::new()), Wait::None, ticket)
     }
 
     fn settle(&self, ticket: Ticket) {

@@ -71,13 +71,11 @@ impl ApnsService {
             Verdict::Error(refusal) => {
                 Err(Refused { counted: Some((hash, attempt)), refusal, wait: decision.wait })
             }
-            Verdict::Reset(code) => {
-                Ok(Reply { answer: Answer::Reset(code.reason()), wait: decision.wait, ticket: None })
-            }
+            Verdict::Reset(code) => Ok(Reply::new(Answer::Reset(code.reason()), decision.wait, None)),
             Verdict::Accept | Verdict::Stall => {
                 let delivery = self.delivery(hash, &headers, call);
                 let ticket = Some(attempt.ticket(hash, Tally::Accepted, delivery));
-                Ok(Reply { answer: self.accept(session, call), wait: decision.wait, ticket })
+                Ok(Reply::new(self.accept(session, call), decision.wait, ticket))
             }
         }
     }
@@ -157,7 +155,7 @@ impl ApnsService {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         let ticket = counted.map(|(hash, attempt)| attempt.ticket(hash, Tally::Rejected, None));
-        Reply { answer: Answer::Response(response, body), wait, ticket }
+        Reply::new(Answer::Response(response, body), wait, ticket)
     }
 }
 

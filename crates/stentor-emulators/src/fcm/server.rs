@@ -122,9 +122,7 @@ impl FcmService {
         let decision = call.judge.decide(&sending.name, sending.hash, sending.attempt.0, call.number);
         match decision.verdict {
             Verdict::Error(refusal) => refuse(sending, &Refused::Error(refusal), decision.wait),
-            Verdict::Reset(code) => {
-                Reply { answer: Answer::Reset(code.reason()), wait: decision.wait, ticket: None }
-            }
+            Verdict::Reset(code) => Reply::new(Answer::Reset(code.reason()), decision.wait, None),
             Verdict::Accept | Verdict::Stall => {
                 self.accept(session.next_id(), sending, sent, request, decision.wait)
             }
@@ -156,7 +154,7 @@ impl FcmService {
         let body = Bytes::from(format!(r#"{{"name":"{name}"}}"#));
         let delivery = if sent.validate_only { None } else { self.delivery(sending, sent, request, name) };
         let ticket = Some(sending.attempt.ticket(sending.hash, tally, delivery));
-        Reply { answer: json_answer(StatusCode::OK, body), wait, ticket }
+        Reply::new(json_answer(StatusCode::OK, body), wait, ticket)
     }
 
     fn delivery(
@@ -252,5 +250,5 @@ fn refuse(sending: &Sending<'_>, refused: &Refused, wait: Wait) -> Reply {
         Refused::Malformed(violation) => malformed_answer(&violation.field, &violation.description),
     };
     let ticket = Some(sending.attempt.ticket(sending.hash, Tally::Rejected, None));
-    Reply { answer, wait, ticket }
+    Reply::new(answer, wait, ticket)
 }

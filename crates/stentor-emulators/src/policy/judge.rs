@@ -78,6 +78,11 @@ impl Judge {
         self.trivial
     }
 
+    /// Tells whether stalled messages are counted and delivered on arrival.
+    pub(crate) fn takes_over_stalled(&self) -> bool {
+        self.policy.stall.as_ref().is_some_and(|stall| stall.taken_over)
+    }
+
     /// Decides about the n-th attempt at a token, the `request_number`-th request of its connection.
     pub(crate) fn decide(&self, token: &str, token_hash: u64, attempt: u32, request_number: u64) -> Decision {
         if self.trivial {

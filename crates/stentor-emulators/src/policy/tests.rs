@@ -115,7 +115,7 @@ fn every_part_survives_json() {
             "then": "stall"}],
         "quota": {"messages": 1, "window_ms": 1000},
         "bursts": {"every": 10, "length": 1, "error": {"code": "E", "retry_after_s": 1}},
-        "stall": {"all": false, "every": 7, "tokens": [], "prefixes": []},
+        "stall": {"all": false, "every": 7, "tokens": [], "prefixes": [], "taken_over": true},
         "resets": {"every": 9, "code": "internal_error"},
         "goaway": {"after_requests": 5, "unprocessed": 2, "then": "close", "code": 0, "debug": "", "connections": 1},
         "streams": {"initial": 1, "after_reject": null, "steps": [{"after_requests": 3, "limit": 1}],
