@@ -2,7 +2,7 @@
 
 use crate::rig::{self, Client, hex};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -58,10 +58,11 @@ impl Process {
 }
 
 /// Is the emulator, when this process was started to be one; true when it has been.
+#[expect(clippy::print_stdout, reason = "the process that started this one reads its addresses there")]
 async fn was_the_emulator() -> bool {
     let Some(path) = std::env::var_os(OBSERVER) else { return false };
     let apns = rig::apns_with(config(Path::new(&path))).await;
-    writeln!(std::io::stdout(), "{READY}{} {}", apns.addr(), apns.control_addr().unwrap()).unwrap();
+    println!("{READY}{} {}", apns.addr(), apns.control_addr().unwrap());
     tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await.unwrap().unwrap();
     true
 }
