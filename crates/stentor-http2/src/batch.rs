@@ -1,5 +1,7 @@
 //! What goes in and what comes out.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -13,6 +15,8 @@ pub struct Batch {
     pub constant: Vec<(HeaderName, HeaderValue)>,
     /// The requests.
     pub requests: Vec<Request>,
+    /// A request that has no stream after this long is not sent; `None` leaves it to the client's own limit.
+    pub start_within: Option<Duration>,
 }
 
 /// One request of a batch.

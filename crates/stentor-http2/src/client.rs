@@ -36,7 +36,9 @@ impl Client {
         if batch.requests.is_empty() {
             return Vec::new();
         }
-        let work = Work::new(batch, Instant::now() + self.pool.limits.queue_timeout());
+        let wait = self.pool.limits.queue_timeout();
+        let wait = batch.start_within.map_or(wait, |most| most.min(wait));
+        let work = Work::new(batch, Instant::now() + wait);
         self.pool.submit(&work);
         work.replies().await
     }

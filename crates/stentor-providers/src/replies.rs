@@ -6,7 +6,7 @@ use http::header::RETRY_AFTER;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Timestamp;
-use stentor_core::ports::provider::ProviderStats;
+use stentor_core::ports::provider::{Batch, ProviderStats};
 use stentor_http2::{Client, Reply, Response};
 
 use crate::retry_after;
@@ -20,6 +20,12 @@ pub(crate) fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> 
         Reply::NotSent(_) => unavailable(None),
         Reply::Unanswered(_) => Outcome::Unknown,
     }
+}
+
+/// Gives how long a request of the batch may wait for its stream: once the message has expired it must not be sent.
+pub(crate) fn start_within(batch: &Batch) -> Option<Duration> {
+    let lives_on = batch.message.spec.ttl.as_seconds() > 0;
+    lives_on.then(|| batch.message.expires_at().since(batch.now))
 }
 
 /// Tells the operator, once for a batch, what kept it from being sent; `words` are a refused credential's.

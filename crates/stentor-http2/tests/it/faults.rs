@@ -1,8 +1,9 @@
 //! What goes wrong, and which of the three replies it becomes.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use stentor_http2::{Endpoint, Fault, Limits, Reply, Roots};
+use stentor_http2::{Batch, Endpoint, Fault, Limits, Reply, Roots};
 
 use crate::frames::{CANCEL, Event, INTERNAL_ERROR, Peer, REFUSED_STREAM, deserted_port, listen};
 use crate::server::Tls;
@@ -36,6 +37,29 @@ async fn streams_above_the_last_id_of_a_goaway_go_again_and_no_others() {
     let unprocessed: BTreeSet<_> = seen[4..].iter().map(|(_, body)| body.clone()).collect();
     assert_eq!(again.into_iter().map(|(_, body)| body).collect::<BTreeSet<_>>(), unprocessed);
     assert_eq!((client.stats().goaways, client.stats().resends), (1, 6));
+}
+
+#[tokio::test]
+async fn a_request_that_waits_too_long_for_its_stream_is_never_sent() {
+    let (listener, port) = listen().await;
+    let client = client(port, Limits { max_connections: 1, request_timeout_ms: 600, ..quick() });
+    let late = Batch { start_within: Some(Duration::from_millis(300)), ..batch(3) };
+    let server = async {
+        let mut peer = Peer::accept(&listener, 1).await;
+        let seen = peer.requests(1).await;
+        let mut more = 0;
+        while let Some(event) = peer.next().await {
+            if matches!(event, Event::Reset { code: CANCEL, .. }) {
+                break;
+            }
+            more += u32::from(matches!(event, Event::Request { .. }));
+        }
+        (seen.len(), more)
+    };
+    let (replies, seen) = within(20, async { tokio::join!(client.send(late), server) }).await;
+    assert_eq!(seen, (1, 0), "only the first request had a stream");
+    let unsent = replies.iter().filter(|reply| matches!(reply, Reply::NotSent(Fault::QueueTimeout))).count();
+    assert_eq!(unsent, 2);
 }
 
 #[tokio::test]

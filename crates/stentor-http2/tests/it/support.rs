@@ -37,7 +37,7 @@ pub(crate) fn batch(count: usize) -> Batch {
         headers: Vec::new(),
         body: Bytes::from(index.to_string()),
     };
-    Batch { constant: Vec::new(), requests: (0..count).map(request).collect() }
+    Batch { constant: Vec::new(), requests: (0..count).map(request).collect(), start_within: None }
 }
 
 /// Ends the test when it hangs.

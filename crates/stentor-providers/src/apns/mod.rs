@@ -65,7 +65,7 @@ impl Apns {
         constant.retain(|(name, _)| name != AUTHORIZATION);
         constant.push((AUTHORIZATION, renewed));
         let requests = expired.iter().map(|at| sent.requests[*at].clone()).collect();
-        let again = self.client.send(Requests { constant, requests }).await;
+        let again = self.client.send(Requests { constant, requests, start_within: sent.start_within }).await;
         for (at, reply) in expired.into_iter().zip(again) {
             replies[at] = reply;
         }
@@ -124,7 +124,7 @@ impl Provider for Apns {
             (0..count).filter_map(|at| Some((at, request(&batch, at, &push)?))).unzip();
         let mut constant = push.headers;
         constant.push((AUTHORIZATION, bearer.clone()));
-        let sent = Requests { constant, requests };
+        let sent = Requests { constant, requests, start_within: replies::start_within(&batch) };
         let mut replies = self.client.send(sent.clone()).await;
         self.send_expired_again(&bearer, &sent, &mut replies).await;
         let words = |response: &Response| Some(replies::printable(&errors::parse(&response.body).reason));

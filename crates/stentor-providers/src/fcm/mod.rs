@@ -49,7 +49,7 @@ impl Fcm {
     fn requests<'a>(&self, bearer: &HeaderValue, bodies: impl Iterator<Item = &'a Bytes>) -> Requests {
         let request =
             |body: &Bytes| Request { path: self.path.clone(), headers: Vec::new(), body: body.clone() };
-        Requests { constant: constant(bearer), requests: bodies.map(request).collect() }
+        Requests { constant: constant(bearer), requests: bodies.map(request).collect(), start_within: None }
     }
 
     fn read(&self, reply: Reply) -> Outcome {
@@ -104,7 +104,9 @@ impl Provider for Fcm {
         };
         let body = Body::new(&batch.message, batch.now);
         let bodies: Vec<Bytes> = batch.tokens.iter().map(|token| body.with_token(token)).collect();
-        let mut replies = self.client.send(self.requests(&bearer, bodies.iter())).await;
+        let start_within = replies::start_within(&batch);
+        let requests = Requests { start_within, ..self.requests(&bearer, bodies.iter()) };
+        let mut replies = self.client.send(requests).await;
         self.send_refused_again(&bearer, &bodies, &mut replies).await;
         replies::report(self.kind(), &replies, |response| errors::words(&response.body));
         let mut outcomes: Vec<Outcome> = replies.into_iter().map(|reply| self.read(reply)).collect();
