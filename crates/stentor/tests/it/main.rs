@@ -6,3 +6,4 @@ mod demo;
 mod messages;
 mod process;
 mod server;
+mod stalled;

@@ -54,7 +54,7 @@ fn every_kind_of_target_reaches_a_listening_device_and_no_secret_is_logged() {
     }
 }
 
-fn emulator(directory: &Path) -> Process {
+pub(crate) fn emulator(directory: &Path) -> Process {
     let ca = directory.join("ca");
     let listen = "127.0.0.1:0";
     let arguments =
@@ -63,7 +63,7 @@ fn emulator(directory: &Path) -> Process {
 }
 
 /// Sets a service account made for this test; returns a line of its private key.
-fn set_credential(server: &Server, emulator: &Process, directory: &Path) -> String {
+pub(crate) fn set_credential(server: &Server, emulator: &Process, directory: &Path) -> String {
     let key = rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048).unwrap();
     let private_key = key.serialize_pem();
     let account = json!({
@@ -91,7 +91,7 @@ fn join_group(server: &Server, secret: &str) {
 }
 
 /// Listens as the device and returns the bodies of the first messages.
-fn received(control: &str, token: &str, count: usize) -> BTreeSet<String> {
+pub(crate) fn received(control: &str, token: &str, count: usize) -> BTreeSet<String> {
     runtime().block_on(async {
         let mut response = reqwest::get(format!("{control}/device/{token}/messages")).await.unwrap();
         let mut text = Vec::new();
@@ -110,7 +110,7 @@ fn body_of(message: &Value) -> String {
     body.unwrap_or_else(|| panic!("no body in {message}")).to_owned()
 }
 
-fn rest(method: &str, url: &str, key: Option<&str>, body: Option<Value>) -> Value {
+pub(crate) fn rest(method: &str, url: &str, key: Option<&str>, body: Option<Value>) -> Value {
     runtime().block_on(async {
         let mut request = reqwest::Client::new().request(method.parse().unwrap(), url);
         if let Some(key) = key {
