@@ -11,7 +11,7 @@ use crate::error::EmulatorError;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{Policy, PolicyDesk};
-use crate::service::{Desk, WireTotals};
+use crate::service::{Desk, Service, WireTotals};
 use crate::tls::{self, TlsConfig};
 pub use provider_token::ApnsKey;
 use serde::{Deserialize, Serialize};
@@ -86,19 +86,24 @@ impl ApnsEmulator {
     /// Starts the emulator on the current runtime. Fails when a port, file, key or policy cannot be used.
     pub async fn start(config: ApnsConfig) -> Result<RunningApns, EmulatorError> {
         let tls = tls::server(&config.tls, Protocols::Http2.alpn())?;
-        let devices = Arc::new(Devices::new(TokenKind::Hex64, config.seed));
-        let observer = Arc::new(Observer::open(&config.observer)?);
-        let desk = Arc::new(Desk {
-            policy: PolicyDesk::new(config.policy.clone(), config.seed, policy::DIALECT)?,
-            faults: crate::faults::Faults::default(),
-            observer: Some(observer),
-            wire: WireTotals::default(),
-            max_concurrent_streams: config.max_concurrent_streams,
-            max_header_list_bytes: MAX_HEADER_LIST_BYTES,
-        });
-        let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
         let (listen, control_address) = (config.listen, config.control);
-        let service = Arc::new(ApnsService::new(config, desk, devices)?);
+        let (control, service) = build(config)?;
         Running::start(control, control_address, listen, tls, Protocols::Http2, service).await
     }
+}
+
+/// Builds the emulator without its ports.
+pub(crate) fn build(config: ApnsConfig) -> Result<(Control, Arc<impl Service>), EmulatorError> {
+    let devices = Arc::new(Devices::new(TokenKind::Hex64, config.seed));
+    let observer = Arc::new(Observer::open(&config.observer)?);
+    let desk = Arc::new(Desk {
+        policy: PolicyDesk::new(config.policy.clone(), config.seed, policy::DIALECT)?,
+        faults: crate::faults::Faults::default(),
+        observer: Some(observer),
+        wire: WireTotals::default(),
+        max_concurrent_streams: config.max_concurrent_streams,
+        max_header_list_bytes: MAX_HEADER_LIST_BYTES,
+    });
+    let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
+    Ok((control, Arc::new(ApnsService::new(config, desk, devices)?)))
 }

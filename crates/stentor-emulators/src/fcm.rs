@@ -17,7 +17,7 @@ use crate::error::EmulatorError;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{Policy, PolicyDesk};
-use crate::service::{Desk, WireTotals};
+use crate::service::{Desk, Service, WireTotals};
 use crate::tls::{self, TlsConfig};
 pub use oauth::{FcmAuth, ServiceAccount};
 use serde::{Deserialize, Serialize};
@@ -80,19 +80,24 @@ impl FcmEmulator {
     /// Starts the emulator on the current runtime. Fails when a port, file, key or policy cannot be used.
     pub async fn start(config: FcmConfig) -> Result<RunningFcm, EmulatorError> {
         let tls = tls::server(&config.tls, Protocols::Http2And1.alpn())?;
-        let devices = Arc::new(Devices::new(TokenKind::Installation, config.seed));
-        let observer = Arc::new(Observer::open(&config.observer)?);
-        let desk = Arc::new(Desk {
-            policy: PolicyDesk::new(config.policy.clone(), config.seed, errors::DIALECT)?,
-            faults: crate::faults::Faults::default(),
-            observer: Some(observer),
-            wire: WireTotals::default(),
-            max_concurrent_streams: config.max_concurrent_streams,
-            max_header_list_bytes: MAX_HEADER_LIST_BYTES,
-        });
-        let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
         let (listen, control_address) = (config.listen, config.control);
-        let service = Arc::new(FcmService::new(config, desk, devices)?);
+        let (control, service) = build(config)?;
         Running::start(control, control_address, listen, tls, Protocols::Http2And1, service).await
     }
+}
+
+/// Builds the emulator without its ports.
+pub(crate) fn build(config: FcmConfig) -> Result<(Control, Arc<impl Service>), EmulatorError> {
+    let devices = Arc::new(Devices::new(TokenKind::Installation, config.seed));
+    let observer = Arc::new(Observer::open(&config.observer)?);
+    let desk = Arc::new(Desk {
+        policy: PolicyDesk::new(config.policy.clone(), config.seed, errors::DIALECT)?,
+        faults: crate::faults::Faults::default(),
+        observer: Some(observer),
+        wire: WireTotals::default(),
+        max_concurrent_streams: config.max_concurrent_streams,
+        max_header_list_bytes: MAX_HEADER_LIST_BYTES,
+    });
+    let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
+    Ok((control, Arc::new(FcmService::new(config, desk, devices)?)))
 }

@@ -12,6 +12,8 @@ mod dice;
 mod error;
 pub mod faults;
 pub mod fcm;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http1;
 mod json;
 mod listener;
