@@ -186,7 +186,7 @@ pub struct ProviderLedger {
     pub provider: ProviderKind,
     /// Devices expanded so far.
     pub audience: u64,
-    /// Whether that is all; stays false when the campaign ends before its producer.
+    /// Whether that is all; a campaign that ends early will have no more.
     pub audience_complete: bool,
     /// Where they are.
     pub tally: Tally,

@@ -192,7 +192,8 @@ impl State {
     pub(super) fn wind_up(&mut self, id: CampaignId, now: Timestamp) -> Result<(), StoreError> {
         let row = self.row(id)?;
         let Some(verdict) = row.verdict() else { return Ok(()) };
-        row.books.values_mut().for_each(|books| books.producing = false);
+        // What was expanded is all that there will be.
+        row.books.values_mut().for_each(|books| (books.producing, books.audience_complete) = (false, true));
         for chunk in self.row(id)?.chunks.clone() {
             if self.chunks.get(&chunk).is_some_and(ChunkRow::is_queued) {
                 self.close(chunk, verdict, now)?;

@@ -164,6 +164,19 @@ pub async fn a_canceled_campaign_ends_its_producers(store: &dyn Store) {
     assert_eq!(scene.ledger(message).await.audience(), 0);
 }
 
+pub async fn an_audience_cut_short_by_a_cancel_is_complete(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(4).await;
+    let (message, _) = scene.send(Draft::to(Target::Everyone)).await;
+    let task = task_at_fcm(store, message).await;
+    let how = Expansion { chunk_max_devices: 1, max_chunks: 2, now: at(1) };
+    assert!(!store.expand(task, how).await.expect("expanded").done);
+    scene.act(message, CampaignAction::Cancel, at(2)).await;
+    let ledger = scene.ledger(message).await;
+    assert_eq!((ledger.audience(), ledger.total().canceled, ledger.total().open()), (2, 2, 0));
+    assert!(ledger.providers.iter().all(|books| books.audience_complete), "nothing more will come");
+}
+
 pub async fn a_device_removed_before_its_turn_is_not_in_the_audience(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let devices = scene.fcm(3).await;

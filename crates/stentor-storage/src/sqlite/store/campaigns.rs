@@ -113,6 +113,8 @@ fn wind_up(
     now: Timestamp,
 ) -> Done<()> {
     run(connection, "DELETE FROM producers WHERE campaign = ?1", [int(id.raw())])?;
+    // What was expanded is all that there will be.
+    run(connection, "UPDATE ledgers SET audience_complete = 1 WHERE campaign = ?1", [int(id.raw())])?;
     let mut shelf = Shelf::new(connection);
     end_queued(connection, &mut shelf, id, verdict, (usize::MAX, now))?;
     shelf.close(now)?;
