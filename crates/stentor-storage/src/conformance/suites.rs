@@ -89,6 +89,7 @@ macro_rules! store_suite {
                     what_is_leased_does_not_expire
                     a_retry_expires_while_it_waits
                     a_message_of_no_ttl_waits_for_its_one_attempt
+                    a_message_of_no_ttl_that_cannot_be_tried_expires_after_its_grace
                     ttl_counts_from_the_due_time
                     a_sweep_ends_at_most_its_limit
                 }
@@ -158,6 +159,7 @@ macro_rules! store_suite {
                     campaigns_are_expanded_side_by_side
                     a_paused_campaign_expands_nothing_until_resumed
                     a_canceled_campaign_ends_its_producers
+                    an_audience_cut_short_by_a_cancel_is_complete
                     a_device_removed_before_its_turn_is_not_in_the_audience
                 }
                 prune {

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use stentor_core::delivery::DeliveryState;
 use stentor_core::id::{CampaignId, ChunkId};
+use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Recovery, StoreError, Swept};
 
 use super::state::{ChunkRow, State};
+use crate::ZERO_TTL_GRACE;
 
 impl State {
     pub(super) fn recover(&mut self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
@@ -47,9 +49,13 @@ impl State {
     }
 
     fn too_late(&self, now: Timestamp) -> impl Iterator<Item = ChunkId> {
+        let is_over = move |message: &Message| {
+            let is_zero = message.spec.ttl.as_seconds() == 0;
+            message.is_expired(now) || is_zero && now >= message.expires_at().plus(ZERO_TTL_GRACE)
+        };
         let is_late = move |chunk: &ChunkRow| {
             let row = self.campaigns.get(&chunk.campaign);
-            chunk.is_queued() && row.is_some_and(|row| row.message.is_expired(now))
+            chunk.is_queued() && row.is_some_and(|row| is_over(&row.message))
         };
         self.open.iter().filter(move |id| self.chunks.get(id).is_some_and(is_late)).copied()
     }

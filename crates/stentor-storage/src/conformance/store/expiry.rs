@@ -6,6 +6,7 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{LeaseReply, Store};
 use stentor_core::target::Target;
 
+use crate::ZERO_TTL_GRACE;
 use crate::conformance::scene::{Draft, Scene, accept_all, at, chunks, record, retry};
 
 pub async fn what_is_queued_past_its_ttl_expires(store: &dyn Store) {
@@ -62,9 +63,18 @@ pub async fn a_message_of_no_ttl_waits_for_its_one_attempt(store: &dyn Store) {
     let scene = Scene::new(store).await;
     scene.fcm(1).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone).ttl(0)).await;
-    assert!(store.sweep(100, at(1_000)).await.expect("swept").expired.is_empty());
-    scene.deliver(&tickets, at(1_001)).await;
+    assert!(store.sweep(100, at(59)).await.expect("swept").expired.is_empty());
+    scene.deliver(&tickets, at(59)).await;
     assert_eq!(scene.tally(message).await.accepted, 1);
+}
+
+pub async fn a_message_of_no_ttl_that_cannot_be_tried_expires_after_its_grace(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(1).await;
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone).ttl(0)).await;
+    assert_eq!(store.sweep(100, at(0).plus(ZERO_TTL_GRACE)).await.expect("swept").expired, chunks(&tickets));
+    assert_eq!(scene.tally(message).await, Tally { expired: 1, ..Tally::default() });
+    assert_eq!(scene.state(message).await, CampaignState::Finished);
 }
 
 pub async fn ttl_counts_from_the_due_time(store: &dyn Store) {

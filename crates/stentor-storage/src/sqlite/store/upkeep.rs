@@ -10,6 +10,7 @@ use stentor_core::ports::store::{Recovery, Swept};
 
 use super::books::Shelf;
 use super::{campaigns, chunks, lease, sequences};
+use crate::ZERO_TTL_GRACE;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{all, limit, run};
 use crate::sqlite::row::{int, number};
@@ -72,16 +73,18 @@ fn release_all(
     Ok(released)
 }
 
-/// Ends queued chunks of campaigns past their ttl; those with ttl 0 have one attempt, however late.
+/// Ends queued chunks of campaigns past their ttl; those with ttl 0 have a grace for their one attempt.
 fn expire(
     connection: &Connection,
     shelf: &mut Shelf<'_>,
     count: usize,
     now: Timestamp,
 ) -> Done<Vec<ChunkId>> {
-    let sql = "SELECT k.id FROM campaigns k WHERE k.state IN (1, 2) AND k.expires_at <= ?1 AND k.expires_at > k.due_at
+    let sql = "SELECT k.id FROM campaigns k WHERE k.state IN (1, 2) AND k.expires_at <= ?1
+        AND (k.expires_at > k.due_at OR k.expires_at + ?3 <= ?1)
         AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = 0) LIMIT ?2";
-    let late = all(connection, sql, [now.as_millis(), limit(count)], |row| number(row, 0))?;
+    let grace_ms = ZERO_TTL_GRACE.as_secs().cast_signed() * 1_000;
+    let late = all(connection, sql, [now.as_millis(), limit(count), grace_ms], |row| number(row, 0))?;
     let verdict = (DeliveryState::Expired, Reason::TtlPassed);
     let mut expired: Vec<ChunkId> = Vec::new();
     for campaign in late {
