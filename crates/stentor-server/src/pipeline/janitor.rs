@@ -74,7 +74,13 @@ async fn republish(shared: &Shared) -> Result<(), DutyError> {
 }
 
 /// Ends what is past its ttl and takes back leases that ran out.
+///
+/// After a store that was away, or a clock that jumped, the leases of what this process holds may have run out, too:
+/// they are prolonged first, lest outcomes that it still has to write be thrown away and sent again.
 async fn sweep(shared: &Shared) -> Result<(), DutyError> {
+    if shared.held.is_stale(shared.now(), shared.config.lease_for() / 2) {
+        prolong(shared).await?;
+    }
     loop {
         let swept = shared.store.sweep(PAGE_MAX_COUNT, shared.now()).await?;
         shared.publish(&swept.released).await;
@@ -113,11 +119,15 @@ pub(crate) async fn keep_leases(shared: &Shared, stop: CancellationToken) {
 }
 
 async fn prolong(shared: &Shared) -> Result<(), DutyError> {
+    let lease = shared.lease();
     let (chunks, tickets) = shared.held.list();
-    if chunks.is_empty() {
+    if !chunks.is_empty() {
+        shared.store.extend(&chunks, lease).await?;
+    }
+    shared.held.prolonged(lease.now);
+    if tickets.is_empty() {
         return Ok(());
     }
-    shared.store.extend(&chunks, shared.lease()).await?;
     shared.queue.extend(&tickets, shared.config.lease_for(), shared.now()).await?;
     Ok(())
 }

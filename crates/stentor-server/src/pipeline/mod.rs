@@ -81,6 +81,10 @@ impl Pipeline {
             let Recovery { chunks, deliveries } = recovery;
             tracing::warn!(chunks, deliveries, "recovered what another process had left unsettled");
         }
+        // Tickets that a dead process had leased would wait for their lease to run out: all are published anew.
+        if let Err(error) = deps.queue.clear().await {
+            tracing::warn!(%error, "emptying the queue failed; what was leased waits for its lease to run out");
+        }
         let (outbox, inbox) = mpsc::channel(SETTLER_INBOX_MAX_CHUNKS);
         let shared = Arc::new(Shared::new(deps, config, recovery, outbox));
         let settler_stop = CancellationToken::new();

@@ -1,7 +1,7 @@
 //! What all parts of the pipeline have in common.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -157,6 +157,8 @@ impl Shared {
 #[derive(Default)]
 pub(crate) struct Held {
     leases: Mutex<HashMap<ChunkId, (u32, Ticket, u64)>>,
+    /// When all of them were last prolonged, in milliseconds; those taken later hold longer.
+    prolonged_at_ms: AtomicI64,
 }
 
 impl Held {
@@ -164,6 +166,16 @@ impl Held {
     pub(crate) fn keep(self: &Arc<Self>, chunk: ChunkId, epoch: u32, lease: &QueueLease) -> Kept {
         self.lock().insert(chunk, (epoch, lease.ticket, lease.token));
         Kept { held: self.clone(), chunk }
+    }
+
+    /// Notes that all that were held at an instant hold on from there.
+    pub(crate) fn prolonged(&self, at: Timestamp) {
+        self.prolonged_at_ms.store(at.as_millis(), Ordering::Release);
+    }
+
+    /// Tells whether they were last prolonged longer ago than `age`.
+    pub(crate) fn is_stale(&self, now: Timestamp, age: Duration) -> bool {
+        now.since(Timestamp::from_millis(self.prolonged_at_ms.load(Ordering::Acquire))) > age
     }
 
     /// Lists them for the store and for the queue.

@@ -8,6 +8,7 @@ mod schedules;
 mod stub;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use stentor_core::app::{App, Credential};
@@ -35,11 +36,13 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 /// Tells the time of the virtual clock by which tokio sleeps.
 struct TestClock {
     began: Instant,
+    ahead_ms: AtomicU64,
 }
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_800_000_000_000).plus(self.began.elapsed())
+        let ahead = Duration::from_millis(self.ahead_ms.load(Ordering::SeqCst));
+        Timestamp::from_millis(1_800_000_000_000).plus(self.began.elapsed() + ahead)
     }
 }
 
@@ -65,7 +68,7 @@ impl House {
 
     async fn build(stub: Stub) -> Self {
         let store = MemoryStore::new();
-        let clock = Arc::new(TestClock { began: Instant::now() });
+        let clock = Arc::new(TestClock { began: Instant::now(), ahead_ms: AtomicU64::new(0) });
         let name = Label::new("test").expect("fits");
         store.create_app(&App { id: APP, name, created_at: clock.now() }).await.expect("kept");
         let (queue, ids) = (Arc::new(MemoryQueue::new()), Arc::new(IdSource::after(0)));

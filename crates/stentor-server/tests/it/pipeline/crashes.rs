@@ -19,6 +19,32 @@ async fn a_queue_thrown_away_in_the_middle_loses_nothing_and_sends_nothing_twice
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_dead_process_had_leased_from_a_queue_that_outlived_it_goes_again_at_once() {
+    let mut house = House::open(Stub::accepting(700), quick()).await;
+    house.register(1_000).await;
+    let id = house.send(everyone()).await;
+    house.until(id, |ledger| ledger.total().sending > 0).await;
+    house.pipeline = None;
+    tokio::task::yield_now().await;
+    let began = Instant::now();
+    house.start(quick()).await;
+    assert_eq!(house.finished(id).await.total().accepted, 1_000);
+    assert!(began.elapsed() < quick().lease_for() / 2, "it waited {:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_jump_of_the_clock_takes_no_lease_from_the_living_process() {
+    let house = House::open(Stub::accepting(5_000), quick()).await;
+    house.register(300).await;
+    let id = house.send(everyone()).await;
+    house.until(id, |ledger| ledger.total().sending == 300).await;
+    house.clock.ahead_ms.fetch_add(quick().lease_for_ms * 3, Ordering::SeqCst);
+    let ledger = house.finished(id).await;
+    assert_eq!((ledger.total().accepted, ledger.providers[0].duplicate_bound), (300, 0));
+    assert_eq!(house.stub.counts().values().max(), Some(&1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn crashes_lose_nothing_and_duplicates_are_bounded_and_marked() {
     let mut house = House::open(Stub::accepting(700), quick()).await;
     house.register(10_000).await;
