@@ -77,7 +77,7 @@ pub struct App {
 }
 
 impl App {
-    /// Opens store and queue, recovers what a crash left, starts the pipeline and binds the address.
+    /// Opens store and queue, binds the address, recovers what a crash left and starts the pipeline.
     pub async fn build(config: Config) -> Result<Self, AppError> {
         Self::build_with(config, Arc::new(SystemClock)).await
     }
@@ -88,13 +88,14 @@ impl App {
         let store = engines::store(&config)?;
         let queue = engines::queue(&config)?;
         let keyring = keyring(&config)?;
+        // Before the pipeline: a server that cannot listen must not have leased anything.
+        let door = open_door(&config.api).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
         let started = Instant::now();
         let ground =
             engines::Ground { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
         let belt = Arc::new(PipelineBelt::start(&ground, &config).await?);
         let service = Arc::new(open_service(&config, &ground, keyring, belt.clone()).await?);
-        let door = open_door(&config.api).await?;
         let address = tell_address(&door, &config)?;
         let drain_timeout = config.shutdown.drain_timeout();
         let parts_of = config.api.clone();

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod config;
 pub mod keys;
 mod listen;
+mod prompt;
 pub mod metrics;
 pub mod pipeline;
 mod providers;

@@ -19,6 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
+use crate::prompt::Prompt;
+
 /// Longest wait for the headers of a request, and for the TLS handshake.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Silence on an HTTP/2 connection after which a PING asks whether it lives.
@@ -112,7 +114,8 @@ where
         .keep_alive_interval(PING_INTERVAL)
         .adaptive_window(true);
     let service = TowerToHyperService::new(router);
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let connection =
+        builder.serve_connection(TokioIo::new(Prompt::new(stream, HEADER_TIMEOUT)), service).into_owned();
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection broke");
     }

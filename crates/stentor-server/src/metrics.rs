@@ -1,5 +1,6 @@
 //! Metrics, gathered when they are asked for: nothing is counted twice, no label names a device, a user or a token.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use prometheus_client::collector::Collector;
@@ -75,17 +76,21 @@ impl Collector for Gathered {
 
 impl Gathered {
     fn queue(&self, to: &mut DescriptorEncoder<'_>) -> Written {
-        let depths = self.depths.iter().flat_map(|depth| {
+        // Added up over apps: whoever may read metrics must not learn who sends how much.
+        let mut sums = BTreeMap::new();
+        for depth in &self.depths {
             let states = [("ready", depth.ready), ("delayed", depth.delayed), ("leased", depth.leased)];
-            states.map(|(state, count)| {
-                let labels = vec![
-                    ("provider", depth.lane.provider.to_string()),
-                    ("app", depth.lane.app.to_string()),
-                    ("class", depth.lane.class.to_string()),
-                    ("state", state.to_owned()),
-                ];
-                (labels, count as f64)
-            })
+            for (state, count) in states {
+                *sums.entry((depth.lane.provider, depth.lane.class, state)).or_insert(0) += count;
+            }
+        }
+        let depths = sums.into_iter().map(|((provider, class, state), count): (_, u64)| {
+            let labels = vec![
+                ("provider", provider.to_string()),
+                ("class", class.to_string()),
+                ("state", state.to_owned()),
+            ];
+            (labels, count as f64)
         });
         gauges(to, "queue_depth", "Chunks in the queue", depths)?;
         let oldest = [(Labels::new(), self.oldest_seconds)];

@@ -97,7 +97,10 @@ fn by_code(error: &Status, retry_after: Option<Duration>) -> Option<Outcome> {
         "UNAVAILABLE" | "INTERNAL" | "DEADLINE_EXCEEDED" | "ABORTED" => {
             unavailable(Reason::Unavailable, retry_after)
         }
-        "THIRD_PARTY_AUTH_ERROR" | "APNS_AUTH_ERROR" => rejected(Reason::ThirdPartyAuth, Reach::Credential),
+        // Said of devices behind a third party only, so the others must not wait for it.
+        "THIRD_PARTY_AUTH_ERROR" | "APNS_AUTH_ERROR" => {
+            Outcome::Unavailable { reason: Reason::ThirdPartyAuth, reach: Reach::Device, retry_after }
+        }
         "UNAUTHENTICATED" | "PERMISSION_DENIED" => rejected(Reason::CredentialRefused, Reach::Credential),
         _ => return None,
     })

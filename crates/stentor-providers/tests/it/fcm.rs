@@ -70,14 +70,16 @@ async fn a_thousand_devices_are_each_reached_exactly_once() {
 
 #[tokio::test]
 async fn every_error_of_the_table_becomes_its_outcome_in_its_place() {
+    let (reason, reach) = (Reason::ThirdPartyAuth, Reach::Device);
+    let third_party = Outcome::Unavailable { reason, reach, retry_after: None };
     let rows = [
         ("UNREGISTERED", Outcome::Unregistered { reason: Reason::Unregistered, since: None }),
         ("INVALID_ARGUMENT", rejected(Reason::InvalidPayload, Reach::Payload)),
         ("SENDER_ID_MISMATCH", rejected(Reason::SenderMismatch, Reach::Device)),
         ("UNAVAILABLE", unavailable(None)),
         ("INTERNAL", unavailable(None)),
-        ("THIRD_PARTY_AUTH_ERROR", rejected(Reason::ThirdPartyAuth, Reach::Credential)),
-        ("APNS_AUTH_ERROR", rejected(Reason::ThirdPartyAuth, Reach::Credential)),
+        ("THIRD_PARTY_AUTH_ERROR", third_party.clone()),
+        ("APNS_AUTH_ERROR", third_party.clone()),
         ("PERMISSION_DENIED", rejected(Reason::CredentialRefused, Reach::Credential)),
         ("UNAUTHENTICATED", rejected(Reason::CredentialRefused, Reach::Credential)),
         ("NOT_FOUND", rejected(Reason::UnknownAnswer, Reach::Credential)),

@@ -103,7 +103,12 @@ fn refused_keys_reach_as_far_as_the_credential() {
     assert_eq!(is(401, &plain("UNAUTHENTICATED", "no token")), ours);
     assert_eq!(is(403, &plain("PERMISSION_DENIED", "no")), ours);
     assert_eq!(is(403, ""), ours);
-    let theirs = rejected(Reason::ThirdPartyAuth, Reach::Credential);
+}
+
+#[test]
+fn a_third_partys_refusal_is_tried_again_for_its_devices_only() {
+    let (reason, reach) = (Reason::ThirdPartyAuth, Reach::Device);
+    let theirs = Outcome::Unavailable { reason, reach, retry_after: WAIT };
     assert_eq!(is(401, &own("UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR")), theirs);
     assert_eq!(is(401, &own("UNAUTHENTICATED", "APNS_AUTH_ERROR")), theirs);
 }
