@@ -8,14 +8,15 @@ mod fleet;
 mod import;
 mod keys;
 mod kills;
+mod policy;
 mod questions;
 mod report;
 mod server;
 mod stage;
+mod verdict;
 
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, note, thousands};
-use campaign::Run;
 use clap::{Args, ValueEnum};
 use fleet::Fleet;
 use report::Report;
@@ -34,8 +35,8 @@ Examples:
   stentor demo --devices 100000 --kills 5 --kill-emulators --json
 
 Starts the server and both emulators as processes of their own on 127.0.0.1, with real TLS and HTTP/2, in a directory
-of their own. Exits 0 only if ledger and emulators agree for every single token, nothing is lost or stuck, the books
-balance, and duplicates stay within the bound that the ledger states.")]
+of their own. Exits 0 only if ledger and emulators agree for every single token, each is accepted or rejected and none
+lost or stuck, the books balance, and duplicates are marked and stay within the bound that the ledger states.")]
 pub(crate) struct Demo {
     /// How many devices: half Android through FCM, half Apple through APNs
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=fleet::MAX_DEVICES))]
@@ -59,7 +60,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "MS")]
     latency_ms: Option<f64>,
     /// Give up when nothing has moved for so long
-    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
 }
 
@@ -93,7 +94,7 @@ impl Demo {
         let run = campaign::run(self, &mut stage).await?;
         stage.stop_emulators();
         let compared = Instant::now();
-        let comparison = comparison::run(&stage, fleet, &run.ledger).await?;
+        let comparison = comparison::run(self.policy, &stage, fleet, &run.ledger).await?;
         note(&format!(
             "comparison: {} tokens in {:.2} s, the ledger asked about {}",
             thousands(fleet.devices()),
@@ -141,12 +142,5 @@ impl Demo {
 
     fn all_kills(&self) -> u32 {
         self.kills + self.emulator_kills()
-    }
-}
-
-impl Run {
-    /// Tells whether every kill that was asked for happened while the campaign ran.
-    fn has_all_kills_of(&self, demo: &Demo) -> bool {
-        self.kills == demo.kills && self.emulator_kills == demo.emulator_kills()
     }
 }

@@ -79,8 +79,8 @@ pub(super) struct CredentialSet {
     /// A further certificate authority to trust, such as an emulator's ca.pem
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Messages per minute that the project may send, or `none` (FCM)
-    #[arg(long, value_name = "N|none")]
+    /// What the project may send: `none` sets no limit, and nothing else is in force (FCM)
+    #[arg(long, value_parser = ["none"])]
     quota: Option<String>,
     /// The most connections to open
     #[arg(long, value_name = "N")]
@@ -135,19 +135,8 @@ impl CredentialSet {
         })?;
         let mut body = json!({ "service_account": account });
         put(&mut body, "token_endpoint", self.token_endpoint.as_deref().map(Value::from));
-        put(&mut body, "quota", self.quota()?);
+        put(&mut body, "quota", self.quota.as_deref().map(Value::from));
         Ok(body)
-    }
-
-    fn quota(&self) -> anyhow::Result<Option<Value>> {
-        match self.quota.as_deref() {
-            None => Ok(None),
-            Some("none") => Ok(Some(json!("none"))),
-            Some(number) => match number.parse::<u64>() {
-                Ok(number) => Ok(Some(json!(number))),
-                Err(_) => Err(Failure::usage("--quota takes messages per minute, or none").into()),
-            },
-        }
     }
 
     fn apns(&self) -> anyhow::Result<Value> {

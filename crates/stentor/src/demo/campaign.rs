@@ -31,6 +31,13 @@ pub(crate) struct Run {
     pub(crate) stuck: u64,
 }
 
+impl Run {
+    /// Tells whether the books balanced at every reading, by their own word and by our sum.
+    pub(crate) fn is_balanced(&self) -> bool {
+        self.always_balanced && self.ledger.balanced && self.ledger.sums_up()
+    }
+}
+
 /// Sends and watches.
 pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
     let before = stage.server.usage();
@@ -41,6 +48,7 @@ pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
         campaign: cell(&reply["campaign"]),
         plan: Plan::new(demo.kills, demo.emulator_kills(), SECONDS_PER_KILL, demo.seed),
         progress: Progress::start("campaign", demo.devices),
+        devices: demo.devices,
         give_up_after: Duration::from_secs(demo.give_up_after_seconds),
         kills: 0,
         emulator_kills: 0,
@@ -71,6 +79,7 @@ struct Watch<'a> {
     campaign: String,
     plan: Plan,
     progress: Progress,
+    devices: u64,
     give_up_after: Duration,
     kills: u32,
     emulator_kills: u32,
@@ -92,7 +101,7 @@ impl Watch<'_> {
                     .remark(&format!("campaign: nothing moved for {:?}, giving up", self.give_up_after));
                 return Ok(());
             }
-            if let Some(victim) = self.plan.due(self.latest.totals.ended(), self.latest.audience) {
+            if let Some(victim) = self.plan.due(&self.latest.totals, self.devices) {
                 self.kill(victim).await?;
             } else {
                 tokio::time::sleep(self.interval()).await;

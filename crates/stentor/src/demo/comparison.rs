@@ -1,9 +1,10 @@
 //! Compares the ledger with what the emulators counted, token by token.
 //!
 //! Every token is looked up in the counts. Where a count says "accepted once" and nothing else is odd, the ledger is
-//! not asked about that single device: if it calls accepted nobody whom the emulators never accepted, and as many as
+//! asked about some of the devices only: if it calls accepted nobody whom the emulators never accepted, and as many as
 //! the emulators accepted, then both speak of the same devices. It is asked about every other device.
 
+use super::DemoPolicy;
 use super::fleet::{Fleet, Half, Member};
 use super::questions::{Fate, ask};
 use super::stage::Stage;
@@ -12,6 +13,8 @@ use std::collections::{HashMap, HashSet};
 use stentor_emulators::{Counts, ObserverFile};
 
 const MAX_EXAMPLES: usize = 5;
+/// So many devices are asked about though nothing is odd about them.
+const SAMPLE: u64 = 1000;
 /// When the sums differ every accepted device is asked about, up to this many.
 const MAX_SUSPECTS: usize = 200_000;
 
@@ -26,8 +29,8 @@ pub(crate) struct Comparison {
     pub(crate) duplicates: u64,
     /// Devices with such pushes that the ledger does not mark as ambiguous.
     pub(crate) unmarked_duplicates: u64,
-    /// Devices that were reached though their delivery ended otherwise, which the ledger marks as ambiguous.
-    pub(crate) excused: u64,
+    /// Duplicates at devices of which the ledger says that so many attempts were never answered.
+    pub(crate) unanswered_duplicates: u64,
     /// Devices that the ledger was asked about one by one.
     pub(crate) asked: u64,
     /// What each emulator counted.
@@ -58,7 +61,12 @@ pub(crate) struct Counted {
 }
 
 /// Compares.
-pub(crate) async fn run(stage: &Stage, fleet: Fleet, ledger: &Ledger) -> anyhow::Result<Comparison> {
+pub(crate) async fn run(
+    policy: DemoPolicy,
+    stage: &Stage,
+    fleet: Fleet,
+    ledger: &Ledger,
+) -> anyhow::Result<Comparison> {
     let books =
         Books { fcm: stage.emulator(Half::Fcm).counted()?, apns: stage.emulator(Half::Apns).counted()? };
     let (mut comparison, mut odd) = survey(fleet, &books);
@@ -67,13 +75,22 @@ pub(crate) async fn run(stage: &Stage, fleet: Fleet, ledger: &Ledger) -> anyhow:
         let suspects = fleet.members().filter(|member| books.counts(fleet, *member).accepted > 0);
         odd.extend(suspects.take(MAX_SUSPECTS));
     }
+    odd.extend(sample(fleet));
     let fates = ask(&stage.client, fleet, &ledger.message, &odd).await?;
     comparison.asked = odd.len() as u64;
     for member in &odd {
-        comparison.judge(*member, books.counts(fleet, *member), fates.get(member));
+        let is_dead = policy.is_dead(member.half, &fleet.token(*member));
+        comparison.judge(*member, is_dead, books.counts(fleet, *member), fates.get(member));
     }
     comparison.settle_sums(fleet, ledger, accepted);
     Ok(comparison)
+}
+
+/// Some devices, evenly from the whole fleet.
+fn sample(fleet: Fleet) -> impl Iterator<Item = Member> {
+    // An odd step meets both halves.
+    let step = (fleet.devices() / SAMPLE) | 1;
+    (0..fleet.devices()).step_by(step as usize).map(move |place| fleet.member(place))
 }
 
 struct Books {
@@ -128,15 +145,13 @@ impl Counted {
 }
 
 impl Comparison {
-    /// Judges one device by what the emulator counted and what the ledger answered.
-    fn judge(&mut self, member: Member, counts: Counts, fate: Option<&Fate>) {
-        let verdict = judge(counts, fate);
+    /// Judges one device by what its token is, what the emulator counted and what the ledger answered.
+    fn judge(&mut self, member: Member, is_dead: bool, counts: Counts, fate: Option<&Fate>) {
+        let unanswered = fate.map_or(0, |fate| fate.unanswered);
+        self.unanswered_duplicates += u64::from(counts.accepted.saturating_sub(1).min(unanswered));
+        let verdict = judge(is_dead, counts, fate);
         match verdict {
             Verdict::Agree => return,
-            Verdict::Excused => {
-                self.excused += 1;
-                return;
-            }
             Verdict::Lost => self.lost += 1,
             Verdict::Disagree => self.disagreeing += 1,
             Verdict::Unmarked => self.unmarked_duplicates += 1,
@@ -152,7 +167,7 @@ impl Comparison {
 
     /// Adds what the sums say beyond the devices that were asked about.
     fn settle_sums(&mut self, fleet: Fleet, ledger: &Ledger, accepted: u64) {
-        let explained = self.lost + self.disagreeing + self.excused;
+        let explained = self.lost + self.disagreeing;
         let unexplained = accepted.abs_diff(ledger.totals.accepted).saturating_sub(explained);
         self.disagreeing += unexplained;
         self.lost += fleet.devices().saturating_sub(ledger.audience);
@@ -167,8 +182,6 @@ impl Comparison {
 enum Verdict {
     /// Both say the same.
     Agree,
-    /// It was reached, and the ledger knows that it may have been: the answer was lost on its way.
-    Excused,
     /// It is lost.
     Lost,
     /// Both say different things.
@@ -177,17 +190,18 @@ enum Verdict {
     Unmarked,
 }
 
-fn judge(counts: Counts, fate: Option<&Fate>) -> Verdict {
-    let Some(state) = fate.and_then(|fate| fate.state.as_deref()) else { return Verdict::Lost };
-    let ambiguous = fate.is_some_and(|fate| fate.ambiguous);
+/// In this campaign a delivery ends accepted, or rejected when its token is dead, and never otherwise: trouble that
+/// passes may refuse a living token for good as little as the loss of an answer may.
+fn judge(is_dead: bool, counts: Counts, fate: Option<&Fate>) -> Verdict {
+    let Some(fate) = fate else { return Verdict::Lost };
+    let Some(state) = fate.state.as_deref() else { return Verdict::Lost };
     match (state, counts.accepted) {
         ("accepted" | "delivered", 0) => Verdict::Lost,
-        ("accepted" | "delivered", 2..) if !ambiguous => Verdict::Unmarked,
+        ("accepted" | "delivered", _) if is_dead => Verdict::Disagree,
+        ("accepted" | "delivered", 2..) if !fate.ambiguous => Verdict::Unmarked,
         ("accepted" | "delivered", _) => Verdict::Agree,
-        ("rejected", 0) if counts.rejected == 0 => Verdict::Disagree,
-        (_, 0) => Verdict::Agree,
-        (_, _) if ambiguous => Verdict::Excused,
-        (_, _) => Verdict::Lost,
+        ("rejected", 0) if is_dead && counts.rejected > 0 => Verdict::Agree,
+        (_, _) => Verdict::Disagree,
     }
 }
 

@@ -1,5 +1,7 @@
-//! When is killed, and who: moments spread over the campaign, each drawn by chance within its share.
+//! When is killed, and who: moments spread over the campaign, each drawn by chance around its share, and each while
+//! deliveries are on their way.
 
+use crate::ledger::Totals;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -21,6 +23,7 @@ struct Moment {
     /// The share of the campaign that is done when it is due.
     share: f64,
     /// It is due as well when nothing was seen to move for so long: small campaigns move in few steps.
+    /// Not before anything has ended at all.
     patience: Duration,
 }
 
@@ -42,7 +45,7 @@ impl Plan {
         let shares = victims.len() as f64 + 1.0;
         let moment = |(index, victim): (usize, Victim)| Moment {
             victim,
-            share: (index as f64 + dice.random::<f64>()) / shares,
+            share: (index as f64 + 0.6 + 0.8 * dice.random::<f64>()) / shares,
             patience: Duration::from_secs_f64(seconds_per_kill * (0.2 + 0.6 * dice.random::<f64>())),
         };
         let moments: Vec<Moment> = victims.into_iter().enumerate().map(moment).collect();
@@ -55,16 +58,18 @@ impl Plan {
         self.next.is_some()
     }
 
-    /// Looks at the campaign and says who is to be killed now, if anybody.
-    pub(crate) fn due(&mut self, done: u64, audience: u64) -> Option<Victim> {
+    /// Looks at a campaign to so many devices and says who is to be killed now, if anybody: nobody before the first
+    /// delivery has ended, and nobody while none is leased.
+    pub(crate) fn due(&mut self, totals: &Totals, devices: u64) -> Option<Victim> {
+        let done = totals.ended();
         if done != self.done {
             self.done = done;
             self.moved_at = Instant::now();
         }
         let moment = self.next?;
-        let reached = audience > 0 && done as f64 >= moment.share * audience as f64;
+        let reached = done as f64 >= moment.share * devices as f64;
         let impatient = self.moved_at.elapsed() >= moment.patience;
-        if !(reached || impatient) {
+        if done == 0 || totals.sending == 0 || !(reached || impatient) {
             return None;
         }
         self.next = self.moments.next();

@@ -18,6 +18,8 @@ pub(crate) struct Fate {
     pub(crate) state: Option<String>,
     /// Whether any attempt is marked ambiguous.
     pub(crate) ambiguous: bool,
+    /// How many attempts were written and never answered.
+    pub(crate) unanswered: u32,
 }
 
 /// Asks what became of a message at these devices; devices that the API does not list have no fate.
@@ -79,7 +81,8 @@ fn fate(history: &Value) -> Fate {
     let is_final = |state: &&str| !matches!(*state, "queued" | "sending");
     let state = attempts.iter().filter_map(|attempt| attempt["state"].as_str()).find(is_final);
     let ambiguous = attempts.iter().any(|attempt| attempt["ambiguous"] == true);
-    Fate { state: state.map(str::to_owned), ambiguous }
+    let unanswered = attempts.iter().filter(|attempt| attempt["reason"] == "unanswered").count() as u32;
+    Fate { state: state.map(str::to_owned), ambiguous, unanswered }
 }
 
 #[cfg(test)]

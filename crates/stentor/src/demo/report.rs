@@ -5,9 +5,11 @@ use super::campaign::Run;
 use super::child::Usage;
 use super::comparison::{Comparison, Counted};
 use super::fleet::Half;
+use super::verdict::Facts;
 use crate::ledger::{ProviderBooks, Totals};
 use crate::output::{ledger as table, thousands};
 use serde_json::{Value, json};
+use stentor_server::pipeline::PipelineConfig;
 
 /// Everything that was found.
 pub(crate) struct Report {
@@ -31,55 +33,29 @@ impl Report {
         usage: Usage,
         import_seconds: f64,
     ) -> Self {
-        // A killed emulator takes answers with it: what was written and never answered is sent again and marked.
-        let unanswered = if demo.emulator_kills() > 0 { run.ledger.ambiguous } else { 0 };
-        let allowed_duplicates = run.ledger.duplicate_bound + unanswered;
-        let mut report = Self {
+        let mut facts = Facts {
             devices: demo.devices,
-            run,
-            comparison,
-            usage,
-            import_seconds,
-            allowed_duplicates,
-            broken: Vec::new(),
+            audience: run.ledger.audience,
+            totals: run.ledger.totals,
+            state: run.ledger.state_text(),
+            balanced: run.is_balanced(),
+            stuck: run.stuck,
+            duplicate_bound: run.ledger.duplicate_bound,
+            max_unsettled: PipelineConfig::default().max_unsettled_deliveries as u64,
+            attempts: run.ledger.attempts,
+            kills: [demo.kills, run.kills],
+            emulator_kills: [demo.emulator_kills(), run.emulator_kills],
+            ..Facts::default()
         };
-        report.broken = report.find_broken(demo);
-        report
+        facts.compare(&comparison);
+        let allowed_duplicates = facts.allowed_duplicates();
+        let broken = facts.broken();
+        Self { devices: demo.devices, run, comparison, usage, import_seconds, allowed_duplicates, broken }
     }
 
     /// Tells whether the proof holds.
     pub(crate) fn holds(&self) -> bool {
         self.broken.is_empty()
-    }
-
-    fn find_broken(&self, demo: &Demo) -> Vec<String> {
-        let (comparison, run) = (&self.comparison, &self.run);
-        let duplicates = comparison.duplicates;
-        let checks = [
-            (run.stuck > 0, format!("{} deliveries are stuck", run.stuck)),
-            (comparison.lost > 0, format!("{} devices are lost", comparison.lost)),
-            (
-                comparison.disagreeing > 0,
-                format!("{} contradictions between ledger and emulators", comparison.disagreeing),
-            ),
-            (
-                comparison.unmarked_duplicates > 0,
-                format!("{} duplicates are not marked", comparison.unmarked_duplicates),
-            ),
-            (
-                duplicates > self.allowed_duplicates,
-                format!("{duplicates} duplicates, the bound is {}", self.allowed_duplicates),
-            ),
-            (!self.is_balanced(), "the books do not balance".to_owned()),
-            (run.ledger.state != "finished", format!("the campaign is {}", run.ledger.state_text())),
-            (run.ledger.audience != demo.devices, format!("the audience is {} devices", run.ledger.audience)),
-            (!run.has_all_kills_of(demo), "the campaign ended before all kills had happened".to_owned()),
-        ];
-        checks.into_iter().filter(|(is_broken, _)| *is_broken).map(|(_, sentence)| sentence).collect()
-    }
-
-    fn is_balanced(&self) -> bool {
-        self.run.always_balanced && self.run.ledger.balanced && self.run.ledger.sums_up()
     }
 
     /// Deliveries that a push service answered for good, per second of the campaign.
@@ -99,15 +75,17 @@ impl Report {
             "rejected": ledger.totals.rejected,
             "expired": ledger.totals.expired,
             "canceled": ledger.totals.canceled,
+            "collapsed": ledger.totals.collapsed,
             "failed": ledger.totals.failed,
             "lost": comparison.lost,
             "disagreeing": comparison.disagreeing,
             "duplicates": comparison.duplicates,
             "unmarked_duplicates": comparison.unmarked_duplicates,
+            "unanswered_duplicates": comparison.unanswered_duplicates,
             "duplicate_bound": ledger.duplicate_bound,
             "ambiguous": ledger.ambiguous,
             "attempts": ledger.attempts,
-            "ledger_balanced": self.is_balanced(),
+            "ledger_balanced": self.run.is_balanced(),
             "stuck": self.run.stuck,
             "kills": self.run.kills,
             "emulator_kills": self.run.emulator_kills,

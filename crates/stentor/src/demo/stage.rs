@@ -1,10 +1,10 @@
 //! The stage of the demo: a directory, two emulators, a server, an app with its credentials.
 
+use super::Demo;
 use super::emulator::Emulator;
 use super::fleet::{Fleet, Half};
 use super::keys::{BUNDLE, Keys, PROJECT};
 use super::server::Server;
-use super::{Demo, DemoPolicy};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::output::cell;
@@ -119,7 +119,7 @@ fn settings(demo: &Demo, half: Half, keys: &Keys) -> Value {
     let capacity_tokens = Fleet::new(demo.devices, demo.seed).devices_of(half) + 1000;
     let mut settings = json!({
         "seed": demo.seed,
-        "policy": policy(demo),
+        "policy": policy(demo, half),
         "observer": {"capacity_tokens": capacity_tokens},
     });
     match half {
@@ -135,11 +135,8 @@ fn settings(demo: &Demo, half: Half, keys: &Keys) -> Value {
     settings
 }
 
-fn policy(demo: &Demo) -> Value {
-    let mut policy = match demo.policy {
-        DemoPolicy::Realistic => json!({"mix": "realistic"}),
-        DemoPolicy::AcceptAll => json!({}),
-    };
+fn policy(demo: &Demo, half: Half) -> Value {
+    let mut policy = demo.policy.of(half);
     if let Some(ms) = latency_ms(demo) {
         policy["latency"] = json!({"kind": "fixed", "ms": ms});
     }

@@ -4,8 +4,9 @@ use serde_json::json;
 #[test]
 fn the_final_state_counts_wherever_it_stands() {
     let history = json!({"deliveries": [
-        {"state": "queued", "ambiguous": true}, {"state": "accepted", "ambiguous": false}]});
-    assert_eq!(fate(&history), Fate { state: Some("accepted".to_owned()), ambiguous: true });
+        {"state": "queued", "reason": "unanswered", "ambiguous": true},
+        {"state": "accepted", "reason": "none", "ambiguous": false}]});
+    assert_eq!(fate(&history), Fate { state: Some("accepted".to_owned()), ambiguous: true, unanswered: 1 });
 }
 
 #[test]
