@@ -47,6 +47,8 @@ macro_rules! store_suite {
                     a_newer_message_with_the_same_key_replaces_a_queued_one
                     only_devices_that_the_newer_message_reaches_are_replaced
                     a_newer_message_replaces_nothing_before_it_is_expanded
+                    a_newer_message_that_was_canceled_replaces_nothing
+                    a_newer_message_that_was_stopped_replaces_nothing
                     another_key_or_no_key_replaces_nothing
                     an_older_message_never_replaces_a_newer_one
                     another_app_replaces_nothing

@@ -131,8 +131,7 @@ impl State {
         if let (Some(key), Some(app)) = (&message.spec.collapse_key, self.apps.get_mut(&message.app)) {
             let newest = app.newest.entry(key.clone()).or_default();
             for device in &chunk.devices {
-                let known = newest.entry(*device).or_insert(message.id);
-                *known = message.id.max(*known);
+                newest.entry(*device).or_default().insert(message.id);
             }
         }
         self.add_chunk(id, chunk, now)
@@ -199,8 +198,22 @@ impl State {
                 self.close(chunk, verdict, now)?;
             }
         }
-        self.row(id)?.finish(now);
+        let row = self.row(id)?;
+        row.finish(now);
+        let message = Arc::clone(&row.message);
+        self.forget_collapse(&message);
         Ok(())
+    }
+
+    /// Lets a canceled or stopped message replace nothing any more.
+    fn forget_collapse(&mut self, message: &Message) {
+        let Some(key) = &message.spec.collapse_key else { return };
+        let Some(newest) = self.apps.get_mut(&message.app).and_then(|app| app.newest.get_mut(key)) else {
+            return;
+        };
+        newest.values_mut().for_each(|ids| {
+            ids.remove(&message.id);
+        });
     }
 
     /// Lists tickets of a campaign's queued chunks.

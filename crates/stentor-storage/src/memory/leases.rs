@@ -106,8 +106,10 @@ impl State {
 impl AppRow {
     fn look_up(&self, devices: &[DeviceId], message: &Message) -> (Vec<Fate>, TokenList) {
         let newest = message.spec.collapse_key.as_ref().and_then(|key| self.newest.get(key));
-        let is_newest =
-            |id: &DeviceId| newest.and_then(|of| of.get(id)).is_none_or(|newest| *newest <= message.id);
+        let is_newest = |id: &DeviceId| {
+            let last = newest.and_then(|of| of.get(id)).and_then(|ids| ids.last());
+            last.is_none_or(|last| *last <= message.id)
+        };
         let mut tokens = TokenList::default();
         let mut fate = |id: &DeviceId| match self.devices.get(id).filter(|device| device.retired.is_none()) {
             None => Fate::Gone,

@@ -45,8 +45,8 @@ pub(super) struct AppRow {
     pub(super) users: BTreeMap<ExternalId, UserRow>,
     pub(super) groups: BTreeMap<GroupName, GroupRow>,
     pub(super) replies: BTreeMap<IdempotencyKey, ReplyRow>,
-    /// The newest message of each collapse key that was expanded to a device.
-    pub(super) newest: HashMap<CollapseKey, HashMap<DeviceId, MessageId>>,
+    /// The messages of each collapse key that were expanded to a device and neither canceled nor stopped.
+    pub(super) newest: HashMap<CollapseKey, HashMap<DeviceId, BTreeSet<MessageId>>>,
 }
 
 #[derive(Clone)]

@@ -66,7 +66,10 @@ impl State {
         if let (Some(key), Some(app)) = (&row.message.spec.collapse_key, self.apps.get_mut(&row.campaign.app))
             && let Some(newest) = app.newest.get_mut(key)
         {
-            newest.retain(|_, message| *message != row.message.id);
+            newest.retain(|_, messages| {
+                messages.remove(&row.message.id);
+                !messages.is_empty()
+            });
         }
         1 + row.chunks.len() as u64
     }

@@ -41,7 +41,7 @@ impl Report {
             balanced: run.is_balanced(),
             stuck: run.stuck,
             duplicate_bound: run.ledger.duplicate_bound,
-            max_unsettled: PipelineConfig::default().max_unsettled_deliveries as u64,
+            max_unsettled: PipelineConfig::default().max_unsettled_deliveries,
             attempts: run.ledger.attempts,
             kills: [demo.kills, run.kills],
             emulator_kills: [demo.emulator_kills(), run.emulator_kills],

@@ -62,7 +62,8 @@ pub enum Fate {
     Send,
     /// The device was removed or retired.
     Gone,
-    /// A newer message (a larger id) of the app with the same collapse key has been expanded to it.
+    /// A newer message (a larger id) of the app with the same collapse key, neither canceled nor stopped, has been
+    /// expanded to it.
     Collapsed,
 }
 

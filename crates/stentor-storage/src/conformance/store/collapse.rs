@@ -1,9 +1,10 @@
 //! Newer replaces older.
 
-use stentor_core::campaign::Tally;
+use stentor_core::campaign::{CampaignAction, Stop, Tally};
 use stentor_core::delivery::DeliveryState;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{Fate, Store};
+use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 
 use crate::conformance::scene::{Draft, Scene, accept_all, at, record, retry, settle_all, topic};
@@ -44,6 +45,27 @@ pub async fn a_newer_message_replaces_nothing_before_it_is_expanded(store: &dyn 
     let children = scene.settled(retry(accept_all(&leased, at(3)), &[0], &leased, at(4))).await;
     let again = scene.lease(children[0].chunk, at(4)).await;
     assert_eq!(again.fates, [Fate::Collapsed], "looked at again before every attempt");
+}
+
+pub async fn a_newer_message_that_was_canceled_replaces_nothing(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(2).await;
+    let (_, old) = scene.send_wide(Draft::to(Target::Everyone).collapsing("score")).await;
+    let newer = scene.send_wide(Draft::to(Target::Everyone).collapsing("score").sent_at(at(1))).await.0;
+    scene.act(newer, CampaignAction::Cancel, at(2)).await;
+    assert_eq!(scene.lease(old[0].chunk, at(3)).await.fates, [Fate::Send, Fate::Send]);
+}
+
+pub async fn a_newer_message_that_was_stopped_replaces_nothing(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(2).await;
+    let (_, old) = scene.send_wide(Draft::to(Target::Everyone).collapsing("score")).await;
+    let (_, new) = scene.send_wide(Draft::to(Target::Everyone).collapsing("score").sent_at(at(1))).await;
+    let leased = scene.lease(new[0].chunk, at(2)).await;
+    let refused = settle_all(&leased, record(DeliveryState::Rejected, Reason::InvalidPayload), at(2));
+    let stop = Some(Stop { reason: Reason::PayloadRefused, detail: "refused".into() });
+    scene.settled(Settlement { stop, ..refused }).await;
+    assert_eq!(scene.lease(old[0].chunk, at(3)).await.fates, [Fate::Send, Fate::Send]);
 }
 
 pub async fn another_key_or_no_key_replaces_nothing(store: &dyn Store) {

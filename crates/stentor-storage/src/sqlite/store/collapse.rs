@@ -34,7 +34,7 @@ fn has_newer(connection: &Connection, chunk: &Chunk, key: &str) -> Done<bool> {
 fn overlapping(connection: &Connection, chunk: &Chunk, key: &str, level: u32) -> Done<Vec<Vec<DeviceId>>> {
     let sql = "SELECT c.devices FROM chunks c CROSS JOIN campaigns k ON k.id = c.message
         WHERE c.parent IS NULL AND c.fleet = ?1 AND c.level = ?2 AND c.last BETWEEN ?3 AND ?4 AND c.message > ?5
-        AND c.first <= ?6 AND k.collapse_key = ?7 AND k.state <> 3";
+        AND c.first <= ?6 AND k.collapse_key = ?7 AND k.state NOT IN (3, 4)";
     let (first, last) = (int(chunk.first.raw()), int(chunk.last.raw()));
     let farthest = last + (1 << level) - 1;
     let values = params![int(chunk.fleet.no), level, first, farthest, int(chunk.campaign.raw()), last, key];
