@@ -1,0 +1,21 @@
+//! What push services answer: any status, wait and body become an outcome, and no wait is longer than the limit.
+#![no_main]
+use libfuzzer_sys::fuzz_target;
+use std::time::Duration;
+use stentor_core::ports::clock::Timestamp;
+use stentor_providers::retry_after::{self, RETRY_AFTER_MAX_SECONDS};
+use stentor_providers::{apns, fcm};
+
+fuzz_target!(|input: &[u8]| {
+    let Some((status, rest)) = input.split_first_chunk::<2>() else { return };
+    let status = 100 + u16::from_le_bytes(*status) % 500;
+    let at = rest.iter().position(|byte| *byte == b'\n').unwrap_or(0);
+    let (header, body) = rest.split_at(at);
+    let wait = retry_after::parse(header, Timestamp::from_millis(1_800_000_000_000));
+    assert!(wait.unwrap_or_default() <= Duration::from_secs(RETRY_AFTER_MAX_SECONDS));
+    let _ = retry_after::parse(body, Timestamp::MAX);
+    let _ = (fcm::errors::outcome(status, body, wait), fcm::errors::lacks_access_token(status, body));
+    let _ = (apns::errors::outcome(status, body, wait), apns::errors::is_expired(status, body));
+    let _ = (fcm::errors::parse(body), apns::errors::parse(body));
+    let _ = (fcm::auth::parse_grant(body), fcm::auth::parse_refusal(status, body));
+});

@@ -1,0 +1,76 @@
+//! What is sent: content is refused by our own check, or the emulator, which shares no code with it, takes it.
+#![no_main]
+use http::Request;
+use libfuzzer_sys::fuzz_target;
+use serde::Deserialize;
+use std::sync::LazyLock;
+use stentor_core::device::{Platform, ProviderKind, PushToken};
+use stentor_core::id::{AppId, MessageId};
+use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
+use stentor_core::name::CollapseKey;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::target::{Target, TokenTarget};
+use stentor_emulators::fuzzing::Front;
+use stentor_emulators::{ApnsConfig, FcmConfig, ObserverConfig};
+use stentor_providers::{apns, check, fcm};
+
+const TOKEN: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+static FCM: LazyLock<Front> = LazyLock::new(|| {
+    let mut config = FcmConfig { observer: observer(), ..FcmConfig::default() };
+    config.auth.required = false;
+    Front::fcm(config).unwrap()
+});
+static APNS: LazyLock<Front> = LazyLock::new(|| {
+    let config = ApnsConfig { observer: observer(), require_token: false, ..ApnsConfig::default() };
+    Front::apns(config).unwrap()
+});
+
+fn observer() -> ObserverConfig {
+    ObserverConfig { path: None, capacity_tokens: 8 }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    content: Content,
+    #[serde(default)]
+    priority: Priority,
+    #[serde(default)]
+    ttl: Ttl,
+    #[serde(default)]
+    collapse_key: Option<CollapseKey>,
+}
+
+fuzz_target!(|text: &str| {
+    let Ok(Asked { content, priority, ttl, collapse_key }) = serde_json::from_str(text) else { return };
+    let target = Target::Token(TokenTarget {
+        platform: Platform::Android,
+        provider: ProviderKind::Fcm,
+        token: PushToken::new(TOKEN).unwrap(),
+    });
+    let spec = MessageSpec { target, content, priority, ttl, collapse_key };
+    let message = Message {
+        id: MessageId::from_raw(1),
+        app: AppId::from_raw(1),
+        spec,
+        created_at: NOW,
+        due_at: NOW,
+        occurrence: None,
+    };
+    if check(ProviderKind::Fcm, &message.spec).is_ok() {
+        let body = fcm::payload::Body::new(&message, NOW).with_token(TOKEN);
+        let request = Request::post("/v1/projects/p/messages:send").body(body.as_ref()).unwrap();
+        let answer = FCM.answer(request).unwrap();
+        assert!(answer.status().is_success(), "{:?} for {:?}", answer.body(), body);
+    }
+    if check(ProviderKind::Apns, &message.spec).is_ok() {
+        let push = apns::payload::Push::new(&message, "com.example.app");
+        let mut request = Request::post(format!("/3/device/{TOKEN}")).body(push.body.as_ref()).unwrap();
+        request.headers_mut().extend(push.headers.iter().cloned());
+        let answer = APNS.answer(request).unwrap();
+        let (head, body) = (&push.headers, &push.body);
+        assert!(answer.status().is_success(), "{:?} for {head:?} {body:?}", answer.body());
+    }
+});
