@@ -74,9 +74,27 @@ pub(super) fn open_writer(path: &Path, settings: &SqliteSettings) -> Done<Connec
     let connection = open(path, settings, settings.writer_cache_kib)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", settings.synchronous.as_str())?;
+    check_in_force(&connection, path, settings)?;
     connection.pragma_update(None, "wal_autocheckpoint", settings.wal_autocheckpoint_pages)?;
     connection.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES)?;
     Ok(connection)
+}
+
+/// Asks SQLite whether it does what it was told: it keeps silent about a journal it cannot have, on a network file
+/// system for instance, and a commit would be less than was promised.
+fn check_in_force(connection: &Connection, path: &Path, settings: &SqliteSettings) -> Done<()> {
+    let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+    if journal == "wal" && synchronous == settings.synchronous.code() {
+        return Ok(());
+    }
+    let why = format!(
+        "{}: SQLite would run with journal_mode={journal} and synchronous={synchronous}, not with WAL and {}: \
+         keep the data on a local disk",
+        path.display(),
+        settings.synchronous.as_str()
+    );
+    Err(StoreError::Unavailable(why).into())
 }
 
 /// Opens a connection that only reads.

@@ -2,6 +2,7 @@
 
 mod fault;
 mod file;
+mod inspection;
 mod migrations;
 mod query;
 mod queue;
@@ -11,6 +12,7 @@ mod settings;
 mod store;
 mod writer;
 
+pub use inspection::{Depth, Inspection, inspect};
 pub use queue::SqliteQueue;
 pub use settings::{SqliteSettings, Synchronous};
 pub use store::SqliteStore;

@@ -17,6 +17,15 @@ impl Synchronous {
             Self::Off => "OFF",
         }
     }
+
+    /// Gives the number by which SQLite tells it back (sqlite.org/pragma.html, synchronous).
+    pub(super) const fn code(self) -> i64 {
+        match self {
+            Self::Off => 0,
+            Self::Normal => 1,
+            Self::Full => 2,
+        }
+    }
 }
 
 /// How an SQLite file is used.

@@ -11,7 +11,7 @@ use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::{DeviceStore, MessageStore, PipelineStore, StoreError};
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{Draft, Scene, at, lease_at};
-use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
+use stentor_storage::sqlite::{Depth, SqliteQueue, SqliteSettings, SqliteStore, inspect};
 use tempfile::TempDir;
 
 struct Folder {
@@ -83,6 +83,18 @@ fn a_schema_of_a_newer_program_is_refused_and_left_alone() {
     let refused = folder.store().expect_err("too new");
     assert!(matches!(&refused, StoreError::Conflict(why) if why.contains("schema 99")), "{refused}");
     assert_eq!(version(&folder.path("stentor.db")), 99);
+}
+
+#[test]
+fn a_file_system_without_a_write_ahead_log_is_refused() {
+    let folder = Folder::new();
+    // It shares no memory between processes, just as a network file system.
+    let settings = SqliteSettings { vfs: Some("unix-none".to_owned()), ..SqliteSettings::store() };
+    let refused = SqliteStore::open(folder.path("stentor.db"), settings).expect_err("not durable enough");
+    assert!(
+        matches!(&refused, StoreError::Unavailable(why) if why.contains("journal_mode=delete")),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -193,4 +205,67 @@ async fn many_deliveries_cost_few_rows() {
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("counted");
     assert_eq!(count("SELECT count(*) FROM chunks"), 20);
     assert!(count("SELECT sum(length(devices) + length(records)) FROM chunks") < 20 * 1_010);
+}
+
+/// Turns every bit of the page in the middle of a closed file.
+fn damage(path: &Path) {
+    let mut bytes = std::fs::read(path).expect("read");
+    let page_bytes = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
+    let start = bytes.len() / 2 / page_bytes * page_bytes;
+    bytes[start..start + page_bytes].iter_mut().for_each(|byte| *byte = !*byte);
+    std::fs::write(path, bytes).expect("written");
+}
+
+#[tokio::test]
+async fn a_look_at_a_file_in_use_finds_it_whole_and_changes_nothing() {
+    let folder = Folder::new();
+    let store = folder.store().expect("made");
+    let scene = Scene::new(&store).await;
+    scene.fcm(2_000).await;
+    let before = std::fs::read(folder.path("stentor.db-wal")).expect("read");
+    for depth in [Depth::Quick, Depth::Deep] {
+        let found = inspect(folder.path("stentor.db"), depth).expect("read");
+        assert_eq!((found.is_write_ahead, found.problems), (true, Vec::new()));
+    }
+    assert_eq!(std::fs::read(folder.path("stentor.db-wal")).expect("read"), before);
+    scene.fcm(1).await;
+}
+
+#[tokio::test]
+async fn a_look_at_a_file_that_nobody_uses_leaves_its_log_alone() {
+    let (folder, copy) = (Folder::new(), Folder::new());
+    let store = folder.store().expect("made");
+    Scene::new(&store).await.fcm(2_000).await;
+    // As after a crash: the log is there and nobody has it open.
+    for name in ["stentor.db", "stentor.db-wal"] {
+        std::fs::copy(folder.path(name), copy.path(name)).expect("copied");
+    }
+    let read = || ["stentor.db", "stentor.db-wal"].map(|name| std::fs::read(copy.path(name)).expect("read"));
+    let before = read();
+    assert!(!before[1].is_empty(), "there is something to lose");
+    assert_eq!(inspect(copy.path("stentor.db"), Depth::Deep).expect("read").problems, Vec::<String>::new());
+    assert!(read() == before, "nothing was written");
+}
+
+#[tokio::test]
+async fn a_damaged_page_is_found_at_any_depth() {
+    let folder = Folder::new();
+    let store = folder.store().expect("made");
+    Scene::new(&store).await.fcm(2_000).await;
+    drop(store);
+    damage(&folder.path("stentor.db"));
+    for depth in [Depth::Quick, Depth::Deep] {
+        let found = inspect(folder.path("stentor.db"), depth).expect("read");
+        assert!(!found.problems.is_empty(), "{depth:?}");
+    }
+}
+
+#[test]
+fn a_look_at_no_file_or_nonsense_says_so_and_makes_none() {
+    let folder = Folder::new();
+    let path = folder.path("stentor.db");
+    assert!(matches!(inspect(&path, Depth::Quick), Err(StoreError::Unavailable(_))));
+    assert!(!path.exists());
+    std::fs::write(&path, "by no means a database, though long enough ".repeat(99)).expect("written");
+    assert!(!inspect(&path, Depth::Quick).expect("read").problems.is_empty());
 }

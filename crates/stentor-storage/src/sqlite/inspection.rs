@@ -1,0 +1,74 @@
+//! A look at a database file from outside, also while another process works on it: nothing is written, nobody waits.
+
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, Error, OpenFlags};
+use stentor_core::ports::store::StoreError;
+
+use super::fault::{Done, Fault};
+use super::settings::SqliteSettings;
+
+/// Most problems that are told; the first is enough to know that the file is damaged.
+const PROBLEMS_MAX_COUNT: usize = 10;
+
+/// How much of a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Every page and row, but not whether each index agrees with its table.
+    Quick,
+    /// Everything; takes several times as long.
+    Deep,
+}
+
+/// What was found in a database file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// Size of the database, without its write-ahead log.
+    pub bytes: u64,
+    /// Whether changes go to a write-ahead log first, as every file of ours has it.
+    pub is_write_ahead: bool,
+    /// What is damaged, as SQLite tells it; the first 10. SQLite keeps no checksums: a changed value inside a row that
+    /// still reads like one is not noticed.
+    pub problems: Vec<String>,
+}
+
+/// Reads a file of the store or queue and judges it by SQLite's own check (sqlite.org/pragma.html, quick_check and
+/// integrity_check). It sees one snapshot; as long as it reads, the write-ahead log of a running server cannot be cut
+/// back. Fails (Unavailable) when there is no file or it cannot be opened; damage is no failure but what was found.
+pub fn inspect(path: impl AsRef<Path>, depth: Depth) -> Result<Inspection, StoreError> {
+    let path = path.as_ref();
+    let unreadable = |error| StoreError::Unavailable(format!("{}: {error}", path.display()));
+    let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
+    match look(path, depth) {
+        Ok((is_write_ahead, problems)) => Ok(Inspection { bytes, is_write_ahead, problems }),
+        Err(fault) => match StoreError::from(fault) {
+            StoreError::Damaged(what) => Ok(Inspection { bytes, is_write_ahead: true, problems: vec![what] }),
+            other => Err(other),
+        },
+    }
+}
+
+fn look(path: &Path, depth: Depth) -> Done<(bool, Vec<String>)> {
+    let connection = open(path)?;
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    let pragma = match depth {
+        Depth::Quick => "quick_check",
+        Depth::Deep => "integrity_check",
+    };
+    let mut statement = connection.prepare(&format!("PRAGMA {pragma}({PROBLEMS_MAX_COUNT})"))?;
+    let lines = statement.query_map([], |row| row.get(0))?;
+    let mut problems = lines.collect::<Result<Vec<String>, Error>>()?;
+    problems.retain(|line| line != "ok");
+    Ok((mode.eq_ignore_ascii_case("wal"), problems))
+}
+
+/// Opens for reading only; at the end the log is left as it was, also when nobody else has the file open.
+fn open(path: &Path) -> Result<Connection, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    let patience_ms = SqliteSettings::store().busy_timeout_ms;
+    connection.busy_timeout(std::time::Duration::from_millis(patience_ms.into()))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    Ok(connection)
+}
