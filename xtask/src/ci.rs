@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::workspace::Workspace;
-use crate::{codegen, tidy};
+use crate::{codegen, dist, tidy};
 
 /// What one step runs.
 enum Work {
@@ -14,6 +14,8 @@ enum Work {
     Tidy,
     /// The generated references, asked of the binary that the tests have built.
     Codegen,
+    /// The static binary: built, judged and tried.
+    Dist,
 }
 
 /// A named step.
@@ -47,7 +49,10 @@ const STEPS: &[Step] = &[
 ];
 
 /// The slow steps of `--full`; each tool must be installed.
-const FULL_STEPS: &[Step] = &[Step { name: "deny", work: cargo(&["deny", "--workspace", "check"]) }];
+const FULL_STEPS: &[Step] = &[
+    Step { name: "deny", work: cargo(&["deny", "--workspace", "check"]) },
+    Step { name: "dist", work: Work::Dist },
+];
 
 /// Runs all steps, also those behind a failed one, prints the summary, and tells whether all passed.
 pub(crate) fn run(workspace: &Workspace, full: bool) -> anyhow::Result<bool> {
@@ -79,6 +84,7 @@ fn perform(workspace: &Workspace, work: &Work) -> anyhow::Result<bool> {
             let built = Some(codegen::debug_binary(workspace)).filter(|binary| binary.is_file());
             codegen::run(workspace, true, built)
         }
+        Work::Dist => dist::run(workspace, None, None),
         Work::Cargo { arguments, variables } => {
             let mut command = Command::new("cargo");
             command.args(*arguments).envs(variables.iter().copied()).current_dir(&workspace.root);

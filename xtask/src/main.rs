@@ -4,6 +4,7 @@
 
 mod ci;
 mod codegen;
+mod dist;
 mod finding;
 mod rust_file;
 mod tidy;
@@ -38,9 +39,18 @@ enum Command {
     },
     /// Runs every check and every test, one step after the other
     Ci {
-        /// Also runs the slow tools: cargo deny
+        /// Also runs what is slow: cargo deny, and the static binary with its trial
         #[arg(long)]
         full: bool,
+    },
+    /// Builds the static binary that is handed out, proves that it is static, and tries it
+    Dist {
+        /// Builds nothing and judges this binary
+        #[arg(long)]
+        binary: Option<PathBuf>,
+        /// Compilers that run at once; as many as there are processors when not given
+        #[arg(long)]
+        jobs: Option<u32>,
     },
 }
 
@@ -51,6 +61,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Tidy => tidy::run(&workspace)?,
         Command::Codegen { check, binary } => codegen::run(&workspace, check, binary)?,
         Command::Ci { full } => ci::run(&workspace, full)?,
+        Command::Dist { binary, jobs } => dist::run(&workspace, binary, jobs)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

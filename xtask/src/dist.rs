@@ -1,0 +1,74 @@
+//! `cargo xtask dist`: builds the static binary, then proves that it is static and that it works.
+
+mod elf;
+mod trial;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use crate::workspace::Workspace;
+
+/// The machine whose binaries are handed out. Its C library, musl, is linked in whole with its resolver; glibc linked
+/// statically can still load the modules that /etc/nsswitch.conf names, which must then be of its own version.
+const TARGET: &str = "x86_64-unknown-linux-musl";
+/// The C compiler that the C parts (SQLite, aws-lc, mimalloc) need for that machine.
+const C_COMPILER: &str = "musl-gcc";
+const MEBIBYTE: f64 = 1024.0 * 1024.0;
+
+/// Builds the binary and tries it, or with a binary only tries that; tells whether all is well.
+pub(crate) fn run(workspace: &Workspace, binary: Option<PathBuf>, jobs: Option<u32>) -> anyhow::Result<bool> {
+    let binary = match binary {
+        Some(binary) => binary,
+        None => build(workspace, jobs)?,
+    };
+    let bytes = std::fs::read(&binary).with_context(|| binary.display().to_string())?;
+    let needs = elf::needs(&bytes).with_context(|| format!("{} cannot be judged", binary.display()))?;
+    ensure!(needs.is_empty(), "{} is not static: it needs {}", binary.display(), needs.join(", "));
+    println!("dist: static: no interpreter, no shared library");
+    trial::run(&binary)?;
+    println!("path    {}", binary.display());
+    println!("size    {} bytes ({:.1} MiB)", bytes.len(), bytes.len() as f64 / MEBIBYTE);
+    println!("sha256  {}", sha256(&binary)?);
+    Ok(true)
+}
+
+fn build(workspace: &Workspace, jobs: Option<u32>) -> anyhow::Result<PathBuf> {
+    check_tools()?;
+    let mut command = Command::new("cargo");
+    command.args(["build", "--locked", "--profile", "dist", "--package", "stentor", "--target", TARGET]);
+    if let Some(jobs) = jobs {
+        command.args(["--jobs", &jobs.to_string()]);
+    }
+    let status = command.current_dir(&workspace.root).status()?;
+    ensure!(status.success(), "the static binary does not build");
+    let binary = workspace.metadata.target_directory.join(TARGET).join("dist/stentor");
+    Ok(binary.into_std_path_buf())
+}
+
+/// Asks for what is missing before ten minutes are spent.
+fn check_tools() -> anyhow::Result<()> {
+    let libraries = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output()?;
+    let libraries = PathBuf::from(String::from_utf8_lossy(&libraries.stdout).trim());
+    ensure!(
+        libraries.is_dir(),
+        "Rust's library for {TARGET} is missing: run `rustup target add {TARGET}` in this folder"
+    );
+    let compiler = Command::new(C_COMPILER).arg("--version").output();
+    ensure!(
+        compiler.is_ok_and(|output| output.status.success()),
+        "{C_COMPILER} is missing: on Debian `apt-get install musl-tools`"
+    );
+    Ok(())
+}
+
+fn sha256(path: &Path) -> anyhow::Result<String> {
+    let output = Command::new("sha256sum").arg(path).output().context("sha256sum cannot be started")?;
+    ensure!(output.status.success(), "sha256sum failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let text = String::from_utf8(output.stdout)?;
+    text.split_whitespace().next().map(str::to_owned).context("sha256sum printed nothing")
+}
+
+#[cfg(test)]
+mod tests;
