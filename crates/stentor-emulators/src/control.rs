@@ -8,7 +8,7 @@ use crate::faults::Fault;
 use crate::listener::{Port, Protocols};
 use crate::observer::{Counts, Observer, Totals};
 use crate::policy::Policy;
-use crate::service::{Desk, Service};
+use crate::service::{Desk, Served, Service};
 use crate::tls::ServerTls;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -99,7 +99,7 @@ impl Running {
         service: Arc<S>,
     ) -> Result<Self, EmulatorError> {
         let ca_pem = tls.ca_pem.clone();
-        let port = Port::open(listen, tls, protocols, service).await?;
+        let port = Port::open(listen, tls, protocols, Arc::new(Served(service))).await?;
         let control_port = match control_address {
             Some(address) => Some(http::ControlPort::open(address, control.clone()).await?),
             None => None,

@@ -12,6 +12,7 @@ mod dice;
 mod error;
 pub mod faults;
 pub mod fcm;
+mod frames;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http1;

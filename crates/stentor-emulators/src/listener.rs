@@ -1,13 +1,12 @@
 //! A listening port: accepts connections, secures them, and hands them to the right protocol.
 
 use crate::error::EmulatorError;
-use crate::service::Service;
 use crate::tls::ServerTls;
-use crate::{connection, http1};
+use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +33,23 @@ impl Protocols {
     }
 }
 
+/// A byte stream that HTTP can run on.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for IO {}
+
+/// Whoever speaks HTTP on a port's connections.
+pub(crate) trait Speaker: Send + Sync + 'static {
+    /// How much is read from a socket at a time below TLS, in bytes; 1 reads as TLS asks for it.
+    const READ_AHEAD_BYTES: usize = 1;
+
+    /// Serves an HTTP/2 connection to its end, or until it is told to stop.
+    fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) -> impl Future<Output = ()> + Send;
+
+    /// Serves an HTTP/1.1 connection to its end.
+    fn http1(self: Arc<Self>, io: impl Stream) -> impl Future<Output = ()> + Send;
+}
+
 /// A running port. Dropping it stops the port and closes its connections.
 pub(crate) struct Port {
     address: SocketAddr,
@@ -43,18 +59,18 @@ pub(crate) struct Port {
 
 impl Port {
     /// Binds the address and starts to serve.
-    pub(crate) async fn open<S: Service>(
+    pub(crate) async fn open<S: Speaker>(
         address: SocketAddr,
         tls: ServerTls,
         protocols: Protocols,
-        service: Arc<S>,
+        speaker: Arc<S>,
     ) -> Result<Self, EmulatorError> {
         let fail = |source| EmulatorError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
         let port = Self { address, stop: CancellationToken::new(), tasks: TaskTracker::new() };
         let acceptor = tls.config.map(TlsAcceptor::from);
-        let door = Door { acceptor, protocols, service, stop: port.stop.clone(), tasks: port.tasks.clone() };
+        let door = Door { acceptor, protocols, speaker, stop: port.stop.clone(), tasks: port.tasks.clone() };
         port.tasks.spawn(port.stop.clone().run_until_cancelled_owned(door.accept_all(listener)));
         Ok(port)
     }
@@ -80,12 +96,12 @@ impl Drop for Port {
 struct Door<S> {
     acceptor: Option<TlsAcceptor>,
     protocols: Protocols,
-    service: Arc<S>,
+    speaker: Arc<S>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
-impl<S: Service> Door<S> {
+impl<S: Speaker> Door<S> {
     async fn accept_all(self, listener: TcpListener) {
         loop {
             match listener.accept().await {
@@ -100,33 +116,48 @@ impl<S: Service> Door<S> {
         if stream.set_nodelay(true).is_err() {
             return;
         }
-        let (service, protocols) = (Arc::clone(&self.service), self.protocols);
+        let guest =
+            Guest { speaker: Arc::clone(&self.speaker), protocols: self.protocols, stop: self.stop.clone() };
         let acceptor = self.acceptor.clone();
-        let serve = async move {
+        self.tasks.spawn(async move {
             match acceptor {
-                Some(acceptor) => serve_tls(service, protocols, acceptor, stream).await,
-                None => serve_plain(service, protocols, stream).await,
+                Some(acceptor) => guest.serve_tls(acceptor, stream).await,
+                None => guest.serve_plain(stream).await,
             }
-        };
-        self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(serve));
+        });
     }
 }
 
-async fn serve_tls<S: Service>(
-    service: Arc<S>,
+/// One connection and who speaks with it.
+struct Guest<S> {
+    speaker: Arc<S>,
     protocols: Protocols,
-    acceptor: TlsAcceptor,
-    stream: TcpStream,
-) {
-    let handshake = tokio::time::timeout(TLS_HANDSHAKE_LIMIT, acceptor.accept(stream));
-    let Ok(Ok(stream)) = handshake.await else { return };
-    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    serve_http(service, http2 || protocols == Protocols::Http2, stream).await;
+    stop: CancellationToken,
 }
 
-async fn serve_plain<S: Service>(service: Arc<S>, protocols: Protocols, stream: TcpStream) {
-    let http2 = protocols == Protocols::Http2 || begins_with_preface(&stream).await;
-    serve_http(service, http2, stream).await;
+impl<S: Speaker> Guest<S> {
+    async fn serve_tls(self, acceptor: TlsAcceptor, stream: TcpStream) {
+        let stream = BufReader::with_capacity(S::READ_AHEAD_BYTES, stream);
+        let handshake = tokio::time::timeout(TLS_HANDSHAKE_LIMIT, acceptor.accept(stream));
+        let Some(Ok(Ok(stream))) = self.stop.run_until_cancelled(handshake).await else { return };
+        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let http2 = http2 || self.protocols == Protocols::Http2;
+        self.serve_http(http2, stream).await;
+    }
+
+    async fn serve_plain(self, stream: TcpStream) {
+        let http2 = self.protocols == Protocols::Http2
+            || self.stop.run_until_cancelled(begins_with_preface(&stream)).await == Some(true);
+        self.serve_http(http2, stream).await;
+    }
+
+    async fn serve_http(self, http2: bool, stream: impl Stream) {
+        if http2 {
+            self.speaker.http2(stream, self.stop).await;
+        } else {
+            self.stop.run_until_cancelled(self.speaker.http1(stream)).await;
+        }
+    }
 }
 
 /// Tells an HTTP/2 client with prior knowledge from an HTTP/1.1 client by its first bytes.
@@ -142,16 +173,4 @@ async fn begins_with_preface(stream: &TcpStream) -> bool {
         }
     };
     tokio::time::timeout(TLS_HANDSHAKE_LIMIT, look).await.unwrap_or(false)
-}
-
-async fn serve_http<S, IO>(service: Arc<S>, http2: bool, stream: IO)
-where
-    S: Service,
-    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    if http2 {
-        connection::serve(service, stream).await;
-    } else {
-        http1::serve(service, stream).await;
-    }
 }

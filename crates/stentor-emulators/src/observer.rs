@@ -78,6 +78,18 @@ pub struct Observer {
     _file: Option<std::fs::File>,
 }
 
+/// Requests that are counted together, in the order of their shards.
+pub(crate) struct Batch {
+    by_shard: Vec<Vec<u64>>,
+}
+
+impl Batch {
+    pub(crate) fn push(&mut self, token_hash: u64) {
+        let shard = file::shard_of(token_hash, self.by_shard.len());
+        self.by_shard[shard].push(token_hash);
+    }
+}
+
 struct Shard {
     mapping: Mapping,
     sums: Totals,
@@ -114,6 +126,32 @@ impl Observer {
         });
     }
 
+    /// Makes an empty batch of this observer.
+    pub(crate) fn batch(&self) -> Batch {
+        Batch { by_shard: vec![Vec::new(); self.shards.len()] }
+    }
+
+    /// Counts every request of a batch with one outcome, as [`Self::attempt_and_settle`] does; leaves it empty.
+    ///
+    /// The places of a large table are in no cache. So all are looked at first, which a processor does at the same
+    /// time, and every lock is taken once.
+    pub(crate) fn settle_batch(&self, batch: &mut Batch, tally: Tally) {
+        for (shard, hashes) in self.shards.iter().zip(&mut batch.by_shard) {
+            if hashes.is_empty() {
+                continue;
+            }
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            table::look_at(shard.mapping.slots_mut(), hashes);
+            for hash in hashes.drain(..) {
+                shard.change(hash, |counts| {
+                    counts.attempts = counts.attempts.saturating_add(1);
+                    count(counts, tally);
+                });
+            }
+            shard.write_sums();
+        }
+    }
+
     /// Returns the counts of one token; zeros when it was never seen.
     pub fn lookup(&self, token: &str) -> Counts {
         let hash = token_hash(token.as_bytes());
@@ -147,14 +185,23 @@ impl Shard {
     }
 
     fn update(&mut self, hash: u64, change: impl FnOnce(&mut Counts)) -> Counts {
+        let counts = self.change(hash, change);
+        self.write_sums();
+        counts
+    }
+
+    fn change(&mut self, hash: u64, change: impl FnOnce(&mut Counts)) -> Counts {
         let room = self.sums.tokens < self.room_tokens;
         let updated = table::update(self.mapping.slots_mut(), hash, room, change);
         match updated {
             Some((before, after)) => self.sums.change(before, after),
             None => self.sums.overflow += 1,
         }
-        self.mapping.write_sums(&self.sums);
         updated.map_or_else(Counts::default, |(_, after)| after)
+    }
+
+    fn write_sums(&mut self) {
+        self.mapping.write_sums(&self.sums);
     }
 }
 

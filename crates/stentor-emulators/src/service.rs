@@ -2,13 +2,16 @@
 
 use crate::device::Delivery;
 use crate::faults::Faults;
+use crate::listener::{Speaker, Stream};
 use crate::observer::{Observer, Tally};
 use crate::policy::{Judge, PolicyDesk, Wait};
+use crate::{connection, http1};
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio_util::sync::CancellationToken;
 
 /// One push service, as the connections see it.
 pub(crate) trait Service: Send + Sync + 'static {
@@ -32,6 +35,19 @@ pub(crate) trait Service: Send + Sync + 'static {
 
     /// The state shared by all rooms.
     fn desk(&self) -> &Desk;
+}
+
+/// A service as a port's connections reach it.
+pub(crate) struct Served<S>(pub(crate) Arc<S>);
+
+impl<S: Service> Speaker for Served<S> {
+    async fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) {
+        stop.run_until_cancelled(connection::serve(Arc::clone(&self.0), io)).await;
+    }
+
+    async fn http1(self: Arc<Self>, io: impl Stream) {
+        http1::serve(Arc::clone(&self.0), io).await;
+    }
 }
 
 /// One whole request.

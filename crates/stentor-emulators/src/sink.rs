@@ -1,22 +1,30 @@
 //! The server that does nothing: answers 200 to every request with the least work, for load.
+//!
+//! It takes what APNs and FCM take, counts every token when it is told to, and judges nothing.
+
+mod host;
+mod http1;
+mod request;
+#[cfg(test)]
+mod tests;
 
 use crate::error::EmulatorError;
-use crate::listener::{Port, Protocols};
-use crate::observer::{Observer, ObserverConfig, Tally, Totals, token_hash};
-use crate::policy::{Dialect, Policy, PolicyDesk, Wait, WeightedMix};
-use crate::service::{Answer, Call, Desk, Reply, Service, Ticket, WireTotals};
+use crate::frames::{self, Connection, Limits};
+use crate::http1 as http1_server;
+use crate::listener::{Port, Protocols, Speaker, Stream};
+use crate::observer::{Counts, Observer, ObserverConfig, Totals};
+use crate::policy::{Dialect, Latency, Policy, PolicyDesk, WeightedMix};
+use crate::service::{Desk, WireTotals};
 use crate::tls::{self, TlsConfig};
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Response};
+use host::SinkHost;
+use http1::SinkService;
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tokio_util::sync::CancellationToken;
 
 const MAX_HEADER_LIST_BYTES: u32 = 16 * 1024;
-const APNS_PATH: &str = "/3/device/";
-const FCM_REPLY: &[u8] = br#"{"name":"projects/sink/messages/0"}"#;
 
 /// How a sink is started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,10 +34,12 @@ pub struct SinkConfig {
     pub listen: SocketAddr,
     /// TLS for the port.
     pub tls: TlsConfig,
-    /// Counts APNs tokens when it is given.
+    /// Counts tokens when it is given: those in APNs paths, and `message.token` in FCM bodies.
     pub observer: Option<ObserverConfig>,
     /// The limit announced in SETTINGS, per connection.
     pub max_concurrent_streams: u32,
+    /// Delays every answer; what is counted is so on arrival.
+    pub latency: Option<Latency>,
 }
 
 impl Default for SinkConfig {
@@ -39,6 +49,7 @@ impl Default for SinkConfig {
             tls: TlsConfig::default(),
             observer: None,
             max_concurrent_streams: 1000,
+            latency: None,
         }
     }
 }
@@ -54,23 +65,28 @@ pub struct RunningSink {
 }
 
 impl Sink {
-    /// Starts the sink on the current runtime. Fails when its port or file cannot be used.
+    /// Starts the sink on the current runtime. Fails when its port, file or latency cannot be used.
     pub async fn start(config: SinkConfig) -> Result<RunningSink, EmulatorError> {
         let tls = tls::server(&config.tls, Protocols::Http2And1.alpn())?;
-        let observer = config.observer.as_ref().map(Observer::open).transpose()?.map(Arc::new);
-        let desk = Arc::new(Desk {
-            policy: PolicyDesk::new(Policy::default(), 0, DIALECT)?,
-            faults: crate::faults::Faults::default(),
-            observer,
-            wire: WireTotals::default(),
-            max_concurrent_streams: config.max_concurrent_streams,
-            max_header_list_bytes: MAX_HEADER_LIST_BYTES,
-        });
+        let desk = desk(&config)?;
         let ca_pem = tls.ca_pem.clone();
-        let service = Arc::new(SinkService { desk: Arc::clone(&desk) });
-        let port = Port::open(config.listen, tls, Protocols::Http2And1, service).await?;
+        let speaker = Arc::new(SinkSpeaker { desk: Arc::clone(&desk) });
+        let port = Port::open(config.listen, tls, Protocols::Http2And1, speaker).await?;
         Ok(RunningSink { port, desk, ca_pem })
     }
+}
+
+fn desk(config: &SinkConfig) -> Result<Arc<Desk>, EmulatorError> {
+    let observer = config.observer.as_ref().map(Observer::open).transpose()?.map(Arc::new);
+    let policy = Policy { latency: config.latency.clone(), ..Policy::default() };
+    Ok(Arc::new(Desk {
+        policy: PolicyDesk::new(policy, 0, DIALECT)?,
+        faults: crate::faults::Faults::default(),
+        observer,
+        wire: WireTotals::default(),
+        max_concurrent_streams: config.max_concurrent_streams,
+        max_header_list_bytes: MAX_HEADER_LIST_BYTES,
+    }))
 }
 
 impl RunningSink {
@@ -94,6 +110,11 @@ impl RunningSink {
         self.desk.observer.as_ref().map(|observer| observer.totals())
     }
 
+    /// Returns the counts of one token; zeros without an observer. APNs tokens are counted in lower case.
+    pub fn counts(&self, token: &str) -> Counts {
+        self.desk.observer.as_ref().map_or_else(Counts::default, |observer| observer.lookup(token))
+    }
+
     /// Stops the sink and waits until its connections are gone.
     pub async fn stop(self) {
         self.port.close().await;
@@ -102,40 +123,29 @@ impl RunningSink {
 
 const DIALECT: Dialect = Dialect { knows: |_| false, quota_code: "", realistic: WeightedMix::default };
 
-struct SinkService {
+/// Frames for HTTP/2; HTTP/1.1, which token endpoints are asked in, as the emulators do it.
+struct SinkSpeaker {
     desk: Arc<Desk>,
 }
 
-impl Service for SinkService {
-    type Session = ();
+impl Speaker for SinkSpeaker {
+    const READ_AHEAD_BYTES: usize = frames::READ_BYTES;
 
-    const MAX_BODY_BYTES: usize = 64 * 1024;
-
-    fn session(&self) {}
-
-    fn answer(&self, _session: &mut (), call: Call<'_>) -> Reply {
-        let mut response = Response::new(());
-        let Some(token) = call.head.uri.path().strip_prefix(APNS_PATH) else {
-            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            return Reply::now(Answer::Response(response, Bytes::from_static(FCM_REPLY)));
-        };
-        if let Some(id) = call.head.headers.get("apns-id") {
-            response.headers_mut().insert("apns-id", id.clone());
-        }
-        let ticket = self.desk.observer.is_some().then(|| Ticket {
-            token_hash: token_hash(token.as_bytes()),
-            attempt_counted: false,
-            tally: Tally::Accepted,
-            delivery: None,
-        });
-        Reply::new(Answer::Response(response, Bytes::new()), Wait::None, ticket)
+    async fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) {
+        frames::serve(connection(&self.desk), io, stop).await;
     }
 
-    fn settle(&self, ticket: Ticket) {
-        self.desk.count(&ticket);
+    async fn http1(self: Arc<Self>, io: impl Stream) {
+        http1_server::serve(Arc::new(SinkService { desk: Arc::clone(&self.desk) }), io).await;
     }
+}
 
-    fn desk(&self) -> &Desk {
-        &self.desk
-    }
+/// Starts a connection to a sink.
+fn connection(desk: &Arc<Desk>) -> Connection<SinkHost> {
+    WireTotals::add(&desk.wire.connections);
+    let limits = Limits {
+        max_concurrent_streams: desk.max_concurrent_streams,
+        max_header_list_bytes: desk.max_header_list_bytes,
+    };
+    Connection::new(SinkHost::new(Arc::clone(desk)), limits)
 }

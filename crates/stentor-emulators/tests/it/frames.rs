@@ -8,6 +8,7 @@ pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
 pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
@@ -65,6 +66,12 @@ impl Raw {
 
     pub(crate) async fn acknowledge_settings(&mut self) {
         self.write(SETTINGS, ACK, 0, &[]).await;
+    }
+
+    /// Waits until the peer has taken everything that was written so far.
+    pub(crate) async fn ping(&mut self) {
+        self.write(PING, 0, 0, &[0; 8]).await;
+        self.read_kind(PING).await;
     }
 
     pub(crate) async fn push(&mut self, stream: u32, token: &str) {

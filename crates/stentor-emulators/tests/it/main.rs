@@ -11,5 +11,6 @@ mod kill;
 mod observer;
 mod provider_token;
 mod rig;
+mod sink;
 mod tls;
 mod topics;

@@ -1,0 +1,55 @@
+//! What a host hands back for one request.
+
+use super::frame::Code;
+use super::hpack;
+use tokio::time::Instant;
+
+/// A response, coded as far as it can be before its turn; its buffers are used again.
+#[derive(Default)]
+pub(crate) struct Answer {
+    pub(super) block: Vec<u8>,
+    pub(super) body: Vec<u8>,
+}
+
+/// When an answer leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// With the other answers of the same read.
+    Now,
+    /// Not before this instant.
+    At(Instant),
+    /// When it is released.
+    Released,
+}
+
+impl Answer {
+    /// Starts a response.
+    pub(crate) fn status(&mut self, status: u16) {
+        self.block.clear();
+        self.body.clear();
+        hpack::write_status(&mut self.block, status);
+    }
+
+    /// Adds a header field; the name is in lower case.
+    pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
+        hpack::write_field(&mut self.block, name, value);
+    }
+
+    /// Gives the body to be appended to; an empty one means headers only.
+    pub(crate) fn body(&mut self) -> &mut Vec<u8> {
+        &mut self.body
+    }
+
+    /// Answers with RST_STREAM instead of a response.
+    pub(crate) fn reset(&mut self, code: Code) {
+        self.block.clear();
+        self.body.clear();
+        self.body.extend_from_slice(&code.0.to_be_bytes());
+    }
+
+    /// Returns the code when this is a reset: a response has at least a status.
+    pub(super) fn reset_code(&self) -> Option<Code> {
+        let code = self.block.is_empty().then(|| self.body.first_chunk())??;
+        Some(Code(u32::from_be_bytes(*code)))
+    }
+}

@@ -1,0 +1,247 @@
+//! One connection without its IO: bytes go in, bytes come out.
+//!
+//! Frames are parsed where they were read, and the answers of one read are written back to back into one buffer.
+
+mod control;
+mod request;
+mod sending;
+#[cfg(test)]
+mod tests;
+
+use super::answer::Answer;
+use super::frame::{self, Breach, Code, Frame, MAX_PAYLOAD_BYTES, PREFACE};
+use super::host::{Host, Order, Then};
+use super::hpack::Decoder;
+use super::limit::Limit;
+use super::streams::Streams;
+use std::collections::VecDeque;
+use tokio::time::Instant;
+
+/// The window of the whole connection, in bytes.
+const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+/// The largest header block that is put together from several frames, in bytes.
+const MAX_BLOCK_BYTES: usize = 64 * 1024;
+/// How many streams that we have reset are remembered, so that what was under way for them is no breach.
+const MAX_RESET_STREAMS: usize = 1024;
+
+/// What a connection announces.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) max_concurrent_streams: u32,
+    pub(crate) max_header_list_bytes: u32,
+}
+
+/// The state of one connection.
+pub(crate) struct Connection<H: Host> {
+    host: H,
+    out: Vec<u8>,
+    decoder: Decoder,
+    streams: Streams<H::Draft>,
+    limit: Limit,
+    max_header_list_bytes: usize,
+    greeting: Greeting,
+    /// The stream and flags of a header block that is not whole yet, and its bytes so far.
+    unfinished: Option<(u32, u8)>,
+    block: Vec<u8>,
+    last_stream: u32,
+    last_taken: u32,
+    reset: VecDeque<u32>,
+    /// Streams whose answers are written but not sent: the peer must take them for open.
+    unsent: usize,
+    receive_window: u32,
+    sending: Sending,
+    /// Answers by the time they are due; those of one length of wait simply follow each other.
+    dues: VecDeque<(Instant, u32)>,
+    scratch: Answer,
+    end: End,
+}
+
+/// What the peer has said of what it must say first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Greeting {
+    Nothing,
+    Preface,
+    Settings,
+}
+
+/// How far the connection has come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It goes on.
+    Open,
+    /// It ends when all streams are closed.
+    Draining,
+    /// Nothing is read any more: what is written goes out, then it is closed.
+    Closing,
+}
+
+/// The windows and settings that the peer gave us.
+struct Sending {
+    window: i64,
+    first_window: i64,
+    /// The streams that wait for a window, in their order.
+    blocked: VecDeque<u32>,
+    /// Whether the next header block has to begin by giving the dynamic table up, and whether one did.
+    gives_up_table: bool,
+    gave_up_table: bool,
+}
+
+impl<H: Host> Connection<H> {
+    /// Starts a connection; what it says first is ready to be sent.
+    pub(crate) fn new(host: H, limits: Limits) -> Self {
+        let mut out = Vec::with_capacity(MAX_PAYLOAD_BYTES);
+        let settings = [
+            (frame::SETTING_MAX_STREAMS, limits.max_concurrent_streams),
+            (frame::SETTING_MAX_HEADER_LIST, limits.max_header_list_bytes),
+        ];
+        frame::write_settings(&mut out, &settings);
+        let more = CONNECTION_WINDOW_BYTES - frame::FIRST_WINDOW_BYTES;
+        frame::write_number(&mut out, frame::WINDOW_UPDATE, 0, more);
+        Self {
+            host,
+            out,
+            decoder: Decoder::new(),
+            streams: Streams::new(),
+            limit: Limit::new(limits.max_concurrent_streams),
+            max_header_list_bytes: limits.max_header_list_bytes as usize,
+            greeting: Greeting::Nothing,
+            unfinished: None,
+            block: Vec::new(),
+            last_stream: 0,
+            last_taken: 0,
+            reset: VecDeque::new(),
+            unsent: 0,
+            receive_window: CONNECTION_WINDOW_BYTES,
+            sending: Sending::new(),
+            dues: VecDeque::new(),
+            scratch: Answer::default(),
+            end: End::Open,
+        }
+    }
+
+    /// Takes what was read and returns how much of it was used; the rest is the start of a frame.
+    pub(crate) fn receive(&mut self, bytes: &[u8], now: Instant) -> usize {
+        self.host.begin_batch(now);
+        let mut rest = bytes;
+        while self.end != End::Closing {
+            match self.step(rest) {
+                Ok(Some(after)) => rest = after,
+                Ok(None) => break,
+                Err(breach) => self.punish(breach, 0),
+            }
+        }
+        self.host.end_batch();
+        self.replenish();
+        bytes.len() - rest.len()
+    }
+
+    /// Takes the preface or one frame; `None` when it is not there whole.
+    fn step<'b>(&mut self, bytes: &'b [u8]) -> Result<Option<&'b [u8]>, Breach> {
+        if self.greeting == Greeting::Nothing {
+            return self.take_preface(bytes);
+        }
+        let Some((frame, rest)) = Frame::cut(bytes)? else { return Ok(None) };
+        if let Err(breach) = self.take(frame) {
+            self.punish(breach, frame.stream);
+        }
+        Ok(Some(rest))
+    }
+
+    fn take_preface<'b>(&mut self, bytes: &'b [u8]) -> Result<Option<&'b [u8]>, Breach> {
+        let seen = bytes.len().min(PREFACE.len());
+        if bytes[..seen] != PREFACE[..seen] {
+            return Err(Breach::Connection(Code::PROTOCOL_ERROR, "no HTTP/2 preface"));
+        }
+        let Some(rest) = bytes.get(PREFACE.len()..) else { return Ok(None) };
+        self.greeting = Greeting::Preface;
+        Ok(Some(rest))
+    }
+
+    fn take(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
+        if self.unfinished.is_some() && frame.kind != frame::CONTINUATION {
+            return Err(Breach::Connection(Code::PROTOCOL_ERROR, "a frame inside a header block"));
+        }
+        if self.greeting == Greeting::Preface {
+            if frame.kind != frame::SETTINGS || frame.has(frame::ACK) {
+                return Err(Breach::Connection(Code::PROTOCOL_ERROR, "the first frame is not SETTINGS"));
+            }
+            self.greeting = Greeting::Settings;
+        }
+        match frame.kind {
+            frame::HEADERS => self.take_headers(frame),
+            frame::DATA => self.take_data(frame),
+            frame::CONTINUATION => self.take_continuation(frame),
+            frame::WINDOW_UPDATE => self.take_window_update(frame),
+            frame::SETTINGS => self.take_settings(frame),
+            frame::PING => self.take_ping(frame),
+            frame::RST_STREAM => self.take_reset(frame),
+            frame::PRIORITY => self.take_priority(frame),
+            frame::GOAWAY => self.take_goaway(frame),
+            frame::PUSH_PROMISE => {
+                Err(Breach::Connection(Code::PROTOCOL_ERROR, "a push promise from a client"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn punish(&mut self, breach: Breach, stream: u32) {
+        match breach {
+            Breach::Connection(code, text) => {
+                frame::write_goaway(&mut self.out, self.last_taken, code, text.as_bytes());
+                self.end = End::Closing;
+            }
+            Breach::Stream(code) => self.reset_stream(stream, code),
+        }
+    }
+
+    /// Gives the bytes to be sent; whoever sends them calls [`Self::sent`] afterwards.
+    pub(crate) fn out(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// Says that everything has been sent.
+    pub(crate) fn sent(&mut self) {
+        self.out.clear();
+        self.unsent = 0;
+    }
+
+    pub(crate) fn end(&self) -> End {
+        if self.end == End::Draining && self.streams.len() == 0 { End::Closing } else { self.end }
+    }
+
+    pub(crate) fn has_greeted(&self) -> bool {
+        self.greeting == Greeting::Settings
+    }
+
+    pub(crate) fn host(&mut self) -> &mut H {
+        &mut self.host
+    }
+
+    /// Carries an order out.
+    pub(crate) fn obey(&mut self, order: Order) {
+        match order {
+            Order::Announce(limit) => self.announce(limit),
+            Order::Release => self.release(),
+            Order::Leave { code, debug, then } => self.leave(code, &debug, then),
+        }
+    }
+
+    /// Says GOAWAY, unless the connection is ending already.
+    pub(crate) fn leave(&mut self, code: Code, debug: &[u8], then: Then) {
+        if self.end != End::Open {
+            return;
+        }
+        frame::write_goaway(&mut self.out, self.last_taken, code, debug);
+        self.end = match then {
+            Then::Linger => End::Open,
+            Then::Drain => End::Draining,
+            Then::Close => End::Closing,
+        };
+    }
+
+    fn announce(&mut self, limit: u32) {
+        if self.limit.announce(limit) {
+            frame::write_settings(&mut self.out, &[(frame::SETTING_MAX_STREAMS, limit)]);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What is checked about every request's header fields, whatever they ask for (RFC 9113, section 8).
+
+use super::hpack::{Field, Kind};
+
+/// What an entry of a header list counts besides its texts (RFC 9113, section 6.5.2).
+const FIELD_BYTES: usize = 32;
+
+const METHOD: u8 = 1;
+const SCHEME: u8 = 2;
+const PATH: u8 = 4;
+const AUTHORITY: u8 = 8;
+const REQUIRED: u8 = METHOD | SCHEME | PATH;
+
+/// What has been seen of a request's header fields.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Head {
+    pseudo: u8,
+    regular: bool,
+    malformed: bool,
+    list_bytes: usize,
+    content_length: Option<u64>,
+}
+
+impl Head {
+    #[inline]
+    pub(crate) fn see(&mut self, field: &Field<'_>) {
+        self.list_bytes += field.name.len() + field.value.len() + FIELD_BYTES;
+        match field.kind {
+            Kind::Method => self.see_pseudo(METHOD),
+            Kind::Scheme => self.see_pseudo(SCHEME),
+            Kind::Path => self.see_pseudo(if field.value.is_empty() { REQUIRED } else { PATH }),
+            Kind::Authority => self.see_pseudo(AUTHORITY),
+            Kind::Foreign | Kind::Connection | Kind::Invalid => self.malformed = true,
+            Kind::ContentLength => self.see_length(field.value),
+            Kind::Te => self.see_regular(field.value == b"trailers"),
+            Kind::ApnsId | Kind::Other => self.regular = true,
+        }
+    }
+
+    /// A pseudo-header field comes once, and before all others.
+    #[inline]
+    fn see_pseudo(&mut self, bit: u8) {
+        self.malformed |= self.regular || self.pseudo & bit != 0;
+        self.pseudo |= bit;
+    }
+
+    fn see_regular(&mut self, valid: bool) {
+        self.regular = true;
+        self.malformed |= !valid;
+    }
+
+    fn see_length(&mut self, value: &[u8]) {
+        let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+        let length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+        let agrees = self.content_length.is_none() || self.content_length == length;
+        self.see_regular(digits && length.is_some() && agrees);
+        self.content_length = length;
+    }
+
+    pub(crate) fn is_malformed(&self) -> bool {
+        self.malformed || self.pseudo & REQUIRED != REQUIRED
+    }
+
+    /// Tells whether the body is as long as the request says.
+    pub(crate) fn fits(&self, body_bytes: u64) -> bool {
+        self.content_length.is_none_or(|length| length == body_bytes)
+    }
+
+    pub(crate) fn list_bytes(&self) -> usize {
+        self.list_bytes
+    }
+}

@@ -1,0 +1,80 @@
+//! The seam between framing and meaning: what a connection asks of whoever answers its requests.
+
+use super::answer::{Answer, When};
+use super::frame::Code;
+use super::hpack::Field;
+use std::task::{Context, Poll};
+use tokio::time::Instant;
+
+/// Answers the requests of one connection.
+pub(crate) trait Host {
+    /// What is gathered of a request while it is read; used again for later requests.
+    type Draft: Default;
+
+    /// The largest body that is kept, in bytes; of a larger one nothing is.
+    const MAX_BODY_BYTES: usize;
+
+    /// Starts on what was read at one time.
+    fn begin_batch(&mut self, _now: Instant) {}
+
+    /// Decides about a stream that is opened while others are open; the draft is cleared for it.
+    fn admit(&mut self, draft: &mut Self::Draft, in_excess: bool) -> Admission;
+
+    /// Takes a header field.
+    fn field(&mut self, draft: &mut Self::Draft, field: &Field<'_>);
+
+    /// Answers a whole request.
+    fn answer(&mut self, draft: &mut Self::Draft, body: Body<'_>, answer: &mut Answer) -> When;
+
+    /// Says that an answer that had to wait is about to leave.
+    fn leaves(&mut self, _draft: &mut Self::Draft) {}
+
+    /// Says that the peer gave a stream up before its answer left.
+    fn abandoned(&mut self, _draft: &mut Self::Draft) {}
+
+    /// Ends what was read at one time, before any of its answers is written.
+    fn end_batch(&mut self) {}
+
+    /// Gives the next order for the connection.
+    fn poll_order(&mut self, _cx: &mut Context<'_>) -> Poll<Order> {
+        Poll::Pending
+    }
+}
+
+/// A request's body.
+#[derive(Clone, Copy)]
+pub(crate) enum Body<'a> {
+    Whole(&'a [u8]),
+    TooLarge,
+}
+
+/// What becomes of a stream that is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Take,
+    Reset(Code),
+    /// It is above a GOAWAY's last stream id: nothing is said about it any more.
+    Ignore,
+}
+
+/// What a host wants of its connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Announces another stream limit.
+    Announce(u32),
+    /// Answers everything that waits to be released.
+    Release,
+    /// Says GOAWAY.
+    Leave { code: Code, debug: Vec<u8>, then: Then },
+}
+
+/// What follows a GOAWAY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// Streams that are open are answered, then the connection is closed.
+    Drain,
+    /// The connection is closed at once.
+    Close,
+    /// Streams that are open are answered and the connection stays open.
+    Linger,
+}

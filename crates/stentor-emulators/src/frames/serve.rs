@@ -1,0 +1,163 @@
+//! The bytes of a connection: large reads, and one write for everything that was answered meanwhile.
+
+use super::connection::{Connection, End};
+use super::frame::Code;
+use super::host::{Host, Order, Then};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// How much is read at a time, in bytes.
+pub(crate) const READ_BYTES: usize = 128 * 1024;
+const GREETING_LIMIT: Duration = Duration::from_secs(10);
+const WRITE_LIMIT: Duration = Duration::from_secs(60);
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Serves a connection to its end, or until it is told to stop.
+pub(crate) async fn serve<H: Host>(
+    mut connection: Connection<H>,
+    mut io: impl AsyncRead + AsyncWrite + Unpin,
+    stop: CancellationToken,
+) {
+    // A peer that breaks off ends only its own connection.
+    let _ = exchange(&mut connection, &mut io, stop).await;
+}
+
+/// What happens next on a connection.
+enum Event {
+    Read(usize),
+    Order(Order),
+    Due,
+    Stop,
+}
+
+async fn exchange<H: Host, IO: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut Connection<H>,
+    io: &mut IO,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let mut inbox = Inbox::new();
+    let mut stopped = pin!(stop.cancelled());
+    let mut timer = pin!(sleep_until(Instant::now() + GREETING_LIMIT));
+    flush(connection, io).await?;
+    while connection.end() != End::Closing {
+        let next = poll_fn(|cx| poll_event(cx, connection, io, &mut inbox, stopped.as_mut(), timer.as_mut()));
+        match next.await? {
+            Event::Read(0) => return Ok(()),
+            Event::Read(_) => inbox.drain(|bytes| connection.receive(bytes, Instant::now())),
+            Event::Order(order) => connection.obey(order),
+            Event::Due if !connection.has_greeted() => return Ok(()),
+            Event::Due => connection.send_due(Instant::now()),
+            Event::Stop => connection.leave(Code::NO_ERROR, b"", Then::Close),
+        }
+        obey_ready(connection).await;
+        flush(connection, io).await?;
+        if connection.has_greeted()
+            && let Some(due) = connection.next_due()
+        {
+            timer.as_mut().reset(due);
+        }
+    }
+    close(io, &mut inbox).await
+}
+
+fn poll_event<H: Host, IO: AsyncRead + Unpin>(
+    cx: &mut Context<'_>,
+    connection: &mut Connection<H>,
+    io: &mut IO,
+    inbox: &mut Inbox,
+    stopped: Pin<&mut impl Future<Output = ()>>,
+    timer: Pin<&mut Sleep>,
+) -> Poll<io::Result<Event>> {
+    if stopped.poll(cx).is_ready() {
+        return Poll::Ready(Ok(Event::Stop));
+    }
+    if let Poll::Ready(order) = connection.host().poll_order(cx) {
+        return Poll::Ready(Ok(Event::Order(order)));
+    }
+    let times = !connection.has_greeted() || connection.next_due().is_some();
+    if times && timer.poll(cx).is_ready() {
+        return Poll::Ready(Ok(Event::Due));
+    }
+    inbox.poll_fill(cx, io).map_ok(Event::Read)
+}
+
+/// Follows the orders that a batch of requests has given, before its answers leave.
+async fn obey_ready<H: Host>(connection: &mut Connection<H>) {
+    poll_fn(|cx| {
+        while let Poll::Ready(order) = connection.host().poll_order(cx) {
+            connection.obey(order);
+        }
+        Poll::Ready(())
+    })
+    .await;
+}
+
+async fn flush<H: Host>(
+    connection: &mut Connection<H>,
+    io: &mut (impl AsyncWrite + Unpin),
+) -> io::Result<()> {
+    if connection.out().is_empty() {
+        return Ok(());
+    }
+    let write = async {
+        io.write_all(connection.out()).await?;
+        io.flush().await
+    };
+    timeout(WRITE_LIMIT, write).await.map_err(io::Error::from)??;
+    connection.sent();
+    Ok(())
+}
+
+/// Closes our half and reads the peer out, so that what was sent is not lost to a reset.
+async fn close<IO: AsyncRead + AsyncWrite + Unpin>(io: &mut IO, inbox: &mut Inbox) -> io::Result<()> {
+    io.shutdown().await?;
+    let drain = async {
+        while io.read(&mut inbox.bytes).await? > 0 {}
+        Ok(())
+    };
+    timeout(CLOSE_LIMIT, drain).await.unwrap_or(Ok(()))
+}
+
+/// What was read and not used yet.
+struct Inbox {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Inbox {
+    fn new() -> Self {
+        Self { bytes: vec![0; READ_BYTES], filled: 0 }
+    }
+
+    /// Reads until nothing more is there at once or the buffer is full; 0 is the end.
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        io: &mut (impl AsyncRead + Unpin),
+    ) -> Poll<io::Result<usize>> {
+        let before = self.filled;
+        while self.filled < self.bytes.len() {
+            let mut buffer = ReadBuf::new(&mut self.bytes[self.filled..]);
+            match Pin::new(&mut *io).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => self.filled += buffer.filled().len(),
+                Poll::Pending if self.filled == before => return Poll::Pending,
+                Poll::Ready(Err(error)) if self.filled == before => return Poll::Ready(Err(error)),
+                // An end or error after bytes comes again at the next read.
+                _ => break,
+            }
+        }
+        Poll::Ready(Ok(self.filled - before))
+    }
+
+    fn drain(&mut self, take: impl FnOnce(&[u8]) -> usize) {
+        let used = take(&self.bytes[..self.filled]);
+        self.bytes.copy_within(used..self.filled, 0);
+        self.filled -= used;
+    }
+}

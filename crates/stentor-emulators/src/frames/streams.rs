@@ -1,0 +1,158 @@
+//! The open streams of a connection. Their places, with all buffers in them, are used again and again.
+
+use super::answer::Answer;
+use super::frame::FIRST_WINDOW_BYTES;
+use super::head::Head;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// One open stream.
+pub(super) struct Stream<D> {
+    pub(super) id: u32,
+    pub(super) draft: D,
+    pub(super) head: Head,
+    pub(super) body: Vec<u8>,
+    pub(super) body_bytes: u64,
+    /// What the peer may still send, in bytes.
+    pub(super) receive_window: u32,
+    /// What we may still send, in bytes; negative after the peer has made windows smaller.
+    pub(super) send_window: i64,
+    pub(super) phase: Phase,
+    pub(super) answer: Answer,
+    /// How much of the answer's body has been sent, in bytes.
+    pub(super) sent_bytes: usize,
+}
+
+/// What a stream waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The rest of the request.
+    Request,
+    /// Its time, or to be released.
+    Due,
+    /// A window for the rest of the answer's body.
+    Window,
+}
+
+/// Stream ids are all different already; a multiplication spreads them over the high bits, which choose the group.
+#[derive(Default)]
+pub(super) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, id: u32) {
+        self.0 = (self.0 ^ u64::from(id)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// All open streams.
+pub(super) struct Streams<D> {
+    places: Vec<Stream<D>>,
+    free: Vec<usize>,
+    by_id: HashMap<u32, usize, BuildHasherDefault<IdHasher>>,
+    /// The stream opened last, which is looked for first and mostly closed before the next one.
+    latest: Option<(u32, usize)>,
+}
+
+impl<D: Default> Streams<D> {
+    pub(super) fn new() -> Self {
+        Self { places: Vec::new(), free: Vec::new(), by_id: HashMap::default(), latest: None }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len() + usize::from(self.latest.is_some())
+    }
+
+    /// Opens a stream; its draft and buffers are left as the last user left them.
+    #[inline]
+    pub(super) fn open(&mut self, id: u32, send_window: i64) -> usize {
+        if let Some((id, place)) = self.latest.take() {
+            self.by_id.insert(id, place);
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Stream::new());
+            self.places.len() - 1
+        });
+        self.places[place].begin(id, send_window);
+        self.latest = Some((id, place));
+        place
+    }
+
+    #[inline]
+    pub(super) fn place(&self, id: u32) -> Option<usize> {
+        match self.latest {
+            Some((latest, place)) if latest == id => Some(place),
+            _ => self.by_id.get(&id).copied(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn at(&mut self, place: usize) -> &mut Stream<D> {
+        &mut self.places[place]
+    }
+
+    pub(super) fn find(&mut self, id: u32) -> Option<&mut Stream<D>> {
+        let place = self.place(id)?;
+        Some(&mut self.places[place])
+    }
+
+    /// Closes a stream; tells whether it was open.
+    #[inline]
+    pub(super) fn close(&mut self, id: u32) -> bool {
+        let place = match self.latest {
+            Some((latest, place)) if latest == id => {
+                self.latest = None;
+                Some(place)
+            }
+            _ => self.by_id.remove(&id),
+        };
+        self.free.extend(place);
+        place.is_some()
+    }
+
+    /// Visits every open stream.
+    pub(super) fn for_each(&mut self, mut visit: impl FnMut(&mut Stream<D>)) {
+        let latest = self.latest.map(|(_, place)| place);
+        for place in self.by_id.values().copied().chain(latest) {
+            visit(&mut self.places[place]);
+        }
+    }
+}
+
+impl<D: Default> Stream<D> {
+    fn new() -> Self {
+        Self {
+            id: 0,
+            draft: D::default(),
+            head: Head::default(),
+            body: Vec::new(),
+            body_bytes: 0,
+            receive_window: 0,
+            send_window: 0,
+            phase: Phase::Request,
+            answer: Answer::default(),
+            sent_bytes: 0,
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, id: u32, send_window: i64) {
+        self.id = id;
+        self.head = Head::default();
+        self.body.clear();
+        self.body_bytes = 0;
+        self.receive_window = FIRST_WINDOW_BYTES;
+        self.send_window = send_window;
+        self.phase = Phase::Request;
+        self.sent_bytes = 0;
+    }
+}

@@ -1,0 +1,144 @@
+//! Answers requests as they come off the frames.
+
+use super::request::{GRANT, NO_TARGET, Route, Target, apns_id, write_message_name};
+use crate::dice::{Dice, mix};
+use crate::frames::{Admission, Answer, Body, Code, Field, Host, Kind, When};
+use crate::observer::{Batch, Tally};
+use crate::policy::Latency;
+use crate::service::{Desk, WireTotals};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::time::Instant;
+
+/// The longest `apns-id` that is echoed, in bytes; it is 36 long when it is one.
+const MAX_APNS_ID_BYTES: usize = 256;
+
+/// One connection's face of a sink.
+pub(super) struct SinkHost {
+    desk: Arc<Desk>,
+    latency: Option<Latency>,
+    batch: Option<Batch>,
+    now: Instant,
+    requests: u64,
+    counted: u64,
+    first_id: u64,
+}
+
+/// What is kept of a request while it is read.
+#[derive(Default)]
+pub(super) struct Draft {
+    route: Route,
+    project: Vec<u8>,
+    apns_id: Vec<u8>,
+}
+
+impl SinkHost {
+    pub(super) fn new(desk: Arc<Desk>) -> Self {
+        let latency = desk.policy.judge().policy.latency.clone();
+        let batch = desk.observer.as_ref().map(|observer| observer.batch());
+        let first_id = uuid::Uuid::new_v4().as_u64_pair().1;
+        Self { desk, latency, batch, now: Instant::now(), requests: 0, counted: 0, first_id }
+    }
+
+    fn next_id(&mut self) -> u64 {
+        mix(self.first_id.wrapping_add(self.requests))
+    }
+
+    fn count(&mut self, token_hash: u64) {
+        if let Some(batch) = &mut self.batch {
+            batch.push(token_hash);
+        }
+    }
+
+    fn answer_apns(&mut self, draft: &Draft, answer: &mut Answer) {
+        answer.status(200);
+        if draft.apns_id.is_empty() {
+            let id = self.next_id();
+            answer.field(b"apns-id", &apns_id(id, mix(id)));
+        } else {
+            answer.field(b"apns-id", &draft.apns_id);
+        }
+    }
+
+    fn answer_fcm(&mut self, draft: &Draft, body: Body<'_>, answer: &mut Answer) {
+        let target = match body {
+            Body::Whole(body) => Target::of(body),
+            Body::TooLarge => Target::Nobody,
+        };
+        answer.status(if target == Target::Nobody { 400 } else { 200 });
+        answer.field(b"content-type", b"application/json");
+        match target {
+            Target::Nobody => answer.body().extend_from_slice(NO_TARGET),
+            Target::Device(_) | Target::Uncounted => {
+                let id = self.next_id();
+                write_message_name(answer.body(), &draft.project, id);
+            }
+        }
+        if let Target::Device(token_hash) = target {
+            self.count(token_hash);
+        }
+    }
+
+    fn when(&self) -> When {
+        let Some(latency) = &self.latency else { return When::Now };
+        let delay = latency.draw(&mut Dice::new(self.first_id, self.requests, 0));
+        if delay.is_zero() { When::Now } else { When::At(self.now + delay) }
+    }
+}
+
+impl Host for SinkHost {
+    type Draft = Draft;
+
+    const MAX_BODY_BYTES: usize = 64 * 1024;
+
+    fn begin_batch(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    fn admit(&mut self, draft: &mut Draft, in_excess: bool) -> Admission {
+        if in_excess {
+            WireTotals::add(&self.desk.wire.refused);
+            return Admission::Reset(Code::REFUSED_STREAM);
+        }
+        draft.route = Route::Other;
+        draft.apns_id.clear();
+        Admission::Take
+    }
+
+    fn field(&mut self, draft: &mut Draft, field: &Field<'_>) {
+        match field.kind {
+            Kind::Path => draft.route = Route::of(field.value, &mut draft.project),
+            Kind::ApnsId if field.value.len() <= MAX_APNS_ID_BYTES => {
+                draft.apns_id.clear();
+                draft.apns_id.extend_from_slice(field.value);
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, draft: &mut Draft, body: Body<'_>, answer: &mut Answer) -> When {
+        self.requests += 1;
+        match draft.route {
+            Route::Apns { token_hash } => {
+                self.count(token_hash);
+                self.answer_apns(draft, answer);
+            }
+            Route::Fcm => self.answer_fcm(draft, body, answer),
+            Route::Grant => {
+                answer.status(200);
+                answer.field(b"content-type", b"application/json");
+                answer.body().extend_from_slice(GRANT);
+            }
+            Route::Other => answer.status(200),
+        }
+        self.when()
+    }
+
+    fn end_batch(&mut self) {
+        self.desk.wire.requests.fetch_add(self.requests - self.counted, Ordering::Relaxed);
+        self.counted = self.requests;
+        if let (Some(batch), Some(observer)) = (&mut self.batch, &self.desk.observer) {
+            observer.settle_batch(batch, Tally::Accepted);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What a sink reads out of requests.
+
+use super::request::{Route, Target, apns_id, write_message_name};
+use crate::observer::token_hash;
+
+fn route(path: &str) -> (Route, Vec<u8>) {
+    let mut project = Vec::new();
+    (Route::of(path.as_bytes(), &mut project), project)
+}
+
+#[test]
+fn paths_are_told_apart() {
+    let hash = token_hash(b"00abff");
+    assert_eq!(route("/3/device/00abff").0, Route::Apns { token_hash: hash });
+    assert_eq!(route("/3/device/00ABff").0, Route::Apns { token_hash: hash }, "in either case");
+    assert_eq!(route("/v1/projects/my-app:1/messages:send"), (Route::Fcm, b"my-app:1".to_vec()));
+    assert_eq!(route("/v1/projects/a\"b/messages:send"), (Route::Fcm, b"sink".to_vec()), "JSON stays whole");
+    assert_eq!(route("/token").0, Route::Grant);
+    assert_eq!(route("/").0, Route::Other);
+}
+
+#[test]
+fn the_token_of_a_message_is_found_wherever_it_is() {
+    let token = Target::Device(token_hash(b"to:ken"));
+    let bodies = [
+        (r#"{"message":{"token":"to:ken","data":{"token":"other"}}}"#, token),
+        (r#"{"message":{"data":{"token":"other"},"token":"to:ken"}}"#, token),
+        (r#" { "validate_only" : false, "message" : { "token" : "to:ken" } } "#, token),
+        (r#"{"message":{"token":"to\u003aken"}}"#, token),
+        (r#"{"message":{"topic":null,"notification":{"body":"\"token\":\"x\""},"token":"to:ken"}}"#, token),
+        (r#"{"message":{"fid":"to:ken"}}"#, token),
+        (r#"{"message":{"data":{"token":"other"},"topic":"news"}}"#, Target::Uncounted),
+        (r#"{"message":{"condition":"'a' in topics"}}"#, Target::Uncounted),
+        (r#"{"message":{"data":{"token":"other"}}}"#, Target::Nobody),
+        (r#"{"message":{"token":"to:ken"#, Target::Nobody),
+        (r#"{"message":{"token":7}}"#, Target::Nobody),
+        ("", Target::Nobody),
+    ];
+    for (body, expected) in bodies {
+        assert_eq!(Target::of(body.as_bytes()), expected, "{body}");
+    }
+}
+
+#[test]
+fn names_and_ids_have_the_shape_that_clients_expect() {
+    let mut body = Vec::new();
+    write_message_name(&mut body, b"my-app", 0x12ab);
+    assert_eq!(body, br#"{"name":"projects/my-app/messages/0:00000000000012AB"}"#);
+    let id = apns_id(0x0011_2233_4455_6677, 0x8899_aabb_ccdd_eeff);
+    assert_eq!(&id, b"00112233-4455-6677-8899-AABBCCDDEEFF");
+}
