@@ -1,5 +1,7 @@
 //! What goes in and what comes out.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,19 +9,51 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::fault::Fault;
+use crate::line::Line;
 
 /// Requests handed over in one call, all with the method POST.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone)]
 pub struct Batch {
-    /// Headers of every request; mark secrets with [`HeaderValue::set_sensitive`].
+    /// Headers of every request.
     pub constant: Vec<(HeaderName, HeaderValue)>,
+    /// Path and query of every request; `None` when each has its own.
+    pub path: Option<PathAndQuery>,
     /// The requests.
-    pub requests: Vec<Request>,
+    pub requests: Arc<dyn Requests>,
     /// A request that has no stream after this long is not sent; `None` leaves it to the client's own limit.
     pub start_within: Option<Duration>,
+    /// Which answers are kept whole.
+    pub keep: Keep,
 }
 
-/// One request of a batch.
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("requests", &self.requests.count()).finish_non_exhaustive()
+    }
+}
+
+/// Which answers are kept with their headers and bodies; the status is always kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// All.
+    #[default]
+    All,
+    /// All but those with a status of 2xx, which then cost no memory.
+    Refusals,
+}
+
+/// The requests of a batch, written one by one straight into a connection's buffer.
+pub trait Requests: Send + Sync {
+    /// Counts them.
+    fn count(&self) -> usize;
+
+    /// Writes request `index`: its path (if the batch has none), its headers, its body, in this order.
+    ///
+    /// It may be called again for a request that goes again.
+    fn write(&self, index: usize, line: &mut Line<'_>);
+}
+
+/// One request of its own.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Path and query.
@@ -30,17 +64,59 @@ pub struct Request {
     pub body: Bytes,
 }
 
+impl Requests for Vec<Request> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn write(&self, index: usize, line: &mut Line<'_>) {
+        let Request { path, headers, body } = &self[index];
+        line.path(&[path.as_str().as_bytes()]);
+        headers.iter().for_each(|(name, value)| line.header(name, value.as_bytes()));
+        line.body(&[body]);
+    }
+}
+
 /// What the peer answered.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Response {
     /// HTTP status.
     pub status: u16,
-    /// All its headers.
-    pub headers: HeaderMap,
-    /// Its body, cut at `max_reply_body_bytes`.
-    pub body: Bytes,
-    /// Whether `body` lacks its end: too long, too slow, or broken off.
+    /// Whether the body lacks its end: too long, too slow, or broken off.
     pub truncated: bool,
+    kept: Option<Box<Kept>>,
+}
+
+/// What is kept of an answer beside its status.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kept {
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Response {
+    pub(crate) const fn new(status: u16, truncated: bool, kept: Option<Box<Kept>>) -> Self {
+        Self { status, truncated, kept }
+    }
+
+    /// Gives a header; `None` also when the answer was not kept.
+    #[must_use]
+    pub fn header(&self, name: impl http::header::AsHeaderName) -> Option<&HeaderValue> {
+        self.kept.as_ref()?.headers.get(name)
+    }
+
+    /// Gives the body, cut at `max_reply_body_bytes`; empty also when the answer was not kept.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.body)
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = self.body().len();
+        f.debug_struct("Response").field("status", &self.status).field("body_bytes", &body).finish()
+    }
 }
 
 /// What became of one request.

@@ -1,5 +1,6 @@
 //! The client: batches in, replies out.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -8,6 +9,7 @@ use crate::batch::{Batch, Reply};
 use crate::dial::Dialer;
 use crate::endpoint::Endpoint;
 use crate::fault::Fault;
+use crate::hpack::Field;
 use crate::limits::Limits;
 use crate::pool::Pool;
 use crate::stats::Stats;
@@ -16,7 +18,6 @@ use crate::work::Work;
 /// Sends batches of requests to one endpoint over as few connections as its stream limits allow.
 ///
 /// Connections are opened when there is something to send. Dropping the client lets its open streams end.
-#[derive(Debug)]
 pub struct Client {
     pool: Arc<Pool>,
 }
@@ -24,8 +25,7 @@ pub struct Client {
 impl Client {
     /// Checks the endpoint and its roots; connects to nothing yet.
     pub fn new(endpoint: &Endpoint, limits: Limits) -> Result<Self, Fault> {
-        let authority = endpoint.authority().map_err(|cause| Fault::Endpoint(cause.to_string().into()))?;
-        let pool = Pool::new(Dialer::new(endpoint)?, endpoint.scheme(), authority, limits);
+        let pool = Pool::new(Dialer::new(endpoint)?, origin(endpoint)?, limits);
         Ok(Self { pool })
     }
 
@@ -33,12 +33,12 @@ impl Client {
     ///
     /// When the returned future is dropped, requests that have no stream yet are never sent.
     pub async fn send(&self, batch: Batch) -> Vec<Reply> {
-        if batch.requests.is_empty() {
+        if batch.requests.count() == 0 {
             return Vec::new();
         }
         let wait = self.pool.limits.queue_timeout();
         let wait = batch.start_within.map_or(wait, |most| most.min(wait));
-        let work = Work::new(batch, Instant::now() + wait);
+        let work = Work::new(batch, &self.pool.origin, Instant::now() + wait);
         self.pool.submit(&work);
         work.replies().await
     }
@@ -62,6 +62,28 @@ impl Client {
     /// Takes no more requests, waits for the answers that are due, and closes every connection.
     pub async fn close(&self) {
         self.pool.close().await;
+    }
+}
+
+/// Gives what every request to the endpoint begins with.
+fn origin(endpoint: &Endpoint) -> Result<Vec<Field>, Fault> {
+    let authority = endpoint.authority().map_err(|cause| Fault::Endpoint(cause.to_string().into()))?;
+    let scheme = endpoint.scheme();
+    let field = |name: &str, value: &str| Field {
+        name: name.as_bytes().to_vec(),
+        value: value.as_bytes().to_vec(),
+        repeats: true,
+    };
+    Ok(vec![
+        field(":method", "POST"),
+        field(":scheme", scheme.as_str()),
+        field(":authority", authority.as_str()),
+    ])
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("stats", &self.stats()).finish_non_exhaustive()
     }
 }
 

@@ -1,212 +1,246 @@
 //! One connection and its loop: reads and writes, opens streams, collects answers, watches the clock.
 //!
-//! Everything happens in one task, so that a batch costs one wake-up and one write for many requests.
+//! Everything happens in one task, so that hundreds of requests cost one wake-up, one TLS record chain and one write.
 
-mod exchange;
+mod blocked;
+pub(crate) mod mux;
+mod peer;
 mod pulse;
-mod streams;
+pub(crate) mod streams;
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
-use h2::client::{Connection, SendRequest};
-use http::{Method, Uri};
 use tokio::time::{Instant, Sleep};
 
-use self::exchange::{End, Exchange};
+use self::mux::{Ended, Mux, Violation};
 use self::pulse::{Pulse, Sign};
-use self::streams::{Open, Streams};
 use crate::batch::Reply;
-use crate::dial::{Opened, Transport};
+use crate::dial::Opened;
 use crate::fault::Fault;
+use crate::frame::Code;
 use crate::pool::{Member, Pool};
-use crate::wire::{Gauge, Wire};
-use crate::work::Ticket;
+use crate::transport::Transport;
+use crate::work::Run;
 
 /// Turns of the loop before other tasks get the thread.
-const ROUNDS_MAX: usize = 32;
+const ROUNDS_MAX: usize = 16;
+/// Bytes of requests gathered for one write: about 180 pushes (beyond it, a write costs no less for each).
+const WRITE_MAX_BYTES: usize = 64 * 1_024;
+/// Bytes that may wait for the socket; only answers to a peer that does not read can be so many.
+const BACKLOG_MAX_BYTES: usize = 4 * 1_024 * 1_024;
 /// How long a connection that is no longer needed may take to say goodbye.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
+/// A connection older than this is replaced: its clock counts milliseconds in 32 bits.
+const AGE_MAX: Duration = Duration::from_secs(20 * 24 * 3_600);
 
 /// Serves the pool over one connection until either is done with the other.
 pub(crate) async fn run(pool: Arc<Pool>, opened: Opened, settle_by: Instant) {
     let mut driver = Driver::new(pool, opened, settle_by);
-    (&mut driver).await;
-    let Driver { connection, requests, .. } = driver;
-    drop(requests);
-    let _ = tokio::time::timeout(GOODBYE_TIMEOUT, connection).await;
+    let code = (&mut driver).await;
+    let Driver { mut transport, mut mux, .. } = driver;
+    mux.say_goodbye(code);
+    let goodbye = async {
+        transport.offer(&mut mux.out)?;
+        transport.shut_down().await
+    };
+    let _ = tokio::time::timeout(GOODBYE_TIMEOUT, goodbye).await;
 }
 
 struct Driver {
     pool: Arc<Pool>,
     member: Arc<Member>,
-    requests: SendRequest<Bytes>,
-    connection: Connection<Wire<Transport>, Bytes>,
-    gauge: Arc<Gauge>,
-    exchanges: FuturesUnordered<Exchange>,
-    streams: Streams,
-    taken: Vec<Ticket>,
+    transport: Transport,
+    mux: Mux,
+    /// Bytes of the peer that make no whole frame yet.
+    plain: Vec<u8>,
+    ended: Vec<Ended>,
+    taken: Vec<Run>,
     pulse: Pulse,
     timer: Pin<Box<Sleep>>,
     was_busy: bool,
+    opened_at: Instant,
     now: Instant,
     settle_by: Instant,
     settled: bool,
     answered: bool,
     retired: bool,
-    /// Why the connection is over, when that was found while writing.
-    lost: Option<Fault>,
 }
 
 impl Driver {
     fn new(pool: Arc<Pool>, opened: Opened, settle_by: Instant) -> Self {
-        let Opened { requests, mut connection, gauge } = opened;
+        let Opened { transport, plain } = opened;
         let now = Instant::now();
-        let pulse = Pulse::new(connection.ping_pong(), &pool.limits, now);
         Self {
             member: pool.join(),
-            requests,
-            connection,
-            gauge,
-            exchanges: FuturesUnordered::new(),
-            streams: Streams::default(),
+            transport,
+            mux: Mux::new(&pool.limits),
+            plain,
+            ended: Vec::new(),
             taken: Vec::new(),
-            pulse,
+            pulse: Pulse::new(pool.limits.ping_timeout(), now),
             timer: Box::pin(tokio::time::sleep(pool.limits.tick())),
             was_busy: true,
+            opened_at: now,
             now,
             settle_by,
             settled: false,
             answered: false,
             retired: false,
-            lost: None,
             pool,
         }
     }
 
     /// One turn; tells whether there may be more to do at once.
     fn turn(&mut self, cx: &mut Context<'_>) -> Turn {
-        let lost = self.read_and_write(cx);
-        self.collect(cx);
-        if let Some(fault) = lost {
-            return self.abort(fault);
-        }
+        self.now = Instant::now();
+        let heard = match self.read(cx) {
+            Ok(heard) => heard,
+            Err((fault, code)) => return self.abort(fault, code),
+        };
         if let Some(fault) = self.watch_clock(cx) {
-            return self.abort(fault);
+            return self.abort(fault, Code::NO_ERROR);
         }
-        if self.streams.is_empty() && (self.retired || self.pool.is_closed()) {
-            return self.leave(&Fault::Lost("the peer went away at once".into()));
+        let opened = !self.retired && self.open_streams();
+        let written = match self.write(cx) {
+            Err(cause) => return self.abort(Fault::lost(&cause), Code::NO_ERROR),
+            Ok(written) => written,
+        };
+        if self.mux.streams.is_empty() && (self.retired || self.pool.is_closed()) {
+            return self.leave(&Fault::Lost("the peer went away at once".into()), Code::NO_ERROR);
         }
-        if self.retired {
-            return Turn::Wait;
-        }
-        self.open_streams(cx)
+        // What cannot be written now is written when the socket wakes this loop; until then it only reads.
+        if heard || (opened && written) { Turn::Again } else { Turn::Wait }
     }
 
-    /// Drives HTTP/2 itself; gives the reason when the connection is over.
-    fn read_and_write(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
-        let lost = self.lost.take().or_else(|| self.drive(cx));
-        self.now = Instant::now();
-        self.pulse.listen(self.gauge.read(), self.now, cx);
-        if !self.settled && self.requests.current_max_send_streams() > 0 {
+    /// Reads once and files what has ended; tells whether there may be more to read.
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, (Fault, Code)> {
+        let broken = |cause: io::Error| (Fault::lost(&cause), Code::NO_ERROR);
+        let before = self.plain.len();
+        let goes_on = match self.transport.poll_read(cx, &mut self.plain) {
+            Poll::Pending if before == 0 => return Ok(false),
+            Poll::Pending => None,
+            Poll::Ready(read) => Some(read.map_err(broken)?),
+        };
+        if goes_on.is_some() {
+            self.pulse.listen(self.now);
+        }
+        let received = self.receive();
+        self.collect();
+        if let Err(Violation(code, what)) = received {
+            return Err((Fault::Lost(format!("{code}: {what}").into()), code));
+        }
+        match goes_on {
+            Some(false) => Err((Fault::Lost("closed by the peer".into()), Code::NO_ERROR)),
+            goes_on => Ok(goes_on.is_some()),
+        }
+    }
+
+    fn receive(&mut self) -> Result<(), Violation> {
+        let used = self.mux.receive(&self.plain)?;
+        if used == self.plain.len() {
+            self.plain.clear();
+        } else {
+            self.plain.drain(..used);
+        }
+        if self.mux.peer.is_known && !self.settled {
             self.settled = true;
             self.pool.settled();
         }
-        if let Poll::Ready(Err(cause)) = self.requests.poll_ready(cx) {
-            self.retire(cause.is_go_away() && cause.is_remote());
+        if self.mux.peer.goes_after.is_some() || self.mux.is_spent() {
+            self.retire();
         }
-        lost
+        Ok(())
     }
 
-    fn drive(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
-        match Pin::new(&mut self.connection).poll(cx) {
-            Poll::Ready(Ok(())) => Some(Fault::Lost("closed by the peer".into())),
-            Poll::Ready(Err(cause)) => Some(Fault::lost(&cause)),
-            Poll::Pending => None,
+    /// Encrypts and writes what is due; tells whether all of it is gone.
+    fn write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        if !self.mux.out.is_empty() {
+            self.mux.note_taken(self.mux.out.len());
+            self.transport.offer(&mut self.mux.out)?;
+            if self.transport.backlog_bytes() > BACKLOG_MAX_BYTES {
+                return Err(io::Error::other("the peer asks more than it reads"));
+            }
         }
-    }
-
-    /// Writes the streams just opened before reading on: `h2` would read first, acknowledge a lowered stream limit,
-    /// and then write streams that exceed it.
-    fn write_before_reading(&mut self, cx: &mut Context<'_>) {
-        self.gauge.set_deaf(true);
-        self.lost = self.drive(cx);
-        self.gauge.set_deaf(false);
+        match self.transport.poll_flush(cx) {
+            Poll::Ready(flushed) => flushed.map(|()| true),
+            Poll::Pending => Ok(false),
+        }
     }
 
     /// Takes no more requests; what waits goes to other connections.
-    fn retire(&mut self, by_goaway: bool) {
+    fn retire(&mut self) {
         if self.retired {
             return;
         }
         self.retired = true;
         self.publish(0);
         self.member.retired.store(1, Relaxed);
-        if by_goaway {
-            self.pool.counters.goaways.add_one();
-        }
         if !self.answered {
             self.pool.back_off();
         }
         self.pool.nudge();
     }
 
-    /// Files the answers that have come.
-    fn collect(&mut self, cx: &mut Context<'_>) {
-        let mut again = false;
-        while let Poll::Ready(Some((key, end))) = self.exchanges.poll_next_unpin(cx) {
-            let Some(open) = self.streams.remove(key) else { continue };
-            let reply = match end {
-                End::Answered(response) => Reply::Answered(response),
-                End::Failed(cause) => self.failure(&open, &cause),
-            };
-            if matches!(reply, Reply::Answered(_)) && !std::mem::replace(&mut self.answered, true) {
-                self.pool.usable();
-            }
-            again |= matches!(reply, Reply::NotSent(_));
-            self.pool.finish(open.ticket, reply);
+    /// Files the streams that have ended: neighbours of one batch in one go.
+    fn collect(&mut self) {
+        self.note_happened();
+        self.mux.take_ended(&mut self.ended);
+        if self.ended.is_empty() {
+            return;
         }
+        let answers = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_))).count();
+        self.pool.pace.ended(self.ended.len(), answers);
+        if answers > 0 && !std::mem::replace(&mut self.answered, true) {
+            self.pool.usable();
+        }
+        let mut ended = std::mem::take(&mut self.ended);
+        let mut again = false;
+        let mut rest = ended.drain(..).peekable();
+        while let Some(batch) = rest.peek().map(|ended| ended.open.batch) {
+            again |= self.file(batch, std::iter::from_fn(|| rest.next_if(|ended| ended.open.batch == batch)));
+        }
+        drop(rest);
+        self.ended = ended;
         if again || self.retired {
             self.pool.nudge();
         }
     }
 
-    /// Says what a stream's error means for its request.
-    fn failure(&self, open: &Open, cause: &h2::Error) -> Reply {
-        if open.timed_out {
-            return self.unsettled(open, Fault::Timeout);
-        }
-        let reason = || cause.reason().map_or_else(String::new, |reason| reason.to_string());
-        if cause.is_remote() && cause.is_go_away() {
-            return Reply::NotSent(Fault::GoAway(reason().into()));
-        }
-        if !(cause.is_remote() && cause.is_reset()) {
-            return self.unsettled(open, Fault::lost(cause));
-        }
-        self.pool.counters.resets.add_one();
-        self.pool.pace.slow_down();
-        if cause.reason() == Some(h2::Reason::REFUSED_STREAM) {
-            return Reply::NotSent(Fault::Refused);
-        }
-        Reply::Unanswered(Fault::Reset(reason().into()))
+    /// Files streams of one batch; tells whether some of them go again.
+    fn file(&mut self, batch: u32, group: impl Iterator<Item = Ended>) -> bool {
+        let Some(work) = self.mux.work(batch).cloned() else { return false };
+        let (mut count, mut again) = (0, false);
+        work.settle(group.filter_map(|Ended { open, reply }| {
+            count += 1;
+            let Reply::NotSent(fault) = reply else { return Some((open.index, reply)) };
+            let run =
+                Run { work: Arc::clone(&work), from: open.index, to: open.index + 1, resends: open.resends };
+            let given_up = self.pool.again(run, fault);
+            again |= given_up.is_none();
+            given_up.map(|fault| (open.index, Reply::NotSent(fault)))
+        }));
+        self.mux.let_go(batch, count);
+        again
     }
 
-    /// Tells whether any byte of the request may have left.
-    fn unsettled(&self, open: &Open, fault: Fault) -> Reply {
-        let written = open.offset < self.gauge.offered();
-        if written { Reply::Unanswered(fault) } else { Reply::NotSent(fault) }
+    fn note_happened(&mut self) {
+        let happened = std::mem::take(&mut self.mux.happened);
+        self.pool.counters.goaways.add(happened.goaways);
+        self.pool.counters.resets.add(happened.resets);
+        if happened.resets > 0 {
+            self.pool.pace.slow_down();
+        }
     }
 
     /// Looks at the clock once a tick; gives the reason when the connection is dead.
     fn watch_clock(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
-        let busy = !self.settled || self.pulse.is_asking() || !self.streams.is_empty();
+        let busy = !self.settled || self.pulse.is_asking() || !self.mux.streams.is_empty();
         let elapsed = self.timer.as_mut().poll(cx).is_ready();
         if elapsed || busy != self.was_busy {
             self.was_busy = busy;
@@ -215,10 +249,10 @@ impl Driver {
             self.timer.as_mut().reset(self.now + span);
             let _ = self.timer.as_mut().poll(cx);
         }
-        if elapsed { self.tick(busy, cx) } else { None }
+        if elapsed { self.tick(busy) } else { None }
     }
 
-    fn tick(&mut self, busy: bool, cx: &mut Context<'_>) -> Option<Fault> {
+    fn tick(&mut self, busy: bool) -> Option<Fault> {
         if !self.settled && self.now >= self.settle_by {
             return Some(Fault::ConnectTimeout);
         }
@@ -226,17 +260,18 @@ impl Driver {
             self.retire_idle();
             return None;
         }
+        if self.now.duration_since(self.opened_at) >= AGE_MAX {
+            self.retire();
+        }
         self.expire();
         let silent =
-            !self.streams.is_empty() && self.pulse.silence(self.now) >= self.pool.limits.ping_interval();
+            !self.mux.streams.is_empty() && self.pulse.silence(self.now) >= self.pool.limits.ping_interval();
         match self.pulse.check(silent, self.now) {
-            Sign::Dead => Some(Fault::DeadConnection),
-            Sign::Asked => {
-                cx.waker().wake_by_ref();
-                None
-            }
-            Sign::Fine => None,
+            Sign::Dead => return Some(Fault::DeadConnection),
+            Sign::Ask => self.mux.ping(),
+            Sign::Fine => {}
         }
+        None
     }
 
     fn retire_idle(&mut self) {
@@ -245,156 +280,151 @@ impl Driver {
         self.member.retired.store(1, Relaxed);
     }
 
-    /// Resets the streams whose time is over; their ends are collected like all others.
+    /// Resets the streams whose time is over.
     fn expire(&mut self) {
-        let counters = &self.pool.counters;
-        self.streams.expire(self.now, || {
-            counters.timeouts.add_one();
+        let timeout_ms = self.pool.limits.request_timeout_ms.min(u64::from(u32::MAX)) as u32;
+        let Some(opened_ms) = self.now_ms().checked_sub(timeout_ms) else { return };
+        let late = self.mux.expire(opened_ms);
+        if late > 0 {
+            self.pool.counters.timeouts.add(late as u64);
             self.pool.pace.slow_down();
-        });
+            self.collect();
+        }
     }
 
-    /// Opens streams for what waits, as many as the peer and the pace allow.
-    fn open_streams(&mut self, cx: &mut Context<'_>) -> Turn {
+    /// Opens streams for what waits, as many as the peer, the pace and one write allow; tells whether it did.
+    fn open_streams(&mut self) -> bool {
+        if self.transport.backlog_bytes() > 0 {
+            self.publish(0);
+            return false;
+        }
         let room = self.room();
         // Before looking at the queue: who adds to it after the look sees the room and wakes this loop.
         self.publish(room);
         if !self.pool.has_waiting() {
-            return Turn::Wait;
+            return false;
         }
         if room == 0 {
             if self.settled {
                 self.pool.nudge();
             }
-            return Turn::Wait;
+            return false;
         }
         if self.must_probe() {
+            self.mux.ping();
             self.publish(0);
             self.pool.nudge();
-            return Turn::Again;
+            return true;
         }
-        let mut taken = std::mem::take(&mut self.taken);
-        self.pool.take(room, &mut taken);
-        let count = taken.len();
-        let mut tickets = taken.drain(..);
-        while let Some(ticket) = tickets.next() {
-            if !matches!(self.requests.poll_ready(cx), Poll::Ready(Ok(()))) {
-                self.pool.give_back(std::iter::once(ticket).chain(tickets.by_ref()));
-                break;
-            }
-            self.open_stream(ticket);
-        }
-        drop(tickets);
-        self.taken = taken;
+        let opened = self.fill(room);
         let room = self.room();
         self.publish(room);
         if room == 0 {
             self.pool.nudge();
         }
-        if count == 0 {
-            return Turn::Wait;
+        opened
+    }
+
+    /// Takes requests from the pool until there is no room or the buffer is full; tells whether there were any.
+    fn fill(&mut self, mut room: usize) -> bool {
+        let mut any = false;
+        let mut taken = std::mem::take(&mut self.taken);
+        while room > 0 && self.mux.out.len() < WRITE_MAX_BYTES {
+            self.pool.take(room, &mut taken);
+            if taken.is_empty() {
+                break;
+            }
+            any = true;
+            for run in taken.drain(..) {
+                room -= run.len();
+                self.open(run);
+            }
         }
-        self.write_before_reading(cx);
-        Turn::Again
+        self.taken = taken;
+        any
+    }
+
+    /// Opens streams for a run; what does not fit into the buffer goes back.
+    fn open(&mut self, mut run: Run) {
+        let count = run.len() as u32;
+        let now_ms = self.now_ms();
+        let batch = self.mux.enlist(&run.work, count);
+        let (work, mut refusals) = (Arc::clone(&run.work), Vec::new());
+        self.mux.open(batch, &mut run, now_ms, WRITE_MAX_BYTES, |index, fault| {
+            refusals.push((index, Reply::NotSent(fault)));
+        });
+        let left = run.len() as u32;
+        let lost = refusals.len() as u32;
+        self.mux.let_go(batch, left + lost);
+        if lost > 0 {
+            self.pool.pace.ended(lost as usize, 0);
+            work.settle(refusals.into_iter());
+        }
+        if left > 0 {
+            self.pool.give_back(run);
+        }
     }
 
     /// Asks an unused connection whether it lives before anything is entrusted to it.
     fn must_probe(&mut self) -> bool {
         let quiet = self.pulse.silence(self.now) >= self.pool.limits.probe_after_idle();
-        self.streams.is_empty() && quiet && self.pulse.check(true, self.now) == Sign::Asked
-    }
-
-    fn open_stream(&mut self, ticket: Ticket) {
-        let offset = self.gauge.taken();
-        let body = ticket.work.requests[ticket.index].body.clone();
-        let opened = self.head(&ticket).and_then(|head| {
-            let sent = self.requests.send_request(head, body.is_empty());
-            sent.map_err(|cause| Fault::Request(cause.to_string().into()))
-        });
-        let (answer, mut sender) = match opened {
-            Ok(opened) => opened,
-            Err(fault) => return self.pool.refuse(ticket, fault),
-        };
-        if !body.is_empty() {
-            // An error here is the stream's own, and its answer tells it.
-            let _ = sender.send_data(body, true);
-        }
-        let due = self.now + self.pool.limits.request_timeout();
-        let key = self.streams.insert(Open { ticket, sender, offset, timed_out: false }, due);
-        self.exchanges.push(Exchange::new(key, answer, &self.pool.limits));
-    }
-
-    fn head(&self, ticket: &Ticket) -> Result<http::Request<()>, Fault> {
-        let request = &ticket.work.requests[ticket.index];
-        let mut uri = http::uri::Parts::default();
-        uri.scheme = Some(self.pool.scheme.clone());
-        uri.authority = Some(self.pool.authority.clone());
-        uri.path_and_query = Some(request.path.clone());
-        let mut head = http::Request::new(());
-        *head.method_mut() = Method::POST;
-        *head.uri_mut() = Uri::from_parts(uri).map_err(|cause| Fault::Request(cause.to_string().into()))?;
-        *head.version_mut() = http::Version::HTTP_2;
-        let mut headers = ticket.work.constant.clone();
-        for (name, value) in &request.headers {
-            headers.insert(name.clone(), value.clone());
-        }
-        *head.headers_mut() = headers;
-        Ok(head)
+        self.mux.streams.is_empty() && quiet && self.pulse.check(true, self.now) == Sign::Ask
     }
 
     fn room(&self) -> usize {
-        let usable = self.settled && !self.retired && !self.pulse.is_asking_unused(self.streams.is_empty());
-        let most = self.requests.current_max_send_streams().min(self.pool.limits.max_streams_per_connection);
-        if usable { most.saturating_sub(self.streams.len()) } else { 0 }
+        let is_probing = self.mux.streams.is_empty() && self.pulse.is_asking();
+        let usable = self.settled && !self.retired && !is_probing;
+        if usable { self.mux.room(self.pool.limits.max_streams_per_connection) } else { 0 }
     }
 
     fn publish(&self, room: usize) {
         self.member.room.store(room, Relaxed);
-        self.member.open.store(self.streams.len(), Relaxed);
+        self.member.open.store(self.mux.streams.len(), Relaxed);
+    }
+
+    fn now_ms(&self) -> u32 {
+        self.now.duration_since(self.opened_at).as_millis() as u32
     }
 
     /// Ends a lost connection: every open stream gets its reply.
-    fn abort(&mut self, fault: Fault) -> Turn {
-        tracing::debug!(%fault, streams = self.streams.len(), "connection over");
+    fn abort(&mut self, fault: Fault, code: Code) -> Turn {
+        tracing::debug!(%fault, streams = self.mux.streams.len(), "connection over");
         self.publish(0);
         self.member.retired.store(1, Relaxed);
-        self.exchanges.clear();
-        for open in self.streams.drain() {
-            let reply = self.unsettled(&open, fault.clone());
-            self.pool.finish(open.ticket, reply);
-        }
+        self.mux.end_all(&fault);
+        self.collect();
         if self.settled {
-            self.retire(false);
+            self.retire();
         }
-        self.leave(&fault)
+        self.leave(&fault, code)
     }
 
-    fn leave(&mut self, fault: &Fault) -> Turn {
+    fn leave(&mut self, fault: &Fault, code: Code) -> Turn {
         if self.settled {
             self.pool.leave(&self.member);
         } else {
             self.pool.failed_to_settle(&self.member, fault);
         }
-        Turn::Over
+        Turn::Over(code)
     }
 }
 
 enum Turn {
     Again,
     Wait,
-    Over,
+    Over(Code),
 }
 
 impl Future for Driver {
-    type Output = ();
+    type Output = Code;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Code> {
         self.member.waker.register(cx.waker());
         for _ in 0..ROUNDS_MAX {
             match self.turn(cx) {
                 Turn::Again => {}
                 Turn::Wait => return Poll::Pending,
-                Turn::Over => return Poll::Ready(()),
+                Turn::Over(code) => return Poll::Ready(code),
             }
         }
         cx.waker().wake_by_ref();

@@ -1,20 +1,13 @@
 //! Opening a connection: name, TCP, TLS, ALPN, HTTP/2 preface.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use h2::client::{Builder, Connection, SendRequest};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use crate::connection;
 use crate::endpoint::Endpoint;
@@ -22,15 +15,10 @@ use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::pool::Pool;
 use crate::tls;
-use crate::wire::{Gauge, Wire};
+use crate::transport::{Session, Transport};
 
-const STREAM_WINDOW_BYTES: u32 = 256 * 1_024;
-const CONNECTION_WINDOW_BYTES: u32 = 8 * 1_024 * 1_024;
 /// Addresses of a host that are surely tried within `connect_timeout_ms`.
 const ADDRESSES_TRIED_COUNT: u32 = 3;
-/// Streams that we reset and still recognize when the peer's late frames arrive.
-const REMEMBERED_RESETS_MAX_STREAMS: usize = 4_096;
-
 /// All that is needed to open connections to one endpoint.
 #[derive(Debug)]
 pub(crate) struct Dialer {
@@ -41,11 +29,11 @@ pub(crate) struct Dialer {
 
 type TlsConnectorConfig = Arc<ClientConfig>;
 
-/// An HTTP/2 connection that has not heard from its peer yet.
+/// A connection over which nothing has been said in HTTP/2 yet.
 pub(crate) struct Opened {
-    pub(crate) requests: SendRequest<Bytes>,
-    pub(crate) connection: Connection<Wire<Transport>, Bytes>,
-    pub(crate) gauge: Arc<Gauge>,
+    pub(crate) transport: Transport,
+    /// What the peer has said already.
+    pub(crate) plain: Vec<u8>,
 }
 
 impl Dialer {
@@ -64,14 +52,10 @@ impl Dialer {
         let tcp =
             self.connect(limits.connect_timeout() / ADDRESSES_TRIED_COUNT).await.map_err(connect_fault)?;
         tcp.set_nodelay(true).map_err(connect_fault)?;
-        let transport = match &self.security {
-            None => Transport::Plain(tcp),
-            Some((config, name)) => Transport::Tls(Box::new(secure(config, name, tcp).await?)),
-        };
-        let wire = Wire::new(transport);
-        let gauge = wire.gauge();
-        let (requests, connection) = builder(limits).handshake(wire).await.map_err(|e| Fault::lost(&e))?;
-        Ok(Opened { requests, connection, gauge })
+        match &self.security {
+            None => Ok(Opened { transport: Transport::plain(tcp), plain: Vec::new() }),
+            Some((config, name)) => secure(config, name, tcp).await,
+        }
     }
 
     /// Tries the host's addresses one after the other, so that one that swallows packets does not take all the time.
@@ -112,23 +96,12 @@ async fn secure(
     config: &Arc<ClientConfig>,
     name: &ServerName<'static>,
     tcp: TcpStream,
-) -> Result<TlsStream<TcpStream>, Fault> {
-    let connector = TlsConnector::from(Arc::clone(config));
-    let stream = connector.connect(name.clone(), tcp).await.map_err(tls_fault)?;
-    let agreed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    if agreed { Ok(stream) } else { Err(Fault::Alpn) }
-}
-
-fn builder(limits: &Limits) -> Builder {
-    let mut builder = Builder::new();
-    // No stream before the peer's SETTINGS: it may allow only one.
-    builder.initial_max_send_streams(0);
-    builder.initial_window_size(STREAM_WINDOW_BYTES);
-    builder.initial_connection_window_size(CONNECTION_WINDOW_BYTES);
-    builder.max_header_list_size(limits.max_reply_header_bytes);
-    builder.max_concurrent_reset_streams(REMEMBERED_RESETS_MAX_STREAMS);
-    builder.enable_push(false);
-    builder
+) -> Result<Opened, Fault> {
+    let session = Session::new(config, name).map_err(|cause| Fault::Tls(cause.to_string().into()))?;
+    let mut plain = Vec::new();
+    let transport = Transport::secure(tcp, session, &mut plain).await.map_err(tls_fault)?;
+    let agreed = transport.protocol() == Some(b"h2");
+    if agreed { Ok(Opened { transport, plain }) } else { Err(Fault::Alpn) }
 }
 
 fn connect_fault(cause: io::Error) -> Fault {
@@ -140,44 +113,5 @@ fn tls_fault(cause: io::Error) -> Fault {
     match refused {
         Some(rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)) => Fault::Alpn,
         _ => Fault::Tls(cause.to_string().into()),
-    }
-}
-
-/// The stream under HTTP/2.
-#[derive(Debug)]
-pub(crate) enum Transport {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
-impl AsyncRead for Transport {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(cx, into),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, into),
-        }
-    }
-}
-
-impl AsyncWrite for Transport {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
     }
 }

@@ -53,12 +53,12 @@ impl Pace {
         self.inflight.fetch_add(count, Relaxed);
     }
 
-    /// Notes the end of one request; `answered` lets the limit grow if it was what held others back.
-    pub(crate) fn ended(&self, answered: bool) {
-        let inflight = self.inflight.fetch_sub(1, Relaxed);
-        let _ = self.grace.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
-        if answered && inflight.saturating_mul(4) >= self.limit().saturating_mul(3) {
-            self.grow();
+    /// Notes the end of `count` requests; each of the `answered` ones lets the limit grow if it held others back.
+    pub(crate) fn ended(&self, count: usize, answered: usize) {
+        let inflight = self.inflight.fetch_sub(count, Relaxed);
+        let _ = self.grace.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(count)));
+        if inflight.saturating_mul(4) >= self.limit().saturating_mul(3) {
+            self.grow(answered);
         }
     }
 
@@ -72,11 +72,14 @@ impl Pace {
         }
     }
 
-    fn grow(&self) {
+    fn grow(&self, answered: usize) {
         let limit = self.limit();
         if !self.slowed.load(Relaxed) {
-            self.limit.store((limit + 1).min(self.max), Relaxed);
-        } else if self.credit.fetch_add(1, Relaxed) >= limit {
+            self.limit.store((limit + answered).min(self.max), Relaxed);
+            return;
+        }
+        let credit = self.credit.fetch_add(answered, Relaxed) + answered;
+        if credit > limit {
             self.credit.store(0, Relaxed);
             self.limit.store((limit + ADDITIVE_STEP_REQUESTS).min(self.max), Relaxed);
         }

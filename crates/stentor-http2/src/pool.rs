@@ -6,54 +6,49 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
-use http::uri::{Authority, Scheme};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::batch::Reply;
 use crate::dial::{self, Dialer};
 use crate::fault::Fault;
+use crate::hpack::Field;
 use crate::limits::Limits;
 use crate::pace::Pace;
 use crate::stats::{Counters, Stats};
-use crate::work::{Ticket, Work};
+use crate::work::{Run, Work};
 
-/// Most requests one connection takes before others get a turn.
-const TAKE_MAX_REQUESTS: usize = 256;
+/// Most requests of one batch that a connection takes before the next batch gets a turn.
+const TURN_MAX_REQUESTS: usize = 64;
+/// A batch of at most this size goes before larger ones, as long as they get half of the room.
+const SMALL_BATCH_MAX_REQUESTS: usize = 16;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-#[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) limits: Limits,
     pub(crate) pace: Pace,
     pub(crate) counters: Counters,
-    pub(crate) scheme: Scheme,
-    pub(crate) authority: Authority,
+    /// What every request to the endpoint begins with.
+    pub(crate) origin: Vec<Field>,
     dialer: Dialer,
     state: Mutex<State>,
     emptied: Notify,
     closing: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     /// Requests to send again, before all others.
-    again: VecDeque<Ticket>,
-    fresh: VecDeque<Span>,
+    again: VecDeque<Run>,
+    small: VecDeque<Run>,
+    large: VecDeque<Run>,
     waiting: usize,
     members: Vec<Arc<Member>>,
     opening: usize,
     failures: u32,
     not_before: Option<Instant>,
     closed: bool,
-}
-
-/// Requests of one batch that wait for their first stream.
-#[derive(Debug)]
-struct Span {
-    work: Arc<Work>,
-    next: usize,
 }
 
 /// One open connection as the others see it.
@@ -76,12 +71,11 @@ impl Member {
 }
 
 impl Pool {
-    pub(crate) fn new(dialer: Dialer, scheme: Scheme, authority: Authority, limits: Limits) -> Arc<Self> {
+    pub(crate) fn new(dialer: Dialer, origin: Vec<Field>, limits: Limits) -> Arc<Self> {
         Arc::new(Self {
             pace: Pace::new(&limits),
             counters: Counters::default(),
-            scheme,
-            authority,
+            origin,
             dialer,
             state: Mutex::default(),
             emptied: Notify::new(),
@@ -92,69 +86,60 @@ impl Pool {
 
     /// Puts a whole batch in the queue and gets connections going.
     pub(crate) fn submit(self: &Arc<Self>, work: &Arc<Work>) {
+        let run = Run { work: Arc::clone(work), from: 0, to: work.count, resends: 0 };
         let mut state = self.lock();
         if state.closed {
             drop(state);
-            (0..work.requests.len()).for_each(|index| work.settle(index, Reply::NotSent(Fault::Closed)));
-            return;
+            return run.settle(&Reply::NotSent(Fault::Closed));
         }
-        state.waiting += work.requests.len();
-        state.fresh.push_back(Span { work: Arc::clone(work), next: 0 });
+        state.waiting += run.len();
+        let queue = if run.len() <= SMALL_BATCH_MAX_REQUESTS { &mut state.small } else { &mut state.large };
+        queue.push_back(run);
         self.spread(&mut state);
     }
 
     /// Hands out up to `most` requests; they count as in flight from here on.
-    pub(crate) fn take(&self, most: usize, into: &mut Vec<Ticket>) {
+    pub(crate) fn take(&self, most: usize, into: &mut Vec<Run>) {
         let now = Instant::now();
         let mut late = Vec::new();
         let mut state = self.lock();
-        let most = most.min(TAKE_MAX_REQUESTS).min(self.pace.room());
-        let before = into.len();
-        while into.len() - before < most {
-            let Some(ticket) = state.pop() else { break };
-            let in_time = now < ticket.work.give_up_at && !ticket.work.is_abandoned();
-            if in_time { into.push(ticket) } else { late.push(ticket) }
+        let most = most.min(self.pace.room());
+        let mut left = most;
+        while left > 0 {
+            let small_first = left > most / 2 || state.large.is_empty();
+            let Some(run) = state.pop(left, small_first) else { break };
+            if now < run.work.give_up_at && !run.work.is_abandoned() {
+                left -= run.len();
+                into.push(run);
+            } else {
+                late.push(run);
+            }
         }
-        self.pace.started(into.len() - before);
+        self.pace.started(most - left);
         drop(state);
-        late.into_iter().for_each(|ticket| ticket.settle(Reply::NotSent(Fault::QueueTimeout)));
+        late.into_iter().for_each(|run| run.settle(&Reply::NotSent(Fault::QueueTimeout)));
     }
 
-    /// Ends a request in flight with its reply, or puts it first in the queue if the peer has not processed it.
-    pub(crate) fn finish(&self, ticket: Ticket, reply: Reply) {
-        self.pace.ended(matches!(reply, Reply::Answered(_)));
-        match reply {
-            Reply::NotSent(fault) => self.again(ticket, fault),
-            reply => ticket.settle(reply),
-        }
-    }
-
-    fn again(&self, mut ticket: Ticket, fault: Fault) {
+    /// Puts a request first in the queue that the peer has not processed; gives the fault back when it has been tried
+    /// too often.
+    pub(crate) fn again(&self, mut run: Run, fault: Fault) -> Option<Fault> {
         let mut state = self.lock();
-        if state.closed || ticket.resends >= self.limits.max_resends {
-            drop(state);
-            return ticket.settle(Reply::NotSent(fault));
+        if state.closed || run.resends >= self.limits.max_resends {
+            return Some(fault);
         }
-        self.counters.resends.add_one();
-        ticket.resends += 1;
-        state.waiting += 1;
-        state.again.push_back(ticket);
-    }
-
-    /// Ends a request in flight that can never be written.
-    pub(crate) fn refuse(&self, ticket: Ticket, fault: Fault) {
-        self.pace.ended(false);
-        ticket.settle(Reply::NotSent(fault));
+        self.counters.resends.add(run.len() as u64);
+        run.resends += 1;
+        state.waiting += run.len();
+        state.again.push_back(run);
+        None
     }
 
     /// Puts requests back that were taken and not tried.
-    pub(crate) fn give_back(&self, tickets: impl Iterator<Item = Ticket>) {
+    pub(crate) fn give_back(&self, run: Run) {
         let mut state = self.lock();
-        for ticket in tickets {
-            self.pace.ended(false);
-            state.waiting += 1;
-            state.again.push_back(ticket);
-        }
+        self.pace.ended(run.len(), 0);
+        state.waiting += run.len();
+        state.again.push_back(run);
     }
 
     /// Wakes connections with room for what waits, or opens another.
@@ -186,7 +171,7 @@ impl Pool {
     pub(crate) fn join(&self) -> Arc<Member> {
         let member = Arc::new(Member::default());
         self.lock().members.push(Arc::clone(&member));
-        self.counters.connects.add_one();
+        self.counters.connects.add(1);
         member
     }
 
@@ -230,12 +215,12 @@ impl Pool {
     }
 
     fn failed(self: &Arc<Self>, mut state: MutexGuard<'_, State>, fault: &Fault) {
-        self.counters.connect_failures.add_one();
+        self.counters.connect_failures.add(1);
         state.pause();
         let alone = state.opening == 0 && !state.members.iter().any(|member| !member.is_retired());
         let hopeless = if alone { state.take_all() } else { Vec::new() };
         self.after_loss(state);
-        hopeless.into_iter().for_each(|ticket| ticket.settle(Reply::NotSent(fault.clone())));
+        hopeless.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
     }
 
     fn after_loss(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
@@ -274,7 +259,7 @@ impl Pool {
         self.closing.notify_waiters();
         let empty = state.members.is_empty() && state.opening == 0;
         drop(state);
-        rest.into_iter().for_each(|ticket| ticket.settle(Reply::NotSent(Fault::Closed)));
+        rest.into_iter().for_each(|run| run.settle(&Reply::NotSent(Fault::Closed)));
         empty
     }
 
@@ -335,24 +320,23 @@ impl State {
         self.not_before = Some(Instant::now() + pause);
     }
 
-    fn pop(&mut self) -> Option<Ticket> {
-        let ticket = self.again.pop_front().or_else(|| self.pop_fresh())?;
-        self.waiting -= 1;
-        Some(ticket)
-    }
-
-    /// Takes one request of each batch in turn, so that a small batch is not stuck behind a large one.
-    fn pop_fresh(&mut self) -> Option<Ticket> {
-        let mut span = self.fresh.pop_front()?;
-        let ticket = Ticket { work: Arc::clone(&span.work), index: span.next, resends: 0 };
-        span.next += 1;
-        if span.next < span.work.requests.len() {
-            self.fresh.push_back(span);
+    /// Takes up to `most` requests of one batch; batches take turns, so that none is stuck behind a large one.
+    fn pop(&mut self, most: usize, small_first: bool) -> Option<Run> {
+        let (one, other) =
+            if small_first { (&mut self.small, &mut self.large) } else { (&mut self.large, &mut self.small) };
+        let queue = [&mut self.again, one, other].into_iter().find(|queue| !queue.is_empty())?;
+        let mut run = queue.pop_front()?;
+        let front = run.split(most.min(TURN_MAX_REQUESTS));
+        if run.len() > 0 {
+            queue.push_back(run);
         }
-        Some(ticket)
+        self.waiting -= front.len();
+        Some(front)
     }
 
-    fn take_all(&mut self) -> Vec<Ticket> {
-        std::iter::from_fn(|| self.pop()).collect()
+    fn take_all(&mut self) -> Vec<Run> {
+        self.waiting = 0;
+        let queues = [&mut self.again, &mut self.small, &mut self.large];
+        queues.into_iter().flat_map(std::mem::take).collect()
     }
 }

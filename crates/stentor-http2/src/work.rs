@@ -3,18 +3,27 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::HeaderMap;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::batch::{Batch, Reply, Request};
+use crate::batch::{Batch, Keep, Reply, Requests};
 use crate::fault::Fault;
+use crate::hpack::Field;
+
+/// Requests from which on a batch's own headers earn a place in a connection's table.
+const REPEATS_FROM_REQUESTS: usize = 8;
+/// The header that the next batches of the same client will have too.
+const REPEATS_ALWAYS: &str = "authorization";
 
 /// One batch in progress, shared by the connections that serve it.
-#[derive(Debug)]
 pub(crate) struct Work {
-    pub(crate) constant: HeaderMap,
-    pub(crate) requests: Vec<Request>,
+    /// Method, scheme, authority, and the path if all have the same.
+    pub(crate) pseudo: Vec<Field>,
+    pub(crate) constant: Vec<Field>,
+    pub(crate) has_path: bool,
+    pub(crate) requests: Arc<dyn Requests>,
+    pub(crate) count: u32,
+    pub(crate) keep: Keep,
     /// When a request that has no stream yet gives up.
     pub(crate) give_up_at: Instant,
     replies: Mutex<Vec<Option<Reply>>>,
@@ -24,13 +33,29 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    pub(crate) fn new(batch: Batch, give_up_at: Instant) -> Arc<Self> {
-        let count = batch.requests.len();
-        let mut constant = HeaderMap::with_capacity(batch.constant.len() + 4);
-        constant.extend(batch.constant);
+    /// `origin` holds the fields of every request to the endpoint.
+    pub(crate) fn new(batch: Batch, origin: &[Field], give_up_at: Instant) -> Arc<Self> {
+        let count = batch.requests.count().min(u32::MAX as usize);
+        let repeats = count >= REPEATS_FROM_REQUESTS;
+        let mut pseudo = origin.to_vec();
+        let path = batch.path.iter().map(|path| Field {
+            name: b":path".to_vec(),
+            value: path.as_str().as_bytes().to_vec(),
+            repeats: true,
+        });
+        pseudo.extend(path);
+        let constant = batch.constant.iter().map(|(name, value)| Field {
+            name: name.as_str().as_bytes().to_vec(),
+            value: value.as_bytes().to_vec(),
+            repeats: repeats || name == REPEATS_ALWAYS,
+        });
         Arc::new(Self {
-            constant,
+            pseudo,
+            constant: constant.collect(),
+            has_path: batch.path.is_some(),
             requests: batch.requests,
+            count: count as u32,
+            keep: batch.keep,
             give_up_at,
             replies: Mutex::new((0..count).map(|_| None).collect()),
             left: AtomicUsize::new(count),
@@ -39,14 +64,18 @@ impl Work {
         })
     }
 
-    /// Files the reply to request `index`; the first one counts.
-    pub(crate) fn settle(&self, index: usize, reply: Reply) {
+    /// Files replies by their requests' places; the first one to each counts.
+    pub(crate) fn settle(&self, ended: impl Iterator<Item = (u32, Reply)>) {
+        let mut filed = 0;
         let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = replies.get_mut(index).filter(|slot| slot.is_none());
-        let Some(slot) = slot else { return };
-        *slot = Some(reply);
+        for (index, reply) in ended {
+            if let Some(slot) = replies.get_mut(index as usize).filter(|slot| slot.is_none()) {
+                *slot = Some(reply);
+                filed += 1;
+            }
+        }
         drop(replies);
-        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if filed > 0 && self.left.fetch_sub(filed, Ordering::AcqRel) == filed {
             self.done.notify_one();
         }
     }
@@ -77,16 +106,30 @@ impl Drop for Abandon<'_> {
     }
 }
 
-/// One request of a batch in progress.
-#[derive(Debug, Clone)]
-pub(crate) struct Ticket {
+/// Neighbouring requests of one batch that go together.
+#[derive(Clone)]
+pub(crate) struct Run {
     pub(crate) work: Arc<Work>,
-    pub(crate) index: usize,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
     pub(crate) resends: u8,
 }
 
-impl Ticket {
-    pub(crate) fn settle(self, reply: Reply) {
-        self.work.settle(self.index, reply);
+impl Run {
+    pub(crate) const fn len(&self) -> usize {
+        (self.to - self.from) as usize
+    }
+
+    /// Takes up to `most` requests off the front.
+    pub(crate) fn split(&mut self, most: usize) -> Self {
+        let to = self.from + self.len().min(most) as u32;
+        let front = Self { work: Arc::clone(&self.work), from: self.from, to, resends: self.resends };
+        self.from = to;
+        front
+    }
+
+    /// Gives every request of it the same reply.
+    pub(crate) fn settle(self, reply: &Reply) {
+        self.work.settle((self.from..self.to).map(|index| (index, reply.clone())));
     }
 }

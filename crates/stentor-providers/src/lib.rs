@@ -9,6 +9,7 @@ mod credential;
 pub mod fcm;
 mod json;
 pub mod null;
+mod picked;
 mod replies;
 pub mod retry_after;
 

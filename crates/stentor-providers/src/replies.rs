@@ -65,7 +65,7 @@ pub(crate) fn unavailable(retry_after: Option<Duration>) -> Outcome {
 
 /// Reads the response's `Retry-After`.
 pub(crate) fn wait(response: &Response, now: Timestamp) -> Option<Duration> {
-    retry_after::parse(response.headers.get(RETRY_AFTER)?.as_bytes(), now)
+    retry_after::parse(response.header(RETRY_AFTER)?.as_bytes(), now)
 }
 
 /// Tells whether any outcome asks for fewer requests at a time.

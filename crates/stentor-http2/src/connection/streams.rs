@@ -1,100 +1,119 @@
-//! The open streams of one connection, and when each is due.
+//! The open streams of one connection: a ring in the order of their ids, which is also the order in which they are due.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
-use bytes::Bytes;
-use h2::{Reason, SendStream};
-use tokio::time::Instant;
-
-use crate::work::Ticket;
-
-/// Place of an open stream, and which stream of those that had it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Key {
-    slot: usize,
-    serial: u64,
-}
+/// Places of the ring; a stream that lives longer than this many younger ones moves to a map.
+const RING_MAX_STREAMS: usize = 16 * 1_024;
 
 /// One open stream.
-pub(super) struct Open {
-    pub(super) ticket: Ticket,
-    pub(super) sender: SendStream<Bytes>,
-    /// Where in the connection's bytes its own begin, at the earliest.
-    pub(super) offset: u64,
-    pub(super) timed_out: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Open {
+    /// Which of the connection's batches it belongs to.
+    pub(crate) batch: u32,
+    /// Which request of the batch it carries.
+    pub(crate) index: u32,
+    /// How often that request was sent before.
+    pub(crate) resends: u8,
+    /// Zero until the head of its answer has come.
+    pub(crate) status: u16,
+    /// When it was opened, in milliseconds since the connection was.
+    pub(crate) opened_ms: u32,
+    /// Bytes of body that have come.
+    pub(crate) received_bytes: u32,
+    /// Where in the connection's bytes its own begin.
+    pub(crate) offset: u64,
 }
 
-/// Slots that are used again, and the order in which their streams are due.
-#[derive(Default)]
-pub(super) struct Streams {
-    slots: Vec<Option<(u64, Open)>>,
-    free: Vec<usize>,
-    due: VecDeque<(Instant, Key)>,
-    serial: u64,
-    len: usize,
+/// All open streams.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    ring: VecDeque<Option<Open>>,
+    /// Id of the stream at the front of the ring.
+    first: u32,
+    stragglers: HashMap<u32, Open>,
+    open: usize,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self { ring: VecDeque::new(), first: 1, stragglers: HashMap::new(), open: 0 }
+    }
 }
 
 impl Streams {
-    pub(super) fn len(&self) -> usize {
-        self.len
+    pub(crate) const fn len(&self) -> usize {
+        self.open
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.open == 0
     }
 
-    /// Adds a stream; `due` never goes back.
-    pub(super) fn insert(&mut self, open: Open, due: Instant) -> Key {
-        self.serial += 1;
-        self.len += 1;
-        let slot = self.free.pop().unwrap_or(self.slots.len());
-        if slot == self.slots.len() {
-            self.slots.push(None);
+    /// Gives the id of the stream that will be opened next.
+    pub(crate) fn next_id(&self) -> u32 {
+        self.first + 2 * self.ring.len() as u32
+    }
+
+    /// Adds the stream with the next id.
+    pub(crate) fn push(&mut self, open: Open) {
+        if self.ring.len() >= RING_MAX_STREAMS {
+            self.evict();
         }
-        self.slots[slot] = Some((self.serial, open));
-        let key = Key { slot, serial: self.serial };
-        self.forget_ended();
-        self.due.push_back((due, key));
-        key
+        self.ring.push_back(Some(open));
+        self.open += 1;
     }
 
-    pub(super) fn remove(&mut self, key: Key) -> Option<Open> {
-        self.get(key)?;
-        let (_, open) = self.slots[key.slot].take()?;
-        self.free.push(key.slot);
-        self.len -= 1;
+    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Open> {
+        match self.place(id) {
+            Some(at) => self.ring.get_mut(at)?.as_mut(),
+            None => self.stragglers.get_mut(&id),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: u32) -> Option<Open> {
+        let open = match self.place(id) {
+            Some(at) => self.ring.get_mut(at)?.take(),
+            None => self.stragglers.remove(&id),
+        }?;
+        self.open -= 1;
+        while let Some(None) = self.ring.front() {
+            self.ring.pop_front();
+            self.first += 2;
+        }
         Some(open)
     }
 
-    /// Resets every stream that is due, and calls `each` for it.
-    pub(super) fn expire(&mut self, now: Instant, each: impl Fn()) {
-        while let Some((_, key)) = self.due.pop_front_if(|(due, _)| *due <= now) {
-            let Some(open) = self.get(key) else { continue };
-            open.timed_out = true;
-            open.sender.send_reset(Reason::CANCEL);
-            each();
+    /// Lists the streams opened at or before `opened_ms`.
+    pub(crate) fn older_than(&self, opened_ms: u32) -> Vec<u32> {
+        let late = |open: &Open| open.opened_ms <= opened_ms;
+        let mut ids: Vec<u32> =
+            self.stragglers.iter().filter(|(_, open)| late(open)).map(|(id, _)| *id).collect();
+        let ring = self.ring.iter().enumerate();
+        let young = |open: &Option<Open>| open.as_ref().is_some_and(|open| !late(open));
+        let old = ring.take_while(|(_, open)| !young(open)).filter(|(_, open)| open.is_some());
+        ids.extend(old.map(|(at, _)| self.first + 2 * at as u32));
+        ids
+    }
+
+    /// Lists the streams with ids above `last`.
+    pub(crate) fn above(&self, last: u32) -> Vec<u32> {
+        let ring = self.ring.iter().enumerate().filter(|(_, open)| open.is_some());
+        let ids = ring.map(|(at, _)| self.first + 2 * at as u32).chain(self.stragglers.keys().copied());
+        ids.filter(|id| *id > last).collect()
+    }
+
+    /// Finds the place of an id in the ring; `None` when it is older than the ring.
+    fn place(&self, id: u32) -> Option<usize> {
+        Some((id.checked_sub(self.first)? / 2) as usize)
+    }
+
+    fn evict(&mut self) {
+        if let Some(Some(open)) = self.ring.pop_front() {
+            self.stragglers.insert(self.first, open);
         }
-    }
-
-    /// Takes all streams out.
-    pub(super) fn drain(&mut self) -> Vec<Open> {
-        (self.len, self.free) = (0, Vec::new());
-        self.due.clear();
-        self.slots.drain(..).flatten().map(|(_, open)| open).collect()
-    }
-
-    /// Drops the oldest due times of streams that have ended, so that the list is no longer than needed.
-    fn forget_ended(&mut self) {
-        while let Some((_, key)) = self.due.front().copied() {
-            if self.get(key).is_some() {
-                return;
-            }
-            self.due.pop_front();
-        }
-    }
-
-    fn get(&mut self, key: Key) -> Option<&mut Open> {
-        let (serial, open) = self.slots.get_mut(key.slot)?.as_mut()?;
-        (*serial == key.serial).then_some(open)
+        self.first += 2;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,9 +14,9 @@ fn answer_a_window(pace: &Pace) {
     let window = pace.limit();
     for _ in 0..window {
         pace.started(pace.room());
-        pace.ended(true);
+        pace.ended(1, 1);
     }
-    (0..pace.inflight()).for_each(|_| pace.ended(false));
+    (0..pace.inflight()).for_each(|_| pace.ended(1, 0));
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn failures_of_one_window_halve_the_limit_once() {
     pace.started(200);
     for _ in 0..200 {
         pace.slow_down();
-        pace.ended(false);
+        pace.ended(1, 0);
     }
     assert_eq!(pace.limit(), 100);
     pace.slow_down();
@@ -55,7 +55,7 @@ fn the_limit_stays_within_its_bounds() {
     for _ in 0..10 {
         pace.slow_down();
         pace.started(1);
-        pace.ended(false);
+        pace.ended(1, 0);
     }
     assert_eq!(pace.limit(), 4);
     let wide = Pace::new(&Limits { max_inflight_requests: 110, ..Limits::default() });
@@ -68,7 +68,7 @@ fn a_limit_that_nobody_needs_does_not_grow() {
     let pace = pace(100);
     for _ in 0..1_000 {
         pace.started(1);
-        pace.ended(true);
+        pace.ended(1, 1);
     }
     assert_eq!(pace.limit(), 100);
 }

@@ -6,7 +6,7 @@ use stentor_http2::{Fault, Limits};
 use tokio::time::Instant;
 
 use crate::frames::{Event, Peer, listen};
-use crate::support::{batch, client, fault, quick, statuses, within};
+use crate::support::{batch, batch_of, client, fault, quick, requests, statuses, within};
 
 #[tokio::test]
 async fn the_stream_limit_is_obeyed_down_to_one_and_back() {
@@ -99,8 +99,9 @@ async fn a_small_batch_is_not_stuck_behind_a_large_one() {
         let mut peer = Peer::accept(&listener, 1).await;
         peer.serve().await
     };
-    let mut small = batch(1);
-    small.requests[0].body = "small".into();
+    let mut small = requests(1);
+    small[0].body = "small".into();
+    let small = batch_of(small);
     let sender = async {
         let (large, small) = tokio::join!(client.send(batch(100)), client.send(small));
         client.close().await;
@@ -278,8 +279,7 @@ async fn what_nobody_waits_for_any_more_is_never_sent() {
         peer.answer(open[0].0).await;
         open[0].1.clone()
     };
-    let mut last = batch(8);
-    last.requests.drain(..7);
+    let last = batch_of(requests(8).split_off(7));
     let (replies, body) = within(20, async { tokio::join!(client.send(last), next) }).await;
     assert_eq!((statuses(&replies), body.as_str()), (vec![200], "7"));
 }

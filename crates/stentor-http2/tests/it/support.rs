@@ -1,11 +1,12 @@
 //! What the tests share: batches, limits, and how replies are read.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use stentor_http2::{Batch, Client, Endpoint, Fault, Limits, Reply, Request, Roots};
+use stentor_http2::{Batch, Client, Endpoint, Fault, Keep, Limits, Reply, Request, Roots};
 
 /// Limits small enough for a test to wait for.
 pub(crate) fn quick() -> Limits {
@@ -30,14 +31,25 @@ pub(crate) fn client(port: u16, limits: Limits) -> Client {
     Client::new(&endpoint, limits).expect("usable endpoint")
 }
 
-/// A batch whose request i has the body `i`.
-pub(crate) fn batch(count: usize) -> Batch {
+/// Requests of which number i has the body `i`.
+pub(crate) fn requests(count: usize) -> Vec<Request> {
     let request = |index: usize| Request {
         path: PathAndQuery::try_from(format!("/{index}")).expect("a path"),
         headers: Vec::new(),
         body: Bytes::from(index.to_string()),
     };
-    Batch { constant: Vec::new(), requests: (0..count).map(request).collect(), start_within: None }
+    (0..count).map(request).collect()
+}
+
+/// A batch of these requests, whose answers are kept.
+pub(crate) fn batch_of(requests: Vec<Request>) -> Batch {
+    let (constant, requests) = (Vec::new(), Arc::new(requests));
+    Batch { constant, path: None, requests, start_within: None, keep: Keep::All }
+}
+
+/// A batch whose request i has the body `i`.
+pub(crate) fn batch(count: usize) -> Batch {
+    batch_of(requests(count))
 }
 
 /// Ends the test when it hangs.

@@ -10,25 +10,31 @@ mod tests;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use http::header::AUTHORIZATION;
-use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue};
+use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::DeviceId;
+use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderStats};
-use stentor_http2::{Batch as Requests, Client, Reply, Request, Response};
+use stentor_http2::{Batch as Call, Client, Keep, Line, Reply, Requests, Response};
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 use self::auth::ProviderTokens;
 use self::credential::ApnsCredential;
 use self::payload::Push;
+use crate::picked::Picked;
 use crate::{Setup, replies};
 
 const APNS_ID: HeaderName = HeaderName::from_static("apns-id");
 /// Apple announces no bound; tokens have been 64 digits for long, and 160 for live activities.
 const TOKEN_MIN_DIGITS: usize = 64;
 const TOKEN_MAX_DIGITS: usize = 200;
+/// Characters of a UUID with its hyphens.
+const UUID_CHARS: usize = Hyphenated::LENGTH;
 
 /// APNs through one signing key, for one bundle id.
 pub struct Apns {
@@ -50,38 +56,60 @@ impl Apns {
 
     fn read(&self, reply: Reply) -> Outcome {
         replies::outcome(reply, |response| {
-            errors::outcome(response.status, &response.body, replies::wait(response, self.clock.now()))
+            errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
         })
     }
 
     /// Sends again, with a new provider token, what was refused because the old one had expired.
-    async fn send_expired_again(&self, bearer: &HeaderValue, sent: &Requests, replies: &mut [Reply]) {
+    async fn send_expired_again(&self, bearer: &HeaderValue, sent: &Call, replies: &mut [Reply]) {
         let expired: Vec<usize> = (0..replies.len()).filter(|at| is_expired(&replies[*at])).collect();
         if expired.is_empty() {
             return;
         }
         let Some(renewed) = self.tokens.replace(bearer, self.clock.now()) else { return };
-        let mut constant = sent.constant.clone();
-        constant.retain(|(name, _)| name != AUTHORIZATION);
-        constant.push((AUTHORIZATION, renewed));
-        let requests = expired.iter().map(|at| sent.requests[*at].clone()).collect();
-        let again = self.client.send(Requests { constant, requests, start_within: sent.start_within }).await;
-        for (at, reply) in expired.into_iter().zip(again) {
+        let mut again = sent.clone();
+        again.constant.retain(|(name, _)| name != AUTHORIZATION);
+        again.constant.push((AUTHORIZATION, renewed));
+        again.requests = Arc::new(Picked { of: sent.requests.clone(), places: expired.clone() });
+        for (at, reply) in expired.into_iter().zip(self.client.send(again).await) {
             replies[at] = reply;
         }
     }
 }
 
 fn is_expired(reply: &Reply) -> bool {
-    matches!(reply, Reply::Answered(response) if errors::is_expired(response.status, &response.body))
+    matches!(reply, Reply::Answered(response) if errors::is_expired(response.status, response.body()))
 }
 
-/// Gives the request for one device; `None` when its token cannot be one of Apple's.
-fn request(batch: &Batch, at: usize, push: &Push) -> Option<Request> {
-    let token = batch.tokens.get(at).filter(|token| is_device_token(token))?;
-    let path = PathAndQuery::try_from(format!("/3/device/{token}")).ok()?;
-    let id = apns_id(batch, *batch.devices.get(at)?);
-    Some(Request { path, headers: vec![(APNS_ID, id)], body: push.body.clone() })
+/// One message to many tokens.
+struct Pushes {
+    message: MessageId,
+    body: Bytes,
+    devices: Vec<DeviceId>,
+    tokens: TokenList,
+}
+
+impl Requests for Pushes {
+    fn count(&self) -> usize {
+        self.tokens.len()
+    }
+
+    fn write(&self, index: usize, line: &mut Line<'_>) {
+        let (Some(token), Some(device)) = (self.tokens.get(index), self.devices.get(index)) else { return };
+        line.path(&[b"/3/device/", token.as_bytes()]);
+        line.header(&APNS_ID, apns_id(self.message, *device).encode_lower(&mut [0; UUID_CHARS]).as_bytes());
+        line.body(&[&self.body]);
+    }
+}
+
+/// Picks the tokens that can be Apple's; gives the others' places as well.
+fn well_formed(pushes: Pushes) -> (Arc<dyn Requests>, Vec<usize>) {
+    let valid = |at: &usize| pushes.tokens.get(*at).is_some_and(is_device_token);
+    let places: Vec<usize> = (0..pushes.devices.len()).filter(valid).collect();
+    if places.len() == pushes.tokens.len() {
+        return (Arc::new(pushes), places);
+    }
+    (Arc::new(Picked { of: Arc::new(pushes), places: places.clone() }), places)
 }
 
 fn is_device_token(token: &str) -> bool {
@@ -90,19 +118,9 @@ fn is_device_token(token: &str) -> bool {
         && token.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Writes the delivery's number as a UUID: the same at every attempt, so that Apple can tell a repeat.
-fn apns_id(batch: &Batch, device: DeviceId) -> HeaderValue {
-    let bits = Batch::delivery_bits(batch.message.id, device);
-    let part = |shift: u32, digits: u32| (bits >> shift) & ((1 << (digits * 4)) - 1);
-    let text = format!(
-        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-        part(96, 8),
-        part(80, 4),
-        part(64, 4),
-        part(48, 4),
-        part(0, 12)
-    );
-    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+/// Gives the delivery's number as a UUID: the same at every attempt, so that Apple can tell a repeat.
+fn apns_id(message: MessageId, device: DeviceId) -> Hyphenated {
+    Uuid::from_u128(Batch::delivery_bits(message, device)).hyphenated()
 }
 
 #[async_trait]
@@ -118,17 +136,19 @@ impl Provider for Apns {
             return vec![refused; count];
         };
         let push = Push::new(&batch.message, &self.bundle_id);
-        let malformed = Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device };
-        let mut outcomes = vec![malformed; count];
-        let (places, requests): (Vec<usize>, Vec<Request>) =
-            (0..count).filter_map(|at| Some((at, request(&batch, at, &push)?))).unzip();
+        let start_within = replies::start_within(&batch);
+        let message = batch.message.id;
+        let pushes = Pushes { message, body: push.body, devices: batch.devices, tokens: batch.tokens };
+        let (requests, places) = well_formed(pushes);
         let mut constant = push.headers;
         constant.push((AUTHORIZATION, bearer.clone()));
-        let sent = Requests { constant, requests, start_within: replies::start_within(&batch) };
+        let sent = Call { constant, path: None, requests, start_within, keep: Keep::Refusals };
         let mut replies = self.client.send(sent.clone()).await;
         self.send_expired_again(&bearer, &sent, &mut replies).await;
-        let words = |response: &Response| Some(replies::printable(&errors::parse(&response.body).reason));
+        let words = |response: &Response| Some(replies::printable(&errors::parse(response.body()).reason));
         replies::report(self.kind(), &replies, words);
+        let malformed = Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device };
+        let mut outcomes = vec![malformed; count];
         for (at, reply) in places.into_iter().zip(replies) {
             outcomes[at] = self.read(reply);
         }

@@ -8,19 +8,20 @@ pub mod payload;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
+use http::HeaderValue;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::uri::PathAndQuery;
-use http::{HeaderName, HeaderValue};
+use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderStats};
-use stentor_http2::{Batch as Requests, Client, Reply, Request};
+use stentor_http2::{Batch as Call, Client, Keep, Line, Reply, Requests};
 
 use self::auth::{AccessTokens, Denied};
 use self::credential::FcmCredential;
 use self::payload::Body;
+use crate::picked::Picked;
 use crate::{Setup, replies};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -46,38 +47,56 @@ impl Fcm {
         Ok(Self { path, client, tokens: Arc::new(tokens), clock: Arc::clone(&setup.clock) })
     }
 
-    fn requests<'a>(&self, bearer: &HeaderValue, bodies: impl Iterator<Item = &'a Bytes>) -> Requests {
-        let request =
-            |body: &Bytes| Request { path: self.path.clone(), headers: Vec::new(), body: body.clone() };
-        Requests { constant: constant(bearer), requests: bodies.map(request).collect(), start_within: None }
+    fn batch(&self, bearer: &HeaderValue, requests: Arc<dyn Requests>) -> Call {
+        Call {
+            constant: vec![(AUTHORIZATION, bearer.clone()), (CONTENT_TYPE, JSON)],
+            path: Some(self.path.clone()),
+            requests,
+            start_within: None,
+            keep: Keep::Refusals,
+        }
     }
 
     fn read(&self, reply: Reply) -> Outcome {
         replies::outcome(reply, |response| {
-            errors::outcome(response.status, &response.body, replies::wait(response, self.clock.now()))
+            errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
         })
     }
 
     /// Sends again, with a new access token, what was refused for want of one; such requests were not processed.
-    async fn send_refused_again(&self, bearer: &HeaderValue, bodies: &[Bytes], replies: &mut [Reply]) {
+    async fn send_refused_again(&self, bearer: &HeaderValue, of: &Arc<Pushes>, replies: &mut [Reply]) {
         let refused: Vec<usize> = (0..replies.len()).filter(|at| lacks_token(&replies[*at])).collect();
         if refused.is_empty() {
             return;
         }
         let Some(renewed) = self.tokens.replace(bearer).await else { return };
-        let again = self.requests(&renewed, refused.iter().map(|at| &bodies[*at]));
-        for (at, reply) in refused.into_iter().zip(self.client.send(again).await) {
+        let again = Picked { of: of.clone(), places: refused.clone() };
+        let again = self.client.send(self.batch(&renewed, Arc::new(again))).await;
+        for (at, reply) in refused.into_iter().zip(again) {
             replies[at] = reply;
         }
     }
 }
 
-fn constant(bearer: &HeaderValue) -> Vec<(HeaderName, HeaderValue)> {
-    vec![(AUTHORIZATION, bearer.clone()), (CONTENT_TYPE, JSON)]
+/// One message to many tokens.
+struct Pushes {
+    body: Body,
+    tokens: TokenList,
+}
+
+impl Requests for Pushes {
+    fn count(&self) -> usize {
+        self.tokens.len()
+    }
+
+    fn write(&self, index: usize, line: &mut Line<'_>) {
+        let token = self.tokens.get(index).unwrap_or_default();
+        self.body.with_token(token, |parts| line.body(parts));
+    }
 }
 
 fn lacks_token(reply: &Reply) -> bool {
-    matches!(reply, Reply::Answered(response) if errors::lacks_access_token(response.status, &response.body))
+    matches!(reply, Reply::Answered(response) if errors::lacks_access_token(response.status, response.body()))
 }
 
 fn denied(denied: &Denied, count: usize) -> Vec<Outcome> {
@@ -103,12 +122,12 @@ impl Provider for Fcm {
             Err(cause) => return denied(&cause, count),
         };
         let body = Body::new(&batch.message, batch.now);
-        let bodies: Vec<Bytes> = batch.tokens.iter().map(|token| body.with_token(token)).collect();
         let start_within = replies::start_within(&batch);
-        let requests = Requests { start_within, ..self.requests(&bearer, bodies.iter()) };
-        let mut replies = self.client.send(requests).await;
-        self.send_refused_again(&bearer, &bodies, &mut replies).await;
-        replies::report(self.kind(), &replies, |response| errors::words(&response.body));
+        let pushes = Arc::new(Pushes { body, tokens: batch.tokens });
+        let call = Call { start_within, ..self.batch(&bearer, pushes.clone()) };
+        let mut replies = self.client.send(call).await;
+        self.send_refused_again(&bearer, &pushes, &mut replies).await;
+        replies::report(self.kind(), &replies, |response| errors::words(response.body()));
         let mut outcomes: Vec<Outcome> = replies.into_iter().map(|reply| self.read(reply)).collect();
         outcomes.resize(count, replies::unavailable(None));
         if replies::asks_to_slow_down(&outcomes) {

@@ -1,0 +1,74 @@
+//! Bodies that the peer's windows do not let through at once.
+
+use super::peer::Peer;
+use crate::frame::{Head, WINDOW_MAX_BYTES, flag, kind};
+
+/// The rest of one request's body.
+#[derive(Debug)]
+struct Body {
+    stream: u32,
+    bytes: Vec<u8>,
+    sent: usize,
+    window_bytes: i64,
+}
+
+/// All bodies that wait, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Blocked {
+    bodies: Vec<Body>,
+}
+
+impl Blocked {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bodies.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, stream: u32, bytes: Vec<u8>, window_bytes: i64) {
+        self.bodies.push(Body { stream, bytes, sent: 0, window_bytes });
+    }
+
+    /// Tells whether a stream's body has not gone whole, and forgets it.
+    pub(crate) fn remove(&mut self, stream: u32) -> bool {
+        let before = self.bodies.len();
+        self.bodies.retain(|body| body.stream != stream);
+        self.bodies.len() < before
+    }
+
+    /// Changes every window, as new SETTINGS do.
+    pub(crate) fn shift_windows(&mut self, bytes: i64) {
+        self.bodies.iter_mut().for_each(|body| body.window_bytes += bytes);
+    }
+
+    /// Widens one stream's window; tells whether it is still one (at most 2^31-1).
+    pub(crate) fn widen(&mut self, stream: u32, bytes: u32) -> bool {
+        let Some(body) = self.bodies.iter_mut().find(|body| body.stream == stream) else { return true };
+        body.window_bytes += i64::from(bytes);
+        body.window_bytes <= WINDOW_MAX_BYTES
+    }
+
+    /// Writes what the windows let through.
+    pub(crate) fn pump(&mut self, peer: &mut Peer, out: &mut Vec<u8>) {
+        self.bodies.retain_mut(|body| !body.pump(peer, out));
+    }
+}
+
+impl Body {
+    /// Tells whether all of it is written.
+    fn pump(&mut self, peer: &mut Peer, out: &mut Vec<u8>) -> bool {
+        while self.sent < self.bytes.len() {
+            let window = usize::try_from(self.window_bytes.min(peer.window_bytes)).unwrap_or(0);
+            let left = self.bytes.len() - self.sent;
+            let length = left.min(window).min(peer.max_payload_bytes);
+            if length == 0 {
+                return false;
+            }
+            let flags = if length == left { flag::END_STREAM } else { 0 };
+            Head { length, kind: kind::DATA, flags, stream: self.stream }.write(out);
+            out.extend_from_slice(&self.bytes[self.sent..self.sent + length]);
+            self.sent += length;
+            self.window_bytes -= length as i64;
+            peer.window_bytes -= length as i64;
+        }
+        true
+    }
+}

@@ -1,0 +1,211 @@
+//! HTTP/2 itself, without any IO: bytes of the peer go in, bytes for it and the ends of streams come out.
+//!
+//! Requests are written back to back into one buffer and answers are read in place, so that a request costs neither
+//! a task nor an allocation.
+
+mod reading;
+mod writing;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::blocked::Blocked;
+use super::peer::Peer;
+use super::streams::{Open, Streams};
+use crate::batch::{Keep, Kept, Reply, Response};
+use crate::fault::Fault;
+use crate::frame::{self, Code, Head, PREFACE, kind, setting};
+use crate::hpack::{Decoder, Encoder};
+use crate::limits::Limits;
+use crate::work::Work;
+
+/// Window of the connection; answers are read at once, so it only bounds what is under way.
+const CONNECTION_WINDOW_BYTES: u32 = 8 * 1_024 * 1_024;
+/// Answers whose bodies are let in beyond `max_reply_drain_bytes` before the reset arrives there.
+const STREAM_WINDOW_SLACK_BYTES: u32 = 64 * 1_024;
+
+/// How the peer broke the protocol: the end of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Violation(pub(crate) Code, pub(crate) &'static str);
+
+/// A stream that is over, and the reply to its request.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) open: Open,
+    pub(crate) reply: Reply,
+}
+
+/// Counts of what happened since they were last taken.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Happened {
+    pub(crate) resets: u64,
+    pub(crate) goaways: u64,
+}
+
+/// One connection's state.
+pub(crate) struct Mux {
+    encoder: Encoder,
+    decoder: Decoder,
+    pub(crate) peer: Peer,
+    pub(crate) streams: Streams,
+    blocked: Blocked,
+    /// The batches whose requests are open here; a place is free when nobody else holds it.
+    batches: Vec<Option<Batch>>,
+    /// Answers that are not complete and are kept.
+    kept: HashMap<u32, Box<Kept>>,
+    /// A header block that CONTINUATION frames complete.
+    block: Option<reading::Block>,
+    shared: writing::Shared,
+    /// Bytes for the peer that nobody has taken yet.
+    pub(crate) out: Vec<u8>,
+    /// Counts the bytes that were taken before those in `out`.
+    taken_bytes: u64,
+    /// Bytes read since the connection's window was last widened.
+    unreturned_bytes: u32,
+    ended: Vec<Ended>,
+    pub(crate) happened: Happened,
+    keep_body_bytes: usize,
+    drain_body_bytes: usize,
+    keep_header_bytes: usize,
+}
+
+/// A batch with requests open on this connection.
+struct Batch {
+    work: Arc<Work>,
+    open: u32,
+}
+
+impl Mux {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let mut mux = Self {
+            encoder: Encoder::new(),
+            decoder: Decoder::new(),
+            peer: Peer::default(),
+            streams: Streams::default(),
+            blocked: Blocked::default(),
+            batches: Vec::new(),
+            kept: HashMap::new(),
+            block: None,
+            shared: writing::Shared::default(),
+            out: Vec::new(),
+            taken_bytes: 0,
+            unreturned_bytes: 0,
+            ended: Vec::new(),
+            happened: Happened::default(),
+            keep_body_bytes: limits.max_reply_body_bytes,
+            drain_body_bytes: limits.max_reply_drain_bytes,
+            keep_header_bytes: limits.max_reply_header_bytes as usize,
+        };
+        mux.greet(limits);
+        mux
+    }
+
+    fn greet(&mut self, limits: &Limits) {
+        let drain = u32::try_from(self.drain_body_bytes).unwrap_or(u32::MAX);
+        let window = drain.saturating_add(STREAM_WINDOW_SLACK_BYTES).min(frame::WINDOW_MAX_BYTES as u32);
+        let settings = [
+            (setting::ENABLE_PUSH, 0),
+            (setting::INITIAL_WINDOW_SIZE, window),
+            (setting::MAX_HEADER_LIST_SIZE, limits.max_reply_header_bytes),
+        ];
+        self.out.extend_from_slice(PREFACE);
+        Head { length: settings.len() * 6, kind: kind::SETTINGS, flags: 0, stream: 0 }.write(&mut self.out);
+        for (id, value) in settings {
+            self.out.extend_from_slice(&id.to_be_bytes());
+            self.out.extend_from_slice(&value.to_be_bytes());
+        }
+        self.widen_window(CONNECTION_WINDOW_BYTES - frame::WINDOW_DEFAULT_BYTES as u32);
+    }
+
+    /// Notes that all of `out` was taken and may be on its way.
+    pub(crate) fn note_taken(&mut self, bytes: usize) {
+        self.taken_bytes += bytes as u64;
+    }
+
+    /// Gives the streams that have ended, and leaves `into`'s memory for the next ones.
+    pub(crate) fn take_ended(&mut self, into: &mut Vec<Ended>) {
+        std::mem::swap(&mut self.ended, into);
+    }
+
+    /// Gives the work of an open or just ended stream.
+    pub(crate) fn work(&self, batch: u32) -> Option<&Arc<Work>> {
+        Some(&self.batches.get(batch as usize)?.as_ref()?.work)
+    }
+
+    /// Notes that `count` ended streams of a batch were filed.
+    pub(crate) fn let_go(&mut self, batch: u32, count: u32) {
+        let Some(place) = self.batches.get_mut(batch as usize) else { return };
+        let Some(held) = place else { return };
+        held.open = held.open.saturating_sub(count);
+        if held.open == 0 {
+            *place = None;
+            self.shared.forget(batch);
+        }
+    }
+
+    /// Asks the peer for a sign of life.
+    pub(crate) fn ping(&mut self) {
+        frame::write(kind::PING, 0, 0, b"stentor?", &mut self.out);
+    }
+
+    /// Tells the peer that this is the end.
+    pub(crate) fn say_goodbye(&mut self, code: Code) {
+        let mut payload = [0; 8];
+        payload[4..].copy_from_slice(&code.0.to_be_bytes());
+        frame::write(kind::GOAWAY, 0, 0, &payload, &mut self.out);
+    }
+
+    /// Resets the streams opened at or before `opened_ms`; gives their number.
+    pub(crate) fn expire(&mut self, opened_ms: u32) -> usize {
+        let late = self.streams.older_than(opened_ms);
+        for id in &late {
+            self.reset(*id, Code::CANCEL);
+            self.end(*id, Fault::Timeout);
+        }
+        late.len()
+    }
+
+    /// Ends every stream, because the connection is lost.
+    pub(crate) fn end_all(&mut self, fault: &Fault) {
+        for id in self.streams.above(0) {
+            self.end(id, fault.clone());
+        }
+    }
+
+    fn reset(&mut self, stream: u32, code: Code) {
+        frame::write(kind::RST_STREAM, 0, stream, &code.0.to_be_bytes(), &mut self.out);
+    }
+
+    fn widen_window(&mut self, bytes: u32) {
+        frame::write(kind::WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes(), &mut self.out);
+    }
+
+    /// Ends a stream that will have no more of an answer than it has.
+    fn end(&mut self, stream: u32, fault: Fault) {
+        let Some(open) = self.streams.remove(stream) else { return };
+        self.blocked.remove(stream);
+        let reply = if open.status != 0 {
+            Reply::Answered(Response::new(open.status, true, self.kept.remove(&stream)))
+        } else if open.offset < self.taken_bytes {
+            Reply::Unanswered(fault)
+        } else {
+            Reply::NotSent(fault)
+        };
+        self.ended.push(Ended { open, reply });
+    }
+
+    /// Ends a stream with a reply that says all.
+    fn end_with(&mut self, stream: u32, reply: Reply) {
+        let Some(open) = self.streams.remove(stream) else { return };
+        self.blocked.remove(stream);
+        self.kept.remove(&stream);
+        self.ended.push(Ended { open, reply });
+    }
+
+    fn keeps_all(&self, batch: u32) -> bool {
+        self.work(batch).is_none_or(|work| work.keep == Keep::All)
+    }
+}
+
+#[cfg(test)]
+mod tests;

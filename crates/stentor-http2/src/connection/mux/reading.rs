@@ -1,0 +1,299 @@
+//! Reads what the peer says.
+
+use super::{CONNECTION_WINDOW_BYTES, Ended, Mux, Violation};
+use crate::batch::{Reply, Response};
+use crate::connection::peer::Change;
+use crate::fault::Fault;
+use crate::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_DEFAULT_MAX_BYTES, flag, kind};
+use crate::hpack::{Gather, Malformed};
+
+/// A header block is given up when it is this many times longer than the headers we keep.
+const BLOCK_MAX_FACTOR: usize = 4;
+/// Bytes for the peer that may wait because of what it asks; more means that it asks and never reads.
+const ANSWERS_MAX_BYTES: usize = 1_024 * 1_024;
+
+/// A header block whose end has not come.
+pub(super) struct Block {
+    stream: u32,
+    flags: u8,
+    bytes: Vec<u8>,
+}
+
+impl Mux {
+    /// Reads every whole frame; gives how many bytes they took.
+    pub(crate) fn receive(&mut self, plain: &[u8]) -> Result<usize, Violation> {
+        let mut used = 0;
+        while let Some(head) = Head::read(&plain[used..]) {
+            if head.length > PAYLOAD_DEFAULT_MAX_BYTES {
+                return Err(Violation(Code::FRAME_SIZE_ERROR, "a frame is too large"));
+            }
+            let start = used + HEAD_BYTES;
+            let Some(payload) = plain.get(start..start + head.length) else { break };
+            self.frame(head, payload)?;
+            used = start + head.length;
+        }
+        if self.out.len() > ANSWERS_MAX_BYTES {
+            return Err(Violation(Code::ENHANCE_YOUR_CALM, "the peer asks more than it reads"));
+        }
+        Ok(used)
+    }
+
+    fn frame(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+        if self.block.is_some() && head.kind != kind::CONTINUATION {
+            return Err(Violation(Code::PROTOCOL_ERROR, "a header block is interrupted"));
+        }
+        if !self.peer.is_known && head.kind != kind::SETTINGS {
+            return Err(Violation(Code::PROTOCOL_ERROR, "the first frame is no SETTINGS"));
+        }
+        match head.kind {
+            kind::HEADERS => self.headers(head, payload),
+            kind::DATA => self.data(head, payload),
+            kind::CONTINUATION => self.continuation(head, payload),
+            kind::RST_STREAM => self.reset_by_peer(head, payload),
+            kind::SETTINGS => self.settings(head, payload),
+            kind::PING => self.ping_of_peer(head, payload),
+            kind::GOAWAY => self.goaway(head, payload),
+            kind::WINDOW_UPDATE => self.window_update(head, payload),
+            kind::PRIORITY if payload.len() != 5 => {
+                Err(Violation(Code::FRAME_SIZE_ERROR, "a PRIORITY frame has a wrong size"))
+            }
+            kind::PUSH_PROMISE => Err(Violation(Code::PROTOCOL_ERROR, "the peer pushes unasked")),
+            // What is unknown means nothing (RFC 9113, section 4.1).
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses frames on streams that never were.
+    fn known(&self, stream: u32) -> Result<(), Violation> {
+        if stream == 0 || stream.is_multiple_of(2) || stream >= self.streams.next_id() {
+            return Err(Violation(Code::PROTOCOL_ERROR, "a frame is on a stream that was never opened"));
+        }
+        Ok(())
+    }
+
+    fn headers(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+        self.known(head.stream)?;
+        let mut block = unpadded(head, payload)?;
+        if head.has(flag::PRIORITY) {
+            block =
+                block.get(5..).ok_or(Violation(Code::FRAME_SIZE_ERROR, "a HEADERS frame is too short"))?;
+        }
+        if head.has(flag::END_HEADERS) {
+            return self.answer(head.stream, head.flags, block);
+        }
+        self.block = Some(Block { stream: head.stream, flags: head.flags, bytes: block.to_vec() });
+        Ok(())
+    }
+
+    fn continuation(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+        let block = self.block.as_mut().filter(|block| block.stream == head.stream);
+        let block = block.ok_or(Violation(Code::PROTOCOL_ERROR, "a CONTINUATION continues nothing"))?;
+        block.bytes.extend_from_slice(payload);
+        if block.bytes.len() > self.keep_header_bytes * BLOCK_MAX_FACTOR || payload.is_empty() {
+            return Err(Violation(Code::ENHANCE_YOUR_CALM, "a header block has no end"));
+        }
+        if head.has(flag::END_HEADERS)
+            && let Some(Block { stream, flags, bytes }) = self.block.take()
+        {
+            self.answer(stream, flags, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the head of an answer, or its trailers.
+    fn answer(&mut self, stream: u32, flags: u8, block: &[u8]) -> Result<(), Violation> {
+        let batch = self.streams.get_mut(stream).map(|open| open.batch);
+        let keep_all = batch.is_some_and(|batch| self.keeps_all(batch));
+        let mut gather = Gather::new(keep_all, self.keep_header_bytes);
+        self.decoder.decode(block, &mut gather).map_err(|Malformed(what)| compression(what))?;
+        let ends = flags & flag::END_STREAM != 0;
+        let Some(open) = self.streams.get_mut(stream) else { return Ok(()) };
+        match gather.status {
+            _ if gather.invalid => self.refuse_answer(stream),
+            // Trailers.
+            None if open.status != 0 && ends => self.complete(stream),
+            None => self.refuse_answer(stream),
+            Some(_) if open.status != 0 => self.refuse_answer(stream),
+            Some(100..200) if ends => self.refuse_answer(stream),
+            Some(100..200) => {}
+            Some(status) => {
+                open.status = status;
+                if keep_all || !(200..300).contains(&status) {
+                    self.kept.entry(stream).or_default().headers = gather.headers;
+                }
+                if ends {
+                    self.complete(stream);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+        self.known(head.stream)?;
+        let body = unpadded(head, payload)?;
+        self.return_window(payload.len() as u32)?;
+        let Some(open) = self.streams.get_mut(head.stream) else { return Ok(()) };
+        if open.status == 0 {
+            self.refuse_answer(head.stream);
+            return Ok(());
+        }
+        open.received_bytes = open.received_bytes.saturating_add(payload.len() as u32);
+        let received = open.received_bytes as usize;
+        if let Some(kept) = self.kept.get_mut(&head.stream) {
+            let room = self.keep_body_bytes.saturating_sub(kept.body.len());
+            kept.body.extend_from_slice(&body[..body.len().min(room)]);
+        }
+        if head.has(flag::END_STREAM) {
+            self.complete(head.stream);
+        } else if received > self.drain_body_bytes {
+            self.reset(head.stream, Code::CANCEL);
+            self.end(head.stream, Fault::Reset("its body has no end".into()));
+        }
+        Ok(())
+    }
+
+    /// Gives the peer room again for what was read, now and then.
+    fn return_window(&mut self, bytes: u32) -> Result<(), Violation> {
+        self.unreturned_bytes += bytes;
+        if self.unreturned_bytes > CONNECTION_WINDOW_BYTES {
+            return Err(Violation(Code::FLOW_CONTROL_ERROR, "the peer overflows the connection's window"));
+        }
+        if self.unreturned_bytes >= CONNECTION_WINDOW_BYTES / 2 {
+            let bytes = std::mem::take(&mut self.unreturned_bytes);
+            self.widen_window(bytes);
+        }
+        Ok(())
+    }
+
+    /// Ends a stream whose answer has come whole.
+    fn complete(&mut self, stream: u32) {
+        let Some(open) = self.streams.remove(stream) else { return };
+        if self.blocked.remove(stream) {
+            // Answered before it was asked to the end: the rest of the body is not wanted.
+            self.reset(stream, Code::CANCEL);
+        }
+        let truncated = open.received_bytes as usize > self.keep_body_bytes;
+        let kept = if self.kept.is_empty() { None } else { self.kept.remove(&stream) };
+        let reply = Reply::Answered(Response::new(open.status, truncated, kept));
+        self.ended.push(Ended { open, reply });
+    }
+
+    /// Resets a stream whose answer is no HTTP.
+    fn refuse_answer(&mut self, stream: u32) {
+        self.reset(stream, Code::PROTOCOL_ERROR);
+        self.end_with(stream, Reply::Unanswered(Fault::Reset("its answer is no HTTP".into())));
+    }
+
+    fn reset_by_peer(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+        self.known(head.stream)?;
+        let code = exactly(payload, 4).and_then(|payload| frame::number(payload, 0));
+        let code = Code(code.ok_or(Violation(Code::FRAME_SIZE_ERROR, "a RST_STREAM has a wrong size"))?);
+        let Some(open) = self.streams.get_mut(head.stream) else { return Ok(()) };
+        let answered = open.status != 0;
+        self.happened.resets += 1;
+        let reply = match code {
+            Code::REFUSED_STREAM => Reply::NotSent(Fault::Refused),
+            _ => Reply::Unanswered(Fault::Reset(code.to_string().into())),
+        };
+        if answered {
+            self.end(head.stream, Fault::Refused);
+        } else {
+            self.end_with(head.stream, reply);
+        }
+        Ok(())
+    }
+
+    fn settings(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+        if head.stream != 0 {
+            return Err(Violation(Code::PROTOCOL_ERROR, "SETTINGS are on a stream"));
+        }
+        let whole = payload.len().is_multiple_of(6) && (!head.has(flag::ACK) || payload.is_empty());
+        if !whole {
+            return Err(Violation(Code::FRAME_SIZE_ERROR, "SETTINGS have a wrong size"));
+        }
+        if head.has(flag::ACK) {
+            return Ok(());
+        }
+        self.peer.is_known = true;
+        for entry in payload.chunks_exact(6) {
+            let id = u16::from_be_bytes([entry[0], entry[1]]);
+            let value = frame::number(entry, 2).unwrap_or_default();
+            match self.peer.apply(id, value)? {
+                Change::None => {}
+                Change::HeaderTable(bytes) => self.encoder.limit(bytes),
+                Change::StreamWindows(bytes) => self.blocked.shift_windows(bytes),
+            }
+        }
+        frame::write(kind::SETTINGS, flag::ACK, 0, &[], &mut self.out);
+        self.blocked.pump(&mut self.peer, &mut self.out);
+        Ok(())
+    }
+
+    fn ping_of_peer(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+        if head.stream != 0 {
+            return Err(Violation(Code::PROTOCOL_ERROR, "a PING is on a stream"));
+        }
+        if payload.len() != 8 {
+            return Err(Violation(Code::FRAME_SIZE_ERROR, "a PING has a wrong size"));
+        }
+        if !head.has(flag::ACK) {
+            frame::write(kind::PING, flag::ACK, 0, payload, &mut self.out);
+        }
+        Ok(())
+    }
+
+    fn goaway(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+        if head.stream != 0 {
+            return Err(Violation(Code::PROTOCOL_ERROR, "a GOAWAY is on a stream"));
+        }
+        let (Some(last), Some(code)) = (frame::number(payload, 0), frame::number(payload, 4)) else {
+            return Err(Violation(Code::FRAME_SIZE_ERROR, "a GOAWAY is too short"));
+        };
+        let last = (last & 0x7fff_ffff).min(self.peer.goes_after.unwrap_or(u32::MAX));
+        self.happened.goaways += u64::from(self.peer.goes_after.is_none());
+        self.peer.goes_after = Some(last);
+        for stream in self.streams.above(last) {
+            self.end_with(stream, Reply::NotSent(Fault::GoAway(Code(code).to_string().into())));
+        }
+        Ok(())
+    }
+
+    fn window_update(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+        let bytes = exactly(payload, 4).and_then(|payload| frame::number(payload, 0));
+        let bytes = bytes.ok_or(Violation(Code::FRAME_SIZE_ERROR, "a WINDOW_UPDATE has a wrong size"))?;
+        let bytes = bytes & 0x7fff_ffff;
+        if head.stream == 0 {
+            self.peer.widen(bytes)?;
+        } else {
+            self.known(head.stream)?;
+            if bytes == 0 || !self.blocked.widen(head.stream, bytes) {
+                self.reset(head.stream, Code::FLOW_CONTROL_ERROR);
+                let fault = Fault::Reset("its window is out of bounds".into());
+                self.end(head.stream, fault);
+            }
+        }
+        self.blocked.pump(&mut self.peer, &mut self.out);
+        Ok(())
+    }
+}
+
+/// Takes the padding off (RFC 9113, section 6.1).
+fn unpadded(head: Head, payload: &[u8]) -> Result<&[u8], Violation> {
+    if !head.has(flag::PADDED) {
+        return Ok(payload);
+    }
+    let (&padding, rest) =
+        payload.split_first().ok_or(Violation(Code::FRAME_SIZE_ERROR, "a padded frame is empty"))?;
+    let kept = rest.len().checked_sub(usize::from(padding));
+    let kept = kept.ok_or(Violation(Code::PROTOCOL_ERROR, "a frame is all padding, and more"))?;
+    Ok(&rest[..kept])
+}
+
+fn exactly(payload: &[u8], bytes: usize) -> Option<&[u8]> {
+    (payload.len() == bytes).then_some(payload)
+}
+
+const fn compression(what: &'static str) -> Violation {
+    Violation(Code::COMPRESSION_ERROR, what)
+}

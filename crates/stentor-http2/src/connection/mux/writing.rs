@@ -1,0 +1,178 @@
+//! Writes requests.
+
+use std::sync::Arc;
+
+use super::{Batch, Mux};
+use crate::connection::streams::Open;
+use crate::fault::Fault;
+use crate::frame::{self, HEAD_BYTES, Head, flag, kind};
+use crate::hpack::Encoder;
+use crate::line::Line;
+use crate::work::{Run, Work};
+
+/// Streams that one connection may open before it is replaced: ids end at 2^31.
+const LAST_STREAM: u32 = (1 << 31) - 1 - 2 * 1_024;
+
+/// The fields that the requests of one batch share, as they are written while the table stays as it is.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// Which batch, and at which state of the table.
+    of: Option<(u32, u64)>,
+    pseudo: Vec<u8>,
+    constant: Vec<u8>,
+}
+
+impl Shared {
+    /// Forgets a batch whose place another will take.
+    pub(super) fn forget(&mut self, batch: u32) {
+        self.of = self.of.filter(|(of, _)| *of != batch);
+    }
+
+    /// Writes the shared fields so that those that repeat enter the table.
+    fn enter(&mut self, batch: u32, work: &Work, encoder: &mut Encoder) {
+        self.pseudo.clear();
+        self.constant.clear();
+        encoder.begin(&mut self.pseudo);
+        work.pseudo.iter().for_each(|field| encoder.enter(field, &mut self.pseudo));
+        work.constant.iter().for_each(|field| encoder.enter(field, &mut self.constant));
+        self.of = Some((batch, encoder.generation()));
+    }
+
+    /// Writes the shared fields as the table has them now.
+    fn renew(&mut self, batch: u32, work: &Work, encoder: &Encoder) {
+        self.pseudo.clear();
+        self.constant.clear();
+        work.pseudo.iter().for_each(|field| encoder.field(field, &mut self.pseudo));
+        work.constant.iter().for_each(|field| encoder.field(field, &mut self.constant));
+        self.of = Some((batch, encoder.generation()));
+    }
+}
+
+impl Mux {
+    /// Tells how many streams may be opened now, `most` at most in all.
+    pub(crate) fn room(&self, most: usize) -> usize {
+        let open = self.peer.is_known
+            && self.peer.goes_after.is_none()
+            && !self.is_spent()
+            && (self.blocked.is_empty() || self.peer.window_bytes > 0);
+        let most = most.min(self.peer.max_streams as usize);
+        if open { most.saturating_sub(self.streams.len()) } else { 0 }
+    }
+
+    /// Tells whether its stream ids are used up.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.streams.next_id() >= LAST_STREAM
+    }
+
+    /// Gives a batch a place here for `count` requests.
+    pub(crate) fn enlist(&mut self, work: &Arc<Work>, count: u32) -> u32 {
+        let known = |place: &Option<Batch>| place.as_ref().is_some_and(|held| Arc::ptr_eq(&held.work, work));
+        let at = self.batches.iter().position(known);
+        let at = at.or_else(|| self.batches.iter().position(Option::is_none));
+        let at = at.unwrap_or_else(|| {
+            self.batches.push(None);
+            self.batches.len() - 1
+        });
+        let held = self.batches[at].get_or_insert_with(|| Batch { work: Arc::clone(work), open: 0 });
+        held.open += count;
+        at as u32
+    }
+
+    /// Writes the requests of a run while there is room in the buffer; takes them off its front.
+    ///
+    /// A request that cannot be written is given back with its fault; the others go on.
+    pub(crate) fn open(
+        &mut self,
+        batch: u32,
+        run: &mut Run,
+        now_ms: u32,
+        out_max_bytes: usize,
+        mut refused: impl FnMut(u32, Fault),
+    ) {
+        while run.len() > 0 && self.out.len() < out_max_bytes {
+            let index = run.from;
+            run.from += 1;
+            let open = Open {
+                batch,
+                index,
+                resends: run.resends,
+                status: 0,
+                opened_ms: now_ms,
+                received_bytes: 0,
+                offset: self.taken_bytes + self.out.len() as u64,
+            };
+            match self.write(open, &run.work) {
+                Ok(()) => self.streams.push(open),
+                Err(problem) => refused(index, Fault::Request(problem.into())),
+            }
+        }
+    }
+
+    fn write(&mut self, open: Open, work: &Work) -> Result<(), &'static str> {
+        let (begins_at, mark) = (self.out.len(), self.encoder.mark());
+        let resized = self.encoder.is_resized();
+        if resized || self.shared.of != Some((open.batch, self.encoder.generation())) {
+            self.shared.enter(open.batch, work, &mut self.encoder);
+        }
+        self.out.extend_from_slice(&[0; HEAD_BYTES]);
+        self.out.extend_from_slice(&self.shared.pseudo);
+        let mut line = Line::new(&mut self.out, begins_at, &self.shared.constant, work.has_path);
+        work.requests.write(open.index as usize, &mut line);
+        let stream = self.streams.next_id();
+        let body_at = match line.end(stream) {
+            Ok(body_at) => body_at,
+            Err(problem) => {
+                self.out.truncate(begins_at);
+                self.encoder.roll_back(mark);
+                return Err(problem);
+            }
+        };
+        self.finish(stream, begins_at, body_at);
+        if resized || self.encoder.generation() != mark.generation() {
+            // What entered the table just now is one byte from the next request on.
+            self.shared.renew(open.batch, work, &self.encoder);
+        }
+        Ok(())
+    }
+
+    /// Cuts what was just written into frames as the peer allows them.
+    fn finish(&mut self, stream: u32, begins_at: usize, body_at: Option<usize>) {
+        let block_end = body_at.map_or(self.out.len(), |at| at - HEAD_BYTES);
+        let fits = block_end - begins_at - HEAD_BYTES <= self.peer.max_payload_bytes;
+        let Some(body_at) = body_at else {
+            if !fits {
+                self.cut_block(stream, begins_at, flag::END_STREAM);
+            }
+            return;
+        };
+        let length = self.out.len() - body_at;
+        let window = self.peer.stream_window_bytes.min(self.peer.window_bytes);
+        if fits && length <= self.peer.max_payload_bytes && length as i64 <= window {
+            let head = Head { length, kind: kind::DATA, flags: flag::END_STREAM, stream };
+            head.fill(&mut self.out, body_at - HEAD_BYTES);
+            self.peer.window_bytes -= length as i64;
+            return;
+        }
+        let body = self.out.split_off(body_at);
+        self.out.truncate(block_end);
+        if !fits {
+            self.cut_block(stream, begins_at, 0);
+        }
+        self.blocked.push(stream, body, self.peer.stream_window_bytes);
+        self.blocked.pump(&mut self.peer, &mut self.out);
+    }
+
+    /// Writes a header block that is too large for one frame again, in several.
+    fn cut_block(&mut self, stream: u32, begins_at: usize, ends: u8) {
+        let block = self.out.split_off(begins_at + HEAD_BYTES);
+        self.out.truncate(begins_at);
+        let pieces = block.chunks(self.peer.max_payload_bytes);
+        let last = pieces.len() - 1;
+        for (at, piece) in pieces.enumerate() {
+            let ended = if at == last { flag::END_HEADERS } else { 0 };
+            let (kind, flags) =
+                if at == 0 { (kind::HEADERS, ended | ends) } else { (kind::CONTINUATION, ended) };
+            frame::write(kind, flags, stream, piece, &mut self.out);
+        }
+    }
+}

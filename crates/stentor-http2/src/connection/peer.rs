@@ -1,0 +1,87 @@
+//! What the peer has asked for: its SETTINGS, and how many bytes it takes.
+
+use super::mux::Violation;
+use crate::frame::{
+    Code, PAYLOAD_DEFAULT_MAX_BYTES, PAYLOAD_LIMIT_BYTES, WINDOW_DEFAULT_BYTES, WINDOW_MAX_BYTES, setting,
+};
+
+/// The peer's wishes.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    /// Whether its first SETTINGS have come.
+    pub(crate) is_known: bool,
+    pub(crate) max_streams: u32,
+    pub(crate) max_payload_bytes: usize,
+    /// Window of a new stream.
+    pub(crate) stream_window_bytes: i64,
+    /// Window of the connection.
+    pub(crate) window_bytes: i64,
+    /// The last stream that it says it may have processed, once it said so.
+    pub(crate) goes_after: Option<u32>,
+}
+
+/// What a setting changes beyond this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    None,
+    HeaderTable(usize),
+    /// Every stream's window, by so many bytes.
+    StreamWindows(i64),
+}
+
+impl Default for Peer {
+    fn default() -> Self {
+        Self {
+            is_known: false,
+            max_streams: u32::MAX,
+            max_payload_bytes: PAYLOAD_DEFAULT_MAX_BYTES,
+            stream_window_bytes: WINDOW_DEFAULT_BYTES,
+            window_bytes: WINDOW_DEFAULT_BYTES,
+            goes_after: None,
+        }
+    }
+}
+
+impl Peer {
+    /// Applies one setting; unknown ones mean nothing (RFC 9113, section 6.5.2).
+    pub(crate) fn apply(&mut self, id: u16, value: u32) -> Result<Change, Violation> {
+        match id {
+            setting::HEADER_TABLE_SIZE => return Ok(Change::HeaderTable(value as usize)),
+            setting::ENABLE_PUSH if value != 0 => {
+                return Err(Violation(Code::PROTOCOL_ERROR, "a server enables push"));
+            }
+            setting::MAX_CONCURRENT_STREAMS => self.max_streams = value,
+            setting::INITIAL_WINDOW_SIZE => return self.resize_windows(i64::from(value)),
+            setting::MAX_FRAME_SIZE => {
+                let bytes = value as usize;
+                if !(PAYLOAD_DEFAULT_MAX_BYTES..=PAYLOAD_LIMIT_BYTES).contains(&bytes) {
+                    return Err(Violation(Code::PROTOCOL_ERROR, "a frame size is out of bounds"));
+                }
+                self.max_payload_bytes = bytes;
+            }
+            _ => {}
+        }
+        Ok(Change::None)
+    }
+
+    fn resize_windows(&mut self, bytes: i64) -> Result<Change, Violation> {
+        if bytes > WINDOW_MAX_BYTES {
+            return Err(Violation(Code::FLOW_CONTROL_ERROR, "an initial window is too large"));
+        }
+        let change = bytes - self.stream_window_bytes;
+        self.stream_window_bytes = bytes;
+        Ok(Change::StreamWindows(change))
+    }
+
+    /// Widens the connection's window.
+    pub(crate) fn widen(&mut self, bytes: u32) -> Result<(), Violation> {
+        self.window_bytes += i64::from(bytes);
+        if bytes == 0 {
+            return Err(Violation(Code::PROTOCOL_ERROR, "a window grows by nothing"));
+        }
+        if self.window_bytes > WINDOW_MAX_BYTES {
+            return Err(Violation(Code::FLOW_CONTROL_ERROR, "the connection's window is too large"));
+        }
+        Ok(())
+    }
+}

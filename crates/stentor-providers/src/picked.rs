@@ -1,0 +1,21 @@
+//! Some requests of a batch, sent again or alone.
+
+use std::sync::Arc;
+
+use stentor_http2::{Line, Requests};
+
+/// The requests of `of` at these places, in their order.
+pub(crate) struct Picked {
+    pub(crate) of: Arc<dyn Requests>,
+    pub(crate) places: Vec<usize>,
+}
+
+impl Requests for Picked {
+    fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    fn write(&self, index: usize, line: &mut Line<'_>) {
+        self.of.write(self.places[index], line);
+    }
+}
