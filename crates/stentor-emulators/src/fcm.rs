@@ -17,7 +17,7 @@ use crate::error::EmulatorError;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{Policy, PolicyDesk};
-use crate::service::{Desk, Service, WireTotals};
+use crate::service::{Desk, Engine, Service, WireTotals};
 use crate::tls::{self, TlsConfig};
 pub use oauth::{FcmAuth, ServiceAccount};
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,8 @@ pub struct FcmConfig {
     pub auth: FcmAuth,
     /// The limit announced in SETTINGS, per connection.
     pub max_concurrent_streams: u32,
+    /// What HTTP/2 is spoken with.
+    pub engine: Engine,
     /// Whether tokens must have been issued here; others are `UNREGISTERED`.
     pub strict_tokens: bool,
 }
@@ -65,6 +67,7 @@ impl Default for FcmConfig {
             projects: Vec::new(),
             auth: FcmAuth::default(),
             max_concurrent_streams: 100,
+            engine: Engine::default(),
             strict_tokens: false,
         }
     }
@@ -97,6 +100,7 @@ pub(crate) fn build(config: FcmConfig) -> Result<(Control, Arc<impl Service>), E
         wire: WireTotals::default(),
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
+        engine: config.engine,
     });
     let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
     Ok((control, Arc::new(FcmService::new(config, desk, devices)?)))

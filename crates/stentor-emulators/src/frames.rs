@@ -1,7 +1,6 @@
 //! HTTP/2 frame by frame, for load: the server's side alone, without a task, an allocation or a lock per request.
 //!
 //! A connection is a state machine without IO that a host answers through; [`serve()`] moves its bytes.
-#![expect(dead_code, reason = "orders, releases and resets are for policies, which the sink does not have")]
 
 mod answer;
 mod connection;
@@ -18,6 +17,6 @@ mod streams;
 pub(crate) use answer::{Answer, When};
 pub(crate) use connection::{Connection, Limits};
 pub(crate) use frame::Code;
-pub(crate) use host::{Admission, Body, Host};
+pub(crate) use host::{Admission, Body, Host, Order, Then};
 pub(crate) use hpack::{Field, Kind};
 pub(crate) use serve::{READ_BYTES, serve};

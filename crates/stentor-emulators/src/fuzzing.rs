@@ -1,13 +1,18 @@
 //! Whole emulators without ports, for fuzzing: requests and connections go in as they are.
 
 use crate::error::EmulatorError;
-use crate::service::{Answer, Call, Reply, Service};
-use crate::{ApnsConfig, FcmConfig, apns, connection, fcm};
+use crate::frames::Connection;
+use crate::listener::Speaker;
+use crate::service::{Answer, Call, Reply, Served, Service};
+use crate::sink::{self, SinkHost};
+use crate::{ApnsConfig, FcmConfig, SinkConfig, apns, fcm};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use std::sync::Arc;
 use tokio::io::DuplexStream;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 type Answers = dyn Fn(Request<&[u8]>) -> Option<Response<Bytes>> + Send + Sync;
 type Serves = dyn Fn(DuplexStream) -> BoxFuture<'static, ()> + Send + Sync;
@@ -30,10 +35,11 @@ impl Front {
     }
 
     fn new<S: Service>(service: Arc<S>) -> Self {
-        let connections = Arc::clone(&service);
+        let connections = Arc::new(Served(Arc::clone(&service)));
+        let serve = move |io| Arc::clone(&connections).http2(io, CancellationToken::new());
         Self {
             answer: Box::new(move |request| answer(&*service, request)),
-            serve: Box::new(move |io| Box::pin(connection::serve(Arc::clone(&connections), io))),
+            serve: Box::new(move |io| Box::pin(serve(io))),
         }
     }
 
@@ -45,6 +51,32 @@ impl Front {
     /// Serves an HTTP/2 connection to its end.
     pub async fn serve(&self, io: DuplexStream) {
         (self.serve)(io).await;
+    }
+}
+
+/// A connection to a sink, without IO.
+pub struct SinkWire {
+    connection: Connection<SinkHost>,
+    inbox: Vec<u8>,
+}
+
+impl SinkWire {
+    /// Starts a connection. Fails as the sink's start does.
+    pub fn new(config: &SinkConfig) -> Result<Self, EmulatorError> {
+        Ok(Self { connection: sink::connection(&sink::desk(config)?), inbox: Vec::new() })
+    }
+
+    /// Hands bytes in and returns what is said about them.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.inbox.extend_from_slice(bytes);
+        let used = self.connection.receive(&self.inbox, Instant::now());
+        self.inbox.drain(..used);
+        if let Some(due) = self.connection.next_due() {
+            self.connection.send_due(due);
+        }
+        let said = self.connection.out().to_vec();
+        self.connection.sent();
+        said
     }
 }
 

@@ -30,5 +30,6 @@ pub use error::EmulatorError;
 pub use fcm::{FcmConfig, FcmEmulator, RunningFcm};
 pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, Totals};
 pub use policy::Policy;
+pub use service::Engine;
 pub use sink::{RunningSink, Sink, SinkConfig};
 pub use tls::TlsConfig;

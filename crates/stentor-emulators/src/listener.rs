@@ -17,6 +17,9 @@ const PEEK_PAUSE: Duration = Duration::from_millis(1);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const HTTP2_PREFACE_START: &[u8; 3] = b"PRI";
 
+/// Reads as TLS asks for it, in small pieces.
+pub(crate) const NO_READ_AHEAD: usize = 1;
+
 /// Which protocols a port speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocols {
@@ -40,8 +43,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for IO {}
 
 /// Whoever speaks HTTP on a port's connections.
 pub(crate) trait Speaker: Send + Sync + 'static {
-    /// How much is read from a socket at a time below TLS, in bytes; 1 reads as TLS asks for it.
-    const READ_AHEAD_BYTES: usize = 1;
+    /// Returns how much is read from a socket at a time below TLS, in bytes.
+    fn read_ahead_bytes(&self) -> usize;
 
     /// Serves an HTTP/2 connection to its end, or until it is told to stop.
     fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) -> impl Future<Output = ()> + Send;
@@ -137,7 +140,7 @@ struct Guest<S> {
 
 impl<S: Speaker> Guest<S> {
     async fn serve_tls(self, acceptor: TlsAcceptor, stream: TcpStream) {
-        let stream = BufReader::with_capacity(S::READ_AHEAD_BYTES, stream);
+        let stream = BufReader::with_capacity(self.speaker.read_ahead_bytes(), stream);
         let handshake = tokio::time::timeout(TLS_HANDSHAKE_LIMIT, acceptor.accept(stream));
         let Some(Ok(Ok(stream))) = self.stop.run_until_cancelled(handshake).await else { return };
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");

@@ -1,14 +1,17 @@
 //! The seam between framing and meaning: what a protocol hands back for one request.
 
+mod host;
+
 use crate::device::Delivery;
 use crate::faults::Faults;
-use crate::listener::{Speaker, Stream};
+use crate::listener::{NO_READ_AHEAD, Speaker, Stream};
 use crate::observer::{Observer, Tally};
 use crate::policy::{Judge, PolicyDesk, Wait};
-use crate::{connection, http1};
+use crate::{connection, frames, http1};
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio_util::sync::CancellationToken;
@@ -37,12 +40,36 @@ pub(crate) trait Service: Send + Sync + 'static {
     fn desk(&self) -> &Desk;
 }
 
+/// What an emulator speaks HTTP/2 with; HTTP/1.1 is the same for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// The `h2` crate, with faults slipped in below it.
+    #[default]
+    H2,
+    /// Frames of our own, for load.
+    Frames,
+}
+
 /// A service as a port's connections reach it.
 pub(crate) struct Served<S>(pub(crate) Arc<S>);
 
 impl<S: Service> Speaker for Served<S> {
+    fn read_ahead_bytes(&self) -> usize {
+        match self.0.desk().engine {
+            Engine::H2 => NO_READ_AHEAD,
+            Engine::Frames => frames::READ_BYTES,
+        }
+    }
+
     async fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) {
-        stop.run_until_cancelled(connection::serve(Arc::clone(&self.0), io)).await;
+        let service = Arc::clone(&self.0);
+        match service.desk().engine {
+            Engine::H2 => {
+                stop.run_until_cancelled(connection::serve(service, io)).await;
+            }
+            Engine::Frames => frames::serve(host::connection(service), io, stop).await,
+        }
     }
 
     async fn http1(self: Arc<Self>, io: impl Stream) {
@@ -120,6 +147,7 @@ pub(crate) struct Desk {
     pub(crate) wire: WireTotals,
     pub(crate) max_concurrent_streams: u32,
     pub(crate) max_header_list_bytes: u32,
+    pub(crate) engine: Engine,
 }
 
 /// An attempt at a token: which one it is, from 1, or 0 when it is yet to be counted.

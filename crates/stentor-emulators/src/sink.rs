@@ -14,9 +14,9 @@ use crate::http1 as http1_server;
 use crate::listener::{Port, Protocols, Speaker, Stream};
 use crate::observer::{Counts, Observer, ObserverConfig, Totals};
 use crate::policy::{Dialect, Latency, Policy, PolicyDesk, WeightedMix};
-use crate::service::{Desk, WireTotals};
+use crate::service::{Desk, Engine, WireTotals};
 use crate::tls::{self, TlsConfig};
-use host::SinkHost;
+pub(crate) use host::SinkHost;
 use http1::SinkService;
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -76,7 +76,8 @@ impl Sink {
     }
 }
 
-fn desk(config: &SinkConfig) -> Result<Arc<Desk>, EmulatorError> {
+/// Makes what all connections to a sink share.
+pub(crate) fn desk(config: &SinkConfig) -> Result<Arc<Desk>, EmulatorError> {
     let observer = config.observer.as_ref().map(Observer::open).transpose()?.map(Arc::new);
     let policy = Policy { latency: config.latency.clone(), ..Policy::default() };
     Ok(Arc::new(Desk {
@@ -86,6 +87,7 @@ fn desk(config: &SinkConfig) -> Result<Arc<Desk>, EmulatorError> {
         wire: WireTotals::default(),
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
+        engine: Engine::Frames,
     }))
 }
 
@@ -129,7 +131,9 @@ struct SinkSpeaker {
 }
 
 impl Speaker for SinkSpeaker {
-    const READ_AHEAD_BYTES: usize = frames::READ_BYTES;
+    fn read_ahead_bytes(&self) -> usize {
+        frames::READ_BYTES
+    }
 
     async fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) {
         frames::serve(connection(&self.desk), io, stop).await;
@@ -141,7 +145,7 @@ impl Speaker for SinkSpeaker {
 }
 
 /// Starts a connection to a sink.
-fn connection(desk: &Arc<Desk>) -> Connection<SinkHost> {
+pub(crate) fn connection(desk: &Arc<Desk>) -> Connection<SinkHost> {
     WireTotals::add(&desk.wire.connections);
     let limits = Limits {
         max_concurrent_streams: desk.max_concurrent_streams,

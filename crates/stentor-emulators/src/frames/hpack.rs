@@ -54,10 +54,12 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of a field with this value (RFC 9113, section 8.2.1).
+    /// Returns the kind of a field with this value, which has no control characters (RFC 9110, section 5.5) and no blanks
+    /// around it (RFC 9113, section 8.2.1).
     #[inline]
     fn with_value(self, value: &[u8]) -> Self {
-        let bad = value.iter().fold(false, |bad, byte| bad | matches!(byte, 0 | b'\n' | b'\r'));
+        let bad =
+            value.iter().fold(false, |bad, byte| bad | (*byte < b' ' && *byte != b'\t') | (*byte == 0x7f));
         let blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
         if bad || blank(value.first()) || blank(value.last()) { Self::Invalid } else { self }
     }

@@ -102,11 +102,12 @@ async fn flush<H: Host>(
     connection: &mut Connection<H>,
     io: &mut (impl AsyncWrite + Unpin),
 ) -> io::Result<()> {
-    if connection.out().is_empty() {
+    let out = connection.out();
+    if out.is_empty() {
         return Ok(());
     }
     let write = async {
-        io.write_all(connection.out()).await?;
+        io.write_all(out).await?;
         io.flush().await
     };
     timeout(WRITE_LIMIT, write).await.map_err(io::Error::from)??;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 const MAX_APNS_ID_BYTES: usize = 256;
 
 /// One connection's face of a sink.
-pub(super) struct SinkHost {
+pub(crate) struct SinkHost {
     desk: Arc<Desk>,
     latency: Option<Latency>,
     batch: Option<Batch>,
@@ -26,7 +26,7 @@ pub(super) struct SinkHost {
 
 /// What is kept of a request while it is read.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(crate) struct Draft {
     route: Route,
     project: Vec<u8>,
     apns_id: Vec<u8>,

@@ -141,8 +141,7 @@ async fn a_lowered_limit_is_kept_once_it_is_acknowledged() {
     raw.push(1, &hex(1)).await;
     assert_eq!(raw.read_kind(SETTINGS).await.stream_limit(), Some(1));
     raw.acknowledge_settings().await;
-    raw.write(6, 0, 0, b"pingping").await;
-    while raw.read().await.unwrap().kind != 6 {}
+    raw.ping().await;
     raw.push(3, &hex(2)).await;
     let reset = &raw.read_stream(3).await[0];
     assert_eq!((reset.kind, reset.number()), (RST_STREAM, REFUSED_STREAM));
@@ -156,8 +155,7 @@ async fn an_excess_of_streams_may_end_in_goaway() {
     let mut raw = Raw::connect(apns.addr()).await;
     raw.read_kind(SETTINGS).await;
     raw.acknowledge_settings().await;
-    raw.write(6, 0, 0, b"pingping").await;
-    while raw.read().await.unwrap().kind != 6 {}
+    raw.ping().await;
     raw.push(1, &hex(1)).await;
     raw.push(3, &hex(2)).await;
     let goaway = raw.read_kind(GOAWAY).await;

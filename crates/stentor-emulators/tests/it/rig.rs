@@ -16,7 +16,8 @@ pub(crate) async fn apns(policy: Value) -> RunningApns {
 }
 
 pub(crate) async fn apns_with(config: ApnsConfig) -> RunningApns {
-    let config = ApnsConfig { tls: TlsConfig::Plaintext, control: Some(CONTROL.parse().unwrap()), ..config };
+    let control = Some(CONTROL.parse().unwrap());
+    let config = ApnsConfig { tls: TlsConfig::Plaintext, control, engine: crate::ENGINE, ..config };
     ApnsEmulator::start(config).await.unwrap()
 }
 
@@ -27,7 +28,8 @@ pub(crate) async fn fcm(policy: Value) -> RunningFcm {
 }
 
 pub(crate) async fn fcm_with(config: FcmConfig) -> RunningFcm {
-    let config = FcmConfig { tls: TlsConfig::Plaintext, control: Some(CONTROL.parse().unwrap()), ..config };
+    let control = Some(CONTROL.parse().unwrap());
+    let config = FcmConfig { tls: TlsConfig::Plaintext, control, engine: crate::ENGINE, ..config };
     FcmEmulator::start(config).await.unwrap()
 }
 

@@ -1,0 +1,321 @@
+//! A service behind the frame-level engine: the same policies, counts and faults as over the HTTP library.
+
+use super::{Answer, Call, Reply, Service, WireTotals};
+use crate::faults::{Fault, Faults};
+use crate::frames::{self, Admission, Body, Code, Field, Host, Kind, Limits, Order, Then, When};
+use crate::policy::{AfterGoAway, GoAway, Judge, OnExcess, Streams, Wait};
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
+
+const APNS_TOO_MANY_STREAMS: (u32, &str) = (7, "Maximum active streams violated for this endpoint.");
+
+/// One connection's face of a service.
+pub(super) struct ServiceHost<S: Service> {
+    service: Arc<S>,
+    session: S::Session,
+    judge: Arc<Judge>,
+    judge_version: u64,
+    connection_number: u64,
+    faults: UnboundedReceiver<Fault>,
+    released: BoxFuture<'static, ()>,
+    orders: VecDeque<Order>,
+    seen: u64,
+    counted: u64,
+    leaving: bool,
+    now: Instant,
+}
+
+/// A request while it is read, and what was decided about it while its answer waits.
+#[derive(Default)]
+pub(super) struct Draft {
+    number: u64,
+    malformed: bool,
+    method: Vec<u8>,
+    path: Vec<u8>,
+    headers: HeaderMap,
+    reply: Option<Reply>,
+}
+
+/// Starts a connection to a service.
+pub(super) fn connection<S: Service>(service: Arc<S>) -> frames::Connection<ServiceHost<S>> {
+    let host = ServiceHost::new(service);
+    let desk = host.service.desk();
+    let first = host.streams().and_then(|streams| streams.initial);
+    let limits = Limits {
+        max_concurrent_streams: first.unwrap_or(desk.max_concurrent_streams),
+        max_header_list_bytes: desk.max_header_list_bytes,
+    };
+    frames::Connection::new(host, limits)
+}
+
+impl<S: Service> ServiceHost<S> {
+    fn new(service: Arc<S>) -> Self {
+        let desk = service.desk();
+        Self {
+            session: service.session(),
+            judge: desk.policy.judge(),
+            judge_version: desk.policy.version(),
+            connection_number: WireTotals::add(&desk.wire.connections),
+            faults: desk.faults.connect(),
+            released: Box::pin(Faults::released(desk.faults.watch())),
+            orders: VecDeque::new(),
+            seen: 0,
+            counted: 0,
+            leaving: false,
+            now: Instant::now(),
+            service,
+        }
+    }
+
+    fn streams(&self) -> Option<&Streams> {
+        self.judge.policy.streams.as_ref()
+    }
+
+    fn refresh_judge(&mut self) {
+        let policy = &self.service.desk().policy;
+        let version = policy.version();
+        if version != self.judge_version {
+            self.judge_version = version;
+            self.judge = policy.judge();
+        }
+    }
+
+    /// Announces the limits that the policy has for this request.
+    fn follow_steps(&mut self) {
+        let Some(streams) = &self.judge.policy.streams else { return };
+        let due = streams.steps.iter().filter(|step| step.after_requests == self.seen);
+        self.orders.extend(due.map(|step| Order::Announce(step.limit)));
+    }
+
+    /// Announces the limit that follows an outcome.
+    fn follow_outcome(&mut self, accepted: bool) {
+        let usual = self.service.desk().max_concurrent_streams;
+        let Some(streams) = self.streams() else { return };
+        let limit = match (accepted, streams.after_reject) {
+            (false, limit) => limit,
+            (true, after_reject) => (streams.initial.is_some() || after_reject.is_some()).then_some(usual),
+        };
+        self.orders.extend(limit.map(Order::Announce));
+    }
+
+    fn planned_goaway(&self) -> Option<&GoAway> {
+        let goaway = self.judge.policy.goaway.as_ref()?;
+        goaway.connections.is_none_or(|limit| self.connection_number <= limit).then_some(goaway)
+    }
+
+    fn leave(&mut self, goaway: &GoAway) {
+        if self.leaving {
+            return;
+        }
+        self.leaving = true;
+        WireTotals::add(&self.service.desk().wire.goaways);
+        let then = match goaway.then {
+            AfterGoAway::Drain => Then::Drain,
+            AfterGoAway::Close => Then::Close,
+            AfterGoAway::Linger => Then::Linger,
+        };
+        let debug = goaway.debug.clone().into_bytes();
+        self.orders.push_back(Order::Leave { code: Code(goaway.code), debug, then });
+    }
+
+    /// Leaves when a planned GOAWAY says so: `taken` of the requests so far are below its last stream id.
+    fn leave_as_planned(&mut self, due: impl FnOnce(&GoAway, u64) -> bool) {
+        let seen = self.seen;
+        if let Some(goaway) = self.planned_goaway().filter(|goaway| due(goaway, seen)).cloned() {
+            self.leave(&goaway);
+        }
+    }
+
+    /// Turns a stream away before it is looked at.
+    fn turn_away(&mut self, in_excess: bool) -> Option<Admission> {
+        self.leave_as_planned(|goaway, seen| seen > goaway.after_requests.saturating_sub(goaway.unprocessed));
+        let service = Arc::clone(&self.service);
+        let desk = service.desk();
+        if self.leaving {
+            WireTotals::add(&desk.wire.unprocessed);
+            return Some(Admission::Ignore);
+        }
+        if in_excess {
+            WireTotals::add(&desk.wire.refused);
+            if self.streams().is_some_and(|streams| streams.on_excess == OnExcess::GoAway) {
+                let (code, debug) = APNS_TOO_MANY_STREAMS;
+                self.leave(&GoAway { code, debug: debug.to_owned(), ..GoAway::default() });
+            }
+            return Some(Admission::Reset(Code::REFUSED_STREAM));
+        }
+        let reason = desk.faults.take_reset()?;
+        WireTotals::add(&desk.wire.resets);
+        Some(Admission::Reset(Code(reason.into())))
+    }
+
+    /// Has a request answered and counted; `None` when it is none.
+    fn decide(&mut self, draft: &mut Draft, body: Body<'_>) -> Option<Reply> {
+        let head = draft.take_head()?;
+        let (body, body_too_large) = match body {
+            Body::Whole(body) => (body, false),
+            Body::TooLarge => (&[][..], true),
+        };
+        let call = Call { head: &head, body, body_too_large, number: draft.number, judge: &self.judge };
+        let mut reply = self.service.answer(&mut self.session, call);
+        if self.service.desk().faults.is_stalled() {
+            reply.wait = Wait::Released;
+        }
+        reply.settle_on_arrival(&*self.service, &self.judge);
+        Some(reply)
+    }
+
+    fn finish(&mut self, mut reply: Reply) {
+        reply.settle(&*self.service);
+        if let Some(accepted) = reply.accepts {
+            self.follow_outcome(accepted);
+        }
+        if matches!(reply.answer, Answer::Reset(_)) {
+            WireTotals::add(&self.service.desk().wire.resets);
+        }
+    }
+}
+
+impl<S: Service> Host for ServiceHost<S> {
+    type Draft = Draft;
+
+    const MAX_BODY_BYTES: usize = S::MAX_BODY_BYTES;
+
+    fn begin_batch(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    fn admit(&mut self, draft: &mut Draft, in_excess: bool) -> Admission {
+        self.seen += 1;
+        self.refresh_judge();
+        self.follow_steps();
+        if let Some(turned_away) = self.turn_away(in_excess) {
+            return turned_away;
+        }
+        self.leave_as_planned(|goaway, seen| goaway.unprocessed == 0 && seen >= goaway.after_requests);
+        draft.clear(self.seen);
+        Admission::Take
+    }
+
+    fn field(&mut self, draft: &mut Draft, field: &Field<'_>) {
+        let mended = S::TAKES_SCHEME_WITH_COLON && field.value == b"https:";
+        if field.kind == Kind::Scheme && !mended && !is_scheme(field.value) {
+            draft.malformed = true;
+        }
+        draft.take_field(field);
+    }
+
+    fn answer(&mut self, draft: &mut Draft, body: Body<'_>, answer: &mut frames::Answer) -> When {
+        let Some(reply) = self.decide(draft, body) else {
+            answer.reset(Code::PROTOCOL_ERROR);
+            return When::Now;
+        };
+        write(&reply.answer, answer);
+        let when = match reply.wait {
+            Wait::None => When::Now,
+            Wait::For(delay) => When::At(self.now + delay),
+            Wait::Released => When::Released,
+        };
+        if when == When::Now {
+            self.finish(reply);
+        } else {
+            draft.reply = Some(reply);
+        }
+        when
+    }
+
+    fn leaves(&mut self, draft: &mut Draft) {
+        if let Some(reply) = draft.reply.take() {
+            self.finish(reply);
+        }
+    }
+
+    fn abandoned(&mut self, draft: &mut Draft) {
+        draft.reply = None;
+    }
+
+    fn end_batch(&mut self) {
+        let new = self.seen - self.counted;
+        self.service.desk().wire.requests.fetch_add(new, Ordering::Relaxed);
+        self.counted = self.seen;
+    }
+
+    fn poll_order(&mut self, cx: &mut Context<'_>) -> Poll<Order> {
+        while let Poll::Ready(Some(fault)) = self.faults.poll_recv(cx) {
+            match fault {
+                Fault::Streams { limit } => self.orders.push_back(Order::Announce(limit)),
+                Fault::Goaway { then, code } => self.leave(&GoAway { then, code, ..GoAway::default() }),
+                Fault::Stall { .. } | Fault::ResetNext { .. } => {}
+            }
+        }
+        if self.released.as_mut().poll(cx).is_ready() {
+            self.released = Box::pin(Faults::released(self.service.desk().faults.watch()));
+            self.orders.push_back(Order::Release);
+            // The next release is waited for by the poll that takes this order.
+            cx.waker().wake_by_ref();
+        }
+        self.orders.pop_front().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Draft {
+    fn clear(&mut self, number: u64) {
+        self.number = number;
+        self.malformed = false;
+        self.method.clear();
+        self.path.clear();
+        self.headers.clear();
+        self.reply = None;
+    }
+
+    fn take_field(&mut self, field: &Field<'_>) {
+        match field.kind {
+            Kind::Method => self.method.extend_from_slice(field.value),
+            Kind::Path => self.path.extend_from_slice(field.value),
+            _ if field.name.starts_with(b":") => {}
+            _ => {
+                // Names and values that do not pass have made the request malformed already.
+                let name = HeaderName::from_lowercase(field.name);
+                if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
+                    self.headers.append(name, value);
+                }
+            }
+        }
+    }
+
+    /// Makes a head of what was gathered; `None` when scheme, method or path are none.
+    fn take_head(&mut self) -> Option<http::request::Parts> {
+        if self.malformed {
+            return None;
+        }
+        let method = Method::from_bytes(&self.method).ok()?;
+        let request = Request::builder().method(method).uri(self.path.as_slice());
+        let (mut head, ()) = request.body(()).ok()?.into_parts();
+        std::mem::swap(&mut head.headers, &mut self.headers);
+        Some(head)
+    }
+}
+
+/// Tells whether this is a scheme (RFC 3986, section 3.1).
+fn is_scheme(text: &[u8]) -> bool {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(allowed)
+}
+
+fn write(from: &Answer, to: &mut frames::Answer) {
+    match from {
+        Answer::Reset(reason) => to.reset(Code((*reason).into())),
+        Answer::Response(response, body) => {
+            to.status(response.status().as_u16());
+            for (name, value) in response.headers() {
+                to.field(name.as_str().as_bytes(), value.as_bytes());
+            }
+            to.body().extend_from_slice(body);
+        }
+    }
+}
