@@ -9,6 +9,7 @@ pub mod config;
 pub mod keys;
 mod listen;
 pub mod metrics;
+mod objects;
 pub mod pipeline;
 mod prompt;
 mod providers;

@@ -11,6 +11,7 @@ use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
 
 use super::Api;
 use super::error::Refusal;
+use crate::objects::Objects;
 use crate::service::{Answer, ErrorCode, Problem, Repeat};
 use crate::wording;
 
@@ -194,7 +195,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
         return Err(Problem::new(ErrorCode::InvalidRequest, "the body must be a JSON object"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut reader)
+    let value = serde_path_to_error::deserialize(Objects(&mut reader))
         .map_err(|error| wording::of_json(&error.path().to_string(), error.inner()))?;
     let end = reader.end();
     end.map_err(|error| wording::of_json("", &error))?;

@@ -203,3 +203,20 @@ async fn wrong_keys_and_idempotency_keys_are_refused() {
         assert_eq!(ask.read().await.refusal().2.as_deref(), Some("Idempotency-Key"), "{key:?}");
     }
 }
+
+#[tokio::test]
+async fn an_array_in_place_of_an_object_is_refused_with_the_fields_name() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let cases = [
+        ("/v1/messages", json!({"target": "everyone", "notification": ["Hi"]}), "notification"),
+        ("/v1/messages", json!({"target": {"token": ["android", "t"]}, "data": {"k": "v"}}), "target.token"),
+        ("/v1/schedules", json!({"recurrence": ["0 8 * * *"], "message": []}), "message"),
+    ];
+    for (path, body, field) in cases {
+        let read = server.send(&tenant, Method::POST, path).json(&body).read().await;
+        let (status, code, named) = read.refusal();
+        assert_eq!((status, code.as_str()), (422, "invalid_field"), "{read:?}");
+        assert!(named.is_some_and(|named| named.starts_with(field) || field.starts_with(&named)), "{read:?}");
+    }
+}

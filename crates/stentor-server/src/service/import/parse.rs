@@ -4,11 +4,13 @@ mod csv_line;
 
 use std::str::FromStr;
 
+use serde::Deserialize;
 use stentor_core::device::Registration;
 use stentor_core::error::Invalid;
 
 use super::lines::LINE_MAX_BYTES;
 use super::report::{ERRORS_MAX_COUNT, ImportProblem};
+use crate::objects::Objects;
 use crate::service::{Answer, DeviceRequest, ErrorCode, Problem};
 use crate::wording;
 use csv_line::Columns;
@@ -127,16 +129,23 @@ impl Importer {
         match &self.columns {
             None if line.len() > LINE_MAX_BYTES => Err(too_long()),
             None if !line.trim_ascii_start().starts_with(b"{") => Err(not_an_object()),
-            None => serde_json::from_slice(line).map_err(|_| explain(line)),
+            None => read(line).map_err(|_| explain(line)),
             Some(columns) => columns.device(checked_text(line)?),
         }
     }
 }
 
+fn read(line: &[u8]) -> serde_json::Result<DeviceRequest> {
+    let mut reader = serde_json::Deserializer::from_slice(line);
+    let device = DeviceRequest::deserialize(Objects(&mut reader))?;
+    reader.end()?;
+    Ok(device)
+}
+
 /// Reads a bad line once more, slowly, to name the field.
 fn explain(line: &[u8]) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(line);
-    let found = serde_path_to_error::deserialize::<_, DeviceRequest>(&mut reader);
+    let found = serde_path_to_error::deserialize::<_, DeviceRequest>(Objects(&mut reader));
     match found {
         Err(error) => wording::of_json(&error.path().to_string(), error.inner()),
         Ok(_) => not_an_object(),
