@@ -19,7 +19,7 @@ codes! {
         Paused = 2, "paused";
         /// Ended by its owner.
         Canceled = 3, "canceled";
-        /// Ended by us: the push service refuses it for everybody.
+        /// Ended by us: a push service refuses it for everybody, and nobody has got it through another one.
         Stopped = 4, "stopped";
         /// Every delivery is in its final state.
         Finished = 5, "finished";
@@ -63,7 +63,7 @@ impl CampaignState {
     }
 }
 
-/// Why a campaign was stopped early.
+/// Why a campaign was stopped early at a provider, or as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     /// The reason its remaining deliveries end with.
@@ -91,7 +91,7 @@ pub struct Campaign {
     pub started_at: Option<Timestamp>,
     /// When its last delivery ended.
     pub ended_at: Option<Timestamp>,
-    /// Why it was stopped, if it was.
+    /// Why it was stopped, if it was; that one provider was stopped is told in its books.
     pub stop: Option<Stop>,
 }
 
@@ -198,6 +198,8 @@ pub struct ProviderLedger {
     pub ambiguous: u64,
     /// Sum over crashes of the deliveries found leased and unsettled at recovery.
     pub duplicate_bound: u64,
+    /// Why nothing more is sent through this provider, if it was stopped; the other providers go on.
+    pub stop: Option<Stop>,
     /// Final states by reason.
     pub reasons: Vec<ReasonCount>,
 }

@@ -38,7 +38,7 @@ codes! {
         ReplacedByNewer = 12, "replaced_by_newer";
         /// Its campaign was canceled.
         CampaignCanceled = 13, "campaign_canceled";
-        /// Its campaign was stopped because the push service refuses the payload for every device.
+        /// Its campaign was stopped at this provider because the push service refuses the payload for every device.
         PayloadRefused = 14, "payload_refused";
         /// Tried as often as the policy allows.
         AttemptsExhausted = 15, "attempts_exhausted";
@@ -54,6 +54,8 @@ codes! {
         AppGone = 20, "app_gone";
         /// The push service answered something that its documents do not name.
         UnknownAnswer = 21, "unknown_answer";
+        /// What is kept about it cannot be read or written any more.
+        Damaged = 22, "damaged";
     }
 }
 

@@ -52,13 +52,13 @@ pub struct Settlement {
     pub now: Timestamp,
     /// One for each position; `Queued` exactly at the positions of the children.
     pub records: Vec<Record>,
-    /// Attempts that reached the provider.
+    /// Attempts at the push service; what was certainly not written to it is none.
     pub attempts: u32,
     /// Token hygiene.
     pub tokens: Vec<TokenChange>,
     /// What is tried again.
     pub children: Vec<Child>,
-    /// Set when the campaign must end here.
+    /// Set when the campaign must end at the chunk's provider.
     pub stop: Option<Stop>,
 }
 

@@ -49,6 +49,7 @@ macro_rules! store_suite {
                     a_newer_message_replaces_nothing_before_it_is_expanded
                     a_newer_message_that_was_canceled_replaces_nothing
                     a_newer_message_that_was_stopped_replaces_nothing
+                    a_newer_message_stopped_at_one_provider_still_replaces_at_the_other
                     another_key_or_no_key_replaces_nothing
                     an_older_message_never_replaces_a_newer_one
                     another_app_replaces_nothing
@@ -75,6 +76,7 @@ macro_rules! store_suite {
                     a_repeated_registration_replaces_what_it_tells_and_keeps_the_rest
                     the_same_token_of_another_provider_or_app_is_another_device
                     registrations_are_kept_together_or_not_at_all
+                    a_rehearsal_refuses_what_would_be_refused_and_keeps_nothing
                     a_device_id_is_never_given_again
                     devices_are_listed_in_order_page_by_page
                     devices_are_listed_by_provider_user_and_tag
@@ -98,6 +100,7 @@ macro_rules! store_suite {
                 groups {
                     a_group_is_made_once
                     members_are_counted_as_they_come_and_go
+                    a_groups_audience_follows_its_people_and_their_devices
                     members_are_listed_people_first_page_by_page
                     groups_are_listed_by_name
                     a_removed_group_is_gone_and_its_members_stay
@@ -128,7 +131,14 @@ macro_rules! store_suite {
                     attempts_are_counted_as_the_settlement_tells
                     ambiguous_ends_are_counted_once_they_ended
                     a_lease_shows_the_books_with_itself_as_sending
-                    a_stopped_campaign_fails_its_rest_and_keeps_its_reason
+                    a_stopped_provider_fails_its_rest_and_keeps_its_reason
+                    a_stop_at_one_provider_leaves_the_others_alone
+                    a_campaign_with_a_stop_and_nothing_accepted_ends_stopped
+                    a_stop_ends_what_was_settled_beside_it
+                    a_chunk_given_back_to_a_stopped_provider_fails
+                    a_queued_chunk_set_aside_fails_as_damaged_and_the_rest_goes_on
+                    a_leased_chunk_set_aside_is_ambiguous_and_its_settlement_stale
+                    what_was_set_aside_is_pruned_with_its_campaign
                     a_stop_after_a_cancel_changes_nothing
                 }
                 messages {

@@ -47,13 +47,13 @@ impl CampaignRow {
         Self { campaign, message: Arc::new(message), as_of: None, books: BTreeMap::new(), chunks: Vec::new() }
     }
 
-    /// Gives how the deliveries of an ended campaign end; `None` while it is not ended.
-    pub(super) fn verdict(&self) -> Option<(DeliveryState, Reason)> {
-        let stop = self.campaign.stop.as_ref().map_or(Reason::None, |stop| stop.reason);
-        match self.campaign.state {
-            CampaignState::Canceled => Some((DeliveryState::Canceled, Reason::CampaignCanceled)),
-            CampaignState::Stopped | CampaignState::Finished => Some((DeliveryState::Failed, stop)),
-            CampaignState::Scheduled | CampaignState::Running | CampaignState::Paused => None,
+    /// Gives how deliveries at a provider end that would wait; `None` while they may.
+    pub(super) fn verdict(&self, provider: ProviderKind) -> Option<(DeliveryState, Reason)> {
+        let stop = self.books.get(&provider).and_then(|books| books.stop.as_ref());
+        match (self.campaign.state, stop) {
+            (CampaignState::Canceled, _) => Some((DeliveryState::Canceled, Reason::CampaignCanceled)),
+            (_, Some(stop)) => Some((DeliveryState::Failed, stop.reason)),
+            (state, None) => state.is_ended().then_some((DeliveryState::Failed, Reason::None)),
         }
     }
 
@@ -70,7 +70,10 @@ impl CampaignRow {
         }
         let began = self.as_of.is_some();
         if began && matches!(self.campaign.state, CampaignState::Running | CampaignState::Paused) {
-            self.campaign.state = CampaignState::Finished;
+            let stop = self.books.values().find_map(|books| books.stop.clone());
+            self.campaign.stop = stop.filter(|_| self.books.values().all(|books| books.tally.accepted == 0));
+            let stopped = self.campaign.stop.is_some();
+            self.campaign.state = if stopped { CampaignState::Stopped } else { CampaignState::Finished };
         }
         if self.campaign.state.is_ended() {
             self.campaign.ended_at = Some(now);
@@ -187,33 +190,44 @@ impl State {
         Ok(())
     }
 
-    /// Ends producers and queued chunks of a campaign that has ended.
-    pub(super) fn wind_up(&mut self, id: CampaignId, now: Timestamp) -> Result<(), StoreError> {
+    /// Ends producers and queued chunks of a canceled or stopped campaign, at one provider or at all.
+    pub(super) fn wind_up(
+        &mut self,
+        id: CampaignId,
+        only: Option<ProviderKind>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let is_meant = |provider: ProviderKind| only.is_none_or(|only| only == provider);
         let row = self.row(id)?;
-        let Some(verdict) = row.verdict() else { return Ok(()) };
         // What was expanded is all that there will be.
-        row.books.values_mut().for_each(|books| (books.producing, books.audience_complete) = (false, true));
+        for (_, books) in row.books.iter_mut().filter(|(provider, _)| is_meant(**provider)) {
+            (books.producing, books.audience_complete) = (false, true);
+        }
+        let message = Arc::clone(&row.message);
         for chunk in self.row(id)?.chunks.clone() {
-            if self.chunks.get(&chunk).is_some_and(ChunkRow::is_queued) {
+            let Some(kept) = self.chunks.get(&chunk).filter(|kept| is_meant(kept.lane.provider)) else {
+                continue;
+            };
+            let (devices, provider, is_queued) = (kept.devices.clone(), kept.lane.provider, kept.is_queued());
+            let verdict = self.row(id)?.verdict(provider);
+            if let Some(verdict) = verdict.filter(|_| is_queued) {
                 self.close(chunk, verdict, now)?;
             }
+            self.forget_collapse(&message, &devices);
         }
-        let row = self.row(id)?;
-        row.finish(now);
-        let message = Arc::clone(&row.message);
-        self.forget_collapse(&message);
+        self.row(id)?.finish(now);
         Ok(())
     }
 
     /// Lets a canceled or stopped message replace nothing any more.
-    fn forget_collapse(&mut self, message: &Message) {
+    fn forget_collapse(&mut self, message: &Message, devices: &[DeviceId]) {
         let Some(key) = &message.spec.collapse_key else { return };
         let Some(newest) = self.apps.get_mut(&message.app).and_then(|app| app.newest.get_mut(key)) else {
             return;
         };
-        newest.values_mut().for_each(|ids| {
-            ids.remove(&message.id);
-        });
+        for device in devices {
+            newest.entry(*device).or_default().remove(&message.id);
+        }
     }
 
     /// Lists tickets of a campaign's queued chunks.

@@ -25,6 +25,10 @@ impl DeviceStore for MemoryStore {
         Ok(registrations.iter().map(|one| row.register(last_device, one, now)).collect())
     }
 
+    async fn rehearse(&self, app: AppId, given: &[Registration], _now: Timestamp) -> Result<(), StoreError> {
+        self.lock().app(app)?.check_topic_counts(given)
+    }
+
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError> {
         Ok(self.lock().app(app)?.device(id)?.clone())
     }

@@ -7,6 +7,7 @@ use stentor_core::chunk::{Ticket, TokenList};
 use stentor_core::delivery::DeliveryState;
 use stentor_core::id::{ChunkId, DeviceId};
 use stentor_core::message::Message;
+use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Fate, Lease, LeaseReply, LeasedChunk, StoreError};
 
@@ -69,6 +70,29 @@ impl State {
         Ok(tickets)
     }
 
+    /// Gives up a chunk; tells whether it was there.
+    pub(super) fn set_aside(
+        &mut self,
+        id: ChunkId,
+        epoch: Option<u32>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let is_meant =
+            |chunk: &&mut ChunkRow| epoch.map_or(chunk.is_queued(), |epoch| chunk.is_leased_under(epoch));
+        let Some(chunk) = self.chunks.get_mut(&id).filter(is_meant) else { return Ok(false) };
+        let (campaign, provider, count) = (chunk.campaign, chunk.lane.provider, chunk.devices.len());
+        if chunk.lease.take().is_some() {
+            chunk.ambiguous = true;
+            let row = self.row(campaign)?;
+            let books = row.books.entry(provider).or_default();
+            books.tally = moved(books.tally, DeliveryState::Sending, DeliveryState::Queued, count)?;
+        }
+        self.close(id, (DeliveryState::Failed, Reason::Damaged), now)?;
+        self.set_aside.insert(id);
+        self.row(campaign)?.finish(now);
+        Ok(true)
+    }
+
     /// Ends a lease without a settlement: the chunk is queued again, or ends with its campaign.
     ///
     /// `unsettled` says that it may have been sent: it is ambiguous from then on and counted as a possible duplicate.
@@ -88,7 +112,7 @@ impl State {
         }
         (chunk.lease, chunk.due_at) = (None, due_at);
         let (ticket, campaign) = (chunk.ticket(id), chunk.campaign);
-        let (verdict, is_running) = (row.verdict(), row.is_running());
+        let (verdict, is_running) = (row.verdict(chunk.lane.provider), row.is_running());
         if let Some(verdict) = verdict {
             self.close(id, verdict, due_at)?;
             self.row(campaign)?.finish(due_at);

@@ -125,7 +125,9 @@ impl State {
         let after = before.after(action, row.as_of.is_some());
         row.campaign.state = after
             .ok_or_else(|| StoreError::Conflict(format!("cannot {action} a campaign that is {before}")))?;
-        self.wind_up(id, now)?;
+        if row.campaign.state == CampaignState::Canceled {
+            self.wind_up(id, None, now)?;
+        }
         let row = self.campaign(app, id)?;
         let resumed = action == CampaignAction::Resume && row.campaign.state == CampaignState::Running;
         let tickets = if resumed { self.tickets(row) } else { Vec::new() };

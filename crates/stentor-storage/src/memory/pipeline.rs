@@ -51,6 +51,19 @@ impl PipelineStore for MemoryStore {
         self.lock().settle_all(settlements)
     }
 
+    async fn set_aside(
+        &self,
+        chunk: ChunkId,
+        epoch: Option<u32>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.lock().set_aside(chunk, epoch, now)
+    }
+
+    async fn set_aside_count(&self) -> Result<u64, StoreError> {
+        Ok(self.lock().set_aside.len() as u64)
+    }
+
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
         self.lock().recover(instance, now)
     }

@@ -1,6 +1,5 @@
 //! Writing settlements.
 
-use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::Ticket;
 use stentor_core::device::Retirement;
 use stentor_core::id::DeviceId;
@@ -33,18 +32,22 @@ impl State {
             return Ok(SettleReply::Stale);
         };
         let (app, campaign, devices) = (chunk.lane.app, chunk.campaign, chunk.devices.clone());
+        let provider = chunk.lane.provider;
         let row = self.row(campaign)?;
-        if let Some(stop) = given.stop.take().filter(|_| row.verdict().is_none()) {
-            row.campaign.state = CampaignState::Stopped;
-            row.campaign.stop = Some(stop);
+        let stop = given.stop.take().filter(|_| row.verdict(provider).is_none());
+        let stopped = stop.is_some();
+        if stopped {
+            row.books.entry(provider).or_default().stop = stop;
         }
-        if let Some((state, reason)) = row.verdict() {
+        if let Some((state, reason)) = row.verdict(provider) {
             given = given.without_children(state, reason);
         }
         self.write(&given)?;
         let tickets = self.add_children(&given, &devices)?;
         self.app_mut(app)?.change_tokens(&given, lease);
-        self.wind_up(campaign, given.now)?;
+        if stopped {
+            self.wind_up(campaign, Some(provider), given.now)?;
+        }
         let row = self.row(campaign)?;
         row.finish(given.now);
         let tickets = if row.is_running() { tickets } else { Vec::new() };

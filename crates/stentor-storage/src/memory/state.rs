@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use stentor_core::app::{ApiKey, App, Credential};
-use stentor_core::campaign::{Campaign, ProviderLedger, ReasonCount, Tally};
+use stentor_core::campaign::{Campaign, ProviderLedger, ReasonCount, Stop, Tally};
 use stentor_core::chunk::{Lane, Ticket};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::{Device, ProviderKind, PushToken};
@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) chunks: BTreeMap<ChunkId, ChunkRow>,
     /// Chunks that are queued or leased.
     pub(super) open: BTreeSet<ChunkId>,
+    /// Chunks that were given up.
+    pub(super) set_aside: BTreeSet<ChunkId>,
     pub(super) schedules: BTreeMap<ScheduleId, Schedule>,
     pub(super) fired: HashSet<(ScheduleId, Timestamp)>,
     /// Never goes back, so that no id is given twice.
@@ -45,7 +47,7 @@ pub(super) struct AppRow {
     pub(super) users: BTreeMap<ExternalId, UserRow>,
     pub(super) groups: BTreeMap<GroupName, GroupRow>,
     pub(super) replies: BTreeMap<IdempotencyKey, ReplyRow>,
-    /// The messages of each collapse key that were expanded to a device and neither canceled nor stopped.
+    /// The messages of each collapse key that were expanded to a device and neither canceled nor stopped at its provider.
     pub(super) newest: HashMap<CollapseKey, HashMap<DeviceId, BTreeSet<MessageId>>>,
 }
 
@@ -91,6 +93,7 @@ pub(super) struct Books {
     pub(super) attempts: u64,
     pub(super) ambiguous: u64,
     pub(super) duplicate_bound: u64,
+    pub(super) stop: Option<Stop>,
     pub(super) reasons: BTreeMap<(DeliveryState, Reason), u64>,
 }
 
@@ -173,6 +176,7 @@ impl Books {
             attempts: self.attempts,
             ambiguous: self.ambiguous,
             duplicate_bound: self.duplicate_bound,
+            stop: self.stop.clone(),
             reasons: self.reasons.iter().map(reason).collect(),
         }
     }

@@ -62,7 +62,10 @@ impl State {
 
     fn forget(&mut self, id: CampaignId) -> u64 {
         let Some(row) = self.campaigns.remove(&id) else { return 0 };
-        row.chunks.iter().for_each(|chunk| _ = self.chunks.remove(chunk));
+        for chunk in &row.chunks {
+            self.chunks.remove(chunk);
+            self.set_aside.remove(chunk);
+        }
         if let (Some(key), Some(app)) = (&row.message.spec.collapse_key, self.apps.get_mut(&row.campaign.app))
             && let Some(newest) = app.newest.get_mut(key)
         {

@@ -54,7 +54,8 @@ pub(super) fn is_repeat(error: &Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }
 
-fn meaning(error: &Error) -> StoreError {
+/// Gives an engine's failure a meaning.
+pub(super) fn meaning(error: &Error) -> StoreError {
     let nonsense = matches!(
         error,
         Error::InvalidColumnType(..)

@@ -6,7 +6,12 @@ use stentor_core::ports::store::StoreError;
 use super::fault::{Done, damaged};
 
 /// The steps of the store's file; step i leads to version i + 1 and is never changed once released.
-pub(super) const STORE: &[&str] = &[include_str!("migrations/0001_store.sql")];
+pub(super) const STORE: &[&str] = &[
+    include_str!("migrations/0001_store.sql"),
+    include_str!("migrations/0002_store_stops.sql"),
+    include_str!("migrations/0003_store_set_aside.sql"),
+    include_str!("migrations/0004_store_group_audience.sql"),
+];
 
 /// The steps of the queue's file.
 pub(super) const QUEUE: &[&str] = &[include_str!("migrations/0001_queue.sql")];

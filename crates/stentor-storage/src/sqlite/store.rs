@@ -2,6 +2,7 @@
 
 mod accept;
 mod apps;
+mod aside;
 mod audience;
 mod books;
 mod campaigns;

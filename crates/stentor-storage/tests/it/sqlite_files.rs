@@ -4,13 +4,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
+use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Class, Lane, Ticket};
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, ChunkId};
+use stentor_core::id::{AppId, CampaignId, ChunkId};
+use stentor_core::name::GroupName;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::{DeviceStore, MessageStore, PipelineStore, StoreError};
 use stentor_core::target::Target;
-use stentor_storage::conformance::scene::{Draft, Scene, at, lease_at};
+use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at, lease_at};
 use stentor_storage::sqlite::{Depth, SqliteQueue, SqliteSettings, SqliteStore, inspect};
 use tempfile::TempDir;
 
@@ -68,9 +70,38 @@ fn a_second_opener_is_refused_until_the_first_is_gone() {
 fn an_empty_file_is_brought_to_the_present_schema_and_stays_there() {
     let folder = Folder::new();
     drop(folder.store().expect("made"));
-    assert_eq!(version(&folder.path("stentor.db")), 1);
+    assert_eq!(version(&folder.path("stentor.db")), 4);
     drop(folder.store().expect("opened again"));
-    assert_eq!(version(&folder.path("stentor.db")), 1);
+    assert_eq!(version(&folder.path("stentor.db")), 4);
+}
+
+#[tokio::test]
+async fn what_was_stopped_or_grouped_in_version_1_still_is() {
+    let folder = Folder::new();
+    drop(folder.store().expect("made, with its rights"));
+    std::fs::remove_file(folder.path("stentor.db")).expect("removed");
+    let connection = Connection::open(folder.path("stentor.db")).expect("opened");
+    let first = include_str!("../../src/sqlite/migrations/0001_store.sql");
+    let rows = "INSERT INTO apps VALUES (1, 'a', 0);
+        INSERT INTO fleets VALUES (1, 1, 1, 1);
+        INSERT INTO campaigns VALUES (9, 1, 4, 1, 0, 0, 60, NULL, 1, 0, 5, 14, 'too large');
+        INSERT INTO ledgers VALUES (9, 1, 2, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0);
+        INSERT INTO groups VALUES (1, 1, 'team', 0, 1);
+        INSERT INTO users VALUES (1, 1, 'ann', 0);
+        INSERT INTO group_users VALUES (1, 'ann', 1);
+        INSERT INTO user_devices VALUES (1, 1 << 40 | 5);
+        INSERT INTO devices (key, token_since, registered_at, platform, listed, user, token)
+            VALUES (1 << 40 | 5, 0, 0, 1, 1, 1, 't5');";
+    connection.execute_batch(&format!("{first} {rows} PRAGMA user_version = 1")).expect("written");
+    drop(connection);
+    let store = folder.store().expect("brought to the present schema");
+    let app = AppId::from_raw(1);
+    let ledger = store.ledger(app, CampaignId::from_raw(9)).await.expect("there");
+    let stop = ledger.providers[0].stop.as_ref().expect("stopped at its provider");
+    assert_eq!((stop.detail.as_str(), ledger.campaign.state), ("too large", CampaignState::Stopped));
+    let group = Target::Group(GroupName::new("team").expect("a name"));
+    let count = store.count_audience(app, &group).await.expect("counted");
+    assert_eq!(count, [(ledger.providers[0].provider, 1)]);
 }
 
 #[test]
@@ -172,6 +203,53 @@ async fn a_token_that_no_version_would_keep_is_damage() {
     let store = folder.store().expect("opened");
     let shown = store.device(AppId::from_raw(1), device).await;
     assert!(matches!(shown, Err(StoreError::Damaged(_))), "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_chunk_that_cannot_be_read_is_refused_alone_and_set_aside() {
+    let folder = Folder::new();
+    let store = folder.store().expect("made");
+    let scene = Scene::new(&store).await;
+    let devices = scene.fcm(12).await;
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    drop(store);
+    folder.meddle(&format!("UPDATE chunks SET devices = x'ff' WHERE id = {}", tickets[1].chunk.raw()));
+    let store = folder.store().expect("opened");
+    let scene = Scene::again(&store, 1);
+    let all: Vec<_> = tickets.iter().map(|ticket| ticket.chunk).collect();
+    let lease = lease_at(at(1));
+    assert!(matches!(store.lease(&all, lease).await, Err(StoreError::Damaged(_))), "the group fails as one");
+    assert!(matches!(store.lease(&all[1..2], lease).await, Err(StoreError::Damaged(_))));
+    assert_eq!(store.set_aside(all[1], None, at(2)).await, Ok(true));
+    for sound in [all[0], all[2]] {
+        let leased = scene.lease(sound, at(3)).await;
+        scene.settled(accept_all(&leased, at(3))).await;
+    }
+    let ledger = scene.ledger(message).await;
+    assert_eq!((ledger.total().accepted, ledger.total().failed), (8, 4));
+    assert_eq!(ledger.campaign.state, CampaignState::Finished);
+    let history = store.delivery(scene.app, message, devices[5]).await.expect("no damage to who asks");
+    assert!(history.is_empty(), "who was in it cannot be told");
+    assert_eq!(store.set_aside_count().await, Ok(1));
+}
+
+#[tokio::test]
+async fn a_chunk_whose_books_are_damaged_is_set_aside_without_them() {
+    let folder = Folder::new();
+    let store = folder.store().expect("made");
+    let scene = Scene::new(&store).await;
+    scene.fcm(2).await;
+    let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    drop(store);
+    folder.meddle("UPDATE ledgers SET queued = 1");
+    let store = folder.store().expect("opened");
+    let chunk = tickets[0].chunk;
+    let lease = lease_at(at(1));
+    assert!(matches!(store.lease(&[chunk], lease).await, Err(StoreError::Damaged(_))));
+    assert_eq!(store.set_aside(chunk, None, at(2)).await, Ok(true));
+    let replies = store.lease(&[chunk], lease).await.expect("no damage any more");
+    assert!(matches!(replies[0], stentor_core::ports::store::LeaseReply::Void), "{replies:?}");
+    assert!(store.queued(ChunkId::from_raw(0), 10).await.expect("listed").is_empty());
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ fn compare(name: &str, written: &str) {
 }
 
 #[test]
-fn the_stores_schema_is_version_1() {
+fn the_stores_schema_is_version_4() {
     let folder = TempDir::new().expect("a temporary directory");
     let path = folder.path().join("stentor.db");
     drop(SqliteStore::open(&path, SqliteSettings::store()).expect("made"));
@@ -78,7 +78,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "ledger",
-        "SELECT concat_ws('|', campaign, provider, audience, audience_complete, accepted, rejected, attempts, ambiguous) FROM ledgers",
+        "SELECT concat_ws('|', campaign, provider, audience, audience_complete, accepted, rejected, attempts, ambiguous, stop_reason) FROM ledgers",
     ),
     ("reasons", "SELECT group_concat(concat_ws('|', state, reason, count)) FROM reasons"),
 ];

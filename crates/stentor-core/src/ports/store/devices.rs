@@ -53,6 +53,14 @@ pub trait DeviceStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError>;
 
+    /// Refuses what [`DeviceStore::register`] would refuse, and keeps nothing.
+    async fn rehearse(
+        &self,
+        app: AppId,
+        registrations: &[Registration],
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
     /// Gives one device.
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError>;
 

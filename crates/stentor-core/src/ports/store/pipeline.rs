@@ -62,8 +62,8 @@ pub enum Fate {
     Send,
     /// The device was removed or retired.
     Gone,
-    /// A newer message (a larger id) of the app with the same collapse key, neither canceled nor stopped, has been
-    /// expanded to it.
+    /// A newer message (a larger id) of the app with the same collapse key, neither canceled nor stopped at the provider,
+    /// has been expanded to it.
     Collapsed,
 }
 
@@ -164,7 +164,21 @@ pub trait PipelineStore: Send + Sync {
 
     /// Writes settlements in one transaction, each compare-and-set on its epoch: records, books, token hygiene, child
     /// chunks, stop. Reads the campaign again: retries of an ended one end with it. Reply i belongs to settlement i.
+    ///
+    /// A stop ends the campaign at the chunk's provider alone: its queued chunks fail for the stop's reason, its producer
+    /// ends, what is leased settles, its retries fail too. The first stop counts. A campaign that finishes with a stopped
+    /// provider and nothing accepted anywhere is `Stopped`, for the reason of the first such provider.
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError>;
+
+    /// Gives up a chunk that can neither be leased nor settled, so that it holds nothing else up: one leased under `epoch`,
+    /// or a queued one. Its deliveries end failed for [`Reason::Damaged`](crate::outcome::Reason), those of a leased one
+    /// ambiguous. Where its row or books make no sense, the chunk alone is taken away and the books stay as they are.
+    /// Tells whether it was there.
+    async fn set_aside(&self, chunk: ChunkId, epoch: Option<u32>, now: Timestamp)
+    -> Result<bool, StoreError>;
+
+    /// Counts the chunks that were set aside and not pruned yet.
+    async fn set_aside_count(&self) -> Result<u64, StoreError>;
 
     /// Releases the leases of every instance but this one, marks their deliveries ambiguous and adds them to the
     /// campaigns' `duplicate_bound`. For an engine that serves one process; called once at start.

@@ -262,7 +262,8 @@ fn described(ledger: &Ledger) -> String {
         reasons.retain(|one| one.count > 0 && one.reason.code() != 0);
         reasons.sort_by_key(|one| (one.state, one.reason));
         let counts = (books.attempts, books.ambiguous, books.duplicate_bound, books.audience_complete);
-        text.push_str(&format!(" {} {:?} {counts:?} {reasons:?}", books.provider, books.tally));
+        let stop = books.stop.as_ref().map(|stop| stop.reason);
+        text.push_str(&format!(" {} {:?} {counts:?} {reasons:?} {stop:?}", books.provider, books.tally));
     }
     text
 }

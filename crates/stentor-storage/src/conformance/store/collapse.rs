@@ -1,7 +1,9 @@
 //! Newer replaces older.
 
 use stentor_core::campaign::{CampaignAction, Stop, Tally};
+use stentor_core::chunk::Ticket;
 use stentor_core::delivery::DeliveryState;
+use stentor_core::device::ProviderKind;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{Fate, Store};
 use stentor_core::settlement::Settlement;
@@ -66,6 +68,25 @@ pub async fn a_newer_message_that_was_stopped_replaces_nothing(store: &dyn Store
     let stop = Some(Stop { reason: Reason::PayloadRefused, detail: "refused".into() });
     scene.settled(Settlement { stop, ..refused }).await;
     assert_eq!(scene.lease(old[0].chunk, at(3)).await.fates, [Fate::Send, Fate::Send]);
+}
+
+pub async fn a_newer_message_stopped_at_one_provider_still_replaces_at_the_other(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(2).await;
+    scene.devices(ProviderKind::Apns, 2).await;
+    let (_, old) = scene.send_wide(Draft::to(Target::Everyone).collapsing("score")).await;
+    let (_, new) = scene.send_wide(Draft::to(Target::Everyone).collapsing("score").sent_at(at(1))).await;
+    let at_provider = |tickets: &[Ticket], provider| {
+        let own = tickets.iter().find(|ticket| ticket.lane.provider == provider);
+        own.expect("a chunk at the provider").chunk
+    };
+    let (old_fcm, old_apns) = (at_provider(&old, ProviderKind::Fcm), at_provider(&old, ProviderKind::Apns));
+    let leased = scene.lease(at_provider(&new, ProviderKind::Fcm), at(2)).await;
+    let refused = settle_all(&leased, record(DeliveryState::Rejected, Reason::InvalidPayload), at(2));
+    let stop = Some(Stop { reason: Reason::PayloadRefused, detail: "refused".into() });
+    scene.settled(Settlement { stop, ..refused }).await;
+    assert_eq!(scene.lease(old_fcm, at(3)).await.fates, [Fate::Send, Fate::Send]);
+    assert_eq!(scene.lease(old_apns, at(3)).await.fates, [Fate::Collapsed, Fate::Collapsed]);
 }
 
 pub async fn another_key_or_no_key_replaces_nothing(store: &dyn Store) {

@@ -1,9 +1,11 @@
 //! Groups.
 
+use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::group::Member;
 use stentor_core::ports::store::{Store, StoreError, SubscriptionChange};
+use stentor_core::target::Target;
 
-use crate::conformance::scene::{Scene, at, group, person};
+use crate::conformance::scene::{Scene, at, group, person, registration};
 
 pub async fn a_group_is_made_once(store: &dyn Store) {
     let scene = Scene::new(store).await;
@@ -80,4 +82,42 @@ pub async fn members_of_an_unknown_group_are_not_found(store: &dyn Store) {
     assert!(matches!(store.members(scene.app, &name, None, 1).await, Err(StoreError::NotFound(_))));
     assert!(matches!(store.add_members(scene.app, &name, &[], at(0)).await, Err(StoreError::NotFound(_))));
     assert!(matches!(store.remove_members(scene.app, &name, &[]).await, Err(StoreError::NotFound(_))));
+}
+
+pub async fn a_groups_audience_follows_its_people_and_their_devices(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
+    let owned = |token: &str, owner: &str| Registration {
+        user: Some(person(owner)),
+        ..registration(ProviderKind::Fcm, token)
+    };
+    let before = scene.register(owned("a", "ada")).await;
+    let people = [Member::User(person("ada")), Member::User(person("bob"))];
+    store.add_members(scene.app, &group("team"), &people, at(1)).await.expect("added");
+    assert_eq!(reached(&scene).await, 1, "whom a person brings along");
+    scene.register(owned("b", "bob")).await;
+    scene.register(owned("c", "eve")).await;
+    assert_eq!(reached(&scene).await, 2, "a device that a member gets later");
+    scene.register(owned("a", "bob")).await;
+    assert_eq!(reached(&scene).await, 2, "from one member to another");
+    scene.register(owned("a", "eve")).await;
+    assert_eq!(reached(&scene).await, 1, "to somebody else");
+    store.add_members(scene.app, &group("team"), &[Member::Device(before)], at(2)).await.expect("added");
+    scene.register(owned("a", "ada")).await;
+    assert_eq!(reached(&scene).await, 2, "a member twice over is reached once");
+    store.remove_members(scene.app, &group("team"), &[Member::Device(before)]).await.expect("removed");
+    assert_eq!(reached(&scene).await, 2, "still through its owner");
+    store.remove_user(scene.app, &person("ada")).await.expect("removed");
+    assert_eq!(reached(&scene).await, 1, "gone with its owner");
+    store.remove_members(scene.app, &group("team"), &people[1..]).await.expect("removed");
+    assert_eq!(reached(&scene).await, 0);
+    store.add_members(scene.app, &group("team"), &people[1..], at(3)).await.expect("added");
+    store.remove_group(scene.app, &group("team")).await.expect("removed");
+    store.put_group(scene.app, &group("team"), at(4)).await.expect("made");
+    assert_eq!(reached(&scene).await, 0, "a group of the same name is another one");
+}
+
+async fn reached(scene: &Scene<'_>) -> u64 {
+    let counts = scene.store.count_audience(scene.app, &Target::Group(group("team"))).await;
+    counts.expect("counted").iter().map(|(_, count)| count).sum()
 }

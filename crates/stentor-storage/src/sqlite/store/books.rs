@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, Row, params};
-use stentor_core::campaign::{ProviderLedger, ReasonCount, Tally};
+use stentor_core::campaign::{CampaignState, ProviderLedger, ReasonCount, Stop, Tally};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::CampaignId;
@@ -13,11 +13,11 @@ use stentor_core::ports::clock::Timestamp;
 use super::campaigns;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, one, run};
-use crate::sqlite::row::{code, int, number};
+use crate::sqlite::row::{code, int, maybe_code, number};
 
 const SELECT: &str =
     "SELECT provider, audience, audience_complete, queued, sending, accepted, rejected, expired, collapsed,
-    canceled, failed, delivered, attempts, ambiguous, duplicate_bound FROM ledgers";
+    canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail FROM ledgers";
 
 /// The books of one campaign at one provider, with what ended since they were opened.
 pub(super) struct Books {
@@ -72,8 +72,8 @@ impl Books {
 
     fn save(&self, connection: &Connection) -> Done<()> {
         let sql = "INSERT OR REPLACE INTO ledgers (campaign, provider, audience, audience_complete, queued, sending, accepted,
-            rejected, expired, collapsed, canceled, failed, delivered, attempts, ambiguous, duplicate_bound)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+            rejected, expired, collapsed, canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
         let kept = &self.ledger;
         let tally = &kept.tally;
         let values = params![
@@ -93,6 +93,8 @@ impl Books {
             int(kept.attempts),
             int(kept.ambiguous),
             int(kept.duplicate_bound),
+            kept.stop.as_ref().map(|stop| stop.reason.code()),
+            kept.stop.as_ref().map(|stop| &stop.detail),
         ];
         run(connection, sql, values)?;
         self.ends.iter().try_for_each(|(end, count)| self.save_end(connection, *end, *count))
@@ -133,6 +135,17 @@ impl<'a> Shelf<'a> {
         self.books.get_mut(&key).ok_or_else(|| damaged("books are missing"))
     }
 
+    /// Gives how deliveries of a campaign at a provider end that would wait; `None` while they may.
+    pub(super) fn verdict(
+        &mut self,
+        campaign: CampaignId,
+        state: CampaignState,
+        provider: ProviderKind,
+    ) -> Done<Option<(DeliveryState, Reason)>> {
+        let stop = &self.open(campaign, provider)?.ledger.stop;
+        Ok(campaigns::verdict(state, stop.as_ref().map(|stop| stop.reason)))
+    }
+
     /// Writes all and finishes campaigns of which nothing is open any more.
     pub(super) fn close(self, now: Timestamp) -> Done<()> {
         let mut idle = BTreeSet::new();
@@ -168,6 +181,8 @@ fn reasons(connection: &Connection, campaign: CampaignId, provider: ProviderKind
 }
 
 fn read(row: &Row<'_>) -> Done<ProviderLedger> {
+    let stop = maybe_code(row, 15, Reason::from_code)?;
+    let detail: Option<String> = row.get(16)?;
     let tally = Tally {
         queued: number(row, 3)?,
         sending: number(row, 4)?,
@@ -187,6 +202,7 @@ fn read(row: &Row<'_>) -> Done<ProviderLedger> {
         attempts: number(row, 12)?,
         ambiguous: number(row, 13)?,
         duplicate_bound: number(row, 14)?,
+        stop: stop.map(|reason| Stop { reason, detail: detail.unwrap_or_default() }),
         reasons: Vec::new(),
     })
 }
@@ -201,6 +217,7 @@ fn empty(provider: ProviderKind) -> ProviderLedger {
         attempts: 0,
         ambiguous: 0,
         duplicate_bound: 0,
+        stop: None,
         reasons: Vec::new(),
     }
 }

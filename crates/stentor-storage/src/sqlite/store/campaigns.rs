@@ -10,6 +10,7 @@ use stentor_core::ports::clock::Timestamp;
 
 use super::books::Shelf;
 use super::chunks::{self, Chunk};
+use super::fleets::Fleet;
 use crate::sqlite::fault::{Done, conflict, missing};
 use crate::sqlite::query::{all, limit, one, run};
 use crate::sqlite::row::{code, int, maybe_code, maybe_time, number, time};
@@ -52,22 +53,32 @@ pub(super) fn act(
     Ok((find(connection, app, id)?.0, tickets))
 }
 
-/// Stops a campaign that the push service refuses; what is queued ends with it.
-pub(super) fn stop(connection: &Connection, id: CampaignId, stop: &Stop, now: Timestamp) -> Done<()> {
-    let sql = "UPDATE campaigns SET state = ?2, stop_reason = ?3, stop_detail = ?4 WHERE id = ?1";
-    let state = CampaignState::Stopped.code();
-    run(connection, sql, params![int(id.raw()), state, stop.reason.code(), stop.detail])?;
-    wind_up(connection, id, (DeliveryState::Failed, stop.reason), now)
+/// Stops a campaign at a provider that refuses it; what is queued there ends with it.
+pub(super) fn stop(
+    connection: &Connection,
+    shelf: &mut Shelf<'_>,
+    (id, fleet): (CampaignId, Fleet),
+    stop: Stop,
+    now: Timestamp,
+) -> Done<()> {
+    let sql = "DELETE FROM producers WHERE campaign = ?1 AND fleet = ?2";
+    run(connection, sql, [int(id.raw()), int(fleet.no)])?;
+    let verdict = (DeliveryState::Failed, stop.reason);
+    let ledger = &mut shelf.open(id, fleet.provider)?.ledger;
+    (ledger.audience_complete, ledger.stop) = (true, Some(stop));
+    let queued = chunks::queued_at(connection, id, fleet.no)?;
+    queued.iter().try_for_each(|chunk| end_chunk(connection, shelf, chunk, verdict, now))
 }
 
-/// Gives how the deliveries of a campaign in this state end; `None` while it is not ended.
+/// Gives how deliveries of a campaign in this state end, at a provider that was stopped or not; `None` while they wait.
 pub(super) fn verdict(state: CampaignState, stop: Option<Reason>) -> Option<(DeliveryState, Reason)> {
-    match state {
-        CampaignState::Canceled => Some((DeliveryState::Canceled, Reason::CampaignCanceled)),
-        CampaignState::Stopped | CampaignState::Finished => {
-            Some((DeliveryState::Failed, stop.unwrap_or(Reason::None)))
+    match (state, stop) {
+        (CampaignState::Canceled, _) => Some((DeliveryState::Canceled, Reason::CampaignCanceled)),
+        (_, Some(reason)) => Some((DeliveryState::Failed, reason)),
+        (CampaignState::Stopped | CampaignState::Finished, None) => {
+            Some((DeliveryState::Failed, Reason::None))
         }
-        CampaignState::Scheduled | CampaignState::Running | CampaignState::Paused => None,
+        (CampaignState::Scheduled | CampaignState::Running | CampaignState::Paused, None) => None,
     }
 }
 
@@ -97,13 +108,23 @@ pub(super) fn end_queued(
     Ok(queued.iter().map(|chunk| chunk.id).collect())
 }
 
-/// Finishes a campaign of which nothing is open and nothing will come.
+/// Finishes a campaign of which nothing is open and nothing will come; as stopped when a provider was stopped and nothing
+/// was accepted anywhere.
 pub(super) fn finish(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
-    let sql = "UPDATE campaigns SET ended_at = ?2, state = CASE WHEN state IN (1, 2) THEN 5 ELSE state END
+    let sql = "UPDATE campaigns SET ended_at = ?2, state = CASE
+            WHEN state NOT IN (1, 2) THEN state
+            WHEN EXISTS (SELECT 1 FROM ledgers WHERE campaign = ?1 AND stop_reason IS NOT NULL)
+                AND NOT EXISTS (SELECT 1 FROM ledgers WHERE campaign = ?1 AND accepted > 0) THEN 4
+            ELSE 5 END
         WHERE id = ?1 AND ended_at IS NULL AND (state IN (3, 4) OR state IN (1, 2) AND as_of IS NOT NULL)
         AND NOT EXISTS (SELECT 1 FROM producers WHERE campaign = ?1)
         AND NOT EXISTS (SELECT 1 FROM ledgers WHERE campaign = ?1 AND queued + sending > 0)";
-    run(connection, sql, [int(id.raw()), now.as_millis()]).map(drop)
+    if run(connection, sql, [int(id.raw()), now.as_millis()])? == 0 {
+        return Ok(());
+    }
+    let sql = "UPDATE campaigns SET (stop_reason, stop_detail) = (SELECT stop_reason, stop_detail FROM ledgers
+            WHERE campaign = ?1 AND stop_reason IS NOT NULL ORDER BY provider LIMIT 1) WHERE id = ?1 AND state = 4";
+    run(connection, sql, [int(id.raw())]).map(drop)
 }
 
 fn wind_up(

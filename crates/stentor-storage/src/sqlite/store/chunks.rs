@@ -6,19 +6,19 @@ use stentor_core::chunk::{Class, Lane, Ticket, decode_devices, encode_devices};
 use stentor_core::delivery::{Record, encode_records};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
-use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 
 use super::fleets::Fleet;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, limit, one, run};
-use crate::sqlite::row::{code, int, maybe_code, maybe_time, number, time};
+use crate::sqlite::row::{code, int, maybe_time, number, time};
 
 /// Most levels a span can have: a device id has 40 bits.
 pub(super) const LEVELS: u32 = 41;
 
-const SELECT: &str = "SELECT c.id, c.message, c.fleet, c.state, c.attempt, c.ambiguous, c.epoch, c.due_at, c.count, c.first,
-    c.last, c.changed_at, k.app, k.state, k.class, k.stop_reason, k.started_at IS NOT NULL, k.collapse_key, f.provider
+const SELECT: &str =
+    "SELECT c.id, c.message, c.fleet, c.state, c.attempt, c.ambiguous, c.epoch, c.due_at, c.count, c.first,
+    c.last, c.changed_at, k.app, k.state, k.class, k.started_at IS NOT NULL, k.collapse_key, f.provider
     FROM chunks c JOIN campaigns k ON k.id = c.message JOIN fleets f ON f.no = c.fleet";
 
 /// Where a chunk is.
@@ -27,6 +27,7 @@ pub(super) enum ChunkState {
     Queued,
     Leased,
     Settled,
+    SetAside,
 }
 
 impl ChunkState {
@@ -35,6 +36,7 @@ impl ChunkState {
             0 => Some(Self::Queued),
             1 => Some(Self::Leased),
             2 => Some(Self::Settled),
+            3 => Some(Self::SetAside),
             _ => None,
         }
     }
@@ -58,7 +60,6 @@ pub(super) struct Chunk {
     pub(super) changed_at: Option<Timestamp>,
     pub(super) lane: Lane,
     pub(super) campaign_state: CampaignState,
-    pub(super) stop_reason: Option<Reason>,
     pub(super) campaign_started: bool,
     pub(super) collapse_key: Option<String>,
 }
@@ -132,6 +133,12 @@ pub(super) fn queued_of(connection: &Connection, campaign: CampaignId, count: us
     list(connection, rest, [int(campaign.raw()), limit(count)])
 }
 
+/// Lists queued chunks of a campaign in a fleet.
+pub(super) fn queued_at(connection: &Connection, campaign: CampaignId, fleet: u64) -> Done<Vec<Chunk>> {
+    let rest = " WHERE c.state = 0 AND c.message = ?1 AND c.fleet = ?2 ORDER BY c.id";
+    list(connection, rest, [int(campaign.raw()), int(fleet)])
+}
+
 /// Lists tickets of a campaign's queued chunks.
 pub(super) fn tickets(connection: &Connection, campaign: CampaignId) -> Done<Vec<Ticket>> {
     Ok(queued_of(connection, campaign, usize::MAX)?.iter().map(Chunk::ticket).collect())
@@ -181,6 +188,13 @@ pub(super) fn write_records(
     run(connection, sql, params![int(id.raw()), encode_records(records), now.as_millis()]).map(drop)
 }
 
+/// Takes a chunk out of the way for good, whatever its row says.
+pub(super) fn write_set_aside(connection: &Connection, id: ChunkId, now: Timestamp) -> Done<()> {
+    let sql =
+        "UPDATE chunks SET state = 3, changed_at = ?2, instance = NULL, lease_until = NULL WHERE id = ?1";
+    run(connection, sql, [int(id.raw()), now.as_millis()]).map(drop)
+}
+
 /// Queues a chunk again.
 pub(super) fn write_queued(
     connection: &Connection,
@@ -203,7 +217,7 @@ fn joined(rest: &str) -> String {
 
 fn read(row: &Row<'_>) -> Done<Chunk> {
     let app = AppId::from_raw(number(row, 12)?);
-    let provider = code(row, 18, ProviderKind::from_code)?;
+    let provider = code(row, 17, ProviderKind::from_code)?;
     let count: u32 = row.get(8)?;
     Ok(Chunk {
         id: ChunkId::from_raw(number(row, 0)?),
@@ -220,8 +234,7 @@ fn read(row: &Row<'_>) -> Done<Chunk> {
         changed_at: maybe_time(row, 11)?,
         lane: Lane { provider, app, class: code(row, 14, Class::from_code)? },
         campaign_state: code(row, 13, CampaignState::from_code)?,
-        stop_reason: maybe_code(row, 15, Reason::from_code)?,
-        campaign_started: row.get(16)?,
-        collapse_key: row.get(17)?,
+        campaign_started: row.get(15)?,
+        collapse_key: row.get(16)?,
     })
 }

@@ -34,11 +34,15 @@ fn has_newer(connection: &Connection, chunk: &Chunk, key: &str) -> Done<bool> {
 fn overlapping(connection: &Connection, chunk: &Chunk, key: &str, level: u32) -> Done<Vec<Vec<DeviceId>>> {
     let sql = "SELECT c.devices FROM chunks c CROSS JOIN campaigns k ON k.id = c.message
         WHERE c.parent IS NULL AND c.fleet = ?1 AND c.level = ?2 AND c.last BETWEEN ?3 AND ?4 AND c.message > ?5
-        AND c.first <= ?6 AND k.collapse_key = ?7 AND k.state NOT IN (3, 4)";
+        AND c.first <= ?6 AND k.collapse_key = ?7 AND k.state <> 3
+        AND NOT EXISTS (SELECT 1 FROM ledgers l WHERE l.campaign = c.message AND l.provider = ?8 AND l.stop_reason IS NOT NULL)";
     let (first, last) = (int(chunk.first.raw()), int(chunk.last.raw()));
     let farthest = last + (1 << level) - 1;
-    let values = params![int(chunk.fleet.no), level, first, farthest, int(chunk.campaign.raw()), last, key];
-    all(connection, sql, values, |row: &Row<'_>| chunks::decode(row, 0))
+    let provider = chunk.fleet.provider.code();
+    let values =
+        params![int(chunk.fleet.no), level, first, farthest, int(chunk.campaign.raw()), last, key, provider];
+    // A newer chunk that cannot be read will be sent to nobody, and is no reason to doubt this one.
+    all(connection, sql, values, |row: &Row<'_>| Ok(chunks::decode(row, 0).unwrap_or_default()))
 }
 
 /// Walks two ascending lists side by side.

@@ -32,6 +32,11 @@ impl DeviceStore for SqliteStore {
         self.write(move |connection| register::all(connection, &batch)).await
     }
 
+    async fn rehearse(&self, app: AppId, given: &[Registration], now: Timestamp) -> Result<(), StoreError> {
+        let batch = Batch::new(app, given, now);
+        self.write(move |connection| register::rehearse(connection, &batch)).await
+    }
+
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError> {
         self.read(move |connection| show(connection, app, id)).await
     }

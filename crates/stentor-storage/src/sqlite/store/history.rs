@@ -14,6 +14,9 @@ use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::all;
 use crate::sqlite::row::{int, maybe_time, number, time};
 
+/// The state of a chunk that was set aside.
+const SET_ASIDE: i64 = 3;
+
 /// Lists the attempts of one message at a device, in order.
 pub(super) fn of_message(
     connection: &Connection,
@@ -75,7 +78,11 @@ fn expanded_to(connection: &Connection, fleet: Fleet, device: DeviceId, below: i
 }
 
 fn attempt(row: &Row<'_>, fleet: Fleet, message: MessageId, device: DeviceId) -> Done<Option<AttemptRecord>> {
-    let devices = chunks::decode(row, 8)?;
+    let devices = match chunks::decode(row, 8) {
+        // Who was in a chunk that was set aside cannot be told.
+        Err(_) if row.get::<_, i64>(5)? == SET_ASIDE => return Ok(None),
+        other => other?,
+    };
     let Ok(position) = devices.binary_search(&device) else { return Ok(None) };
     Ok(Some(AttemptRecord {
         message,

@@ -84,7 +84,7 @@ pub(super) fn queue_again(
     chunk.ambiguous |= unsettled;
     chunk.due_at = due_at;
     chunks::write_queued(connection, chunk.id, due_at, chunk.ambiguous)?;
-    if let Some(verdict) = campaigns::verdict(chunk.campaign_state, chunk.stop_reason) {
+    if let Some(verdict) = shelf.verdict(chunk.campaign, chunk.campaign_state, chunk.lane.provider)? {
         campaigns::end_chunk(connection, shelf, &chunk, verdict, due_at)?;
     }
     Ok(chunk.is_running().then(|| chunk.ticket()))
@@ -99,7 +99,7 @@ fn lease_one(
 ) -> Done<LeaseReply> {
     let chunk = chunks::find(connection, id)?.filter(|chunk| chunk.state == ChunkState::Queued);
     let Some(chunk) = chunk else { return Ok(LeaseReply::Void) };
-    if let Some(verdict) = campaigns::verdict(chunk.campaign_state, chunk.stop_reason) {
+    if let Some(verdict) = shelf.verdict(chunk.campaign, chunk.campaign_state, chunk.lane.provider)? {
         campaigns::end_chunk(connection, shelf, &chunk, verdict, lease.now)?;
         return Ok(LeaseReply::Void);
     }

@@ -11,7 +11,7 @@ use stentor_core::ports::store::{
 use stentor_core::settlement::Settlement;
 
 use super::chunks::{self, Chunk};
-use super::{SqliteStore, expand, lease, settle, start, upkeep};
+use super::{SqliteStore, aside, expand, lease, settle, start, upkeep};
 
 #[async_trait]
 impl PipelineStore for SqliteStore {
@@ -49,6 +49,19 @@ impl PipelineStore for SqliteStore {
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
         self.write(move |connection| settle::all(connection, settlements)).await
+    }
+
+    async fn set_aside(
+        &self,
+        chunk: ChunkId,
+        epoch: Option<u32>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.write(move |connection| aside::set_aside(connection, chunk, epoch, now)).await
+    }
+
+    async fn set_aside_count(&self) -> Result<u64, StoreError> {
+        self.read(aside::count).await
     }
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {

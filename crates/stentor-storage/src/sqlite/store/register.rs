@@ -14,6 +14,7 @@ use super::fleets::{self, device_of};
 use super::registrar::{Found, Registrar};
 use super::tokens;
 use crate::sqlite::fault::Done;
+use crate::sqlite::query::run;
 
 /// Registrations with all that can be prepared outside the transaction.
 pub(super) struct Batch {
@@ -34,6 +35,14 @@ impl Batch {
         by_hash.sort_by_key(|at| hashes[*at]);
         Self { app, given: registrations.to_vec(), hashes, by_hash, now }
     }
+}
+
+/// Registers a batch and takes it back at once: what would be refused is refused.
+pub(super) fn rehearse(connection: &Connection, batch: &Batch) -> Done<()> {
+    run(connection, "SAVEPOINT rehearsal", [])?;
+    all(connection, batch)?;
+    run(connection, "ROLLBACK TO rehearsal", [])?;
+    run(connection, "RELEASE rehearsal", []).map(drop)
 }
 
 /// Registers all.

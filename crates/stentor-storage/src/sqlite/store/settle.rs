@@ -1,8 +1,8 @@
 //! Settlements: written once, under the lease that they belong to.
 
 use rusqlite::Connection;
-use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::Ticket;
+use stentor_core::delivery::DeliveryState;
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
@@ -39,22 +39,20 @@ impl Desk<'_> {
         if chunk.state != ChunkState::Leased || chunk.epoch != given.epoch {
             return Ok(SettleReply::Stale);
         }
-        let stop = given.stop.take().filter(|_| !chunk.campaign_state.is_ended());
-        let verdict = match &stop {
-            Some(stop) => campaigns::verdict(CampaignState::Stopped, Some(stop.reason)),
-            None => campaigns::verdict(chunk.campaign_state, chunk.stop_reason),
-        };
-        if let Some((state, reason)) = verdict {
+        let (campaign, provider) = (chunk.campaign, chunk.lane.provider);
+        let ended = self.shelf.verdict(campaign, chunk.campaign_state, provider)?;
+        let stop = given.stop.take().filter(|_| ended.is_none());
+        let stopped = stop.as_ref().map(|stop| (DeliveryState::Failed, stop.reason));
+        if let Some((state, reason)) = ended.or(stopped) {
             given = given.without_children(state, reason);
         }
-        self.shelf.open(chunk.campaign, chunk.lane.provider)?.settle(&given.records, given.attempts)?;
+        self.shelf.open(campaign, provider)?.settle(&given.records, given.attempts)?;
         chunks::write_records(self.connection, chunk.id, &given.records, given.now)?;
         let tickets = self.add_children(&chunk, &given)?;
         self.change_tokens(&chunk, &given)?;
         if let Some(stop) = stop {
-            // Ending what is queued touches the same books: those open here are written first.
-            std::mem::replace(&mut self.shelf, Shelf::new(self.connection)).close(given.now)?;
-            campaigns::stop(self.connection, chunk.campaign, &stop, given.now)?;
+            let at = (campaign, chunk.fleet);
+            campaigns::stop(self.connection, &mut self.shelf, at, stop, given.now)?;
         }
         Ok(SettleReply::Settled(if chunk.is_running() { tickets } else { Vec::new() }))
     }

@@ -58,6 +58,7 @@ CREATE INDEX chunks_by_span ON chunks (fleet, level, last, message) WHERE parent
 CREATE INDEX chunks_leased ON chunks (lease_until) WHERE state = 1;
 CREATE INDEX chunks_queued ON chunks (id) WHERE state = 0;
 CREATE INDEX chunks_queued_by_message ON chunks (message, id) WHERE state = 0;
+CREATE INDEX chunks_set_aside ON chunks (id) WHERE state = 3;
 CREATE TABLE credentials (
     app INTEGER NOT NULL,
     provider INTEGER NOT NULL,
@@ -104,6 +105,29 @@ CREATE TABLE group_devices (
     PRIMARY KEY (grp, device)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX group_devices_by_key ON group_devices (key);
+CREATE INDEX group_devices_in_order ON group_devices (grp, key);
+CREATE TABLE group_user_devices (
+    grp INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    user INTEGER NOT NULL,
+    PRIMARY KEY (grp, key, user)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER group_user_devices_of_device AFTER INSERT ON user_devices BEGIN
+    INSERT OR IGNORE INTO group_user_devices (grp, key, user)
+        SELECT grp, NEW.key, NEW.user FROM group_users WHERE user = NEW.user;
+END;
+CREATE TRIGGER group_user_devices_of_user AFTER INSERT ON group_users BEGIN
+    INSERT OR IGNORE INTO group_user_devices (grp, key, user)
+        SELECT NEW.grp, key, NEW.user FROM user_devices WHERE user = NEW.user;
+END;
+CREATE TRIGGER group_user_devices_without_device AFTER DELETE ON user_devices BEGIN
+    DELETE FROM group_user_devices WHERE key = OLD.key AND user = OLD.user
+        AND grp IN (SELECT grp FROM group_users WHERE user = OLD.user);
+END;
+CREATE TRIGGER group_user_devices_without_user AFTER DELETE ON group_users BEGIN
+    DELETE FROM group_user_devices WHERE grp = OLD.grp AND user = OLD.user
+        AND key IN (SELECT key FROM user_devices WHERE user = OLD.user);
+END;
 CREATE TABLE group_users (
     grp INTEGER NOT NULL,
     external_id TEXT NOT NULL,
@@ -135,7 +159,7 @@ CREATE TABLE ledgers (
     delivered INTEGER NOT NULL,
     attempts INTEGER NOT NULL,
     ambiguous INTEGER NOT NULL,
-    duplicate_bound INTEGER NOT NULL,
+    duplicate_bound INTEGER NOT NULL, stop_reason INTEGER, stop_detail TEXT,
     PRIMARY KEY (campaign, provider)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE messages (

@@ -1,0 +1,56 @@
+use rusqlite::StatementStatus;
+use stentor_core::device::ProviderKind;
+
+use super::*;
+use crate::sqlite::migrations;
+
+/// Makes a file with one group of so many people, each with a device, every tenth of which is a member by itself too.
+fn group_of(count: i64) -> Connection {
+    let connection = Connection::open_in_memory().expect("opened");
+    migrations::run(&connection, migrations::STORE).expect("made");
+    let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)";
+    let people = format!("{rows} INSERT INTO user_devices (user, key) SELECT i, 1 << 40 | i FROM n");
+    let members =
+        format!("{rows} INSERT INTO group_users (grp, external_id, user) SELECT 1, 'u' || i, i FROM n");
+    let devices = format!(
+        "{rows} INSERT INTO devices (key, token_since, registered_at, platform, listed, token)
+         SELECT 1 << 40 | i, 0, 0, 1, 1, 't' || i FROM n"
+    );
+    let direct = format!(
+        "{rows} INSERT INTO group_devices (grp, device, key) SELECT 1, i, 1 << 40 | i FROM n WHERE i % 10 = 0"
+    );
+    for sql in [people, members, devices, direct] {
+        connection.execute(&sql, [count]).expect("written");
+    }
+    connection
+}
+
+fn stretch(after: u64, max: usize) -> Stretch {
+    let fleet = Fleet { no: 1, app: AppId::from_raw(1), provider: ProviderKind::Fcm };
+    Stretch { fleet, after: DeviceId::from_raw(after), as_of: DeviceId::from_raw(u64::MAX >> 24), max }
+}
+
+/// Counts what the engine does for one step.
+fn cost_of_a_step(count: i64, after: u64) -> i32 {
+    let connection = group_of(count);
+    let found = listed_in(&connection, OF_GROUP, 1, stretch(after, 50)).expect("read");
+    assert_eq!(found, (after + 1..=after + 50).map(DeviceId::from_raw).collect::<Vec<_>>());
+    let statement = connection.prepare_cached(OF_GROUP).expect("kept");
+    statement.get_status(StatementStatus::VmStep)
+}
+
+#[test]
+fn a_step_through_a_group_costs_the_same_however_large_the_group_is() {
+    let small = cost_of_a_step(200, 0);
+    let (large, late) = (cost_of_a_step(20_000, 0), cost_of_a_step(20_000, 15_000));
+    assert!(small > 0 && large < small * 2 && late < small * 2, "{small}, {large}, {late}");
+}
+
+#[test]
+fn a_step_through_a_group_sorts_nothing() {
+    let connection = group_of(100);
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {OF_GROUP}")).expect("prepared");
+    let lines = statement.query_map([1, 0, i64::MAX, 50], |row| row.get::<_, String>(3)).expect("asked");
+    let plan: Vec<_> = lines.map(|line| line.expect("read")).collect();
+    assert!(plan.iter().all(|line| !line.contains("TEMP B-TREE") && !line.contains("SCAN")), "{plan:?}");
+}
