@@ -10,6 +10,7 @@ mod tests;
 use bytes::Bytes;
 use futures_util::Stream;
 use stentor_core::app::Scope::Register;
+use stentor_core::device::Registration;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::StoreError;
 use tokio::sync::mpsc;
@@ -68,12 +69,24 @@ impl Service {
             report.lines += batch.line_count();
             report.valid += batch.registrations.len() as u64;
             batch.problems.iter().for_each(|problem| report.refuse(problem.clone()));
-            if !dry_run {
-                self.write_batch(app, &batch, &mut report).await?;
-            }
+            self.write_batch(app, &batch, &mut report).await?;
         }
         report.errors.sort_by_key(|problem| problem.line);
         Ok(report)
+    }
+
+    /// Registers registrations, or only sees whether they could be; gives how many devices were made and renewed.
+    async fn write_some(
+        &self,
+        app: AppId,
+        some: &[Registration],
+        dry_run: bool,
+    ) -> Result<(u64, u64), StoreError> {
+        if dry_run {
+            return self.store.rehearse(app, some, self.now()).await.map(|()| (0, 0));
+        }
+        let replies = self.store.register(app, some, self.now()).await?;
+        Ok(self.count_registered(&replies))
     }
 
     /// Registers a batch; what the store refuses is halved until the refused lines stand alone.
@@ -81,10 +94,9 @@ impl Service {
         let mut ranges: Vec<_> = Some(0..batch.registrations.len()).into_iter().collect();
         while let Some(range) = ranges.pop() {
             let some = &batch.registrations[range.clone()];
-            match self.store.register(app, some, self.now()).await {
+            match self.write_some(app, some, report.dry_run).await {
                 _ if some.is_empty() => {}
-                Ok(replies) => {
-                    let (created, updated) = self.count_registered(&replies);
+                Ok((created, updated)) => {
                     report.created += created;
                     report.updated += updated;
                 }

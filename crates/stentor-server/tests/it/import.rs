@@ -70,6 +70,34 @@ async fn a_dry_run_checks_everything_and_keeps_nothing() {
 }
 
 #[tokio::test]
+async fn a_dry_run_refuses_what_the_store_would_refuse() {
+    for durable in [false, true] {
+        let server = if durable {
+            durable_server(tempfile::tempdir().expect("a folder")).await
+        } else {
+            server().await
+        };
+        let tenant = server.tenant().await;
+        let most = stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
+        let topics: Vec<_> = (0..most).map(|number| format!("topic{number}")).collect();
+        let full = json!({"platform": "android", "token": "full", "topics": topics[..most / 2]});
+        import(&server, &tenant, "", NDJSON, format!("{full}\n")).await;
+        let rest = topics[most / 2..].iter().cloned().chain(["beyond".to_owned()]).collect::<Vec<_>>();
+        let over = json!({"platform": "android", "token": "full", "topics": rest});
+        let body = format!("{}{over}\n", lines(3));
+        let report = import(&server, &tenant, "?dry_run=true", NDJSON, body.clone()).await;
+        assert_eq!((&report["valid"], &report["failed"]), (&json!(3), &json!(1)), "{report}");
+        assert_eq!(
+            (&report["errors"][0]["line"], &report["errors"][0]["code"]),
+            (&json!(4), &json!("limit_reached"))
+        );
+        assert_eq!(server.get(&tenant, "/v1/devices").await["devices"].as_array().expect("a list").len(), 1);
+        let real = import(&server, &tenant, "", NDJSON, body).await;
+        assert_eq!(real["errors"], report["errors"], "a dry run says what the real one will");
+    }
+}
+
+#[tokio::test]
 async fn csv_is_decided_by_content_type_or_query() {
     let server = server().await;
     let tenant = server.tenant().await;
