@@ -113,6 +113,11 @@ pub enum Outcome {
         /// Not before this long from now.
         retry_after: Option<Duration>,
     },
+    /// Certainly never written to the push service, which is why it is no attempt; try again.
+    Unsent {
+        /// Why.
+        reason: Reason,
+    },
     /// Written, never answered: perhaps taken over, perhaps not.
     Unknown,
 }

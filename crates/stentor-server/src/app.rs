@@ -21,8 +21,10 @@ use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::keys::{Pepper, root_key};
 use crate::listen::{Door, tls_config};
+use crate::pipeline::Failure;
 use crate::service::{Ground, Keyring, Service, ServiceLimits};
 pub use belt::PipelineBelt;
+pub use engines::Engines;
 
 /// File in the data directory that tells the address when the port was chosen by the system.
 pub const LISTEN_FILE: &str = "listen.addr";
@@ -54,6 +56,14 @@ pub enum AppError {
     /// The certificate or key cannot be used.
     #[error("TLS cannot be used: {0}")]
     Tls(String),
+    /// A part of the pipeline failed while the server ran: it must be started again.
+    #[error("the {part} failed ({cause}): start the server again, it goes on where it was")]
+    Part {
+        /// Which.
+        part: String,
+        /// How.
+        cause: String,
+    },
     /// Store or queue cannot be used.
     #[error("{what} cannot be opened: {cause}")]
     Engine {
@@ -85,13 +95,30 @@ impl App {
     /// Builds a server that reads its time from the given clock.
     pub async fn build_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, AppError> {
         let lock = prepare_folder(&config.data_dir)?;
-        let store = engines::store(&config)?;
-        let queue = engines::queue(&config)?;
+        let engines = Engines::open(&config)?;
+        Self::assemble(config, clock, engines, lock).await
+    }
+
+    /// Builds a server over engines that are open already, whatever the configuration says about them.
+    pub async fn build_over(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        engines: Engines,
+    ) -> Result<Self, AppError> {
+        let lock = prepare_folder(&config.data_dir)?;
+        Self::assemble(config, clock, engines, lock).await
+    }
+
+    async fn assemble(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        Engines { store, queue }: Engines,
+        lock: std::fs::File,
+    ) -> Result<Self, AppError> {
         let keyring = keyring(&config)?;
         // Before the pipeline: a server that cannot listen must not have leased anything.
         let door = open_door(&config.api).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
-        let started = Instant::now();
         let ground =
             engines::Ground { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
         let belt = Arc::new(PipelineBelt::start(&ground, &config).await?);
@@ -99,7 +126,7 @@ impl App {
         let address = tell_address(&door, &config)?;
         let drain_timeout = config.shutdown.drain_timeout();
         let parts_of = config.api.clone();
-        let board = Board { store, queue, clock, started, belt: belt.clone(), config };
+        let board = Board::new(store, queue, clock, belt.clone(), config);
         let api = Api::new(parts(&parts_of, service.clone(), Arc::new(board)));
         Ok(Self { door, address, api, service, belt, drain_timeout, _lock: lock })
     }
@@ -111,6 +138,9 @@ impl App {
     }
 
     /// Serves until `shutdown`, then drains within the configured time; each `reload` looks at the credentials again.
+    ///
+    /// Ends with [`AppError::Part`] when a part of the pipeline fails: what was in flight is settled as far as it can be,
+    /// meanwhile the server answers and says that it is not ready.
     pub async fn run(
         self,
         shutdown: impl Future<Output = ()> + Send,
@@ -127,6 +157,10 @@ impl App {
             () = &mut server => {}
             () = shutdown => {}
             () = reload_credentials(&service, &belt, reload) => {}
+            _ = belt.failed() => tokio::select! {
+                () = &mut server => {}
+                () = belt.drain(drain_timeout) => {}
+            },
         }
         tracing::info!(seconds = drain_timeout.as_secs(), "draining");
         drop(stop);
@@ -137,7 +171,10 @@ impl App {
             tracing::warn!("the time to drain is over; what is left is recovered at the next start");
         }
         tracing::info!("stopped");
-        Ok(())
+        match belt.failures().into_iter().next() {
+            Some(Failure { part, cause }) => Err(AppError::Part { part, cause }),
+            None => Ok(()),
+        }
     }
 }
 

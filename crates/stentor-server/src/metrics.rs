@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use stentor_core::ports::queue::LaneDepth;
 
 use crate::board::{Board, oldest_ready};
+use crate::pipeline::Failure;
 use crate::pipeline::stats::{BUCKETS_SECONDS, FleetStats, HistogramStats, PipelineStats};
 use crate::service::Service;
 
@@ -26,6 +27,7 @@ pub async fn render(service: &Service, board: &Board) -> String {
         oldest_seconds: oldest_ready(&depths, now).as_secs_f64(),
         depths,
         stats: board.belt.stats(),
+        failures: board.belt.failures(),
         counts,
         uptime_seconds: board.uptime().as_secs_f64(),
     };
@@ -44,6 +46,7 @@ struct Gathered {
     depths: Vec<LaneDepth>,
     oldest_seconds: f64,
     stats: PipelineStats,
+    failures: Vec<Failure>,
     counts: [(&'static str, &'static str, u64); 5],
     uptime_seconds: f64,
 }
@@ -106,6 +109,9 @@ impl Gathered {
         let total = |count: u64| [(Labels::new(), count)];
         counters(to, "settlements_stale", "Settlements after a lost lease", total(stats.stale_settlements))?;
         counters(to, "store_retries", "Store calls tried again", total(stats.store_retries))?;
+        self.failures(to)?;
+        let aside = total(stats.chunks_set_aside);
+        counters(to, "chunks_set_aside", "Damaged chunks given up", aside)?;
         let recovered = stats.recovery.deliveries;
         counters(
             to,
@@ -115,6 +121,15 @@ impl Gathered {
         )?;
         self.fleets(to, "consumers", "Consumers now", |fleet| fleet.consumers as f64)?;
         self.fleets(to, "lanes_parked", "Lanes that rest", |fleet| fleet.parked.len() as f64)
+    }
+
+    fn failures(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        let mut counts = BTreeMap::new();
+        for failure in &self.failures {
+            *counts.entry(&failure.part).or_insert(0) += 1;
+        }
+        let counts = counts.into_iter().map(|(part, count)| (vec![("part", part.clone())], count));
+        counters(to, "pipeline_failures", "Parts of the pipeline that failed; it stands still then", counts)
     }
 
     fn wire(&self, to: &mut DescriptorEncoder<'_>) -> Written {

@@ -24,7 +24,7 @@ pub(crate) struct Ledger {
     pub(crate) providers: Vec<ProviderBooks>,
 }
 
-/// Why a campaign was stopped early.
+/// Why a campaign was stopped early, at a provider or as a whole.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Stop {
@@ -55,6 +55,7 @@ pub(crate) struct ProviderBooks {
     pub(crate) totals: Totals,
     pub(crate) attempts: u64,
     pub(crate) ambiguous: u64,
+    pub(crate) stop: Option<Stop>,
     pub(crate) reasons: Vec<ReasonCount>,
 }
 
@@ -132,7 +133,18 @@ impl Ledger {
         let books = table(header, rows.chain([all]));
         let reasons = self.describe_reasons();
         let expanding = if self.audience_complete { "" } else { " (the audience is still being expanded)" };
-        format!("{head}\n\n{books}\n{reasons}\n{verdict}{expanding}")
+        let stops = self.describe_stops();
+        format!("{head}\n\n{books}\n{reasons}{stops}\n{verdict}{expanding}")
+    }
+
+    /// Says which providers were stopped and why; what the campaign as a whole says already is not repeated.
+    fn describe_stops(&self) -> String {
+        let stopped = self.providers.iter().filter(|_| self.stop.is_none());
+        let lines = stopped.filter_map(|books| {
+            let Stop { reason, detail } = books.stop.as_ref()?;
+            Some(format!("\n{} was stopped ({reason}): {detail}\n", books.provider))
+        });
+        lines.collect()
     }
 
     /// Names the state, and why it was stopped if it was.

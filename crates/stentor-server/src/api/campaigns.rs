@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
-use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger, ProviderLedger, Tally};
+use stentor_core::campaign::{self, Campaign, CampaignAction, CampaignState, Ledger, ProviderLedger, Tally};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{CampaignId, MessageId};
 use stentor_core::ports::clock::Timestamp;
@@ -27,7 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(resume))
 }
 
-/// Why a campaign was stopped.
+/// Why nothing more is sent.
 #[derive(Serialize, ToSchema)]
 struct Stop {
     reason: &'static str,
@@ -97,6 +97,9 @@ struct ProviderView {
     attempts: u64,
     ambiguous: u64,
     duplicate_bound: u64,
+    /// Present when the campaign was stopped at this provider; the others go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<Stop>,
     reasons: Vec<ReasonCount>,
 }
 
@@ -118,6 +121,7 @@ pub(super) struct LedgerView {
     started_at: Option<Instant>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Instant>,
+    /// Present when it was stopped as a whole: at a provider at least, and nothing was accepted at any.
     #[serde(skip_serializing_if = "Option::is_none")]
     stop: Option<Stop>,
     /// Devices expanded so far.
@@ -169,6 +173,7 @@ impl From<&ProviderLedger> for ProviderView {
             attempts: ledger.attempts,
             ambiguous: ledger.ambiguous,
             duplicate_bound: ledger.duplicate_bound,
+            stop: ledger.stop.clone().map(Stop::from),
             reasons: reasons.collect(),
         }
     }
@@ -211,6 +216,12 @@ impl From<(Ledger, Timestamp)> for LedgerView {
     }
 }
 
+impl From<campaign::Stop> for Stop {
+    fn from(stop: campaign::Stop) -> Self {
+        Self { reason: stop.reason.as_str(), detail: stop.detail }
+    }
+}
+
 impl From<Campaign> for CampaignSummary {
     fn from(campaign: Campaign) -> Self {
         Self {
@@ -222,7 +233,7 @@ impl From<Campaign> for CampaignSummary {
             expires_at: campaign.expires_at.into(),
             started_at: campaign.started_at.map(Instant),
             ended_at: campaign.ended_at.map(Instant),
-            stop: campaign.stop.map(|stop| Stop { reason: stop.reason.as_str(), detail: stop.detail }),
+            stop: campaign.stop.map(Stop::from),
         }
     }
 }

@@ -33,6 +33,11 @@ struct Ready {
     status: &'static str,
     store: &'static str,
     queue: &'static str,
+    /// `ok`, or `unavailable` when a part of it failed: the server ends then and must be started again.
+    pipeline: &'static str,
+    /// The parts that failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failed: Vec<String>,
     /// Age of the oldest chunk that is due and not leased.
     oldest_ready_seconds: u64,
     /// Chunks due and not leased.
@@ -54,7 +59,7 @@ async fn alive() -> Json<Alive> {
     Json(Alive { status: "ok" })
 }
 
-/// Tells whether store and queue answer, and how old the oldest waiting chunk is.
+/// Tells whether store and queue answer, whether the pipeline moves, and how old the oldest waiting chunk is.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses((status = 200, body = Ready), (status = 503, body = Ready)))]
 async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
     let found = api.board().readiness().await;
@@ -64,8 +69,10 @@ async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
         status: word(found.is_ready()),
         store: word(found.store),
         queue: word(found.queue),
+        pipeline: word(found.failed.is_empty()),
         oldest_ready_seconds: found.oldest_ready_seconds,
         ready_chunks: found.ready_chunks,
+        failed: found.failed,
     };
     (status, Json(body))
 }

@@ -105,6 +105,9 @@ struct Status {
     /// Deliveries leased and not settled.
     unsettled_deliveries: u64,
     recovery: RecoveryStatus,
+    /// Chunks that were damaged and set aside, of all campaigns that are kept; absent when the store does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damaged_chunks: Option<u64>,
     limits: LimitStatus,
 }
 
@@ -172,6 +175,7 @@ async fn status(State(api): State<Api>, As(who): As) -> Answered<Json<Status>> {
         producers: stats.producers,
         unsettled_deliveries: stats.unsettled_deliveries,
         recovery: RecoveryStatus { chunks: stats.recovery.chunks, deliveries: stats.recovery.deliveries },
+        damaged_chunks: board.damaged_chunks().await,
         limits: LimitStatus::from(&board.config),
     }))
 }

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::AppError;
 use super::engines::Ground;
 use crate::config::Config;
-use crate::pipeline::{Deps, Pipeline, PipelineStats};
+use crate::pipeline::{Deps, Failure, Pipeline, PipelineStats, Watch};
 use crate::providers::Adapters;
 use crate::service::Belt;
 
@@ -29,6 +29,7 @@ pub struct PipelineBelt {
     pipeline: Mutex<Option<Arc<Pipeline>>>,
     tickets: mpsc::Sender<Vec<Ticket>>,
     publisher: Mutex<Option<JoinHandle<()>>>,
+    watch: Arc<Watch>,
 }
 
 impl PipelineBelt {
@@ -48,8 +49,11 @@ impl PipelineBelt {
         let pipeline = started.map_err(|error| AppError::Engine { what: "the store", cause: wrap(error) })?;
         let pipeline = Arc::new(pipeline);
         let (tickets, waiting) = mpsc::channel(WAITING_MAX_COUNT);
-        let publisher = Mutex::new(Some(tokio::spawn(publish(pipeline.clone(), waiting))));
-        Ok(Self { instance, pipeline: Mutex::new(Some(pipeline)), tickets, publisher })
+        let watch = pipeline.watch();
+        let (watched, work) = (watch.clone(), publish(pipeline.clone(), waiting));
+        let publisher = tokio::spawn(async move { watched.passing("publisher", work).await });
+        let publisher = Mutex::new(Some(publisher));
+        Ok(Self { instance, pipeline: Mutex::new(Some(pipeline)), tickets, publisher, watch })
     }
 
     /// Gives the number of this start.
@@ -62,6 +66,17 @@ impl PipelineBelt {
     #[must_use]
     pub fn stats(&self) -> PipelineStats {
         self.pipeline().map(|pipeline| pipeline.stats()).unwrap_or_default()
+    }
+
+    /// Lists the parts of the pipeline that failed, the first first.
+    #[must_use]
+    pub fn failures(&self) -> Vec<Failure> {
+        self.watch.failures()
+    }
+
+    /// Waits until a part fails.
+    pub(super) async fn failed(&self) -> Failure {
+        self.watch.failed().await
     }
 
     /// Compares all credentials with those in use.

@@ -23,8 +23,23 @@ pub(super) struct Ground {
     pub(super) ids: Arc<IdSource>,
 }
 
+/// Where a server keeps things.
+pub struct Engines {
+    /// The ledger.
+    pub store: Arc<dyn Store>,
+    /// The transport of chunk ids.
+    pub queue: Arc<dyn Queue>,
+}
+
+impl Engines {
+    /// Opens what the configuration names.
+    pub(super) fn open(config: &Config) -> Result<Self, AppError> {
+        Ok(Self { store: store(config)?, queue: queue(config)? })
+    }
+}
+
 /// Opens the store.
-pub(super) fn store(config: &Config) -> Result<Arc<dyn Store>, AppError> {
+fn store(config: &Config) -> Result<Arc<dyn Store>, AppError> {
     match config.store.engine {
         Engine::Memory => Ok(Arc::new(MemoryStore::new())),
         Engine::Sqlite => {
@@ -35,7 +50,7 @@ pub(super) fn store(config: &Config) -> Result<Arc<dyn Store>, AppError> {
 }
 
 /// Opens the queue.
-pub(super) fn queue(config: &Config) -> Result<Arc<dyn Queue>, AppError> {
+fn queue(config: &Config) -> Result<Arc<dyn Queue>, AppError> {
     match config.queue.engine {
         Engine::Memory => Ok(Arc::new(MemoryQueue::new())),
         Engine::Sqlite => {

@@ -88,7 +88,10 @@ impl Crew {
     fn hire(&mut self) -> usize {
         let (jobs, inbox) = mpsc::channel(self.shared.config.consumer_max_batches);
         let busy = Arc::new(AtomicUsize::new(0));
-        self.tasks.spawn(consumer::run(self.shared.clone(), self.kind, inbox, busy.clone()));
+        let shared = self.shared.clone();
+        let work = consumer::run(shared.clone(), self.kind, inbox, busy.clone());
+        let part = format!("consumer of {}", self.kind);
+        self.tasks.spawn(async move { shared.watch.passing(part, work).await });
         self.consumers.push(Consumer { jobs, busy, idle_since: None });
         self.consumers.len() - 1
     }

@@ -233,25 +233,59 @@ impl Fleet {
 
     /// Leases the chunks of tickets and hands them to consumers; tells whether that worked.
     async fn dispatch(&mut self, orders: Vec<Order>) -> bool {
+        let shared = self.shared.clone();
+        let _until_noted = shared.held.taking().await;
         let chunks: Vec<_> = orders.iter().map(|order| order.lease.ticket.chunk).collect();
-        let replies = match self.shared.store.lease(&chunks, self.shared.lease()).await {
-            Ok(replies) => replies,
-            Err(error) => {
-                tracing::warn!(%error, provider = %self.kind, "leasing chunks failed");
-                let due_at = self.shared.now().plus(FAILURE_PAUSE);
-                self.shared.nack(orders.into_iter().map(|order| order.lease).collect(), due_at).await;
-                return false;
+        match shared.store.lease(&chunks, shared.lease()).await {
+            Ok(replies) => {
+                self.receive(orders.into_iter().zip(replies)).await;
+                true
             }
-        };
+            Err(error @ StoreError::Unavailable(_)) => {
+                tracing::warn!(%error, provider = %self.kind, "leasing chunks failed");
+                self.put_back(orders).await;
+                false
+            }
+            Err(error) => {
+                tracing::warn!(%error, provider = %self.kind, "chunks could not be leased together");
+                self.dispatch_singly(orders).await
+            }
+        }
+    }
+
+    /// Leases chunk by chunk, so that one that is damaged holds up no other; tells whether all went well or aside.
+    async fn dispatch_singly(&mut self, orders: Vec<Order>) -> bool {
+        let (mut over, mut failed) = (Vec::new(), Vec::new());
+        for order in orders {
+            let chunk = order.lease.ticket.chunk;
+            match self.shared.store.lease(&[chunk], self.shared.lease()).await {
+                Ok(replies) => self.receive(std::iter::once(order).zip(replies)).await,
+                Err(StoreError::Unavailable(_)) => failed.push(order),
+                Err(error) if self.shared.set_aside(chunk, None, &error).await => over.push(order.lease),
+                Err(_) => failed.push(order),
+            }
+        }
+        self.shared.ack(over).await;
+        let well = failed.is_empty();
+        self.put_back(failed).await;
+        well
+    }
+
+    async fn put_back(&self, orders: Vec<Order>) {
+        let due_at = self.shared.now().plus(FAILURE_PAUSE);
+        self.shared.nack(orders.into_iter().map(|order| order.lease).collect(), due_at).await;
+    }
+
+    /// Hands out what was leased and takes tickets off the queue whose chunks are none of it.
+    async fn receive(&mut self, replies: impl Iterator<Item = (Order, LeaseReply)>) {
         let mut over = Vec::new();
-        for (order, reply) in orders.into_iter().zip(replies) {
+        for (order, reply) in replies {
             match reply {
                 LeaseReply::Leased(chunk) => self.hand_out(order, chunk),
                 LeaseReply::Paused | LeaseReply::Void => over.push(order.lease),
             }
         }
         self.shared.ack(over).await;
-        true
     }
 
     fn hand_out(&mut self, order: Order, chunk: Box<LeasedChunk>) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use stentor_core::id::ChunkId;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::QueueError;
-use stentor_core::ports::store::StoreError;
+use stentor_core::ports::store::{StoreError, Swept};
 use tokio_util::sync::CancellationToken;
 
 use super::shared::Shared;
@@ -74,15 +74,9 @@ async fn republish(shared: &Shared) -> Result<(), DutyError> {
 }
 
 /// Ends what is past its ttl and takes back leases that ran out.
-///
-/// After a store that was away, or a clock that jumped, the leases of what this process holds may have run out, too:
-/// they are prolonged first, lest outcomes that it still has to write be thrown away and sent again.
 async fn sweep(shared: &Shared) -> Result<(), DutyError> {
-    if shared.held.is_stale(shared.now(), shared.config.lease_for() / 2) {
-        prolong(shared).await?;
-    }
     loop {
-        let swept = shared.store.sweep(PAGE_MAX_COUNT, shared.now()).await?;
+        let swept = sweep_once(shared).await?;
         shared.publish(&swept.released).await;
         if swept.expired.is_empty() {
             return Ok(());
@@ -90,6 +84,20 @@ async fn sweep(shared: &Shared) -> Result<(), DutyError> {
         shared.bells.progress.notify_waiters();
         shared.queue.withdraw(&swept.expired).await?;
     }
+}
+
+/// Sweeps at one instant.
+///
+/// After a store that was away, or a clock that jumped, the leases of what this process holds may have run out, too:
+/// they are prolonged first, lest outcomes that it still has to write be thrown away and sent again. For that all that
+/// are taken must be noted, and the sweep must not know a later time than the prolonging.
+async fn sweep_once(shared: &Shared) -> Result<Swept, DutyError> {
+    let _all_are_noted = shared.held.complete().await;
+    let now = shared.now();
+    if shared.held.is_stale(now, shared.config.lease_for() / 2) {
+        prolong(shared).await?;
+    }
+    Ok(shared.store.sweep(PAGE_MAX_COUNT, now).await?)
 }
 
 /// Forgets ended campaigns and replies that were kept long enough.
@@ -147,3 +155,6 @@ async fn watch_depths(shared: &Shared) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //! producers expand audiences into chunks, a fleet of consumers for each provider kind sends them, the settler writes
 //! what came of them, the janitor puts right what went wrong. What outcomes mean is decided in [`settle`], when
 //! schedules fire in [`calendar`]; both are pure. Nothing here is the truth: every task may die at any moment, and the
-//! store tells the next process where to go on.
+//! store tells the next process where to go on. A part that dies is noticed by [`watch`], and ends the pipeline.
 
 mod agenda;
 mod budget;
@@ -21,8 +21,10 @@ pub mod settle;
 mod settler;
 mod shared;
 pub mod stats;
+mod watch;
 mod window;
 
+use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -40,9 +42,11 @@ use tokio_util::sync::CancellationToken;
 pub use config::PipelineConfig;
 pub use lanes::ProviderFactory;
 pub use stats::PipelineStats;
+pub use watch::Failure;
 
 use fleet::Fleet;
 use shared::Shared;
+pub(crate) use watch::Watch;
 
 /// Settlements that may wait for the settler, in chunks; consumers wait beyond.
 const SETTLER_INBOX_MAX_CHUNKS: usize = 1_024;
@@ -88,19 +92,43 @@ impl Pipeline {
         let (outbox, inbox) = mpsc::channel(SETTLER_INBOX_MAX_CHUNKS);
         let shared = Arc::new(Shared::new(deps, config, recovery, outbox));
         let settler_stop = CancellationToken::new();
-        let mut settler = JoinSet::new();
-        settler.spawn(settler::run(shared.clone(), inbox, settler_stop.clone()));
-        let (keeper, keeper_stop) = (shared.clone(), settler_stop.clone());
-        settler.spawn(async move { janitor::keep_leases(&keeper, keeper_stop).await });
-        let mut movers = JoinSet::new();
+        let mut pipeline = Self { shared, movers: JoinSet::new(), settler: JoinSet::new(), settler_stop };
+        pipeline.start_settler(inbox);
+        pipeline.start_movers();
+        Ok(pipeline)
+    }
+
+    /// Starts what goes on to the last, so that all outcomes are written.
+    fn start_settler(&mut self, inbox: mpsc::Receiver<settler::Work>) {
+        let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
+        let work = settler::run(shared.clone(), inbox, stop.clone());
+        self.settler.spawn(async move { shared.watch.lasting("settler", stop, work).await });
+        let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
+        self.settler.spawn(async move {
+            let work = janitor::keep_leases(&shared, stop.clone());
+            shared.watch.lasting("lease keeper", stop, work).await;
+        });
+    }
+
+    /// Starts what ends when the drain begins.
+    fn start_movers(&mut self) {
         for kind in ProviderKind::ALL {
-            movers.spawn(Fleet::new(shared.clone(), *kind).run());
+            self.start_mover(format!("fleet of {kind}"), Fleet::new(self.shared.clone(), *kind).run());
         }
-        movers.spawn(producer::run(shared.clone()));
-        movers.spawn(scheduler::run(shared.clone()));
-        let janitor = shared.clone();
-        movers.spawn(async move { janitor::run(janitor).await });
-        Ok(Self { shared, movers, settler, settler_stop })
+        self.start_mover("producers", producer::run(self.shared.clone()));
+        self.start_mover("scheduler", scheduler::run(self.shared.clone()));
+        self.start_mover("janitor", janitor::run(self.shared.clone()));
+    }
+
+    fn start_mover(&mut self, part: impl Into<String>, work: impl Future<Output = ()> + Send + 'static) {
+        let (shared, part) = (self.shared.clone(), part.into());
+        let stop = shared.stop.clone();
+        self.movers.spawn(async move { shared.watch.lasting(part, stop, work).await });
+    }
+
+    /// Gives what knows whether a part has failed.
+    pub(crate) fn watch(&self) -> Arc<Watch> {
+        self.shared.watch.clone()
     }
 
     /// Puts tickets of accepted messages and of resumed campaigns on the queue; a failure is made up for later.
@@ -148,7 +176,9 @@ impl Pipeline {
             unsettled_deliveries: shared.budget.used(),
             stale_settlements: shared.stale.load(Ordering::Relaxed),
             store_retries: shared.store_retries.load(Ordering::Relaxed),
+            chunks_set_aside: shared.set_aside.load(Ordering::Relaxed),
             recovery: shared.recovery,
+            failures: shared.watch.failures(),
         }
     }
 

@@ -48,7 +48,10 @@ impl Office {
         };
         for task in tasks {
             if self.running.insert(task) {
-                let handle = self.tasks.spawn(produce(self.shared.clone(), task));
+                let shared = self.shared.clone();
+                let part = format!("producer of {}", task.provider);
+                let work = produce(shared.clone(), task);
+                let handle = self.tasks.spawn(async move { shared.watch.passing(part, work).await });
                 self.names.insert(handle.id(), task);
             }
         }

@@ -7,6 +7,8 @@
 //!   and does not count against `max_attempts`: it goes on in a child chunk that keeps its attempt number.
 //! - A retry that would come after the message's end is due at that end, and ends `expired` then and not earlier, so
 //!   that a delivery is never called too late before it is. Only ttl 0, which means one attempt, ends at once.
+//! - A payload refused by each of the first ten answers, or of a whole smaller audience, ends the campaign at that provider
+//!   alone: what one push service does not take, another may.
 //! - Once an attempt may have reached a device unseen, every later record of that delivery is marked ambiguous.
 //! - One jitter for a whole chunk, and waits rounded up to an eighth, keep the children few.
 
@@ -25,6 +27,8 @@ use stentor_core::settlement::{Child, Settlement, TokenChange};
 
 /// Wait asked for by a push service that throttles without saying for how long (FCM's default).
 const THROTTLE_DEFAULT: Duration = Duration::from_secs(60);
+/// Fewest refusals of a payload that end the campaign at a provider; a chance few must not decide for a million.
+const STOP_MIN_ANSWERS: u64 = 10;
 /// Longest Retry-After that is believed.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
 
@@ -39,7 +43,7 @@ pub struct Parking {
     pub detail: String,
 }
 
-/// How many attempts the push service answered, whatever it said, and how many it did not.
+/// How many deliveries the push service answered, whatever it said, and how many it did not, asked or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Health {
     /// Attempts with an answer about the device or the message.
@@ -91,12 +95,17 @@ pub fn settle(
         epoch: chunk.epoch,
         now,
         records: book.records,
-        attempts: outcomes.len() as u32,
+        attempts: outcomes.iter().filter(|outcome| is_attempt(outcome)).count() as u32,
         tokens: book.tokens,
         children: book.children.into_iter().map(child).collect(),
         stop: case.stop(outcomes),
     };
     Settled { settlement, parking, health: health_of(outcomes) }
+}
+
+/// Tells whether anything of it may have reached the push service.
+pub(crate) const fn is_attempt(outcome: &Outcome) -> bool {
+    !matches!(outcome, Outcome::Unsent { .. })
 }
 
 /// Tells whether an outcome closes the lane.
@@ -193,12 +202,13 @@ impl Case<'_> {
         Verdict { again: Some(again), ..self.end(DeliveryState::Queued, reason) }
     }
 
-    /// Stops a campaign whose payload is refused for everybody asked so far.
+    /// Stops a campaign at a provider that refuses its payload for everybody asked so far.
     fn stop(&self, outcomes: &[Outcome]) -> Option<Stop> {
         let wide = self.chunk.devices.len() > 1 || self.chunk.message.spec.target.class() == Class::Bulk;
         let first = refused_payload(outcomes.first()?)?;
         let all = outcomes.iter().all(|outcome| refused_payload(outcome).is_some());
-        if !wide || !all || self.chunk.tally.accepted > 0 {
+        let enough = outcomes.len() as u64 >= self.answers_to_stop();
+        if !wide || !all || !enough || self.chunk.tally.accepted > 0 {
             return None;
         }
         let detail = format!(
@@ -208,6 +218,12 @@ impl Case<'_> {
             outcomes.len(),
         );
         Some(Stop { reason: Reason::PayloadRefused, detail })
+    }
+
+    /// Gives how many must refuse before the rest is not asked: a few, or all that can be asked of a smaller audience.
+    fn answers_to_stop(&self) -> u64 {
+        let silent = self.chunk.fates.iter().filter(|fate| **fate != Fate::Send).count() as u64;
+        self.chunk.tally.sum().saturating_sub(silent).min(STOP_MIN_ANSWERS)
     }
 }
 
@@ -252,7 +268,7 @@ fn wish(outcome: &Outcome) -> Wish {
             wish(reason, true, retry_after)
         }
         Outcome::Unavailable { reason, retry_after, .. } => wish(reason, false, retry_after),
-        Outcome::Rejected { reason, .. } => wish(reason, false, None),
+        Outcome::Rejected { reason, .. } | Outcome::Unsent { reason } => wish(reason, false, None),
         _ => Wish { ambiguous: true, ..wish(Reason::Unanswered, true, None) },
     }
 }
@@ -312,7 +328,9 @@ fn refused_payload(outcome: &Outcome) -> Option<Reason> {
 pub(crate) fn health_of(outcomes: &[Outcome]) -> Health {
     outcomes.iter().fold(Health::default(), |mut health, outcome| {
         match outcome {
-            Outcome::Unknown | Outcome::Unavailable { reach: Reach::Credential | Reach::Service, .. } => {
+            Outcome::Unknown
+            | Outcome::Unsent { .. }
+            | Outcome::Unavailable { reach: Reach::Credential | Reach::Service, .. } => {
                 health.unanswered += 1;
             }
             other if !closes_lane(other) => health.answered += 1,

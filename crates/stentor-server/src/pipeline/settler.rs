@@ -86,7 +86,7 @@ async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec<Ticket> {
     let replies = match together {
         Ok(replies) => replies,
         Err(error) if settlements.len() == 1 => {
-            report(shared, &settlements[0], &error);
+            give_up(shared, &settlements[0], &error).await;
             return Vec::new();
         }
         Err(_) => {
@@ -110,11 +110,15 @@ fn children(shared: &Shared, reply: SettleReply) -> Vec<Ticket> {
     }
 }
 
-/// A settlement that cannot be written leaves its chunk leased: it is released when the lease runs out.
-fn report(shared: &Shared, settlement: &Settlement, error: &StoreError) {
-    if !shared.cut.is_cancelled() {
-        tracing::error!(chunk = %settlement.chunk, %error, "a settlement was refused; its chunk will be tried again");
+/// Sets aside the chunk of a settlement that the store refuses: sent again, it would be refused again.
+///
+/// A settlement that only could not be written before the end leaves its chunk leased for the next start to recover.
+async fn give_up(shared: &Shared, settlement: &Settlement, error: &StoreError) {
+    if matches!(error, StoreError::Unavailable(_)) {
+        return;
     }
+    let (chunk, epoch) = (settlement.chunk, Some(settlement.epoch));
+    shared.set_aside(chunk, epoch, error).await;
 }
 
 async fn give_back(shared: &Shared, settled: Vec<Over>) {

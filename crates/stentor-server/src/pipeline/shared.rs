@@ -10,8 +10,8 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{ChunkId, IdSource};
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueLease};
-use stentor_core::ports::store::{Lease, Recovery, Store};
-use tokio::sync::{Notify, mpsc};
+use stentor_core::ports::store::{Lease, Recovery, Store, StoreError};
+use tokio::sync::{Notify, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::Deps;
@@ -21,6 +21,7 @@ use super::config::PipelineConfig;
 use super::lanes::{GateRules, Lanes};
 use super::settler::Work;
 use super::stats::FleetMeter;
+use super::watch::Watch;
 
 /// Everything that the tasks of one pipeline share.
 pub(crate) struct Shared {
@@ -40,11 +41,13 @@ pub(crate) struct Shared {
     pub(crate) stop: CancellationToken,
     /// Batches are no longer waited for.
     pub(crate) cut: CancellationToken,
+    pub(crate) watch: Arc<Watch>,
     pub(crate) bells: Bells,
     pub(crate) depths: Mutex<Vec<LaneDepth>>,
     pub(crate) producers: AtomicUsize,
     pub(crate) stale: AtomicU64,
     pub(crate) store_retries: AtomicU64,
+    pub(crate) set_aside: AtomicU64,
     pub(crate) recovery: Recovery,
 }
 
@@ -73,7 +76,9 @@ impl Shared {
             unanswered_max_attempts: config.unanswered_max_attempts,
             policy: config.retry(),
         };
+        let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
         Self {
+            watch: Arc::new(Watch::new(stop.clone(), cut.clone())),
             lanes: Arc::new(Lanes::new(deps.store.clone(), deps.factory, rules)),
             store: deps.store,
             queue: deps.queue,
@@ -85,13 +90,14 @@ impl Shared {
             held: Arc::default(),
             meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),
             settler,
-            stop: CancellationToken::new(),
-            cut: CancellationToken::new(),
+            stop,
+            cut,
             bells: Bells::default(),
             depths: Mutex::default(),
             producers: AtomicUsize::new(0),
             stale: AtomicU64::new(0),
             store_retries: AtomicU64::new(0),
+            set_aside: AtomicU64::new(0),
             recovery,
             config,
         }
@@ -146,6 +152,22 @@ impl Shared {
         lanes.into_iter().for_each(|lane| self.agenda.insert(lane, due_at));
     }
 
+    /// Gives up a chunk that can neither be leased nor settled, lest it hold up the others; tells whether that was written.
+    pub(crate) async fn set_aside(&self, chunk: ChunkId, epoch: Option<u32>, why: &StoreError) -> bool {
+        match self.store.set_aside(chunk, epoch, self.now()).await {
+            Ok(was_there) => {
+                tracing::error!(%chunk, %why, was_there, "a chunk was set aside: its deliveries count as failed, damaged");
+                self.set_aside.fetch_add(u64::from(was_there), Ordering::Relaxed);
+                self.bells.progress.notify_waiters();
+                true
+            }
+            Err(error) => {
+                tracing::error!(%chunk, %why, %error, "a chunk cannot be worked on, nor be set aside");
+                false
+            }
+        }
+    }
+
     /// Keeps what the queue holds, and reminds the fleets of it.
     pub(crate) fn note_depths(&self, depths: Vec<LaneDepth>) {
         self.agenda.note_depths(&depths, self.now());
@@ -156,12 +178,24 @@ impl Shared {
 /// The leases that this process holds, to be prolonged.
 #[derive(Default)]
 pub(crate) struct Held {
+    /// Shared while leases are taken and noted here; alone when those that ran out are looked for.
+    taking: RwLock<()>,
     leases: Mutex<HashMap<ChunkId, (u32, Ticket, u64)>>,
     /// When all of them were last prolonged, in milliseconds; those taken later hold longer.
     prolonged_at_ms: AtomicI64,
 }
 
 impl Held {
+    /// Announces leases that are not noted yet: until all are, none counts as having run out.
+    pub(crate) async fn taking(&self) -> RwLockReadGuard<'_, ()> {
+        self.taking.read().await
+    }
+
+    /// Waits until every lease that was taken is noted, and lets none be taken meanwhile.
+    pub(crate) async fn complete(&self) -> RwLockWriteGuard<'_, ()> {
+        self.taking.write().await
+    }
+
     /// Prolongs a chunk's lease for as long as the guard lives.
     pub(crate) fn keep(self: &Arc<Self>, chunk: ChunkId, epoch: u32, lease: &QueueLease) -> Kept {
         self.lock().insert(chunk, (epoch, lease.ticket, lease.token));

@@ -14,6 +14,8 @@ use stentor_core::ports::queue::LaneDepth;
 use stentor_core::ports::store::Recovery;
 
 use super::budget::Unsettled;
+use super::settle::is_attempt;
+use super::watch::Failure;
 
 /// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is above.
 pub const BUCKETS_SECONDS: [f64; 14] =
@@ -34,8 +36,12 @@ pub struct PipelineStats {
     pub stale_settlements: u64,
     /// Calls of the store that failed and were tried again.
     pub store_retries: u64,
+    /// Chunks given up since start because they could neither be leased nor settled.
+    pub chunks_set_aside: u64,
     /// What was found at start.
     pub recovery: Recovery,
+    /// Parts that failed; with one of them nothing is sent any more.
+    pub failures: Vec<Failure>,
 }
 
 /// A picture of one provider kind's fleet.
@@ -111,7 +117,8 @@ pub(crate) struct FleetMeter {
 impl FleetMeter {
     /// Notes the outcomes of a batch that took `took`.
     pub(crate) fn note_batch(&self, outcomes: &[Outcome], took: Duration) {
-        self.attempts.fetch_add(outcomes.len() as u64, Ordering::Relaxed);
+        let attempts = outcomes.iter().filter(|outcome| is_attempt(outcome)).count();
+        self.attempts.fetch_add(attempts as u64, Ordering::Relaxed);
         self.batch_duration.add(took, 1);
         let mut counts = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         for outcome in outcomes {
@@ -156,6 +163,7 @@ fn word(outcome: &Outcome) -> (&'static str, Reason) {
         Outcome::Unregistered { reason, .. } => ("unregistered", *reason),
         Outcome::Throttled { .. } => ("throttled", Reason::Throttled),
         Outcome::Unavailable { reason, .. } => ("unavailable", *reason),
+        Outcome::Unsent { reason } => ("unsent", *reason),
         Outcome::Unknown => ("unknown", Reason::Unanswered),
     }
 }

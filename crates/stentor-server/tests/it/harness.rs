@@ -1,14 +1,19 @@
 //! A server on a free port, and a caller who knows its keys.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
-use stentor_server::app::App;
+use stentor_core::ports::clock::Clock;
+use stentor_server::app::{App, AppError, Engines};
 use stentor_server::config::{Config, Engine};
+use stentor_storage::memory::MemoryStore;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+
+use crate::trap::Trap;
 
 /// A running server; it is drained by [`Server::stop`] and ends with the test's runtime in any case.
 pub(crate) struct Server {
@@ -18,7 +23,7 @@ pub(crate) struct Server {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) reload: mpsc::Sender<()>,
     stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<()>,
+    task: JoinHandle<Result<(), AppError>>,
 }
 
 /// An app with one key that may do everything in it.
@@ -64,7 +69,18 @@ pub(crate) async fn durable_server(folder: tempfile::TempDir) -> Server {
 }
 
 async fn start(config: Config, folder: tempfile::TempDir) -> Server {
-    let app = App::build(config).await.expect("the server starts");
+    run(App::build(config).await.expect("the server starts"), folder)
+}
+
+/// Starts a server in memory over a clock and a queue of the test's own.
+pub(crate) async fn server_over(clock: Arc<dyn Clock>, queue: Arc<Trap>) -> Server {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = config(folder.path(), Engine::Memory);
+    let engines = Engines { store: Arc::new(MemoryStore::new()), queue };
+    run(App::build_over(config, clock, engines).await.expect("the server starts"), folder)
+}
+
+fn run(app: App, folder: tempfile::TempDir) -> Server {
     let url = format!("http://{}", app.local_addr());
     let root = std::fs::read_to_string(folder.path().join("root.key")).expect("the root key");
     let (stop, stopped) = oneshot::channel();
@@ -72,7 +88,7 @@ async fn start(config: Config, folder: tempfile::TempDir) -> Server {
     let shutdown = async {
         let _dropped_means_stop = stopped.await;
     };
-    let task = tokio::spawn(async move { app.run(shutdown, reloads).await.expect("the server runs") });
+    let task = tokio::spawn(app.run(shutdown, reloads));
     let client = Client::builder().no_proxy().build().expect("a client");
     Server { url, root: root.trim().to_owned(), client, folder, reload, stop: Some(stop), task }
 }
@@ -81,8 +97,13 @@ impl Server {
     /// Drains the server and gives its folder back.
     pub(crate) async fn stop(mut self) -> tempfile::TempDir {
         drop(self.stop.take());
-        (&mut self.task).await.expect("the server ends");
+        self.ended_by_itself().await.expect("the server runs");
         self.folder
+    }
+
+    /// Waits until the server ends without being told to.
+    pub(crate) async fn ended_by_itself(&mut self) -> Result<(), AppError> {
+        (&mut self.task).await.expect("the server ends")
     }
 
     /// Makes an app with a key of all scopes.

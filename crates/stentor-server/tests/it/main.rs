@@ -4,6 +4,7 @@ mod harness;
 
 mod bad_input;
 mod devices;
+mod failures;
 mod idempotency;
 mod import;
 mod messages;
@@ -12,3 +13,4 @@ mod operator;
 mod pipeline;
 mod problems;
 mod tenants;
+mod trap;

@@ -6,6 +6,7 @@ mod fairness;
 mod parking;
 mod schedules;
 mod stub;
+mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,13 +21,15 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::{CollapseKey, Label};
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::provider::Provider;
-use stentor_core::ports::store::{AppStore, DeviceStore, MessageStore, NewMessage, Storing};
+use stentor_core::ports::store::{NewMessage, Store, Storing};
 use stentor_core::target::Target;
 use stentor_server::pipeline::stats::FleetStats;
 use stentor_server::pipeline::{Deps, Pipeline, PipelineConfig};
-use stentor_storage::memory::{MemoryQueue, MemoryStore};
+use stentor_storage::memory::MemoryStore;
 use stub::Stub;
 use tokio::time::Instant;
+
+use crate::trap::Trap;
 
 const KIND: ProviderKind = ProviderKind::Fcm;
 const APP: AppId = AppId::from_raw(1);
@@ -48,8 +51,8 @@ impl Clock for TestClock {
 
 /// A server without faces: engines, one app, a stub for its push service, and the pipeline.
 struct House {
-    store: MemoryStore,
-    queue: Arc<MemoryQueue>,
+    store: Arc<dyn Store>,
+    queue: Arc<Trap>,
     clock: Arc<TestClock>,
     ids: Arc<IdSource>,
     stub: Arc<Stub>,
@@ -67,17 +70,24 @@ impl House {
     }
 
     async fn build(stub: Stub) -> Self {
-        let store = MemoryStore::new();
+        Self::build_over(stub, Arc::new(MemoryStore::new()), Arc::<Trap>::default()).await
+    }
+
+    async fn build_over(stub: Stub, store: Arc<dyn Store>, queue: Arc<Trap>) -> Self {
         let clock = Arc::new(TestClock { began: Instant::now(), ahead_ms: AtomicU64::new(0) });
         let name = Label::new("test").expect("fits");
         store.create_app(&App { id: APP, name, created_at: clock.now() }).await.expect("kept");
-        let (queue, ids) = (Arc::new(MemoryQueue::new()), Arc::new(IdSource::after(0)));
+        let ids = Arc::new(IdSource::after(0));
         Self { store, queue, clock, ids, stub: Arc::new(stub), instance: 0, pipeline: None }
     }
 
     async fn put_credential(&self) {
+        self.put_credential_at(KIND).await;
+    }
+
+    async fn put_credential_at(&self, provider: ProviderKind) {
         let secret = "{}".to_owned();
-        let credential = Credential { app: APP, provider: KIND, secret, updated_at: self.clock.now() };
+        let credential = Credential { app: APP, provider, secret, updated_at: self.clock.now() };
         self.store.put_credential(&credential).await.expect("kept");
     }
 
@@ -87,7 +97,7 @@ impl House {
         let stub = self.stub.clone();
         let factory = move |_: &Credential| Ok::<Arc<dyn Provider>, Invalid>(stub.clone());
         let deps = Deps {
-            store: Arc::new(self.store.clone()),
+            store: self.store.clone(),
             queue: self.queue.clone(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
@@ -101,7 +111,7 @@ impl House {
     /// Ends the pipeline as `kill -9` would; the queue is lost with it.
     async fn crash(&mut self) {
         self.pipeline = None;
-        self.queue = Arc::new(MemoryQueue::new());
+        self.queue = Arc::<Trap>::default();
         tokio::task::yield_now().await;
     }
 
@@ -116,8 +126,13 @@ impl House {
 
     /// Registers devices with the tokens `t0`, `t1`, ...
     async fn register(&self, count: usize) -> Vec<DeviceId> {
-        let tokens = (0..count).map(|number| PushToken::new(format!("t{number}")).expect("fits"));
-        let devices: Vec<_> = tokens.map(|token| Registration::new(Platform::Android, KIND, token)).collect();
+        self.register_at(KIND, "t", count).await
+    }
+
+    /// Registers devices at a provider, their tokens being a word and a number.
+    async fn register_at(&self, kind: ProviderKind, word: &str, count: usize) -> Vec<DeviceId> {
+        let tokens = (0..count).map(|number| PushToken::new(format!("{word}{number}")).expect("fits"));
+        let devices: Vec<_> = tokens.map(|token| Registration::new(Platform::Android, kind, token)).collect();
         let registered = self.store.register(APP, &devices, self.clock.now()).await.expect("kept");
         registered.into_iter().map(|one| one.device).collect()
     }

@@ -1,4 +1,4 @@
-use super::{Ledger, ProviderBooks, Totals};
+use super::{Ledger, ProviderBooks, Stop, Totals};
 
 fn balanced() -> Ledger {
     let totals = Totals { queued: 1, accepted: 5, rejected: 2, ..Totals::default() };
@@ -39,4 +39,17 @@ fn fields_that_are_new_to_us_do_no_harm() {
     let ledger: Ledger =
         serde_json::from_str(r#"{"audience": 3, "totals": {"accepted": 3, "dreamt": 1}, "x": []}"#).unwrap();
     assert_eq!((ledger.audience, ledger.totals.accepted), (3, 3));
+}
+
+#[test]
+fn a_stopped_provider_is_told_with_its_reason() {
+    let mut ledger = Ledger { state: "finished".to_owned(), ..balanced() };
+    assert!(!ledger.describe().contains("was stopped"));
+    ledger.providers[0].stop =
+        Some(Stop { reason: "payload_refused".to_owned(), detail: "too big".to_owned() });
+    assert!(
+        ledger.describe().contains("fcm was stopped (payload_refused): too big"),
+        "{}",
+        ledger.describe()
+    );
 }

@@ -53,10 +53,12 @@ fn states(settled: &Settled) -> Vec<(DeliveryState, Reason)> {
 fn any_outcome() -> impl Strategy<Value = Outcome> {
     let reach = prop::sample::select(vec![Reach::Device, Reach::Payload, Reach::Credential, Reach::Service]);
     let reason = (0..Reason::ALL.len()).prop_map(|index| Reason::ALL[index]);
+    let unsent = (0..Reason::ALL.len()).prop_map(|index| Outcome::Unsent { reason: Reason::ALL[index] });
     let wait = prop::option::of((0..u64::MAX).prop_map(Duration::from_millis));
     prop_oneof![
         Just(Outcome::Accepted),
         Just(Outcome::Unknown),
+        unsent,
         Just(Outcome::Replaced { token: PushToken::new("next").expect("fits") }),
         Just(Outcome::Unregistered { reason: Reason::Unregistered, since: Some(NOW) }),
         (reason.clone(), reach.clone()).prop_map(|(reason, reach)| Outcome::Rejected { reason, reach }),
@@ -94,7 +96,8 @@ proptest! {
     fn every_settlement_is_coherent_and_gives_every_position_one_fate((chunk, outcomes, jitter, now) in any_case()) {
         let settled = settle(&chunk, &outcomes, &RetryPolicy::default(), jitter, now);
         prop_assert!(settled.settlement.is_coherent(chunk.devices.len()));
-        prop_assert_eq!(settled.settlement.attempts as usize, outcomes.len());
+        let sent = outcomes.iter().filter(|outcome| !matches!(outcome, Outcome::Unsent { .. })).count();
+        prop_assert_eq!(settled.settlement.attempts as usize, sent);
         prop_assert!(chunk.tally.settled(&settled.settlement.records).is_some_and(|after| after.sum() == chunk.tally.sum()));
     }
 
@@ -142,10 +145,12 @@ proptest! {
     }
 
     #[test]
-    fn a_campaign_stops_only_when_every_attempt_is_refused_for_its_payload((chunk, outcomes, jitter, now) in any_case()) {
+    fn a_provider_is_stopped_only_when_every_one_of_enough_attempts_is_refused_for_its_payload((chunk, outcomes, jitter, now) in any_case()) {
         let settled = settle(&chunk, &outcomes, &RetryPolicy::default(), jitter, now);
         let payload = |outcome: &Outcome| matches!(outcome, Outcome::Rejected { reach: Reach::Payload, .. });
-        prop_assert_eq!(settled.settlement.stop.is_some(), !outcomes.is_empty() && outcomes.iter().all(payload));
+        let asked = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
+        let enough = !outcomes.is_empty() && outcomes.len() >= asked.min(10);
+        prop_assert_eq!(settled.settlement.stop.is_some(), enough && outcomes.iter().all(payload));
     }
 
     #[test]
@@ -243,4 +248,47 @@ fn a_refused_payload_stops_an_audience_but_not_a_single_message_nor_what_was_acc
     assert!(refused_payload_stops(sending(1), Target::Everyone, 0));
     assert!(!refused_payload_stops(sending(1), one(), 0));
     assert!(!refused_payload_stops(sending(3), Target::Everyone, 1));
+}
+
+fn stops(audience: u64, refused: usize) -> bool {
+    let mut one = sending(refused);
+    one.tally = Tally { sending: audience, ..Tally::default() };
+    refused_payload_stops(one, Target::Everyone, 0)
+}
+
+#[test]
+fn ten_answers_stop_a_large_audience_and_fewer_do_not() {
+    assert!(stops(1_000_000, 10));
+    assert!(!stops(1_000_000, 9), "nine of a million say little");
+}
+
+#[test]
+fn a_small_audience_is_stopped_only_by_all_who_can_be_asked() {
+    assert!(stops(4, 4));
+    assert!(!stops(4, 3));
+    let mut one_gone = chunk(vec![Fate::Send, Fate::Gone, Fate::Send]);
+    one_gone.message = message(Target::Everyone, 60);
+    let refused = Outcome::Rejected { reason: Reason::InvalidPayload, reach: Reach::Payload };
+    assert!(decide(&one_gone, &[refused.clone(), refused.clone()]).settlement.stop.is_some());
+    assert!(decide(&one_gone, &[refused]).settlement.stop.is_none(), "one was not asked yet");
+}
+
+#[test]
+fn what_was_certainly_not_sent_is_tried_again_and_is_no_attempt() {
+    let mut last = sending(2);
+    last.attempt = RetryPolicy::default().max_attempts;
+    let settled = decide(&last, &[Outcome::Accepted, Outcome::Unsent { reason: Reason::Unavailable }]);
+    assert_eq!(settled.settlement.attempts, 1);
+    assert_eq!(states(&settled)[1], (DeliveryState::Queued, Reason::Unavailable));
+    let child = &settled.settlement.children[0];
+    assert_eq!(
+        (child.attempt, child.ambiguous),
+        (last.attempt, false),
+        "it does not count against the policy"
+    );
+    assert_eq!(
+        settled.health,
+        Health { answered: 1, unanswered: 1 },
+        "but it says that the service is not reached"
+    );
 }

@@ -67,6 +67,41 @@ async fn a_payload_refused_for_everybody_stops_the_campaign() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_payload_that_one_provider_refuses_reaches_everybody_at_the_other() {
+    let stub = Stub::scripted(100, |seen| {
+        let refused = Outcome::Rejected { reason: Reason::PayloadTooLarge, reach: Reach::Payload };
+        if seen.token.starts_with('a') { refused } else { Outcome::Accepted }
+    });
+    let house = House::open(stub, quick()).await;
+    house.put_credential_at(ProviderKind::Apns).await;
+    house.register(5_000).await;
+    house.register_at(ProviderKind::Apns, "a", 20_000).await;
+    let id = house.send(everyone()).await;
+    let ledger = house.finished(id).await;
+    assert_eq!(ledger.campaign.stop, None);
+    let books = |kind| ledger.providers.iter().find(|books| books.provider == kind).expect("there");
+    let (fcm, apns) = (books(KIND), books(ProviderKind::Apns));
+    assert_eq!((fcm.tally.accepted, &fcm.stop), (5_000, &None));
+    assert_eq!(apns.stop.as_ref().map(|stop| stop.reason), Some(Reason::PayloadRefused));
+    assert_eq!((apns.tally.open(), apns.tally.accepted), (0, 0));
+    assert!(apns.tally.rejected <= 1_000, "{} were bothered", apns.tally.rejected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payload_refused_by_a_few_of_many_stops_nothing() {
+    let refused = || Outcome::Rejected { reason: Reason::InvalidPayload, reach: Reach::Payload };
+    let stub = Stub::scripted(100, move |seen| match seen.token[1..].parse() {
+        Ok(0..9) => refused(),
+        _ => Outcome::Accepted,
+    });
+    let house = House::open(stub, PipelineConfig { chunk_max_devices: 9, ..quick() }).await;
+    house.register(500).await;
+    let id = house.send(everyone()).await;
+    let Tally { accepted, rejected, .. } = house.finished(id).await.total();
+    assert_eq!((accepted, rejected), (491, 9), "the first chunk was refused as a whole");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_paused_campaign_sends_nothing_and_goes_on_where_it_was() {
     let house = House::open(Stub::accepting(500), quick()).await;
     house.register(5_000).await;

@@ -1,5 +1,9 @@
+use std::path::Path;
+
 use stentor_core::campaign::Tally;
 use stentor_core::ports::queue::Queue;
+use stentor_core::ports::store::StoreError;
+use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
 
 use super::stub::{Stall, Stub};
 use super::*;
@@ -130,4 +134,49 @@ async fn a_batch_that_is_never_answered_is_given_up_and_made_again() {
     house.stub.stall(Stall::Nothing);
     let ledger = house.finished(id).await;
     assert_eq!((ledger.total().accepted, ledger.providers[0].ambiguous), (100, 100));
+}
+
+/// Opens the files once the tasks of the pipeline before, which was dropped, have let go of them.
+async fn files(folder: &Path) -> (Arc<dyn Store>, Arc<Trap>) {
+    let began = Instant::now();
+    loop {
+        let store = SqliteStore::open(folder.join("stentor.db"), SqliteSettings::store());
+        let queue = SqliteQueue::open(folder.join("queue.db"), SqliteSettings::queue());
+        match (store, queue) {
+            (Ok(store), Ok(queue)) => return (Arc::new(store), Arc::new(Trap::over(Box::new(queue)))),
+            (Err(StoreError::Conflict(_)), _) | (_, Err(StoreError::Conflict(_))) => {}
+            (store, queue) => panic!("{:?} {:?}", store.err(), queue.err()),
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "somebody still has the files open");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_crash_over_files_loses_nothing_and_its_duplicates_are_bounded_and_marked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, queue) = files(folder.path()).await;
+    let mut house = House::build_over(Stub::accepting(5), store, queue).await;
+    house.put_credential().await;
+    house.start(quick()).await;
+    house.register(5_000).await;
+    house.stub.stall(Stall::Everything);
+    let id = house.send(everyone()).await;
+    house.until(id, |ledger| ledger.total().sending > 0 && !house.stub.seen().is_empty()).await;
+    let House { stub, clock, ids, instance, pipeline, store, queue } = house;
+    drop((pipeline, store, queue));
+    stub.stall(Stall::Nothing);
+    let (store, queue) = files(folder.path()).await;
+    let mut house = House { store, queue, clock, ids, stub, instance, pipeline: None };
+    house.start(quick()).await;
+    let recovered = house.pipeline().stats().recovery.deliveries;
+    let ledger = house.finished(id).await;
+    assert!(recovered > 0, "it crashed in the middle");
+    assert_eq!(ledger.total(), Tally { accepted: 5_000, ..Tally::default() });
+    let books = &ledger.providers[0];
+    assert_eq!((books.duplicate_bound, books.ambiguous), (recovered, recovered));
+    let counts = house.stub.counts();
+    let twice = counts.values().filter(|count| **count > 1).count() as u64;
+    assert_eq!((counts.len(), counts.values().max()), (5_000, Some(&2)));
+    assert!(twice <= recovered, "{twice} of {recovered}");
 }

@@ -1,6 +1,6 @@
 use stentor_core::id::ScheduleId;
 use stentor_core::name::TimeZoneName;
-use stentor_core::ports::store::{Page, ScheduleStore};
+use stentor_core::ports::store::Page;
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_server::pipeline::calendar;
 

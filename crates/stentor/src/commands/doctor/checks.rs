@@ -168,6 +168,7 @@ async fn server(client: &Client) -> Vec<Finding> {
         Ok((status, ready)) => {
             let mut findings = vec![readiness(status.is_success(), &ready), queue(&ready)];
             findings.extend(lanes(client).await);
+            findings.extend(damage(client).await);
             findings.extend(credentials(client).await);
             findings
         }
@@ -176,7 +177,7 @@ async fn server(client: &Client) -> Vec<Finding> {
 
 fn readiness(ready: bool, said: &Value) -> Finding {
     if ready {
-        return Finding::good("server", "is ready: store and queue answer");
+        return Finding::good("server", "is ready: store and queue answer, the pipeline moves");
     }
     Finding::bad(
         "server",
@@ -195,6 +196,25 @@ fn queue(ready: &Value) -> Finding {
         return Finding::bad("queue", Health::Doubtful, detail, advice);
     }
     Finding::good("queue", detail)
+}
+
+/// Asks for chunks that could not be read or written and were given up; an older server does not tell.
+async fn damage(client: &Client) -> Option<Finding> {
+    let status = client.get("/v1/status").await.ok()?;
+    Some(damaged(status["damaged_chunks"].as_u64()?))
+}
+
+fn damaged(chunks: u64) -> Finding {
+    if chunks == 0 {
+        return Finding::good("kept work", "no chunk is damaged");
+    }
+    Finding::bad(
+        "kept work",
+        Health::Broken,
+        format!("{} damaged chunks were set aside", thousands(chunks)),
+        "see the reason `damaged` in the campaigns' books and the chunks' numbers in the log; check the disk, and restore \
+         the last backup if more than these are hurt",
+    )
 }
 
 async fn lanes(client: &Client) -> Option<Finding> {
@@ -255,5 +275,18 @@ async fn credentials_of(client: &Client, app: &str) -> Finding {
             Finding::bad("credentials", Health::Broken, format!("{app}: {}", told.join(", ")), advice)
         }
         (false, false) => Finding::good("credentials", format!("{app}: {}", told.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_chunks_are_found_and_none_is_in_order() {
+        assert_eq!(damaged(0).health, Health::Good);
+        let found = damaged(1_234);
+        assert_eq!(found.health, Health::Broken);
+        assert!(found.detail.contains("1,234") && found.advice.is_some(), "{}", found.detail);
     }
 }

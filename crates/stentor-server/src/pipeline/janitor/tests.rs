@@ -1,0 +1,73 @@
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use futures_util::FutureExt;
+use stentor_core::app::Credential;
+use stentor_core::error::Invalid;
+use stentor_core::id::IdSource;
+use stentor_core::ports::clock::Clock;
+use stentor_core::ports::provider::Provider;
+use stentor_core::ports::queue::QueueLease;
+use stentor_core::ports::store::{PipelineStore, Recovery};
+use stentor_core::target::Target;
+use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
+use stentor_storage::memory::{MemoryQueue, MemoryStore};
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::pipeline::{Deps, PipelineConfig};
+
+struct JumpingClock(AtomicI64);
+
+impl Clock for JumpingClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> Shared {
+    let nobody = |_: &Credential| Err::<Arc<dyn Provider>, _>(Invalid::new("credential", "is not asked for"));
+    let deps = Deps {
+        store: Arc::new(store.clone()),
+        queue: Arc::new(MemoryQueue::new()),
+        clock: clock.clone(),
+        ids: Arc::new(IdSource::after(0)),
+        factory: Arc::new(nobody),
+        instance: 1,
+    };
+    Shared::new(deps, PipelineConfig::default(), Recovery::default(), mpsc::channel(1).0)
+}
+
+#[tokio::test]
+async fn a_lease_that_is_being_taken_while_the_clock_jumps_is_not_taken_back() {
+    let (store, clock) = (MemoryStore::new(), Arc::new(JumpingClock(AtomicI64::new(at(1).as_millis()))));
+    let shared = shared(&store, &clock);
+    let scene = Scene::new(&store).await;
+    scene.fcm(1).await;
+    let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    let taking = shared.held.taking().await;
+    let replies = store.lease(&[tickets[0].chunk], shared.lease()).await.expect("asked");
+    let [stentor_core::ports::store::LeaseReply::Leased(leased)] = &replies[..] else {
+        panic!("{replies:?}")
+    };
+    clock.0.store(at(3_600).as_millis(), Ordering::SeqCst);
+    let mut sweeping = Box::pin(sweep(&shared));
+    assert!(sweeping.as_mut().now_or_never().is_none(), "it waits until the lease is noted");
+    let ticket = QueueLease { ticket: tickets[0], token: 1 };
+    let _kept = shared.held.keep(leased.id, leased.epoch, &ticket);
+    drop(taking);
+    sweeping.await.expect("swept");
+    assert_eq!(scene.settled(accept_all(leased, shared.now())).await, [], "the lease was not lost");
+}
+
+#[tokio::test]
+async fn a_lease_that_nobody_notes_is_taken_back_when_it_has_run_out() {
+    let (store, clock) = (MemoryStore::new(), Arc::new(JumpingClock(AtomicI64::new(at(1).as_millis()))));
+    let shared = shared(&store, &clock);
+    let scene = Scene::new(&store).await;
+    scene.fcm(1).await;
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    store.lease(&[tickets[0].chunk], shared.lease()).await.expect("asked");
+    clock.0.store(at(3_600).as_millis(), Ordering::SeqCst);
+    sweep(&shared).await.expect("swept");
+    assert_eq!(scene.tally(message).await.queued, 1);
+}

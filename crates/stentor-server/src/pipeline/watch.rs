@@ -1,0 +1,124 @@
+//! Watches the pipeline's parts: one that panics, or ends before it was told to, ends the whole pipeline.
+//!
+//! What goes on without one of its parts only seems to work: without a settler every chunk would be sent again and again.
+//! A restart recovers by design, so the first failure stops the sending and asks for one.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// A part that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Which.
+    pub part: String,
+    /// How.
+    pub cause: String,
+}
+
+/// Knows which parts failed, and stops the others then.
+pub(crate) struct Watch {
+    failures: watch::Sender<Vec<Failure>>,
+    stop: CancellationToken,
+    cut: CancellationToken,
+}
+
+impl Watch {
+    /// Starts without failures; the first will cancel both.
+    pub(crate) fn new(stop: CancellationToken, cut: CancellationToken) -> Self {
+        Self { failures: watch::Sender::default(), stop, cut }
+    }
+
+    /// Does the work of a part that ends only once it is told to.
+    pub(crate) async fn lasting(
+        &self,
+        part: impl Into<String>,
+        told: CancellationToken,
+        work: impl Future<Output = ()>,
+    ) {
+        match panic_of(work).await {
+            Some(cause) => self.fail(part.into(), cause),
+            None if told.is_cancelled() => {}
+            None => self.fail(part.into(), "it ended unasked".to_owned()),
+        }
+    }
+
+    /// Does the work of a part that ends when its work is done.
+    pub(crate) async fn passing(&self, part: impl Into<String>, work: impl Future<Output = ()>) {
+        if let Some(cause) = panic_of(work).await {
+            self.fail(part.into(), cause);
+        }
+    }
+
+    /// Lists what failed, the first first.
+    pub(crate) fn failures(&self) -> Vec<Failure> {
+        self.failures.borrow().clone()
+    }
+
+    /// Waits for the first failure.
+    pub(crate) async fn failed(&self) -> Failure {
+        let mut failures = self.failures.subscribe();
+        let found = failures.wait_for(|failures| !failures.is_empty()).await;
+        let first = found.ok().and_then(|failures| failures.first().cloned());
+        match first {
+            Some(failure) => failure,
+            // Its own sender cannot be gone.
+            None => std::future::pending().await,
+        }
+    }
+
+    fn fail(&self, part: String, cause: String) {
+        tracing::error!(
+            part,
+            cause,
+            "a part of the pipeline failed: nothing more is sent until the server is started again"
+        );
+        self.failures.send_modify(|failures| failures.push(Failure { part, cause }));
+        self.stop.cancel();
+        self.cut.cancel();
+    }
+}
+
+async fn panic_of(work: impl Future<Output = ()>) -> Option<String> {
+    AssertUnwindSafe(work).catch_unwind().await.err().map(|panic| text_of(&*panic))
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.map_or_else(|| "it panicked".to_owned(), |text| format!("it panicked: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch() -> Watch {
+        Watch::new(CancellationToken::new(), CancellationToken::new())
+    }
+
+    #[tokio::test]
+    async fn a_part_that_panics_stops_the_others_and_is_named() {
+        let watch = watch();
+        watch.passing("fleet of fcm", async { panic!("no {}", "luck") }).await;
+        assert!(watch.stop.is_cancelled() && watch.cut.is_cancelled());
+        let wanted = Failure { part: "fleet of fcm".into(), cause: "it panicked: no luck".into() };
+        assert_eq!((watch.failed().await, watch.failures()), (wanted.clone(), vec![wanted]));
+    }
+
+    #[tokio::test]
+    async fn a_lasting_part_that_ends_unasked_has_failed_and_one_that_was_told_has_not() {
+        let watch = watch();
+        let told = CancellationToken::new();
+        told.cancel();
+        watch.lasting("janitor", told, async {}).await;
+        watch.passing("producer", async {}).await;
+        assert!(watch.failures().is_empty() && !watch.stop.is_cancelled());
+        watch.lasting("janitor", CancellationToken::new(), async {}).await;
+        assert_eq!(watch.failures()[0].cause, "it ended unasked");
+    }
+}

@@ -1,0 +1,94 @@
+//! What goes wrong inside, as a caller and an operator see it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::json;
+use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_server::app::AppError;
+use stentor_server::clock::SystemClock;
+
+use crate::harness::{Reading, Server, Tenant, server_over};
+use crate::trap::Trap;
+
+/// Asks until something is so.
+async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !so().await {
+        assert!(Instant::now() < patience, "{what} did not happen");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Lets the settler hang, so that a server whose pipeline fails still answers for a while.
+async fn hold(server: &Server, tenant: &Tenant, trap: &Trap) {
+    let device = server.device(tenant, "held").await;
+    trap.hang_at(Some("ack"));
+    server.post(tenant, "/v1/messages", json!({"target": {"device": device}, "data": {"k": "v"}})).await;
+    until("a settlement", async || trap.count("ack") > 0).await;
+}
+
+async fn unready(server: &Server) -> bool {
+    server.open(Method::GET, "/readyz").read().await.status == 503
+}
+
+#[tokio::test]
+async fn a_dead_part_makes_the_server_unready_and_ends_it_with_its_name() {
+    let trap = Arc::new(Trap::default());
+    let mut server = server_over(Arc::new(SystemClock), trap.clone()).await;
+    let tenant = server.sender().await;
+    let ready = server.open(Method::GET, "/readyz").read().await;
+    assert_eq!((ready.status, ready.text("pipeline").as_str()), (200, "ok"));
+    hold(&server, &tenant, &trap).await;
+    trap.panic_at("depths");
+    until("an unready server", async || unready(&server).await).await;
+    let told = server.open(Method::GET, "/readyz").read().await;
+    assert_eq!((&told.body["pipeline"], &told.body["failed"]), (&json!("unavailable"), &json!(["janitor"])));
+    let metrics = server.open(Method::GET, "/metrics").read().await.body.to_string();
+    assert!(metrics.contains("stentor_pipeline_failures_total{part=\\\"janitor\\\"} 1"), "{metrics}");
+    trap.hang_at(None);
+    let ended = server.ended_by_itself().await;
+    assert!(matches!(&ended, Err(AppError::Part { part, .. }) if part == "janitor"), "{ended:?}");
+    assert!(ended.expect_err("failed").to_string().contains("start the server again"));
+}
+
+/// A clock that breaks when it is told to: the next who asks the time panics.
+#[derive(Default)]
+struct BrokenClock(AtomicBool);
+
+impl Clock for BrokenClock {
+    fn now(&self) -> Timestamp {
+        assert!(!self.0.load(Ordering::SeqCst), "the clock is broken");
+        SystemClock.now()
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_panics_is_answered_with_500_and_a_problem() {
+    let (clock, trap) = (Arc::new(BrokenClock::default()), Arc::new(Trap::default()));
+    let server = server_over(clock.clone(), trap.clone()).await;
+    let tenant = server.sender().await;
+    hold(&server, &tenant, &trap).await;
+    clock.0.store(true, Ordering::SeqCst);
+    let body = json!({"platform": "android", "provider": "null", "token": "t1"});
+    let read = server.send(&tenant, Method::POST, "/v1/devices").json(&body).read().await;
+    assert_eq!(read.refusal(), (500, "internal".to_owned(), None));
+    assert!(!read.body.to_string().contains("clock"), "what panicked is nobody's business: {read:?}");
+}
+
+#[tokio::test]
+async fn looking_on_a_hundred_times_asks_the_queue_a_few_times() {
+    let trap = Arc::new(Trap::default());
+    let server = server_over(Arc::new(SystemClock), trap.clone()).await;
+    let (before, began) = (trap.count("depths"), Instant::now());
+    for _ in 0..100 {
+        assert_eq!(server.open(Method::GET, "/readyz").read().await.status, 200);
+        assert_eq!(server.open(Method::GET, "/metrics").read().await.status, 200);
+    }
+    // The pipeline looks by itself four times a second at most, lookers-on cause one look a second at most.
+    let allowed = 2 + 5 * (began.elapsed().as_secs() as usize + 1);
+    let asked = trap.count("depths") - before;
+    assert!(asked <= allowed && asked < 200, "{asked} times, {allowed} are allowed");
+}

@@ -1,0 +1,112 @@
+//! A queue in which a call can be made to panic or to hang, as a bug in a real one might.
+
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stentor_core::chunk::{Lane, Ticket};
+use stentor_core::id::ChunkId;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
+use stentor_storage::memory::MemoryQueue;
+use tokio::sync::watch;
+
+/// The queue with its trap.
+pub(crate) struct Trap {
+    queue: Box<dyn Queue>,
+    panics: Mutex<Option<&'static str>>,
+    hangs: watch::Sender<Option<&'static str>>,
+    calls: Mutex<Vec<&'static str>>,
+}
+
+impl Default for Trap {
+    fn default() -> Self {
+        Self::over(Box::new(MemoryQueue::new()))
+    }
+}
+
+impl Trap {
+    /// Sets it up over a queue.
+    pub(crate) fn over(queue: Box<dyn Queue>) -> Self {
+        Self { queue, panics: Mutex::default(), hangs: watch::Sender::default(), calls: Mutex::default() }
+    }
+
+    /// Lets the next call of this name panic, once.
+    pub(crate) fn panic_at(&self, call: &'static str) {
+        *self.panics() = Some(call);
+    }
+
+    /// Lets calls of this name hang until another is named, or none.
+    pub(crate) fn hang_at(&self, call: Option<&'static str>) {
+        self.hangs.send_replace(call);
+    }
+
+    /// Counts the calls of a name so far.
+    pub(crate) fn count(&self, call: &str) -> usize {
+        self.calls.lock().expect("nobody panics inside").iter().filter(|one| **one == call).count()
+    }
+
+    async fn enter(&self, call: &'static str) -> &dyn Queue {
+        self.calls.lock().expect("nobody panics inside").push(call);
+        let springs = self.panics().take_if(|panics| *panics == call).is_some();
+        assert!(!springs, "the queue has a bug in {call}");
+        let mut hangs = self.hangs.subscribe();
+        let free = hangs.wait_for(|hangs| *hangs != Some(call)).await;
+        drop(free.expect("its sender is in here"));
+        &*self.queue
+    }
+
+    fn panics(&self) -> MutexGuard<'_, Option<&'static str>> {
+        self.panics.lock().expect("nobody panics inside")
+    }
+}
+
+#[async_trait]
+impl Queue for Trap {
+    async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
+        self.enter("publish").await.publish(tickets).await
+    }
+
+    async fn lease(
+        &self,
+        lane: Lane,
+        max: usize,
+        lease_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<QueueLease>, QueueError> {
+        self.enter("lease").await.lease(lane, max, lease_for, now).await
+    }
+
+    async fn extend(
+        &self,
+        leases: &[QueueLease],
+        lease_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<bool>, QueueError> {
+        self.enter("extend").await.extend(leases, lease_for, now).await
+    }
+
+    async fn ack(&self, leases: Vec<QueueLease>) -> Result<(), QueueError> {
+        self.enter("ack").await.ack(leases).await
+    }
+
+    async fn nack(&self, leases: Vec<QueueLease>, due_at: Timestamp) -> Result<(), QueueError> {
+        self.enter("nack").await.nack(leases, due_at).await
+    }
+
+    async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError> {
+        self.enter("withdraw").await.withdraw(chunks).await
+    }
+
+    async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError> {
+        self.enter("depths").await.depths(now).await
+    }
+
+    async fn clear(&self) -> Result<(), QueueError> {
+        self.enter("clear").await.clear().await
+    }
+
+    async fn changed(&self) {
+        self.queue.changed().await;
+    }
+}
