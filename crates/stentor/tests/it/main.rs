@@ -5,5 +5,6 @@ mod commands;
 mod demo;
 mod messages;
 mod process;
+mod repeats;
 mod server;
 mod stalled;
