@@ -12,7 +12,7 @@ use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::Outcome;
-use stentor_core::ports::provider::Batch;
+use stentor_core::ports::provider::{Batch, Noted};
 use stentor_core::ports::queue::QueueLease;
 use stentor_core::ports::store::{Fate, LeasedChunk};
 use tokio::sync::mpsc;
@@ -119,22 +119,25 @@ fn part(tokens: &TokenList, from: usize, to: usize) -> TokenList {
     list
 }
 
-/// Hands one batch to the provider; whatever goes wrong there counts as never answered.
+/// Hands one batch to the provider; what it has not noted when it is cut off, or panics, counts as never answered.
 async fn attempt(shared: &Shared, job: &Job, devices: Vec<DeviceId>, tokens: TokenList) -> Vec<Outcome> {
     let count = devices.len();
     let batch = Batch { message: job.chunk.message.clone(), now: shared.now(), devices, tokens };
     let (provider, _in_use) = job.outlet.enter();
     let began = tokio::time::Instant::now();
     let longest = Duration::from_millis(shared.config.batch_timeout_ms);
-    let mut outcomes = tokio::select! {
-        outcomes = AssertUnwindSafe(provider.send(batch)).catch_unwind() => outcomes.unwrap_or_default(),
-        () = tokio::time::sleep(longest) => Vec::new(),
-        () = shared.cut.cancelled() => Vec::new(),
+    let noted = Noted::default();
+    let whole = tokio::select! {
+        outcomes = AssertUnwindSafe(provider.send_noting(batch, &noted)).catch_unwind() => outcomes.ok(),
+        () = tokio::time::sleep(longest) => None,
+        () = shared.cut.cancelled() => None,
     };
-    if outcomes.len() != count {
-        tracing::warn!(provider = %provider.kind(), count, answers = outcomes.len(), "a batch was not answered whole");
-        outcomes.resize(count, Outcome::Unknown);
-    }
+    let outcomes = whole.filter(|outcomes| outcomes.len() == count).unwrap_or_else(|| {
+        let outcomes = noted.cut_off(count);
+        let unknown = outcomes.iter().filter(|outcome| **outcome == Outcome::Unknown).count();
+        tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered whole");
+        outcomes
+    });
     shared.meter(provider.kind()).note_batch(&outcomes, began.elapsed());
     outcomes
 }

@@ -9,7 +9,7 @@ use stentor_core::chunk::Class;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::MessageId;
 use stentor_core::outcome::Outcome;
-use stentor_core::ports::provider::{Batch, Provider, ProviderStats};
+use stentor_core::ports::provider::{Batch, Noted, Provider, ProviderStats};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -27,6 +27,8 @@ pub(super) enum Stall {
     Nothing,
     Audiences,
     Everything,
+    /// The second half of each batch, after the first was answered.
+    Halves,
 }
 
 type Script = dyn Fn(&Seen) -> Outcome + Send + Sync;
@@ -117,6 +119,17 @@ impl Provider for Stub {
         self.inflight.lock().expect("sound").0 -= seen.len();
         let script = self.script.lock().expect("sound");
         seen.iter().map(&**script).collect()
+    }
+
+    async fn send_noting(&self, batch: Batch, noted: &Noted) -> Vec<Outcome> {
+        if *self.stall.borrow() != Stall::Halves {
+            return self.send(batch).await;
+        }
+        let seen = self.note(&batch);
+        for (index, seen) in seen.iter().enumerate().take(seen.len() / 2) {
+            noted.note(index, (self.script.lock().expect("sound"))(seen));
+        }
+        std::future::pending().await
     }
 
     fn stats(&self) -> ProviderStats {
