@@ -63,7 +63,8 @@ pub(crate) fn check(provider: ProviderKind, spec: &MessageSpec) -> Result<(), In
 pub(crate) fn payload_bytes(provider: ProviderKind, message: &Message) -> u64 {
     let bytes = match provider {
         ProviderKind::Fcm => {
-            stentor_providers::fcm::payload::Body::new(message, message.due_at).with_token("").len()
+            let body = stentor_providers::fcm::payload::Body::new(message, message.due_at);
+            body.with_token("", |parts| parts.iter().map(|part| part.len()).sum::<usize>())
         }
         ProviderKind::Apns => stentor_providers::apns::payload::Push::new(message, "").body.len(),
         ProviderKind::Null => 0,
