@@ -1,16 +1,18 @@
 //! `stentor emulate`: the other side of a push service, on this machine.
 
+mod sink;
+
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process;
 use anyhow::Context;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
-use stentor_emulators::{ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, Policy, TlsConfig};
+use stentor_emulators::{ApnsConfig, ApnsEmulator, Engine, FcmConfig, FcmEmulator, Policy, TlsConfig};
 
 /// Run an emulator of a push service until it is asked to end
 #[derive(Debug, Args)]
@@ -34,6 +36,12 @@ Examples:
   stentor emulate apns --listen 127.0.0.1:9443 --ca-dir emulator
   stentor emulate apns --policy policy.json --observer apns.observer")]
     Apns(Settings),
+    /// A sink for either: answers 200 to everything with the least work, to measure a sender
+    #[command(after_help = "\
+Examples:
+  stentor emulate sink --service apns --listen 127.0.0.1:9443 --ca-dir emulator
+  stentor emulate sink --service fcm --observer fcm.observer --capacity-tokens 10000000 --latency-ms 50")]
+    Sink(sink::Settings),
 }
 
 /// How an emulator is started.
@@ -66,6 +74,9 @@ struct Settings {
     /// How many requests a client may have open on one connection
     #[arg(long, value_name = "N")]
     streams: Option<u32>,
+    /// What HTTP/2 is spoken with
+    #[arg(long, value_enum)]
+    engine: Option<EngineName>,
     /// All settings as a JSON file; options win
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -74,6 +85,23 @@ struct Settings {
     ready_file: Option<PathBuf>,
     #[arg(long, hide = true)]
     end_with_parent: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EngineName {
+    /// The h2 library
+    H2,
+    /// Frames of our own, for load
+    Frames,
+}
+
+impl From<EngineName> for Engine {
+    fn from(name: EngineName) -> Self {
+        match name {
+            EngineName::H2 => Self::H2,
+            EngineName::Frames => Self::Frames,
+        }
+    }
 }
 
 impl Emulate {
@@ -90,6 +118,7 @@ impl Emulate {
                 let running = ApnsEmulator::start(settings.apns()?).await.map_err(refused)?;
                 settings.serve("apns", running, ended, output).await
             }
+            PushService::Sink(settings) => settings.run(output).await,
         }
     }
 }
@@ -113,6 +142,7 @@ impl Settings {
         config.control = self.control.or(config.control);
         config.seed = self.seed.unwrap_or(config.seed);
         config.max_concurrent_streams = self.streams.unwrap_or(config.max_concurrent_streams);
+        config.engine = self.engine.map_or(config.engine, Engine::from);
         config.tls = self.tls(config.tls);
         config.policy = self.policy(config.policy)?;
         self.observe(&mut config.observer);
@@ -125,6 +155,7 @@ impl Settings {
         config.control = self.control.or(config.control);
         config.seed = self.seed.unwrap_or(config.seed);
         config.max_concurrent_streams = self.streams.unwrap_or(config.max_concurrent_streams);
+        config.engine = self.engine.map_or(config.engine, Engine::from);
         config.tls = self.tls(config.tls);
         config.policy = self.policy(config.policy)?;
         self.observe(&mut config.observer);
@@ -167,33 +198,44 @@ impl Settings {
         ended: impl Future<Output = ()>,
         output: Output,
     ) -> anyhow::Result<()> {
-        let facts = self.facts(service, &running);
-        if let Some(path) = &self.ready_file {
-            process::publish(path, &facts.to_string())?;
-        }
-        output.result(&facts, || describe(&facts))?;
+        let control = running.control_addr();
+        let facts = facts(service, running.addr(), running.ca_pem().is_some(), self.ca_dir.as_deref());
+        let facts = with(facts, "control", json!(control.map(|address| format!("http://{address}"))));
+        announce(&facts, self.ready_file.as_deref(), output)?;
         ended.await;
         running.stop().await;
         Ok(())
     }
+}
 
-    fn facts(&self, service: &str, running: &Running) -> Value {
-        let scheme = if running.ca_pem().is_some() { "https" } else { "http" };
-        let ca_file = self.ca_dir.as_ref().map(|directory| directory.join("ca.pem"));
-        json!({
-            "service": service,
-            "url": format!("{scheme}://{}", running.addr()),
-            "address": running.addr(),
-            "control": running.control_addr().map(|address| format!("http://{address}")),
-            "ca_file": ca_file,
-        })
+fn facts(service: &str, address: SocketAddr, tls: bool, ca_dir: Option<&Path>) -> Value {
+    let scheme = if tls { "https" } else { "http" };
+    json!({
+        "service": service,
+        "url": format!("{scheme}://{address}"),
+        "address": address,
+        "ca_file": ca_dir.map(|directory| directory.join("ca.pem")),
+    })
+}
+
+fn with(mut facts: Value, name: &str, value: Value) -> Value {
+    facts[name] = value;
+    facts
+}
+
+/// Says where the emulator is, to whoever looks at the terminal and to whoever waits for the file.
+fn announce(facts: &Value, ready_file: Option<&Path>, output: Output) -> anyhow::Result<()> {
+    if let Some(path) = ready_file {
+        process::publish(path, &facts.to_string())?;
     }
+    output.result(facts, || describe(facts))
 }
 
 fn describe(facts: &Value) -> String {
     let text = |field: &str| facts[field].as_str();
     let (service, url) = (text("service").unwrap_or_default(), text("url").unwrap_or_default());
-    let mut lines = vec![format!("The {service} emulator listens on {url}")];
+    let kind = text("kind").unwrap_or("emulator");
+    let mut lines = vec![format!("The {service} {kind} listens on {url}")];
     match (text("ca_file"), url.starts_with("https")) {
         (Some(ca), _) => {
             lines.push(format!("  clients trust      {ca}"));

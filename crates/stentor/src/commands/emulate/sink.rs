@@ -1,0 +1,110 @@
+//! `stentor emulate sink`: the push service that does nothing, for load.
+
+use super::{announce, facts, parse, read, refused, with};
+use crate::output::Output;
+use crate::process;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use stentor_emulators::policy::Latency;
+use stentor_emulators::{RunningSink, Sink, SinkConfig, TlsConfig};
+
+/// Which push service is to be measured; a sink understands both, and is introduced as this one.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SinkService {
+    /// Firebase Cloud Messaging, with a token endpoint at /token
+    Fcm,
+    /// Apple Push Notification service
+    Apns,
+}
+
+impl SinkService {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Fcm => "fcm",
+            Self::Apns => "apns",
+        }
+    }
+}
+
+/// How a sink is started.
+#[derive(Debug, Args)]
+pub(super) struct Settings {
+    /// The push service that it stands for
+    #[arg(long, value_enum, default_value = "apns")]
+    service: SinkService,
+    /// Where to listen; port 0 takes any free port
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Answer this many milliseconds after a request arrived
+    #[arg(long, value_name = "N")]
+    latency_ms: Option<f64>,
+    /// The file in which every token is counted; it survives the sink's end
+    #[arg(long, value_name = "FILE")]
+    observer: Option<PathBuf>,
+    /// How many different tokens can be counted; without a file in memory
+    #[arg(long, value_name = "N")]
+    capacity_tokens: Option<u64>,
+    /// Where the certificate authority is kept; clients trust its ca.pem
+    #[arg(long, value_name = "DIR", conflicts_with = "plaintext")]
+    ca_dir: Option<PathBuf>,
+    /// Speak without TLS
+    #[arg(long)]
+    plaintext: bool,
+    /// How many requests a client may have open on one connection
+    #[arg(long, value_name = "N")]
+    streams: Option<u32>,
+    /// All settings as a JSON file; options win
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Write the addresses to this file as JSON once everything is ready
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    end_with_parent: bool,
+}
+
+impl Settings {
+    /// Runs the sink until it is asked to end, and says what it has counted.
+    pub(super) async fn run(self, output: Output) -> anyhow::Result<()> {
+        if self.end_with_parent {
+            process::end_with_parent();
+        }
+        process::raise_file_limit();
+        let ended = process::asked_to_end()?;
+        let running = Sink::start(self.sink()?).await.map_err(refused)?;
+        self.introduce(&running, output)?;
+        ended.await;
+        let counted = json!({"requests": running.requests(), "counts": running.totals()});
+        running.stop().await;
+        output.result(&counted, || format!("It answered {} requests", counted["requests"]))
+    }
+
+    fn introduce(&self, running: &RunningSink, output: Output) -> anyhow::Result<()> {
+        let tls = running.ca_pem().is_some();
+        let facts = facts(self.service.word(), running.addr(), tls, self.ca_dir.as_deref());
+        announce(&with(facts, "kind", json!("sink")), self.ready_file.as_deref(), output)
+    }
+
+    fn sink(&self) -> anyhow::Result<SinkConfig> {
+        let mut config: SinkConfig = match self.config.as_deref() {
+            Some(path) => parse(&read(path)?, &path.display().to_string())?,
+            None => SinkConfig::default(),
+        };
+        config.listen = self.listen.unwrap_or(config.listen);
+        config.latency = self.latency_ms.map(|ms| Latency::Fixed { ms }).or(config.latency);
+        config.max_concurrent_streams = self.streams.unwrap_or(config.max_concurrent_streams);
+        if self.plaintext {
+            config.tls = TlsConfig::Plaintext;
+        } else if let Some(directory) = &self.ca_dir {
+            config.tls = TlsConfig::Authority { directory: Some(directory.clone()) };
+        }
+        if self.observer.is_some() || self.capacity_tokens.is_some() {
+            let observer = config.observer.get_or_insert_default();
+            observer.path = self.observer.clone().or(observer.path.take());
+            observer.capacity_tokens = self.capacity_tokens.unwrap_or(observer.capacity_tokens);
+        }
+        Ok(config)
+    }
+}
