@@ -17,8 +17,9 @@ const POLICIES: [&str; 4] = [
 const ENGINES: [Engine; 2] = [Engine::H2, Engine::Frames];
 const BUFFER_BYTES: usize = 64 * 1024;
 
-static FRONTS: LazyLock<Vec<Front>> =
-    LazyLock::new(|| ENGINES.iter().flat_map(|engine| POLICIES.iter().flat_map(|policy| fronts(policy, *engine))).collect());
+static FRONTS: LazyLock<Vec<Front>> = LazyLock::new(|| {
+    ENGINES.iter().flat_map(|engine| POLICIES.iter().flat_map(|policy| fronts(policy, *engine))).collect()
+});
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_time().start_paused(true).build().unwrap());
 
@@ -27,8 +28,13 @@ fn fronts(policy: &str, engine: Engine) -> [Front; 2] {
     let policy = || serde_json::from_str(policy).unwrap();
     let mut fcm = FcmConfig { policy: policy(), observer: observer(), engine, ..FcmConfig::default() };
     fcm.auth.required = false;
-    let apns =
-        ApnsConfig { policy: policy(), observer: observer(), require_token: false, engine, ..ApnsConfig::default() };
+    let apns = ApnsConfig {
+        policy: policy(),
+        observer: observer(),
+        require_token: false,
+        engine,
+        ..ApnsConfig::default()
+    };
     [Front::fcm(fcm).unwrap(), Front::apns(apns).unwrap()]
 }
 
