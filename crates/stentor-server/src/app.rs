@@ -25,6 +25,7 @@ use crate::pipeline::Failure;
 use crate::service::{Ground, Keyring, Service, ServiceLimits};
 pub use belt::PipelineBelt;
 pub use engines::Engines;
+pub use engines::{Depth, Inspection, inspect, queue_file, store_file};
 
 /// File in the data directory that tells the address when the port was chosen by the system.
 pub const LISTEN_FILE: &str = "listen.addr";

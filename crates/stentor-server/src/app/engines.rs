@@ -1,5 +1,6 @@
 //! Store and queue by the configuration.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stentor_core::id::IdSource;
@@ -7,6 +8,7 @@ use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
+pub use stentor_storage::sqlite::{Depth, Inspection, inspect};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
 
 use super::AppError;
@@ -21,6 +23,18 @@ pub(super) struct Ground {
     pub(super) queue: Arc<dyn Queue>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<IdSource>,
+}
+
+/// Names the store's file in a data directory, for `inspect`.
+#[must_use]
+pub fn store_file(data_dir: &Path) -> PathBuf {
+    data_dir.join(STORE_FILE)
+}
+
+/// Names the queue's file in a data directory, for `inspect`.
+#[must_use]
+pub fn queue_file(data_dir: &Path) -> PathBuf {
+    data_dir.join(QUEUE_FILE)
 }
 
 /// Where a server keeps things.
@@ -43,7 +57,7 @@ fn store(config: &Config) -> Result<Arc<dyn Store>, AppError> {
     match config.store.engine {
         Engine::Memory => Ok(Arc::new(MemoryStore::new())),
         Engine::Sqlite => {
-            let opened = SqliteStore::open(config.data_dir.join(STORE_FILE), SqliteSettings::store());
+            let opened = SqliteStore::open(store_file(&config.data_dir), SqliteSettings::store());
             Ok(Arc::new(opened.map_err(|error| engine("the store", &error))?))
         }
     }
@@ -54,7 +68,7 @@ fn queue(config: &Config) -> Result<Arc<dyn Queue>, AppError> {
     match config.queue.engine {
         Engine::Memory => Ok(Arc::new(MemoryQueue::new())),
         Engine::Sqlite => {
-            let opened = SqliteQueue::open(config.data_dir.join(QUEUE_FILE), SqliteSettings::queue());
+            let opened = SqliteQueue::open(queue_file(&config.data_dir), SqliteSettings::queue());
             Ok(Arc::new(opened.map_err(|error| engine("the queue", &error))?))
         }
     }

@@ -3,6 +3,7 @@
 
 mod commands;
 mod demo;
+mod doctor;
 mod messages;
 mod process;
 mod repeats;

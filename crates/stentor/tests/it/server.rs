@@ -91,15 +91,3 @@ fn a_second_server_on_the_same_data_is_refused() {
     assert_eq!(code, 1);
     assert!(told["error"].as_str().unwrap().contains("in use by another server"), "{told}");
 }
-
-#[test]
-fn the_doctor_finds_a_running_server_in_order() {
-    let directory = TempDir::new().unwrap();
-    let server = Server::start(directory.path());
-    let found = server.ok(&["doctor"]);
-    let checks: Vec<&str> =
-        found["checks"].as_array().unwrap().iter().filter_map(|check| check["what"].as_str()).collect();
-    for what in ["clock", "file limit", "free disk", "database", "server", "queue"] {
-        assert!(checks.contains(&what), "{what} is missing in {checks:?}");
-    }
-}

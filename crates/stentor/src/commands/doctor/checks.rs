@@ -1,5 +1,7 @@
 //! The doctor's checks, each of which finds one thing.
 
+mod files;
+
 use crate::client::{Client, segment};
 use crate::connection::Connection;
 use crate::output::{cell, thousands};
@@ -7,12 +9,12 @@ use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use stentor_server::app::Depth;
 
 /// No clock that is right shows an earlier second than this (2026-11-01).
 const EARLIEST_S: u64 = 1_793_491_200;
 const FEW_FILES: u64 = 4096;
 const LITTLE_DISK_BYTES: u64 = 1 << 30;
-const SQLITE_HEADER_BYTES: usize = 100;
 const OLD_BACKLOG_S: f64 = 300.0;
 
 /// How bad it is.
@@ -69,8 +71,9 @@ impl Finding {
 }
 
 /// Runs every check.
-pub(super) async fn all(connection: &Connection) -> Vec<Finding> {
-    let mut findings = vec![clock(), files(), disk(&connection.data_dir), database(&connection.data_dir)];
+pub(super) async fn all(connection: &Connection, depth: Depth) -> Vec<Finding> {
+    let mut findings = vec![clock(), file_limit(), disk(&connection.data_dir)];
+    findings.extend(files::look(connection.data_dir.clone(), depth).await);
     match connection.client() {
         Ok(client) => findings.extend(server(&client).await),
         Err(error) => {
@@ -91,7 +94,7 @@ fn clock() -> Finding {
     Finding::good("clock", "shows a time that is possible")
 }
 
-fn files() -> Finding {
+fn file_limit() -> Finding {
     let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let detail = match hard {
         u64::MAX => "without limit".to_owned(),
@@ -116,47 +119,6 @@ fn disk(data_dir: &Path) -> Finding {
         return Finding::bad("free disk", Health::Doubtful, detail, advice);
     }
     Finding::good("free disk", detail)
-}
-
-/// Looks at the database's file from outside: what it says of itself must fit its size. Reading every page, and what
-/// is synced when, is the business of the server that has it open.
-fn database(data_dir: &Path) -> Finding {
-    let path = data_dir.join("stentor.db");
-    match look_at_file(&path) {
-        Ok(bytes) => Finding::good(
-            "database",
-            format!(
-                "{} has a sound header and {} KiB (its pages were not read)",
-                path.display(),
-                thousands(bytes >> 10)
-            ),
-        ),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let advice = "point --data-dir at the server's data, or start a server that makes it";
-            Finding::bad("database", Health::Doubtful, format!("{} does not exist", path.display()), advice)
-        }
-        Err(error) => {
-            let advice =
-                "stop the server, keep a copy of the whole data directory, and restore the last backup";
-            Finding::bad("database", Health::Broken, format!("{}: {error}", path.display()), advice)
-        }
-    }
-}
-
-fn look_at_file(path: &Path) -> std::io::Result<u64> {
-    use std::io::Read;
-    let mut file = std::fs::File::open(path)?;
-    let mut header = [0; SQLITE_HEADER_BYTES];
-    file.read_exact(&mut header)?;
-    let bytes = file.metadata()?.len();
-    // Bytes 16 and 17: the page size, where 1 stands for 65,536 (sqlite.org/fileformat2.html, 1.3).
-    let page_bytes = match u16::from_be_bytes([header[16], header[17]]) {
-        1 => 65_536,
-        size => u64::from(size),
-    };
-    let sound =
-        header.starts_with(b"SQLite format 3\0") && page_bytes >= 512 && bytes.is_multiple_of(page_bytes);
-    if sound { Ok(bytes) } else { Err(std::io::Error::other("is not a whole SQLite database")) }
 }
 
 async fn server(client: &Client) -> Vec<Finding> {
