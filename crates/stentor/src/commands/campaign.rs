@@ -106,7 +106,8 @@ async fn steer(client: &Client, campaign: &str, action: &str, output: Output) ->
     output.result(&ledger, || format!("{campaign} is {}", cell(&ledger["state"])))
 }
 
-/// Shows a campaign's progress until it has ended, then its books; fails when the books do not balance.
+/// Shows a campaign's progress until it has ended, then its books; fails when the books do not balance or
+/// something is still open in them.
 pub(super) async fn follow(client: &Client, campaign: &str, output: Output) -> anyhow::Result<ExitCode> {
     let mut progress = None;
     loop {
@@ -129,5 +130,6 @@ pub(super) async fn follow(client: &Client, campaign: &str, output: Output) -> a
 
 fn close(said: &Value, ledger: &Ledger, output: Output) -> anyhow::Result<ExitCode> {
     output.result(said, || ledger.describe())?;
-    Ok(if ledger.sums_up() && ledger.balanced { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let closed = ledger.sums_up() && ledger.balanced && ledger.totals.open() == 0;
+    Ok(if closed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

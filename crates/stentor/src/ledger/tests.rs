@@ -27,11 +27,10 @@ fn providers_that_contradict_the_sum_are_noticed() {
 }
 
 #[test]
-fn a_campaign_with_open_deliveries_has_not_ended() {
-    let mut ledger = Ledger { state: "finished".to_owned(), ..balanced() };
-    assert!(!ledger.is_ended());
-    ledger.totals.queued = 0;
-    assert!(ledger.is_ended());
+fn a_campaign_has_ended_when_the_server_says_when() {
+    let canceled = Ledger { state: "canceled".to_owned(), ..balanced() };
+    assert!(!canceled.is_ended(), "what is in flight goes on");
+    assert!(Ledger { ended_at: Some("2030-01-01T00:00:00Z".to_owned()), ..canceled }.is_ended());
 }
 
 #[test]
