@@ -66,9 +66,7 @@ impl Service {
     ) -> Answer<ImportReport> {
         let mut report = ImportReport { dry_run, ..ImportReport::default() };
         while let Some(batch) = batches.recv().await {
-            report.lines += batch.line_count();
-            report.valid += batch.registrations.len() as u64;
-            batch.problems.iter().for_each(|problem| report.refuse(problem.clone()));
+            report.take(&batch);
             self.write_batch(app, &batch, &mut report).await?;
         }
         report.errors.sort_by_key(|problem| problem.line);
@@ -113,6 +111,17 @@ impl Service {
         }
         Ok(())
     }
+}
+
+/// Checks a body that is there as a whole and keeps nothing, as a dry run does; each block ends where a line does.
+pub fn examine<'a>(format: Format, blocks: impl IntoIterator<Item = &'a [u8]>) -> Answer<ImportReport> {
+    let mut importer = Importer::new(format);
+    let mut report = ImportReport { dry_run: true, ..ImportReport::default() };
+    for block in blocks {
+        report.take(&importer.parse(block)?);
+    }
+    importer.finish()?;
+    Ok(report)
 }
 
 /// Parses blocks away from the runtime's threads and gathers batches.

@@ -31,7 +31,9 @@ pub use content::AudienceReport;
 pub use credentials::{CredentialSummary, CredentialView};
 pub use devices::{DeviceChange, DeviceRequest};
 pub use groups::Members;
-pub use import::{ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES};
+pub use import::{
+    ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,
+};
 pub use keyring::Keyring;
 pub use messages::{AcceptedReply, MessageRequest, NotificationRequest, Repeat, Reply, Sent, TargetRequest};
 pub use problem::{ErrorCode, Problem};

@@ -84,10 +84,10 @@ impl Importer {
     /// Reads a block of lines; fails as a whole only when a CSV header makes no sense.
     pub(super) fn parse(&mut self, block: &[u8]) -> Answer<Parsed> {
         let mut parsed = Parsed::default();
-        let block = block.strip_suffix(b"\n").unwrap_or(block);
-        if block.is_empty() && self.line == 0 {
+        if block.is_empty() {
             return Ok(parsed);
         }
+        let block = block.strip_suffix(b"\n").unwrap_or(block);
         for line in block.split(|byte| *byte == b'\n') {
             self.line += 1;
             self.read_line(line, &mut parsed)?;

@@ -1,5 +1,6 @@
 //! What an import came to.
 
+use super::parse::Parsed;
 use crate::service::{ErrorCode, Problem};
 
 /// Most errors that a report lists; all are counted.
@@ -48,6 +49,13 @@ pub struct ImportReport {
 }
 
 impl ImportReport {
+    /// Counts what was read, before anything of it is kept.
+    pub(super) fn take(&mut self, batch: &Parsed) {
+        self.lines += batch.line_count();
+        self.valid += batch.registrations.len() as u64;
+        batch.problems.iter().for_each(|problem| self.refuse(problem.clone()));
+    }
+
     pub(super) fn refuse(&mut self, problem: ImportProblem) {
         self.failed += 1;
         if self.errors.len() < ERRORS_MAX_COUNT {

@@ -65,6 +65,13 @@ fn csv_takes_columns_in_any_order_and_a_stray_quote_costs_its_line() {
 }
 
 #[test]
+fn blocks_of_blank_lines_are_counted_so_that_a_bad_line_has_its_own_number() {
+    let blocks: [&[u8]; 4] = [b"\n", b"\r\n\n", b"nonsense\n", b""];
+    let report = examine(Format::Ndjson, blocks).expect("read");
+    assert_eq!((report.lines, report.failed, report.errors[0].line), (1, 1, 4));
+}
+
+#[test]
 fn an_unknown_column_is_refused_with_the_nearest_name() {
     let mut importer = Importer::new(Format::Csv);
     let problem = importer.parse(b"platform,tokn\n").expect_err("refused");
