@@ -1,6 +1,7 @@
 //! The client: batches in, replies out.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -33,6 +34,14 @@ impl Client {
     ///
     /// When the returned future is dropped, requests that have no stream yet are never sent.
     pub async fn send(&self, batch: Batch) -> Vec<Reply> {
+        self.send_until(batch, std::future::pending()).await
+    }
+
+    /// Sends every request and waits for all replies, or for `cut`: then it gives those that have come.
+    ///
+    /// Of the rest, [`Reply::NotSent`] are those without a stream, which will never have one, and
+    /// [`Reply::Unanswered`] the others.
+    pub async fn send_until(&self, batch: Batch, cut: impl Future<Output = ()>) -> Vec<Reply> {
         if batch.requests.count() == 0 {
             return Vec::new();
         }
@@ -40,7 +49,12 @@ impl Client {
         let wait = batch.start_within.map_or(wait, |most| most.min(wait));
         let work = Work::new(batch, &self.pool.origin, Instant::now() + wait);
         self.pool.submit(&work);
-        work.replies().await
+        tokio::select! {
+            biased;
+            () = work.done() => {}
+            () = cut => self.pool.withdraw(&work),
+        }
+        work.replies()
     }
 
     /// Opens the first connection in the background, if there is none.

@@ -44,6 +44,9 @@ pub enum Fault {
     /// The connection broke, or the peer broke the protocol.
     #[error("the connection was lost: {0}")]
     Lost(Arc<str>),
+    /// Its batch was cut off.
+    #[error("nobody waited for the answer any longer")]
+    Abandoned,
     /// The client is closed.
     #[error("the client is closed")]
     Closed,

@@ -98,6 +98,12 @@ impl Pool {
         self.spread(&mut state);
     }
 
+    /// Takes the requests of a batch that wait for a stream out of the queue and says that they were not sent.
+    pub(crate) fn withdraw(&self, work: &Arc<Work>) {
+        let withdrawn = self.lock().remove(work);
+        withdrawn.into_iter().for_each(|run| run.settle(&Reply::NotSent(Fault::Abandoned)));
+    }
+
     /// Hands out up to `most` requests; they count as in flight from here on.
     pub(crate) fn take(&self, most: usize, into: &mut Vec<Run>) {
         let now = Instant::now();
@@ -332,6 +338,18 @@ impl State {
         }
         self.waiting -= front.len();
         Some(front)
+    }
+
+    fn remove(&mut self, work: &Arc<Work>) -> Vec<Run> {
+        let mut removed = Vec::new();
+        for queue in [&mut self.again, &mut self.small, &mut self.large] {
+            let (of_work, rest): (VecDeque<Run>, _) =
+                std::mem::take(queue).into_iter().partition(|run| Arc::ptr_eq(&run.work, work));
+            *queue = rest;
+            removed.extend(of_work);
+        }
+        self.waiting -= removed.iter().map(Run::len).sum::<usize>();
+        removed
     }
 
     fn take_all(&mut self) -> Vec<Run> {

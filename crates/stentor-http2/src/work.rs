@@ -85,15 +85,20 @@ impl Work {
         self.abandoned.load(Ordering::Relaxed)
     }
 
-    /// Waits for every reply.
-    pub(crate) async fn replies(self: &Arc<Self>) -> Vec<Reply> {
+    /// Waits until every reply is there; requests without a stream are never sent once nobody waits.
+    pub(crate) async fn done(&self) {
         let guard = Abandon(self);
         while self.left.load(Ordering::Acquire) > 0 {
             self.done.notified().await;
         }
         std::mem::forget(guard);
+    }
+
+    /// Gives the replies; what has none is in flight.
+    pub(crate) fn replies(&self) -> Vec<Reply> {
         let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
-        replies.drain(..).map(|reply| reply.unwrap_or(Reply::Unanswered(Fault::Closed))).collect()
+        let replies = std::mem::take(&mut *replies);
+        replies.into_iter().map(|reply| reply.unwrap_or(Reply::Unanswered(Fault::Abandoned))).collect()
     }
 }
 

@@ -17,7 +17,7 @@ const WORDS_MAX_CHARS: usize = 200;
 pub(crate) fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
     match reply {
         Reply::Answered(response) => read(&response),
-        Reply::NotSent(_) => unavailable(None),
+        Reply::NotSent(_) => Outcome::Unsent { reason: Reason::Unavailable },
         Reply::Unanswered(_) => Outcome::Unknown,
     }
 }

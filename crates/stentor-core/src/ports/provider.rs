@@ -1,7 +1,8 @@
 //! The port to a push service: a batch of attempts in, one outcome for each out.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Poll;
 
 use async_trait::async_trait;
 
@@ -34,23 +35,8 @@ impl Batch {
     }
 }
 
-/// The outcomes of a batch as they come, so that one that is cut off forgets none of them.
-#[derive(Debug, Default)]
-pub struct Noted(Mutex<BTreeMap<usize, Outcome>>);
-
-impl Noted {
-    /// Notes what became of attempt i of the batch.
-    pub fn note(&self, index: usize, outcome: Outcome) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(index, outcome);
-    }
-
-    /// Gives the outcomes of a batch of `count` that was cut off now: what was not noted is unknown.
-    #[must_use]
-    pub fn cut_off(&self, count: usize) -> Vec<Outcome> {
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (0..count).map(|index| noted.remove(&index).unwrap_or(Outcome::Unknown)).collect()
-    }
-}
+/// Completes when nobody waits for a batch's outcomes any longer.
+pub type Cut<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// What a provider is doing right now, for metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,12 +66,18 @@ pub trait Provider: Send + Sync {
     /// It never tries a request again that the push service may have processed: that decision is `settle`'s.
     async fn send(&self, batch: Batch) -> Vec<Outcome>;
 
-    /// Sends as [`Provider::send`] does and notes each outcome as soon as it is known, because the caller may stop waiting.
+    /// Sends as [`Provider::send`] does until `cut`, and then gives what is known: [`Outcome::Unknown`] is the rest.
     ///
-    /// An adapter that does not say otherwise notes nothing: what is cut off is unknown as a whole then.
-    async fn send_noting(&self, batch: Batch, noted: &Noted) -> Vec<Outcome> {
-        let _nothing_is_noted = noted;
-        self.send(batch).await
+    /// An adapter that does not say otherwise knows nothing then.
+    async fn send_until(&self, batch: Batch, mut cut: Cut<'_>) -> Vec<Outcome> {
+        let count = batch.devices.len();
+        let mut sending = self.send(batch);
+        std::future::poll_fn(|cx| match (sending.as_mut().poll(cx), cut.as_mut().poll(cx)) {
+            (Poll::Ready(outcomes), _) => Poll::Ready(outcomes),
+            (Poll::Pending, Poll::Ready(())) => Poll::Ready(vec![Outcome::Unknown; count]),
+            (Poll::Pending, Poll::Pending) => Poll::Pending,
+        })
+        .await
     }
 
     /// Gets ready to send: a token fetched, a connection opened. Failing is not an error, sending will tell.

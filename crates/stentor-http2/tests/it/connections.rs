@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stentor_http2::{Fault, Limits};
+use stentor_http2::{Fault, Limits, Reply};
 use tokio::time::Instant;
 
 use crate::frames::{Event, Peer, listen};
@@ -282,4 +282,36 @@ async fn what_nobody_waits_for_any_more_is_never_sent() {
     let last = batch_of(requests(8).split_off(7));
     let (replies, body) = within(20, async { tokio::join!(client.send(last), next) }).await;
     assert_eq!((statuses(&replies), body.as_str()), (vec![200], "7"));
+}
+
+#[tokio::test]
+async fn a_batch_that_is_cut_off_keeps_its_answers_and_sends_no_more() {
+    let (listener, port) = listen().await;
+    let client = client(port, Limits { max_connections: 1, ..quick() });
+    let (cut, told) = tokio::sync::oneshot::channel();
+    let server = async {
+        let mut peer = Peer::accept(&listener, 2).await;
+        let open = peer.requests(2).await;
+        peer.answer(open[0].0).await;
+        // The third is opened in the place of the first, so its answer has been read.
+        let third = peer.requests(1).await;
+        cut.send(()).expect("still waited for");
+        (peer, [open[1].0, third[0].0])
+    };
+    let sending = client.send_until(batch(5), async { told.await.expect("sent") });
+    let (replies, (mut peer, open)) = within(20, async { tokio::join!(sending, server) }).await;
+    assert!(matches!(replies[0], Reply::Answered(_)), "{replies:?}");
+    assert!(
+        replies[1..3].iter().all(|reply| matches!(reply, Reply::Unanswered(Fault::Abandoned))),
+        "{replies:?}"
+    );
+    assert!(
+        replies[3..].iter().all(|reply| matches!(reply, Reply::NotSent(Fault::Abandoned))),
+        "{replies:?}"
+    );
+    drop(client);
+    for stream in open {
+        peer.answer(stream).await;
+    }
+    assert_eq!(within(20, peer.serve()).await, Vec::<String>::new());
 }

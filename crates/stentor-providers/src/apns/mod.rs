@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 use stentor_core::chunk::TokenList;
@@ -18,7 +19,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderStats};
+use stentor_core::ports::provider::{Batch, CredentialError, Cut, Provider, ProviderStats};
 use stentor_http2::{Batch as Call, Client, Keep, Line, Reply, Requests, Response};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
@@ -61,7 +62,13 @@ impl Apns {
     }
 
     /// Sends again, with a new provider token, what was refused because the old one had expired.
-    async fn send_expired_again(&self, bearer: &HeaderValue, sent: &Call, replies: &mut [Reply]) {
+    async fn send_expired_again(
+        &self,
+        bearer: &HeaderValue,
+        sent: &Call,
+        replies: &mut [Reply],
+        cut: impl Future<Output = ()>,
+    ) {
         let expired: Vec<usize> = (0..replies.len()).filter(|at| is_expired(&replies[*at])).collect();
         if expired.is_empty() {
             return;
@@ -71,7 +78,7 @@ impl Apns {
         again.constant.retain(|(name, _)| name != AUTHORIZATION);
         again.constant.push((AUTHORIZATION, renewed));
         again.requests = Arc::new(Picked { of: sent.requests.clone(), places: expired.clone() });
-        for (at, reply) in expired.into_iter().zip(self.client.send(again).await) {
+        for (at, reply) in expired.into_iter().zip(self.client.send_until(again, cut).await) {
             replies[at] = reply;
         }
     }
@@ -130,6 +137,11 @@ impl Provider for Apns {
     }
 
     async fn send(&self, batch: Batch) -> Vec<Outcome> {
+        self.send_until(batch, Box::pin(std::future::pending())).await
+    }
+
+    async fn send_until(&self, batch: Batch, cut: Cut<'_>) -> Vec<Outcome> {
+        let cut = cut.shared();
         let count = batch.devices.len();
         let Some(bearer) = self.tokens.get(self.clock.now()) else {
             let refused = Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential };
@@ -143,8 +155,8 @@ impl Provider for Apns {
         let mut constant = push.headers;
         constant.push((AUTHORIZATION, bearer.clone()));
         let sent = Call { constant, path: None, requests, start_within, keep: Keep::Refusals };
-        let mut replies = self.client.send(sent.clone()).await;
-        self.send_expired_again(&bearer, &sent, &mut replies).await;
+        let mut replies = self.client.send_until(sent.clone(), cut.clone()).await;
+        self.send_expired_again(&bearer, &sent, &mut replies, cut).await;
         let words = |response: &Response| Some(replies::printable(&errors::parse(response.body()).reason));
         replies::report(self.kind(), &replies, words);
         let malformed = Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device };

@@ -8,6 +8,7 @@ pub mod payload;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::uri::PathAndQuery;
@@ -15,7 +16,7 @@ use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderStats};
+use stentor_core::ports::provider::{Batch, CredentialError, Cut, Provider, ProviderStats};
 use stentor_http2::{Batch as Call, Client, Keep, Line, Reply, Requests};
 
 use self::auth::{AccessTokens, Denied};
@@ -25,6 +26,9 @@ use crate::picked::Picked;
 use crate::{Setup, replies};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// What was not even tried.
+const UNSENT: Outcome = Outcome::Unsent { reason: Reason::Unavailable };
 
 /// FCM through one service account.
 pub struct Fcm {
@@ -64,14 +68,20 @@ impl Fcm {
     }
 
     /// Sends again, with a new access token, what was refused for want of one; such requests were not processed.
-    async fn send_refused_again(&self, bearer: &HeaderValue, of: &Arc<Pushes>, replies: &mut [Reply]) {
+    async fn send_refused_again(
+        &self,
+        bearer: &HeaderValue,
+        of: &Arc<Pushes>,
+        replies: &mut [Reply],
+        cut: impl Future<Output = ()>,
+    ) {
         let refused: Vec<usize> = (0..replies.len()).filter(|at| lacks_token(&replies[*at])).collect();
         if refused.is_empty() {
             return;
         }
         let Some(renewed) = self.tokens.replace(bearer).await else { return };
         let again = Picked { of: of.clone(), places: refused.clone() };
-        let again = self.client.send(self.batch(&renewed, Arc::new(again))).await;
+        let again = self.client.send_until(self.batch(&renewed, Arc::new(again)), cut).await;
         for (at, reply) in refused.into_iter().zip(again) {
             replies[at] = reply;
         }
@@ -116,8 +126,17 @@ impl Provider for Fcm {
     }
 
     async fn send(&self, batch: Batch) -> Vec<Outcome> {
+        self.send_until(batch, Box::pin(std::future::pending())).await
+    }
+
+    async fn send_until(&self, batch: Batch, cut: Cut<'_>) -> Vec<Outcome> {
+        let cut = cut.shared();
         let count = batch.devices.len();
-        let bearer = match self.tokens.get().await {
+        let bearer = tokio::select! {
+            bearer = self.tokens.get() => bearer,
+            () = cut.clone() => return vec![UNSENT; count],
+        };
+        let bearer = match bearer {
             Ok(bearer) => bearer,
             Err(cause) => return denied(&cause, count),
         };
@@ -125,11 +144,11 @@ impl Provider for Fcm {
         let start_within = replies::start_within(&batch);
         let pushes = Arc::new(Pushes { body, tokens: batch.tokens });
         let call = Call { start_within, ..self.batch(&bearer, pushes.clone()) };
-        let mut replies = self.client.send(call).await;
-        self.send_refused_again(&bearer, &pushes, &mut replies).await;
+        let mut replies = self.client.send_until(call, cut.clone()).await;
+        self.send_refused_again(&bearer, &pushes, &mut replies, cut).await;
         replies::report(self.kind(), &replies, |response| errors::words(response.body()));
         let mut outcomes: Vec<Outcome> = replies.into_iter().map(|reply| self.read(reply)).collect();
-        outcomes.resize(count, replies::unavailable(None));
+        outcomes.resize(count, UNSENT);
         if replies::asks_to_slow_down(&outcomes) {
             self.client.slow_down();
         }

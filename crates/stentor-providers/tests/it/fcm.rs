@@ -165,12 +165,13 @@ async fn a_stalled_answer_is_unknown() {
 }
 
 #[tokio::test]
-async fn an_emulator_that_is_gone_makes_the_service_unavailable() {
+async fn what_a_service_that_is_gone_cannot_take_is_unsent() {
     let Scene { emulator, provider, clock } = start(Policy::default()).await;
     let one = [String::from("token")];
     assert_eq!(within(20, provider.send(batch(&one, &clock))).await, [Outcome::Accepted]);
     emulator.stop().await;
-    assert_eq!(within(20, provider.send(batch(&one, &clock))).await, [unavailable(None)]);
+    let unsent = Outcome::Unsent { reason: Reason::Unavailable };
+    assert_eq!(within(20, provider.send(batch(&one, &clock))).await, [unsent]);
     assert!(provider.stats().connect_failures > 0);
 }
 

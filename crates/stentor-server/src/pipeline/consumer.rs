@@ -12,7 +12,7 @@ use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::Outcome;
-use stentor_core::ports::provider::{Batch, Noted};
+use stentor_core::ports::provider::Batch;
 use stentor_core::ports::queue::QueueLease;
 use stentor_core::ports::store::{Fate, LeasedChunk};
 use tokio::sync::mpsc;
@@ -126,18 +126,16 @@ async fn attempt(shared: &Shared, job: &Job, devices: Vec<DeviceId>, tokens: Tok
     let (provider, _in_use) = job.outlet.enter();
     let began = tokio::time::Instant::now();
     let longest = Duration::from_millis(shared.config.batch_timeout_ms);
-    let noted = Noted::default();
-    let whole = tokio::select! {
-        outcomes = AssertUnwindSafe(provider.send_noting(batch, &noted)).catch_unwind() => outcomes.ok(),
-        () = tokio::time::sleep(longest) => None,
-        () = shared.cut.cancelled() => None,
-    };
-    let outcomes = whole.filter(|outcomes| outcomes.len() == count).unwrap_or_else(|| {
-        let outcomes = noted.cut_off(count);
-        let unknown = outcomes.iter().filter(|outcome| **outcome == Outcome::Unknown).count();
-        tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered whole");
-        outcomes
+    let cut = Box::pin(async {
+        let _ = tokio::time::timeout(longest, shared.cut.cancelled()).await;
     });
+    let sent = AssertUnwindSafe(provider.send_until(batch, cut)).catch_unwind().await;
+    let mut outcomes = sent.unwrap_or_default();
+    outcomes.resize(count, Outcome::Unknown);
+    let unknown = outcomes.iter().filter(|outcome| **outcome == Outcome::Unknown).count();
+    if unknown > 0 {
+        tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered whole");
+    }
     shared.meter(provider.kind()).note_batch(&outcomes, began.elapsed());
     outcomes
 }

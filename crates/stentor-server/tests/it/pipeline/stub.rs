@@ -9,7 +9,7 @@ use stentor_core::chunk::Class;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::MessageId;
 use stentor_core::outcome::Outcome;
-use stentor_core::ports::provider::{Batch, Noted, Provider, ProviderStats};
+use stentor_core::ports::provider::{Batch, Cut, Provider, ProviderStats};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -121,15 +121,21 @@ impl Provider for Stub {
         seen.iter().map(&**script).collect()
     }
 
-    async fn send_noting(&self, batch: Batch, noted: &Noted) -> Vec<Outcome> {
+    async fn send_until(&self, batch: Batch, cut: Cut<'_>) -> Vec<Outcome> {
         if *self.stall.borrow() != Stall::Halves {
-            return self.send(batch).await;
+            tokio::pin!(cut);
+            let count = batch.devices.len();
+            return tokio::select! {
+                outcomes = self.send(batch) => outcomes,
+                () = cut => vec![Outcome::Unknown; count],
+            };
         }
         let seen = self.note(&batch);
-        for (index, seen) in seen.iter().enumerate().take(seen.len() / 2) {
-            noted.note(index, (self.script.lock().expect("sound"))(seen));
-        }
-        std::future::pending().await
+        cut.await;
+        let half = seen.len() / 2;
+        let script = self.script.lock().expect("sound");
+        let answer = |(index, seen)| if index < half { script(seen) } else { Outcome::Unknown };
+        seen.iter().enumerate().map(answer).collect()
     }
 
     fn stats(&self) -> ProviderStats {
