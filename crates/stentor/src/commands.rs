@@ -8,6 +8,7 @@ mod credential;
 mod device;
 mod doctor;
 mod emulate;
+mod lab;
 mod message;
 mod reference;
 mod schedule;
@@ -44,6 +45,7 @@ enum Command {
     Schedule(schedule::Schedule),
     Config(config::Config),
     Doctor(doctor::Doctor),
+    Lab(lab::Lab),
     Completions(completions::Completions),
     Openapi(reference::Openapi),
     Errors(reference::Errors),
@@ -89,6 +91,7 @@ async fn dispatch(command: Command, output: Output) -> anyhow::Result<ExitCode> 
         Command::Schedule(command) => command.run(output).await?,
         Command::Config(command) => command.run(output)?,
         Command::Doctor(command) => return command.run(output).await,
+        Command::Lab(command) => return command.run(output).await,
         Command::Completions(command) => command.run()?,
         Command::Openapi(command) => command.run()?,
         Command::Errors(command) => command.run(output)?,

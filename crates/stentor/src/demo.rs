@@ -1,7 +1,6 @@
 //! `stentor demo`: the main job, with real processes, and a proof at its end.
 
 mod campaign;
-mod child;
 mod comparison;
 mod emulator;
 mod fleet;
@@ -59,6 +58,9 @@ pub(crate) struct Demo {
     /// How long every answer takes, in milliseconds; with kills it is chosen so that they fit in
     #[arg(long, value_name = "MS")]
     latency_ms: Option<f64>,
+    /// Answer with sinks, which do nothing but count, instead of emulators: success always, and fast
+    #[arg(long, conflicts_with = "policy")]
+    sinks: bool,
     /// Give up when nothing has moved for so long
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
@@ -74,6 +76,21 @@ pub(crate) enum DemoPolicy {
 }
 
 impl Demo {
+    /// A campaign through sinks, without kills: what the pipeline alone can do.
+    pub(crate) fn through_sinks(devices: u64, latency_ms: Option<f64>, keep: Option<PathBuf>) -> Self {
+        Self {
+            devices,
+            kills: 0,
+            kill_emulators: false,
+            keep,
+            seed: 1,
+            policy: DemoPolicy::AcceptAll,
+            latency_ms,
+            sinks: true,
+            give_up_after_seconds: 60,
+        }
+    }
+
     /// Runs the demo; the exit code says whether the proof holds.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
@@ -87,14 +104,15 @@ impl Demo {
         Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    async fn perform(&self) -> anyhow::Result<Report> {
+    /// Plays it from beginning to end.
+    pub(crate) async fn perform(&self) -> anyhow::Result<Report> {
         let fleet = Fleet::new(self.devices, self.seed);
         let mut stage = self.build().await?;
         let import_seconds = import::run(&stage.client, fleet).await?.as_secs_f64();
         let run = campaign::run(self, &mut stage).await?;
         stage.stop_emulators();
         let compared = Instant::now();
-        let comparison = comparison::run(self.policy, &stage, fleet, &run.ledger).await?;
+        let comparison = comparison::run(self.answers(), &stage, fleet, &run.ledger).await?;
         note(&format!(
             "comparison: {} tokens in {:.2} s, the ledger asked about {}",
             thousands(fleet.devices()),
@@ -124,8 +142,14 @@ impl Demo {
         Ok(stage)
     }
 
+    /// What the push services answer.
+    fn answers(&self) -> DemoPolicy {
+        if self.sinks { DemoPolicy::AcceptAll } else { self.policy }
+    }
+
     fn policy_word(&self) -> &'static str {
-        match self.policy {
+        match self.answers() {
+            DemoPolicy::AcceptAll if self.sinks => "accept-all (sinks)",
             DemoPolicy::Realistic => "realistic",
             DemoPolicy::AcceptAll => "accept-all",
         }

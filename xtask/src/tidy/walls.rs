@@ -31,8 +31,14 @@ const ROOMS: &[Room] = &[
     },
     Room { name: "stentor-emulators", may: &[], tests_may: &[] },
     Room {
+        // The laboratory measures the sender from within and everything else as a process.
+        name: "stentor-lab",
+        may: &["stentor-http2"],
+        tests_may: &["stentor-emulators"],
+    },
+    Room {
         name: "stentor",
-        may: &["stentor-server", "stentor-emulators"],
+        may: &["stentor-server", "stentor-emulators", "stentor-lab"],
         tests_may: &["stentor-core", "stentor-storage", "stentor-providers", "stentor-http2"],
     },
     Room { name: "stentor-judges", may: &["stentor-emulators"], tests_may: &[] },

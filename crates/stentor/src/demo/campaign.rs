@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOK_EVERY_WITH_KILLS: Duration = Duration::from_millis(10);
+/// When kills have to be timed, or when the whole campaign lasts a second.
+const LOOK_OFTEN: Duration = Duration::from_millis(10);
 
 /// How the campaign went.
 pub(crate) struct Run {
@@ -49,6 +50,7 @@ pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
         plan: Plan::new(demo.kills, demo.emulator_kills(), SECONDS_PER_KILL, demo.seed),
         progress: Progress::start("campaign", demo.devices),
         devices: demo.devices,
+        is_fast: demo.sinks,
         give_up_after: Duration::from_secs(demo.give_up_after_seconds),
         kills: 0,
         emulator_kills: 0,
@@ -80,6 +82,7 @@ struct Watch<'a> {
     plan: Plan,
     progress: Progress,
     devices: u64,
+    is_fast: bool,
     give_up_after: Duration,
     kills: u32,
     emulator_kills: u32,
@@ -147,6 +150,6 @@ impl Watch<'_> {
     }
 
     fn interval(&self) -> Duration {
-        if self.plan.is_pending() { LOOK_EVERY_WITH_KILLS } else { LOOK_EVERY }
+        if self.plan.is_pending() || self.is_fast { LOOK_OFTEN } else { LOOK_EVERY }
     }
 }

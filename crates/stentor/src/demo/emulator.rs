@@ -1,7 +1,7 @@
 //! An emulator as a process of its own, which may be killed and comes back as itself.
 
-use super::child::Child;
 use super::fleet::Half;
+use crate::child::Child;
 use crate::failure::Failure;
 use anyhow::Context;
 use serde_json::Value;
@@ -15,6 +15,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// An emulator of the demo.
 pub(crate) struct Emulator {
     half: Half,
+    is_sink: bool,
     directory: PathBuf,
     /// Where it listens; fixed by the first start.
     pub(crate) url: String,
@@ -23,10 +24,16 @@ pub(crate) struct Emulator {
 
 impl Emulator {
     /// Starts an emulator with these settings (everything but address, TLS and observer).
-    pub(crate) async fn start(half: Half, directory: &Path, mut settings: Value) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        half: Half,
+        is_sink: bool,
+        directory: &Path,
+        mut settings: Value,
+    ) -> anyhow::Result<Self> {
         settings["tls"] = serde_json::json!({"kind": "authority", "directory": directory.join("ca")});
         settings["observer"]["path"] = serde_json::json!(observer_path(directory, half));
-        let mut emulator = Self { half, directory: directory.to_owned(), url: String::new(), child: None };
+        let directory = directory.to_owned();
+        let mut emulator = Self { half, is_sink, directory, url: String::new(), child: None };
         emulator.configure(&settings)?;
         let ready = emulator.launch().await?;
         // It comes back at the same address after a kill, or the server could not find it again.
@@ -77,9 +84,10 @@ impl Emulator {
             Half::Apns => "APNs emulator",
         };
         let (config, log) = (self.file("json"), self.file("log"));
+        let service = if self.is_sink { "sink" } else { self.half.word() };
         let arguments = [
             "emulate".into(),
-            self.half.word().into(),
+            service.into(),
             "--config".into(),
             config.into(),
             "--ready-file".into(),

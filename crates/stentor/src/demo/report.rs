@@ -2,10 +2,10 @@
 
 use super::Demo;
 use super::campaign::Run;
-use super::child::Usage;
 use super::comparison::{Comparison, Counted};
 use super::fleet::Half;
 use super::verdict::Facts;
+use crate::child::Usage;
 use crate::ledger::{ProviderBooks, Totals};
 use crate::output::{ledger as table, thousands};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The server as a process of its own, which may be killed and goes on where it was.
 
-use super::child::{Child, Usage};
+use crate::child::{Child, Usage};
 use crate::client::Client;
 use crate::connection::read_key;
 use crate::failure::Failure;

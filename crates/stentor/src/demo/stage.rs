@@ -54,8 +54,8 @@ impl Stage {
         let path = directory.path();
         let keys = Keys::make()?;
         let latency_ms = latency_ms(demo);
-        let fcm = Emulator::start(Half::Fcm, path, settings(demo, Half::Fcm, &keys)).await?;
-        let apns = Emulator::start(Half::Apns, path, settings(demo, Half::Apns, &keys)).await?;
+        let fcm = Emulator::start(Half::Fcm, demo.sinks, path, settings(demo, Half::Fcm, &keys)).await?;
+        let apns = Emulator::start(Half::Apns, demo.sinks, path, settings(demo, Half::Apns, &keys)).await?;
         let server = Server::start(path).await?;
         let ca_pem = std::fs::read_to_string(path.join("ca").join("ca.pem"))
             .context("the emulators left no ca.pem")?;
@@ -117,6 +117,10 @@ fn make_directory(keep: Option<&Path>) -> anyhow::Result<Directory> {
 fn settings(demo: &Demo, half: Half, keys: &Keys) -> Value {
     // Every token fits in, with room for ones that should not be there.
     let capacity_tokens = Fleet::new(demo.devices, demo.seed).devices_of(half) + 1000;
+    if demo.sinks {
+        let latency = latency_ms(demo).map(|ms| json!({"kind": "fixed", "ms": ms}));
+        return json!({"latency": latency, "observer": {"capacity_tokens": capacity_tokens}});
+    }
     let mut settings = json!({
         "seed": demo.seed,
         "policy": policy(demo, half),

@@ -36,10 +36,16 @@ impl Child {
     /// to a log.
     pub(crate) fn start(name: &'static str, arguments: &[OsString], log: &Path) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("this program cannot find itself")?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        Self::spawn(name, command, log)
+    }
+
+    /// Starts another program, away from the user's environment; its output is appended to a log.
+    pub(crate) fn spawn(name: &'static str, mut command: Command, log: &Path) -> anyhow::Result<Self> {
         let file = File::options().create(true).append(true).open(log);
         let file = file.with_context(|| format!("{} cannot be written", log.display()))?;
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         for (variable, _) in std::env::vars_os() {
             if variable.to_string_lossy().starts_with("STENTOR_") {
                 command.env_remove(variable);
@@ -74,6 +80,28 @@ impl Child {
         }
         let ticks = process.stat().map(|stat| stat.utime + stat.stime).unwrap_or(0);
         self.past(ticks as f64 / procfs::ticks_per_second() as f64)
+    }
+
+    /// Waits until it has ended by itself and returns what it used; fails when it takes too long or fails.
+    pub(crate) fn finish(mut self, limit: Duration) -> anyhow::Result<Usage> {
+        let started = Instant::now();
+        while !self.is_over() {
+            if started.elapsed() > limit {
+                let sentence = format!("the {} does not end within {limit:?}", self.name);
+                return Err(Failure::not_done(sentence).into());
+            }
+            self.usage();
+            std::thread::sleep(LOOK_EVERY);
+        }
+        // Not waited for yet, so the operating system still knows the final CPU time.
+        let usage = self.usage();
+        let status = self.process.wait()?;
+        if status.success() {
+            return Ok(usage);
+        }
+        let sentence =
+            format!("the {} failed ({status}); its log ends with:\n{}", self.name, self.last_words());
+        Err(Failure::not_done(sentence).into())
     }
 
     /// Kills it (kill -9) and returns what it had used at its very end.

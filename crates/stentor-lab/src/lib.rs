@@ -1,0 +1,8 @@
+//! The laboratory: what produces load, what is made of the samples, and how it is told.
+//!
+//! It knows nothing of the server, which is one subject among others and is always started as a process. What is
+//! measured here is printed with its spread and kept raw; what nobody measured is not printed.
+#![forbid(unsafe_code)]
+
+pub mod load;
+pub mod statistics;

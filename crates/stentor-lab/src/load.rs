@@ -1,0 +1,177 @@
+//! Load on one HTTP/2 server: pushes shaped like Apple's, each to a token of its own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue};
+use serde::Serialize;
+use stentor_http2::{Batch, Client, Fault, Keep, Limits, Line, Reply, Requests};
+pub use stentor_http2::{Endpoint, Roots};
+
+/// Requests handed to the client at a time, as the pipeline hands it chunks.
+const BATCH_REQUESTS: u64 = 1_000;
+/// Digits of a device token.
+const TOKEN_DIGITS: usize = 64;
+/// A payload of the usual size: 259 bytes.
+const PAYLOAD: &str = concat!(
+    r#"{"aps":{"alert":{"title":"Stentor","body":"One request, every device."},"sound":"default"},"#,
+    r#""campaign":"camp_0000000000000","data":{"kind":"benchmark","note":"as long as an ordinary message, "#,
+    r#"no longer and no shorter, so that bytes compare. "},"text":"stentor"}"#
+);
+
+/// What is sent, and how.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// The server.
+    pub endpoint: Endpoint,
+    /// Requests in all, each to a token of its own.
+    pub requests: u64,
+    /// Connections side by side.
+    pub connections: usize,
+    /// Requests in flight on each of them.
+    pub streams: usize,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Outcome {
+    /// Answers with status 200.
+    pub succeeded: u64,
+    /// All other replies.
+    pub failed: u64,
+    /// From the first request to the last answer.
+    pub wall_seconds: f64,
+}
+
+impl Load {
+    /// Gives the path of request `number`; no two are the same.
+    #[must_use]
+    pub fn path(number: u64) -> String {
+        let mut digits = [b'0'; TOKEN_DIGITS];
+        write_token(number, &mut digits);
+        format!("/3/device/{}", String::from_utf8_lossy(&digits))
+    }
+
+    /// Gives the headers of every request.
+    #[must_use]
+    pub fn headers() -> Vec<(HeaderName, HeaderValue)> {
+        let pair = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        vec![
+            pair("authorization", BEARER),
+            pair("apns-topic", "com.example.app"),
+            pair("apns-push-type", "alert"),
+            pair("apns-priority", "10"),
+            pair("apns-expiration", "1900000000"),
+        ]
+    }
+
+    /// Gives the body of every request.
+    #[must_use]
+    pub const fn body() -> &'static str {
+        PAYLOAD
+    }
+
+    /// Sends everything; fails when the endpoint cannot be used.
+    pub async fn run(&self) -> Result<Outcome, Fault> {
+        let client = Arc::new(Client::new(&self.endpoint, self.limits())?);
+        self.open(&client).await;
+        let began = Instant::now();
+        let mut batches = tokio::task::JoinSet::new();
+        let (mut outcome, mut next) = (Outcome::default(), 0);
+        // As many batches as fill every stream twice, so that none waits for the next one.
+        let most = (2 * self.connections * self.streams).div_ceil(BATCH_REQUESTS as usize) + 1;
+        while next < self.requests || !batches.is_empty() {
+            while next < self.requests && batches.len() < most {
+                let to = (next + BATCH_REQUESTS).min(self.requests);
+                let client = Arc::clone(&client);
+                let batch = batch(next, to);
+                batches.spawn(async move { count(&client.send(batch).await) });
+                next = to;
+            }
+            if let Some(Ok((succeeded, failed))) = batches.join_next().await {
+                outcome.succeeded += succeeded;
+                outcome.failed += failed;
+            }
+        }
+        outcome.wall_seconds = began.elapsed().as_secs_f64();
+        client.close().await;
+        Ok(outcome)
+    }
+
+    /// Opens every connection before the clock starts, as other load generators do not count theirs either.
+    async fn open(&self, client: &Client) {
+        client.warm();
+        let patience = Instant::now() + Duration::from_secs(5);
+        while client.stats().connections == 0 && Instant::now() < patience {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let inflight = self.connections * self.streams;
+        Limits {
+            max_connections: self.connections,
+            max_streams_per_connection: self.streams,
+            initial_inflight_requests: inflight,
+            max_inflight_requests: inflight,
+            ..Limits::default()
+        }
+    }
+}
+
+/// A provider token as Apple's look; the sink does not read it.
+const BEARER: &str = "bearer eyJhbGciOiJFUzI1NiIsImtpZCI6IkFCQzEyM0RFRkcifQ.eyJpc3MiOiJERUYxMjNHSElKIiwiaWF0Ijox\
+    NzYzNzMwMDAwfQ.3bFLmS4wUoZ0V9sEoAaDq1k0bq9yF6rJd2Yw8hTn5vXkQeRzCpGiMuLxOtBsNfWlVyKaHjUdPmTgIrEoQcZxYA";
+
+/// Requests `from..to`.
+struct Numbered {
+    from: u64,
+    to: u64,
+}
+
+impl Requests for Numbered {
+    fn count(&self) -> usize {
+        (self.to - self.from) as usize
+    }
+
+    fn write(&self, index: usize, line: &mut Line<'_>) {
+        let mut digits = [b'0'; TOKEN_DIGITS];
+        write_token(self.from + index as u64, &mut digits);
+        line.path(&[b"/3/device/", &digits]);
+        line.body(&[PAYLOAD.as_bytes()]);
+    }
+}
+
+fn batch(from: u64, to: u64) -> Batch {
+    let (constant, path): (_, Option<PathAndQuery>) = (Load::headers(), None);
+    Batch {
+        constant,
+        path,
+        requests: Arc::new(Numbered { from, to }),
+        start_within: None,
+        keep: Keep::Refusals,
+    }
+}
+
+/// Spreads the number over all digits, so that tokens look as random as real ones.
+fn write_token(number: u64, digits: &mut [u8; TOKEN_DIGITS]) {
+    let mut state = number;
+    for (part, block) in digits.chunks_exact_mut(16).enumerate() {
+        // Each step is a bijection of the number, so no two tokens are the same.
+        state = state.wrapping_add(part as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        state ^= state >> 32;
+        for (at, digit) in block.iter_mut().enumerate() {
+            *digit = b"0123456789abcdef"[(state >> (4 * at)) as usize & 0xf];
+        }
+    }
+}
+
+fn count(replies: &[Reply]) -> (u64, u64) {
+    let succeeded = |reply: &&Reply| matches!(reply, Reply::Answered(response) if response.status == 200);
+    let good = replies.iter().filter(succeeded).count() as u64;
+    (good, replies.len() as u64 - good)
+}
+
+#[cfg(test)]
+mod tests;

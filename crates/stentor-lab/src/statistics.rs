@@ -1,0 +1,91 @@
+//! What is said of repeated measurements: the median and how far they spread, never a single number.
+
+use serde::Serialize;
+
+/// Several measurements of one thing, in one unit.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Samples {
+    /// All of them, in the order in which they were taken.
+    values: Vec<f64>,
+}
+
+/// The middle of some samples and their extremes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Summary {
+    /// Half of the samples are at or below.
+    pub median: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Samples {
+    /// Adds a measurement; what is no number is left out.
+    pub fn push(&mut self, value: f64) {
+        if value.is_finite() {
+            self.values.push(value);
+        }
+    }
+
+    /// Gives the measurements in the order in which they were taken.
+    #[must_use]
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Gives the value below which the share `part` (0..=1) of the samples lies, by linear interpolation; `None`
+    /// without samples.
+    #[must_use]
+    pub fn quantile(&self, part: f64) -> Option<f64> {
+        let mut sorted = self.values.clone();
+        sorted.sort_by(f64::total_cmp);
+        let place = part.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
+        let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+        Some(low + (high - low) * place.fract())
+    }
+
+    /// Sums the samples up; `None` without samples.
+    #[must_use]
+    pub fn summary(&self) -> Option<Summary> {
+        let (median, min, max) = (self.quantile(0.5)?, self.quantile(0.0)?, self.quantile(1.0)?);
+        Some(Summary { median, min, max, count: self.values.len() })
+    }
+}
+
+impl FromIterator<f64> for Samples {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        let mut samples = Self::default();
+        values.into_iter().for_each(|value| samples.push(value));
+        samples
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_in_the_middle() {
+        let samples: Samples = [4.0, 1.0, 3.0, 2.0].into_iter().collect();
+        assert_eq!(samples.summary(), Some(Summary { median: 2.5, min: 1.0, max: 4.0, count: 4 }));
+    }
+
+    #[test]
+    fn nothing_is_said_of_nothing() {
+        assert_eq!(Samples::default().summary(), None);
+        assert_eq!([f64::NAN].into_iter().collect::<Samples>().quantile(0.5), None);
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_never_fall(values in prop::collection::vec(-1e9..1e9_f64, 1..50), a in 0.0..=1.0_f64, b in 0.0..=1.0_f64) {
+            let samples: Samples = values.into_iter().collect();
+            let (low, high) = (samples.quantile(a.min(b)), samples.quantile(a.max(b)));
+            prop_assert!(low <= high);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `stentor lab`: measurements that anyone can repeat.
+
+mod bench;
+mod load;
+
+use crate::output::Output;
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Measure: the sender, the pipeline, and what others have published
+#[derive(Debug, Args)]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Bench(bench::Bench),
+    #[command(hide = true)]
+    Load(load::Load),
+}
+
+impl Lab {
+    /// Runs it.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        match self.action {
+            Action::Bench(bench) => bench.run(output).await,
+            Action::Load(load) => load.run(output),
+        }
+    }
+}
