@@ -17,6 +17,7 @@ pub mod message;
 pub mod name;
 pub mod outcome;
 pub mod ports;
+pub mod quota;
 pub mod retry;
 pub mod schedule;
 pub mod settlement;

@@ -40,6 +40,15 @@ pub fn open(kind: ProviderKind, secret: &str, setup: &Setup) -> Result<Arc<dyn P
     })
 }
 
+/// Gives the messages per minute that a push service allows one credential unless it says otherwise; `None` for no such rule.
+#[must_use]
+pub const fn usual_quota(kind: ProviderKind) -> Option<u32> {
+    match kind {
+        ProviderKind::Fcm => Some(fcm::QUOTA_PER_MINUTE),
+        ProviderKind::Apns | ProviderKind::Null => None,
+    }
+}
+
 /// Checks a message against the documented limits of a push service; the error names the field.
 pub fn check(kind: ProviderKind, spec: &MessageSpec) -> Result<(), Invalid> {
     match kind {

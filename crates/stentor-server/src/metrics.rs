@@ -12,7 +12,7 @@ use stentor_core::ports::queue::LaneDepth;
 
 use crate::board::{Board, oldest_ready};
 use crate::pipeline::Failure;
-use crate::pipeline::stats::{BUCKETS_SECONDS, FleetStats, HistogramStats, PipelineStats};
+use crate::pipeline::stats::{BUCKETS_SECONDS, FleetStats, HistogramStats, PipelineStats, QuotaStats};
 use crate::service::Service;
 
 type Written = Result<(), std::fmt::Error>;
@@ -47,14 +47,15 @@ struct Gathered {
     oldest_seconds: f64,
     stats: PipelineStats,
     failures: Vec<Failure>,
-    counts: [(&'static str, &'static str, u64); 5],
+    counts: [(&'static str, &'static str, u64); 6],
     uptime_seconds: f64,
 }
 
-fn counts(service: &Service) -> [(&'static str, &'static str, u64); 5] {
+fn counts(service: &Service) -> [(&'static str, &'static str, u64); 6] {
     let counters = service.counters();
     [
         ("messages_accepted", "Messages kept and answered with 202", &counters.messages_accepted),
+        ("messages_refused", "Messages refused because the queue was full", &counters.messages_refused),
         ("idempotent_replays", "Requests answered again from their idempotency key", &counters.replayed),
         ("devices_created", "Devices made known", &counters.devices_created),
         ("devices_updated", "Devices registered again", &counters.devices_updated),
@@ -73,6 +74,7 @@ impl Collector for Gathered {
         self.queue(to)?;
         self.pipeline(to)?;
         self.wire(to)?;
+        self.quotas(to)?;
         self.outcomes(to)
     }
 }
@@ -146,6 +148,26 @@ impl Gathered {
         self.totals(to, "provider_connect_failures", "Connections that failed to open", |f| {
             gauge(f).connect_failures
         })
+    }
+
+    /// Added up over credentials, as the queue is over apps.
+    fn quotas(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        let sum = |fleet: &FleetStats, of: fn(&QuotaStats) -> f64| fleet.quotas.iter().map(of).sum::<f64>();
+        self.fleets(to, "provider_quota_per_minute", "Messages per minute that quotas allow", |fleet| {
+            sum(fleet, |quota| quota.per_minute as f64)
+        })?;
+        let help = "Messages per minute that quotas allow while credentials warm up";
+        self.fleets(to, "provider_quota_now_per_minute", help, |fleet| {
+            sum(fleet, |quota| quota.per_minute_now as f64)
+        })?;
+        self.fleets(to, "provider_quota_tokens", "Messages that quotas let go at once", |fleet| {
+            sum(fleet, |quota| quota.tokens as f64)
+        })?;
+        let waited = self.stats.providers.iter().map(|fleet| {
+            let seconds = fleet.quotas.iter().map(|quota| quota.waited.as_secs_f64()).sum();
+            (provider_label(fleet), seconds)
+        });
+        seconds(to, "provider_throttled_seconds", "Time that work has waited for quotas", waited)
     }
 
     fn outcomes(&self, to: &mut DescriptorEncoder<'_>) -> Written {
@@ -254,8 +276,19 @@ fn counters<'a>(
     values.into_iter().try_for_each(|(labels, value)| one(&mut metric, &labels, Value::Counter(value)))
 }
 
+fn seconds<'a>(
+    to: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl IntoIterator<Item = (Labels<'a>, f64)>,
+) -> Written {
+    let mut metric = to.encode_descriptor(name, help, None, MetricType::Counter)?;
+    values.into_iter().try_for_each(|(labels, value)| one(&mut metric, &labels, Value::Seconds(value)))
+}
+
 enum Value {
     Gauge(f64),
+    Seconds(f64),
     Counter(u64),
 }
 
@@ -267,6 +300,7 @@ impl Value {
     fn write(self, to: &mut MetricEncoder<'_>) -> Written {
         match self {
             Self::Gauge(value) => to.encode_gauge(&value),
+            Self::Seconds(value) => to.encode_counter::<NoLabelSet, f64, f64>(&value, None),
             Self::Counter(value) => to.encode_counter::<NoLabelSet, u64, f64>(&value, None),
         }
     }

@@ -16,6 +16,9 @@ use crate::pipeline::ProviderFactory;
 /// Most connections that a credential may ask for.
 const CONNECTIONS_MAX_COUNT: u64 = 1_024;
 
+/// Largest quota that a credential may name, in messages per minute: beyond, none is meant.
+const QUOTA_MAX_PER_MINUTE: u32 = 1_000_000_000;
+
 /// Builds adapters from credentials.
 pub(crate) struct Adapters(Setup);
 
@@ -28,30 +31,61 @@ impl Adapters {
 
 impl ProviderFactory for Adapters {
     fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid> {
-        let (secret, limits) = split(&credential.secret, &self.0.limits)?;
+        let Ours { rest, limits, .. } = split(credential, &self.0.limits)?;
         let setup = Setup { clock: self.0.clock.clone(), limits };
-        stentor_providers::open(credential.provider, &secret, &setup)
+        stentor_providers::open(credential.provider, &rest, &setup)
             .map_err(|CredentialError::Invalid(invalid)| invalid)
+    }
+
+    fn quota(&self, credential: &Credential) -> Option<u32> {
+        quota(credential)
     }
 }
 
+/// Gives the messages per minute that a credential allows, or its push service when it says nothing.
+pub(crate) fn quota(credential: &Credential) -> Option<u32> {
+    split(credential, &Limits::default()).ok()?.quota
+}
+
+/// What a credential says to us, and the rest of it.
+struct Ours {
+    rest: String,
+    limits: Limits,
+    quota: Option<u32>,
+}
+
 /// Takes out of a credential's JSON what is ours to obey; the rest is the adapter's.
-fn split(secret: &str, usual: &Limits) -> Result<(String, Limits), Invalid> {
+fn split(credential: &Credential, usual: &Limits) -> Result<Ours, Invalid> {
     let wrong = |_| Invalid::new("credential", "must be a JSON object");
-    let mut fields: Map<String, Value> = serde_json::from_str(secret).map_err(wrong)?;
+    let mut fields: Map<String, Value> = serde_json::from_str(&credential.secret).map_err(wrong)?;
     let mut limits = usual.clone();
     if let Some(most) = fields.remove("max_connections") {
         let most = most.as_u64().filter(|most| (1..=CONNECTIONS_MAX_COUNT).contains(most));
         let problem = || Invalid::new("max_connections", format!("must be 1 to {CONNECTIONS_MAX_COUNT}"));
         limits.max_connections = most.ok_or_else(problem)? as usize;
     }
-    if fields.remove("quota").is_some_and(|quota| quota != "none") {
-        return Err(Invalid::new("quota", "must be \"none\": nothing else is in force yet"));
-    }
+    let quota = match fields.remove("quota") {
+        Some(said) => read_quota(&said)?,
+        None => stentor_providers::usual_quota(credential.provider),
+    };
     if let Some(endpoint) = fields.remove("token_endpoint") {
         fields.insert("token_uri".to_owned(), endpoint);
     }
-    Ok((Value::Object(fields).to_string(), limits))
+    Ok(Ours { rest: Value::Object(fields).to_string(), limits, quota })
+}
+
+fn read_quota(said: &Value) -> Result<Option<u32>, Invalid> {
+    let wrong = || {
+        Invalid::new("quota", format!("must be \"none\" or 1 to {QUOTA_MAX_PER_MINUTE} messages per minute"))
+    };
+    match said {
+        Value::String(word) if word == "none" => Ok(None),
+        Value::Number(number) => {
+            let per_minute = number.as_u64().and_then(|number| u32::try_from(number).ok());
+            per_minute.filter(|count| (1..=QUOTA_MAX_PER_MINUTE).contains(count)).map(Some).ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
+    }
 }
 
 /// Checks a message against a push service's limits.
@@ -79,23 +113,39 @@ pub(crate) fn check_credential(credential: &Credential, clock: Arc<dyn Clock>) -
 
 #[cfg(test)]
 mod tests {
+    use stentor_core::id::AppId;
+    use stentor_core::ports::clock::Timestamp;
+
     use super::*;
+
+    fn credential(provider: ProviderKind, secret: &str) -> Credential {
+        let (app, updated_at) = (AppId::from_raw(1), Timestamp::default());
+        Credential { app, provider, secret: secret.to_owned(), updated_at }
+    }
 
     #[test]
     fn our_own_fields_are_obeyed_and_not_handed_on() {
         let secret =
             r#"{"service_account":{},"token_endpoint":"http://t","quota":"none","max_connections":3}"#;
-        let (rest, limits) = split(secret, &Limits::default()).expect("readable");
-        assert_eq!(limits.max_connections, 3);
-        assert_eq!(rest, r#"{"service_account":{},"token_uri":"http://t"}"#);
+        let ours = split(&credential(ProviderKind::Fcm, secret), &Limits::default()).expect("readable");
+        assert_eq!((ours.limits.max_connections, ours.quota), (3, None));
+        assert_eq!(ours.rest, r#"{"service_account":{},"token_uri":"http://t"}"#);
+    }
+
+    #[test]
+    fn a_credential_has_the_quota_it_names_or_its_push_service_s() {
+        assert_eq!(quota(&credential(ProviderKind::Fcm, "{}")), Some(600_000));
+        assert_eq!(quota(&credential(ProviderKind::Apns, "{}")), None);
+        assert_eq!(quota(&credential(ProviderKind::Apns, r#"{"quota":1200}"#)), Some(1_200));
     }
 
     #[test]
     fn what_would_have_no_effect_is_refused() {
-        for (secret, field) in
-            [(r#"{"quota":600}"#, "quota"), (r#"{"max_connections":0}"#, "max_connections")]
-        {
-            assert_eq!(split(secret, &Limits::default()).expect_err("refused").field, field);
+        let wrong = [r#""none?""#, "0", "-1", "1.5", "4000000000", "{}"].map(|quota| ("quota", quota));
+        for (field, value) in wrong.into_iter().chain([("max_connections", "0")]) {
+            let credential = credential(ProviderKind::Fcm, &format!("{{\"{field}\":{value}}}"));
+            let refused = split(&credential, &Limits::default()).err();
+            assert_eq!(refused.expect(value).field, field);
         }
     }
 }

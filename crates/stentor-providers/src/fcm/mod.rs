@@ -25,6 +25,9 @@ use self::payload::Body;
 use crate::picked::Picked;
 use crate::{Setup, replies};
 
+/// Messages per minute that a project may send unless Google grants more (Firebase documentation, "Throttling and quotas").
+pub const QUOTA_PER_MINUTE: u32 = 600_000;
+
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// What was not even tried.

@@ -120,9 +120,10 @@ struct FcmCredential {
     /// Certificates (PEM) to trust at these endpoints instead of the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ca_pem: Option<String>,
-    /// `none`: nothing but the push service's own answers bounds the rate.
+    /// Messages per minute, or `none`: nothing but the push service's own answers bounds the rate. 600,000 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    quota: Option<String>,
+    #[schema(value_type = Option<QuotaRequest>)]
+    quota: Option<Value>,
     /// Most connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_connections: Option<u32>,
@@ -152,9 +153,36 @@ struct ApnsCredential {
     /// Certificates (PEM) to trust at the endpoint instead of the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ca_pem: Option<String>,
+    /// Messages per minute, or `none`: nothing but the push service's own answers bounds the rate, as when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<QuotaRequest>)]
+    quota: Option<Value>,
     /// Most connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_connections: Option<u32>,
+}
+
+/// How much may be sent: messages per minute, or the word `none`. Documentation only: what was said is checked later.
+#[derive(ToSchema)]
+#[schema(as = Quota)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it describes the values and is never built")]
+enum QuotaRequest {
+    /// Messages per minute.
+    PerMinute(u32),
+    /// `none`.
+    Word(String),
+}
+
+/// How a quota stands.
+#[derive(Serialize, ToSchema)]
+struct QuotaStatus {
+    /// Messages per minute that are allowed now, while the credential warms up.
+    per_minute_now: u64,
+    /// Messages that may go at once.
+    tokens: u64,
+    /// How long work has waited for it since the server's start.
+    throttled_seconds: f64,
 }
 
 /// A credential for the provider that sends nothing.
@@ -174,6 +202,9 @@ struct Credential {
     /// Why it is parked.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
+    /// How its quota stands, once it was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota: Option<QuotaStatus>,
 }
 
 /// Credentials of an app.
@@ -207,6 +238,11 @@ impl From<CredentialView> for Credential {
             summary: view.summary,
             state: if view.parked.is_some() { "parked" } else { "ok" },
             detail: view.parked,
+            quota: view.quota.map(|quota| QuotaStatus {
+                per_minute_now: quota.per_minute_now,
+                tokens: quota.tokens,
+                throttled_seconds: quota.waited.as_secs_f64(),
+            }),
         }
     }
 }

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use super::AppError;
 use super::engines::Ground;
 use crate::config::Config;
+use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{Deps, Failure, Pipeline, PipelineStats, Watch};
 use crate::providers::Adapters;
 use crate::service::Belt;
@@ -113,6 +114,9 @@ impl PipelineBelt {
 
 impl Belt for PipelineBelt {
     fn published(&self, tickets: Vec<Ticket>) {
+        if let Some(pipeline) = self.pipeline() {
+            pipeline.note_queued(tickets.len());
+        }
         if !tickets.is_empty() && self.tickets.try_send(tickets).is_err() {
             tracing::debug!("tickets are left to the janitor");
         }
@@ -130,10 +134,20 @@ impl Belt for PipelineBelt {
         }
     }
 
+    fn has_room(&self) -> bool {
+        self.pipeline().is_none_or(|pipeline| pipeline.has_room())
+    }
+
     fn parked(&self, app: AppId, provider: ProviderKind) -> Option<String> {
         let fleets = self.stats().providers;
         let fleet = fleets.into_iter().find(|fleet| fleet.provider == provider)?;
         fleet.parked.into_iter().find(|lane| lane.app == app).map(|lane| lane.detail)
+    }
+
+    fn quota(&self, app: AppId, provider: ProviderKind) -> Option<QuotaStats> {
+        let fleets = self.stats().providers;
+        let fleet = fleets.into_iter().find(|fleet| fleet.provider == provider)?;
+        fleet.quotas.into_iter().find(|quota| quota.app == app)
     }
 }
 

@@ -27,7 +27,7 @@ pub struct PipelineConfig {
     pub consumer_idle_ms: u64,
     /// Most deliveries leased and not settled on this node: the bound of the duplicates of one crash.
     pub max_unsettled_deliveries: u64,
-    /// Share of `max_unsettled_deliveries` kept free of audiences, for single messages.
+    /// Share of `max_unsettled_deliveries` and of every quota kept free of audiences, for single messages.
     pub urgent_share_percent: u8,
     /// How long a lease holds; it is prolonged while its batch is in flight.
     pub lease_for_ms: u64,
@@ -43,6 +43,10 @@ pub struct PipelineConfig {
     pub retry_max_ms: u64,
     /// Attempts that a delivery may take for reasons of its own.
     pub retry_max_attempts: u16,
+    /// A credential with a quota starts at a tenth of it and reaches all of it after this long; 0 for at once.
+    pub quota_ramp_ms: u64,
+    /// With this many chunks queued, new messages are refused and audiences are not expanded further.
+    pub max_queued_chunks: u64,
     /// A lane whose credential is refused or missing is tried again after this long.
     pub credential_probe_ms: u64,
     /// A lane is parked after this many attempts in a row to which the push service gave no answer.
@@ -84,6 +88,8 @@ impl Default for PipelineConfig {
             retry_base_ms: 1_000,
             retry_max_ms: 300_000,
             retry_max_attempts: 10,
+            quota_ramp_ms: 60_000,
+            max_queued_chunks: 1_000_000,
             credential_probe_ms: 60_000,
             unanswered_max_attempts: 20,
             scheduler_max_sleep_ms: 30_000,
@@ -118,6 +124,8 @@ impl PipelineConfig {
         check(self.settle_max_chunks > 0, "settle_max_chunks", "at least 1")?;
         check(self.retry_max_attempts > 0, "retry_max_attempts", "at least 1")?;
         check(self.retry_base_ms > 0, "retry_base_ms", "at least 1")?;
+        check(self.max_queued_chunks > 0, "max_queued_chunks", "at least 1")?;
+        check(self.quota_ramp_ms <= 3_600_000, "quota_ramp_ms", "at most 3600000")?;
         check(self.idempotency_retention_hours >= 24, "idempotency_retention_hours", "at least 24")?;
         Ok(self)
     }

@@ -12,13 +12,13 @@ use stentor_core::chunk::{Class, Lane};
 use stentor_core::device::ProviderKind;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::{LeaseReply, LeasedChunk, StoreError};
+use stentor_core::ports::store::{Fate, LeaseReply, LeasedChunk, StoreError};
 use tokio::time::Instant;
 
 use super::budget::Reservation;
 use super::consumer::Job;
 use super::crew::Crew;
-use super::lanes::{Key, Look, Outlet, Probe};
+use super::lanes::{Grant, Key, Look, Outlet, Probe};
 use super::shared::{Shared, sleep_until};
 use super::stats::FleetMeter;
 use super::window::Window;
@@ -52,6 +52,7 @@ struct Served {
 struct Order {
     lease: QueueLease,
     hold: Reservation,
+    grant: Grant,
     outlet: Arc<Outlet>,
     probe: Option<Probe>,
 }
@@ -169,21 +170,24 @@ impl Fleet {
     async fn order(&mut self, served: &Served, max: usize, now: Timestamp, orders: &mut Vec<Order>) {
         let Served { lane, outlet, probe } = served;
         let max = if *probe { 1 } else { max };
-        let mut holds = self.reserve(lane.class, max, orders.len());
-        if holds.is_empty() {
+        let key: Key = (lane.app, lane.provider);
+        let holds = self.reserve(lane.class, max, orders.len());
+        let grants = self.grants(key, *lane, holds.len(), now);
+        let places: Vec<_> = holds.into_iter().zip(grants).collect();
+        if places.is_empty() {
             return;
         }
         self.shared.agenda.take(*lane, now);
         let lease_for = self.shared.config.lease_for();
-        match self.shared.queue.lease(*lane, holds.len(), lease_for, now).await {
+        match self.shared.queue.lease(*lane, places.len(), lease_for, now).await {
             Ok(leases) => {
-                if leases.len() == holds.len() {
+                if leases.len() == places.len() {
                     self.shared.agenda.insert(*lane, now);
                 }
-                let key: Key = (lane.app, lane.provider);
-                orders.extend(leases.into_iter().zip(holds.drain(..)).map(|(lease, hold)| Order {
+                orders.extend(leases.into_iter().zip(places).map(|(lease, (hold, grant))| Order {
                     lease,
                     hold,
+                    grant,
                     outlet: outlet.clone(),
                     probe: probe.then(|| self.shared.lanes.probe(key)),
                 }));
@@ -193,6 +197,24 @@ impl Fleet {
                 self.shared.agenda.insert(*lane, now.plus(FAILURE_PAUSE));
             }
         }
+    }
+
+    /// Takes from the quota what up to `max` chunks need; a lane that gets nothing is looked at again when it may.
+    fn grants(&self, key: Key, lane: Lane, max: usize, now: Timestamp) -> Vec<Grant> {
+        let mut grants = Vec::new();
+        while grants.len() < max {
+            match self.shared.lanes.take(key, lane.class, now) {
+                Ok(grant) => grants.push(grant),
+                Err(until) => {
+                    if grants.is_empty() {
+                        self.shared.lanes.note_wait(key, until, now);
+                        self.put_off(lane, now, until);
+                    }
+                    break;
+                }
+            }
+        }
+        grants
     }
 
     /// Reserves room for up to `max` chunks, `taken` being on their way already.
@@ -289,8 +311,9 @@ impl Fleet {
     }
 
     fn hand_out(&mut self, order: Order, chunk: Box<LeasedChunk>) {
-        let Order { lease, mut hold, outlet, probe } = order;
+        let Order { lease, mut hold, grant, outlet, probe } = order;
         hold.resize(chunk.devices.len() as u64);
+        grant.spend(chunk.fates.iter().filter(|fate| **fate == Fate::Send).count() as u64);
         let kept = self.shared.held.keep(chunk.id, chunk.epoch, &lease);
         self.crew.hand(Job { chunk, lease, hold, kept, outlet, probe });
     }

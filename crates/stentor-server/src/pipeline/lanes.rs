@@ -1,12 +1,14 @@
 //! Providers by app and kind, built when first needed, and the gates in front of them.
 
 mod gate;
+mod throttle;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use stentor_core::app::Credential;
+use stentor_core::chunk::Class;
 use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
@@ -18,9 +20,11 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::settle::Parking;
-use super::stats::ParkedStats;
+use super::stats::{ParkedStats, QuotaStats};
 use gate::Gate;
 pub(crate) use gate::{GateRules, Look, Verdict};
+use throttle::Throttle;
+pub(crate) use throttle::{Grant, ThrottleRules};
 
 /// How long a lane rests when the store could not give its credential.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
@@ -29,6 +33,12 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 pub trait ProviderFactory: Send + Sync + 'static {
     /// Reads the credential and gives a provider that has not connected yet; the error names the field.
     fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid>;
+
+    /// Tells how many messages per minute the credential allows; `None` for as many as the push service takes.
+    fn quota(&self, credential: &Credential) -> Option<u32> {
+        let _nothing_is_said = credential;
+        None
+    }
 }
 
 impl<F> ProviderFactory for F
@@ -68,6 +78,7 @@ pub(crate) struct Lanes {
     store: Arc<dyn Store>,
     factory: Arc<dyn ProviderFactory>,
     rules: GateRules,
+    throttles: ThrottleRules,
     entries: Mutex<HashMap<Key, Entry>>,
     closing: TaskTracker,
 }
@@ -77,11 +88,18 @@ struct Entry {
     credential: Option<Credential>,
     outlet: Option<Arc<Outlet>>,
     gate: Gate,
+    throttle: Option<Throttle>,
 }
 
 impl Lanes {
-    pub(crate) fn new(store: Arc<dyn Store>, factory: Arc<dyn ProviderFactory>, rules: GateRules) -> Self {
-        Self { store, factory, rules, entries: Mutex::default(), closing: TaskTracker::new() }
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        factory: Arc<dyn ProviderFactory>,
+        rules: GateRules,
+        throttles: ThrottleRules,
+    ) -> Self {
+        let (entries, closing) = (Mutex::default(), TaskTracker::new());
+        Self { store, factory, rules, throttles, entries, closing }
     }
 
     /// Tells what may pass at `now`.
@@ -96,7 +114,7 @@ impl Lanes {
             return known;
         }
         match self.build(key, now).await {
-            Ok((credential, provider)) => Some(self.install(key, credential, provider)),
+            Ok((credential, provider)) => Some(self.install(key, credential, provider, now)),
             Err(parking) => {
                 tracing::warn!(app = %key.0, provider = %key.1, reason = %parking.reason, "lane parked: {}", parking.detail);
                 self.lock().entry(key).or_default().gate.park(parking, now);
@@ -128,12 +146,35 @@ impl Lanes {
         }
     }
 
-    fn install(&self, key: Key, credential: Credential, provider: Arc<dyn Provider>) -> Arc<Outlet> {
+    fn install(
+        &self,
+        key: Key,
+        credential: Credential,
+        provider: Arc<dyn Provider>,
+        now: Timestamp,
+    ) -> Arc<Outlet> {
         let outlet = Arc::new(Outlet { provider, batches: TaskTracker::new() });
+        let quota = self.factory.quota(&credential);
         let mut entries = self.lock();
         let entry = entries.entry(key).or_default();
+        entry.throttle = self.throttles.apply(entry.throttle.take(), quota, now);
         entry.credential = Some(credential);
         entry.outlet.get_or_insert(outlet).clone()
+    }
+
+    /// Takes what the quota must have for one chunk, or tells when to ask again.
+    pub(crate) fn take(self: &Arc<Self>, key: Key, class: Class, now: Timestamp) -> Result<Grant, Timestamp> {
+        let mut entries = self.lock();
+        let throttle = entries.get_mut(&key).and_then(|entry| entry.throttle.as_mut());
+        let taken = throttle.map_or(Ok(0), |throttle| throttle.take(class, &self.throttles, now))?;
+        Ok(Grant::new(self.clone(), key, class, taken))
+    }
+
+    /// Notes that a lane waits for its quota.
+    pub(crate) fn note_wait(&self, key: Key, until: Timestamp, now: Timestamp) {
+        if let Some(throttle) = self.lock().get_mut(&key).and_then(|entry| entry.throttle.as_mut()) {
+            throttle.note_wait(until, now);
+        }
     }
 
     /// Lets one chunk pass a gate that was shut; over when the probe is dropped.
@@ -204,6 +245,13 @@ impl Lanes {
             Some(ParkedStats { app: *app, until, reason, detail })
         });
         parked.collect()
+    }
+
+    /// Lists the quotas in force.
+    pub(crate) fn quotas(&self, kind: ProviderKind, now: Timestamp) -> Vec<QuotaStats> {
+        let mut entries = self.lock();
+        let of_kind = entries.iter_mut().filter(|((_, provider), _)| *provider == kind);
+        of_kind.filter_map(|((app, _), entry)| Some(entry.throttle.as_mut()?.picture(*app, now))).collect()
     }
 
     /// Adds up what all providers of a kind are doing.

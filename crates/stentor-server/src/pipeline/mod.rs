@@ -136,6 +136,17 @@ impl Pipeline {
         self.shared.publish(tickets).await;
     }
 
+    /// Tells that chunks were made that will be published.
+    pub fn note_queued(&self, chunks: usize) {
+        self.shared.note_queued(chunks);
+    }
+
+    /// Tells whether more messages may be queued.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.shared.has_room()
+    }
+
     /// Tells that a message or schedule was accepted, or a campaign goes on.
     pub fn wake(&self) {
         self.shared.bells.scheduler.notify_one();
@@ -167,6 +178,7 @@ impl Pipeline {
         let providers = ProviderKind::ALL.iter().map(|kind| stats::FleetStats {
             wire: shared.lanes.provider_stats(*kind),
             parked: shared.lanes.parked(*kind),
+            quotas: shared.lanes.quotas(*kind, shared.now()),
             ..shared.meter(*kind).picture(*kind)
         });
         PipelineStats {

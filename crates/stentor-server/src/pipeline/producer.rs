@@ -76,6 +76,7 @@ async fn produce(shared: Arc<Shared>, task: ProducerTask) {
     while !shared.stop.is_cancelled() {
         match step(&shared, task).await {
             Ok(Some(expanded)) => {
+                shared.note_queued(expanded.tickets.len());
                 shared.publish(&expanded.tickets).await;
                 if expanded.done || expanded.paused {
                     return;
@@ -91,8 +92,11 @@ async fn produce(shared: Arc<Shared>, task: ProducerTask) {
     }
 }
 
-/// Makes the next chunks, unless enough of the campaign waits already.
+/// Makes the next chunks, unless enough of the campaign waits already, or of all.
 async fn step(shared: &Shared, task: ProducerTask) -> Result<Option<Expanded>, StoreError> {
+    if !shared.has_room() {
+        return Ok(None);
+    }
     let config = &shared.config;
     let ledger = shared.store.ledger(task.app, task.message.into()).await?;
     let books = ledger.providers.iter().find(|books| books.provider == task.provider);

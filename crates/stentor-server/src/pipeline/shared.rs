@@ -18,7 +18,7 @@ use super::Deps;
 use super::agenda::Agenda;
 use super::budget::Budget;
 use super::config::PipelineConfig;
-use super::lanes::{GateRules, Lanes};
+use super::lanes::{GateRules, Lanes, ThrottleRules};
 use super::settler::Work;
 use super::stats::FleetMeter;
 use super::watch::Watch;
@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) watch: Arc<Watch>,
     pub(crate) bells: Bells,
     pub(crate) depths: Mutex<Vec<LaneDepth>>,
+    /// Chunks in the queue: as many as it said when last asked, and those that came since.
+    queued_chunks: AtomicU64,
     pub(crate) producers: AtomicUsize,
     pub(crate) stale: AtomicU64,
     pub(crate) store_retries: AtomicU64,
@@ -76,10 +78,15 @@ impl Shared {
             unanswered_max_attempts: config.unanswered_max_attempts,
             policy: config.retry(),
         };
+        let throttles = ThrottleRules {
+            ramp: Duration::from_millis(config.quota_ramp_ms),
+            urgent_share_percent: config.urgent_share_percent,
+            chunk_max_devices: config.chunk_max_devices as u64,
+        };
         let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
         Self {
             watch: Arc::new(Watch::new(stop.clone(), cut.clone())),
-            lanes: Arc::new(Lanes::new(deps.store.clone(), deps.factory, rules)),
+            lanes: Arc::new(Lanes::new(deps.store.clone(), deps.factory, rules, throttles)),
             store: deps.store,
             queue: deps.queue,
             clock: deps.clock,
@@ -94,6 +101,7 @@ impl Shared {
             cut,
             bells: Bells::default(),
             depths: Mutex::default(),
+            queued_chunks: AtomicU64::new(0),
             producers: AtomicUsize::new(0),
             stale: AtomicU64::new(0),
             store_retries: AtomicU64::new(0),
@@ -168,8 +176,20 @@ impl Shared {
         }
     }
 
+    /// Notes chunks on their way to the queue.
+    pub(crate) fn note_queued(&self, chunks: usize) {
+        self.queued_chunks.fetch_add(chunks as u64, Ordering::Relaxed);
+    }
+
+    /// Tells whether more may be queued.
+    pub(crate) fn has_room(&self) -> bool {
+        self.queued_chunks.load(Ordering::Relaxed) < self.config.max_queued_chunks
+    }
+
     /// Keeps what the queue holds, and reminds the fleets of it.
     pub(crate) fn note_depths(&self, depths: Vec<LaneDepth>) {
+        let queued = depths.iter().map(|depth| depth.ready + depth.delayed + depth.leased).sum();
+        self.queued_chunks.store(queued, Ordering::Relaxed);
         self.agenda.note_depths(&depths, self.now());
         *self.depths.lock().unwrap_or_else(PoisonError::into_inner) = depths;
     }

@@ -59,6 +59,8 @@ pub struct FleetStats {
     pub wire: ProviderStats,
     /// Lanes that rest, and why.
     pub parked: Vec<ParkedStats>,
+    /// Quotas in force.
+    pub quotas: Vec<QuotaStats>,
     /// Attempts so far.
     pub attempts: u64,
     /// Attempts by outcome (`accepted`, `rejected`, ...) and reason.
@@ -80,6 +82,21 @@ pub struct ParkedStats {
     pub reason: Reason,
     /// A sentence for the operator.
     pub detail: String,
+}
+
+/// The quota of one credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuotaStats {
+    /// Whose.
+    pub app: AppId,
+    /// Messages per minute.
+    pub per_minute: u64,
+    /// Messages per minute that are allowed while it warms up.
+    pub per_minute_now: u64,
+    /// Messages that may go at once.
+    pub tokens: u64,
+    /// How long work has waited for it so far.
+    pub waited: Duration,
 }
 
 /// How often an outcome came.
@@ -146,6 +163,7 @@ impl FleetMeter {
             window_deliveries: self.window.load(Ordering::Relaxed),
             wire: ProviderStats::default(),
             parked: Vec::new(),
+            quotas: Vec::new(),
             attempts: self.attempts.load(Ordering::Relaxed),
             outcomes,
             batch_duration: self.batch_duration.picture(),

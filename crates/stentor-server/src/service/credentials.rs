@@ -11,6 +11,7 @@ use stentor_core::ports::clock::Timestamp;
 use utoipa::ToSchema;
 
 use super::{Answer, Identity, Service};
+use crate::pipeline::stats::QuotaStats;
 
 /// What may be shown of a credential.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -27,6 +28,9 @@ pub struct CredentialSummary {
     /// APNs topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle_id: Option<String>,
+    /// Messages per minute that may be sent; absent for as many as the push service takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_per_minute: Option<u32>,
     /// Where requests go instead of the vendor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
@@ -43,6 +47,8 @@ pub struct CredentialView {
     pub summary: CredentialSummary,
     /// Why its lane is parked, if it is.
     pub parked: Option<String>,
+    /// How its quota stands, once it was used.
+    pub quota: Option<QuotaStats>,
 }
 
 /// Which app has credentials for which providers, in memory: every message asks.
@@ -110,6 +116,7 @@ impl Service {
                 updated_at: credential.updated_at,
                 summary: summary(&credential),
                 parked: self.belt.parked(app, provider),
+                quota: self.belt.quota(app, provider),
             });
         }
         Ok(views)
@@ -147,6 +154,7 @@ fn summary(credential: &Credential) -> CredentialSummary {
         key_id: text(&secret["key_id"]),
         team_id: text(&secret["team_id"]),
         bundle_id: text(&secret["bundle_id"]),
+        quota_per_minute: crate::providers::quota(credential),
         endpoint: text(&secret["endpoint"]),
     }
 }

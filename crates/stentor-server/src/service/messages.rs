@@ -246,6 +246,7 @@ impl Service {
             let report = self.count(&message, &providers).await.map_err(target_problem)?;
             return Ok(Sent::Checked(report));
         }
+        self.refuse_when_full()?;
         self.keep(message, repeat).await.map(Sent::Kept)
     }
 
@@ -262,6 +263,15 @@ impl Service {
             Some(Storing::KeyReused) => Err(key_reused()),
             Some(Storing::Done(())) | None => Ok(None),
         }
+    }
+
+    /// Refuses what would only wait longer and longer, before it costs a transaction.
+    fn refuse_when_full(&self) -> Answer<()> {
+        if self.belt.has_room() {
+            return Ok(());
+        }
+        Counters::add(&self.counters.messages_refused, 1);
+        Err(Problem::new(ErrorCode::QueueFull, "as much waits to be sent as is allowed; nothing was kept"))
     }
 
     async fn keep(&self, message: Message, repeat: Option<Repeat>) -> Answer<Reply> {

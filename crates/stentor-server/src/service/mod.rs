@@ -25,6 +25,8 @@ use stentor_core::id::{AppId, IdSource};
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::store::Store;
 
+use crate::pipeline::stats::QuotaStats;
+
 pub use apps::NewKey;
 pub use caller::{Caller, Identity};
 pub use content::AudienceReport;
@@ -52,6 +54,16 @@ pub trait Belt: Send + Sync {
 
     /// A credential was put or removed.
     fn changed(&self, app: AppId, provider: ProviderKind);
+
+    /// Tells whether more messages may be queued.
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// Tells how a credential's quota stands, once it was used.
+    fn quota(&self, _app: AppId, _provider: ProviderKind) -> Option<QuotaStats> {
+        None
+    }
 
     /// Tells why the lane of a credential is parked, if it is.
     fn parked(&self, _app: AppId, _provider: ProviderKind) -> Option<String> {
@@ -81,6 +93,8 @@ impl Default for ServiceLimits {
 pub struct Counters {
     /// Messages kept, answered with 202.
     pub messages_accepted: AtomicU64,
+    /// Messages refused because the queue was full.
+    pub messages_refused: AtomicU64,
     /// Requests answered again from their idempotency key.
     pub replayed: AtomicU64,
     /// Devices made known.

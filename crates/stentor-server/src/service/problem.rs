@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use stentor_core::error::Invalid;
 use stentor_core::ports::store::StoreError;
 
+/// When to come back to a full queue: it empties at the pace of push services, not of requests.
+const QUEUE_FULL_RETRY_SECONDS: u32 = 5;
+
 /// What kind of refusal it is; every face translates these words in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
@@ -32,6 +35,8 @@ pub enum ErrorCode {
     LimitReached,
     /// Too many requests at once; Retry-After tells when to come back.
     RateLimited,
+    /// As much waits to be sent as is allowed; nothing was kept. Retry-After tells when to come back.
+    QueueFull,
     /// Cannot be kept now; nothing was kept. Retry-After tells when to come back.
     Unavailable,
     /// A defect of the server; the log has it under the request id.
@@ -53,6 +58,7 @@ impl ErrorCode {
         Self::IdempotencyKeyReused,
         Self::LimitReached,
         Self::RateLimited,
+        Self::QueueFull,
         Self::Unavailable,
         Self::Internal,
     ];
@@ -73,6 +79,7 @@ impl ErrorCode {
             Self::IdempotencyKeyReused => "idempotency_key_reused",
             Self::LimitReached => "limit_reached",
             Self::RateLimited => "rate_limited",
+            Self::QueueFull => "queue_full",
             Self::Unavailable => "unavailable",
             Self::Internal => "internal",
         }
@@ -94,6 +101,7 @@ impl ErrorCode {
             Self::IdempotencyKeyReused => "The Idempotency-Key was used for another request",
             Self::LimitReached => "A limit is reached",
             Self::RateLimited => "Too many requests at once",
+            Self::QueueFull => "The queue is full",
             Self::Unavailable => "Cannot be done now",
             Self::Internal => "A defect of the server",
         }
@@ -114,10 +122,7 @@ impl ErrorCode {
             Self::Conflict => "Look at the present state first; `hint` may say what is missing.",
             Self::IdempotencyKeyReused => "Use a new key for a new request.",
             Self::LimitReached => "Remove something first, or split the work.",
-            Self::RateLimited => {
-                "Wait as long as Retry-After says, then repeat with the same Idempotency-Key."
-            }
-            Self::Unavailable => {
+            Self::RateLimited | Self::QueueFull | Self::Unavailable => {
                 "Wait as long as Retry-After says, then repeat with the same Idempotency-Key."
             }
             Self::Internal => "Report it with the request id.",
@@ -143,7 +148,11 @@ pub struct Problem {
 impl Problem {
     /// Says what kind and why.
     pub fn new(code: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
-        let retry = matches!(code, ErrorCode::RateLimited | ErrorCode::Unavailable).then_some(1);
+        let retry = match code {
+            ErrorCode::RateLimited | ErrorCode::Unavailable => Some(1),
+            ErrorCode::QueueFull => Some(QUEUE_FULL_RETRY_SECONDS),
+            _ => None,
+        };
         Self { code, detail: detail.into(), field: None, hint: None, retry_after_seconds: retry }
     }
 

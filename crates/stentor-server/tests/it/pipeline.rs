@@ -4,6 +4,7 @@ mod campaigns;
 mod crashes;
 mod fairness;
 mod parking;
+mod quota;
 mod schedules;
 mod stub;
 mod watch;
@@ -24,7 +25,7 @@ use stentor_core::ports::provider::Provider;
 use stentor_core::ports::store::{NewMessage, Store, Storing};
 use stentor_core::target::Target;
 use stentor_server::pipeline::stats::FleetStats;
-use stentor_server::pipeline::{Deps, Pipeline, PipelineConfig};
+use stentor_server::pipeline::{Deps, Pipeline, PipelineConfig, ProviderFactory};
 use stentor_storage::memory::MemoryStore;
 use stub::Stub;
 use tokio::time::Instant;
@@ -49,6 +50,22 @@ impl Clock for TestClock {
     }
 }
 
+/// Gives the stub for every credential, with one quota for all.
+struct Factory {
+    stub: Arc<Stub>,
+    quota: Option<u32>,
+}
+
+impl ProviderFactory for Factory {
+    fn build(&self, _: &Credential) -> Result<Arc<dyn Provider>, Invalid> {
+        Ok(self.stub.clone())
+    }
+
+    fn quota(&self, _: &Credential) -> Option<u32> {
+        self.quota
+    }
+}
+
 /// A server without faces: engines, one app, a stub for its push service, and the pipeline.
 struct House {
     store: Arc<dyn Store>,
@@ -56,6 +73,7 @@ struct House {
     clock: Arc<TestClock>,
     ids: Arc<IdSource>,
     stub: Arc<Stub>,
+    quota: Option<u32>,
     instance: u64,
     pipeline: Option<Pipeline>,
 }
@@ -78,7 +96,7 @@ impl House {
         let name = Label::new("test").expect("fits");
         store.create_app(&App { id: APP, name, created_at: clock.now() }).await.expect("kept");
         let ids = Arc::new(IdSource::after(0));
-        Self { store, queue, clock, ids, stub: Arc::new(stub), instance: 0, pipeline: None }
+        Self { store, queue, clock, ids, stub: Arc::new(stub), quota: None, instance: 0, pipeline: None }
     }
 
     async fn put_credential(&self) {
@@ -94,8 +112,7 @@ impl House {
     /// Starts a pipeline as another process would.
     async fn start(&mut self, config: PipelineConfig) {
         self.instance += 1;
-        let stub = self.stub.clone();
-        let factory = move |_: &Credential| Ok::<Arc<dyn Provider>, Invalid>(stub.clone());
+        let factory = Factory { stub: self.stub.clone(), quota: self.quota };
         let deps = Deps {
             store: self.store.clone(),
             queue: self.queue.clone(),

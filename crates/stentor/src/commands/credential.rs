@@ -79,9 +79,9 @@ pub(super) struct CredentialSet {
     /// A further certificate authority to trust, such as an emulator's ca.pem
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// What the project may send: `none` sets no limit, and nothing else is in force (FCM)
-    #[arg(long, value_parser = ["none"])]
-    quota: Option<String>,
+    /// How many messages a minute may be sent, or `none` for as many as the push service takes (FCM: 600000 when not given)
+    #[arg(long, value_name = "N|none", value_parser = quota)]
+    quota: Option<Value>,
     /// The most connections to open
     #[arg(long, value_name = "N")]
     max_connections: Option<u32>,
@@ -121,6 +121,7 @@ impl CredentialSet {
         put(&mut body, "endpoint", self.endpoint.as_deref().map(Value::from));
         let ca = self.ca.as_deref().map(read).transpose()?;
         put(&mut body, "ca_pem", ca.map(Value::from));
+        put(&mut body, "quota", self.quota.clone());
         put(&mut body, "max_connections", self.max_connections.map(Value::from));
         Ok(body)
     }
@@ -135,7 +136,6 @@ impl CredentialSet {
         })?;
         let mut body = json!({ "service_account": account });
         put(&mut body, "token_endpoint", self.token_endpoint.as_deref().map(Value::from));
-        put(&mut body, "quota", self.quota.as_deref().map(Value::from));
         Ok(body)
     }
 
@@ -164,6 +164,15 @@ impl CredentialSet {
 fn key_id_of(path: &Path) -> Option<String> {
     let stem = path.file_stem()?.to_str()?;
     stem.strip_prefix("AuthKey_").map(str::to_owned)
+}
+
+fn quota(text: &str) -> Result<Value, String> {
+    if text == "none" {
+        return Ok(text.into());
+    }
+    text.parse::<u32>()
+        .map(Value::from)
+        .map_err(|_| "must be a number of messages per minute, or none".to_owned())
 }
 
 fn put(body: &mut Value, field: &str, value: Option<Value>) {

@@ -52,6 +52,7 @@ impl Keys {
             },
             "endpoint": endpoint,
             "ca_pem": ca_pem,
+            "quota": "none",
         })
     }
 

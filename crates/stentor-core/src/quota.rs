@@ -1,0 +1,210 @@
+//! How fast one credential may send: a bucket of tokens that its quota fills, one token for each message.
+//!
+//! The bucket holds one second's worth and has two parts. The urgent part is filled first and only single messages draw
+//! from it; audiences draw from the common part, single messages from both. Whoever asks for more than a part can hold
+//! gets it from the full part and leaves a debt that the quota pays off, so that a chunk is never too large to go.
+//! How fast it fills depends on how warm it is: it warms up while tokens are missing and cools down while it is full, so
+//! that a credential that was idle starts slowly, as FCM asks for.
+
+use std::time::Duration;
+
+use crate::chunk::Class;
+use crate::ports::clock::Timestamp;
+
+/// What a full bucket holds, in time.
+pub const BURST: Duration = Duration::from_secs(1);
+/// Share of the quota at which a cold bucket fills, in thousandths.
+const COLD_PERMILLE: u64 = 100;
+const WHOLE_PERMILLE: u64 = 1_000;
+const MINUTE_MILLIS: i128 = 60_000;
+/// The bucket counts in grains, so that a millisecond at any quota and warmth is a whole number of them.
+const GRAINS_PER_TOKEN: i128 = MINUTE_MILLIS * WHOLE_PERMILLE as i128;
+
+/// What a credential may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Messages per minute.
+    pub per_minute: u32,
+    /// How long a cold bucket takes to reach all of it; zero for at once.
+    pub ramp: Duration,
+    /// Part of the bucket that audiences leave to single messages.
+    pub urgent_share_percent: u8,
+}
+
+/// The bucket of one credential. Time comes in as an argument and may jump: a jump is worth one full bucket at most.
+#[derive(Debug, Clone)]
+pub struct Bucket {
+    quota: Quota,
+    at: Timestamp,
+    warm_ms: u64,
+    urgent: i128,
+    common: i128,
+}
+
+impl Bucket {
+    /// Makes a cold bucket that is full for its warmth.
+    #[must_use]
+    pub fn new(quota: Quota, now: Timestamp) -> Self {
+        let mut bucket = Self { quota, at: now, warm_ms: 0, urgent: 0, common: 0 };
+        (bucket.urgent, bucket.common) = (bucket.urgent_max(), bucket.common_max());
+        bucket
+    }
+
+    /// Gives the quota in force.
+    #[must_use]
+    pub const fn quota(&self) -> Quota {
+        self.quota
+    }
+
+    /// Obeys another quota from now on, as warm as before and without what the old one had saved up.
+    pub fn set_quota(&mut self, quota: Quota, now: Timestamp) {
+        self.fill(now);
+        self.quota = quota;
+        self.clamp();
+    }
+
+    /// Takes a token for each of `count` messages, or tells when to ask again.
+    ///
+    /// # Errors
+    ///
+    /// Gives the first instant at which it is worth asking again.
+    pub fn take(&mut self, class: Class, count: u64, now: Timestamp) -> Result<(), Timestamp> {
+        self.fill(now);
+        let wanted = grains(count);
+        let missing = match class {
+            Class::Urgent => wanted.min(self.urgent_max()) - self.urgent - self.common.max(0),
+            Class::Bulk => match wanted.min(self.common_max()) - self.common {
+                // The urgent part is filled first.
+                missing if missing > 0 => missing + (self.urgent_max() - self.urgent).max(0),
+                missing => missing,
+            },
+        };
+        if missing > 0 {
+            return Err(now.plus(millis(missing, self.grains_per_ms())));
+        }
+        self.spend(class, wanted);
+        Ok(())
+    }
+
+    /// Corrects a request that was granted to what was really used: more becomes a debt, less is given back.
+    pub fn correct(&mut self, class: Class, taken: u64, used: u64) {
+        if used >= taken {
+            self.spend(class, grains(used - taken));
+        } else {
+            self.pour(class, grains(taken - used));
+        }
+    }
+
+    /// Tells how many tokens there are for a class; below zero while a debt is paid off.
+    #[must_use]
+    pub fn tokens(&mut self, class: Class, now: Timestamp) -> i64 {
+        self.fill(now);
+        let grains = match class {
+            Class::Urgent => self.urgent + self.common.max(0),
+            Class::Bulk => self.common,
+        };
+        i64::try_from(grains.div_euclid(GRAINS_PER_TOKEN)).unwrap_or(i64::MIN)
+    }
+
+    /// Tells how many messages per minute its warmth allows.
+    #[must_use]
+    pub fn per_minute_now(&mut self, now: Timestamp) -> u64 {
+        self.fill(now);
+        u64::from(self.quota.per_minute) * self.warmth_permille() / WHOLE_PERMILLE
+    }
+
+    fn spend(&mut self, class: Class, wanted: i128) {
+        if class == Class::Bulk {
+            self.common -= wanted;
+            return;
+        }
+        let own = wanted.min(self.urgent.max(0));
+        let shared = (wanted - own).min(self.common.max(0));
+        self.common -= shared;
+        self.urgent -= wanted - shared;
+    }
+
+    fn pour(&mut self, class: Class, grains: i128) {
+        if class == Class::Bulk {
+            self.common += grains;
+        } else {
+            let own = grains.min((self.urgent_max() - self.urgent).max(0));
+            self.urgent += own;
+            self.common += grains - own;
+        }
+        self.clamp();
+    }
+
+    /// Adds what the time since the last look is worth; a clock that goes back adds nothing.
+    fn fill(&mut self, now: Timestamp) {
+        let passed = now.since(self.at).as_millis();
+        self.at = now;
+        let passed = i128::try_from(passed).unwrap_or(i128::MAX);
+        let (rate, hole) = (self.grains_per_ms(), self.hole());
+        let filling = passed.min(div_ceil(hole, rate));
+        self.pour(Class::Urgent, hole.min(rate * filling));
+        self.warm(filling as u64, (passed - filling) as u64);
+    }
+
+    fn warm(&mut self, filling_ms: u64, full_ms: u64) {
+        let warmer = self.warm_ms.saturating_add(filling_ms).min(self.ramp_ms());
+        self.warm_ms = warmer.saturating_sub(full_ms);
+        self.clamp();
+    }
+
+    fn clamp(&mut self) {
+        self.urgent = self.urgent.min(self.urgent_max());
+        self.common = self.common.min(self.common_max());
+    }
+
+    fn hole(&self) -> i128 {
+        self.urgent_max() - self.urgent + self.common_max() - self.common
+    }
+
+    /// At least one token, lest a small quota never let anything pass.
+    fn urgent_max(&self) -> i128 {
+        (self.burst() * i128::from(self.quota.urgent_share_percent.min(100)) / 100).max(GRAINS_PER_TOKEN)
+    }
+
+    fn common_max(&self) -> i128 {
+        (self.burst() - self.urgent_max()).max(GRAINS_PER_TOKEN)
+    }
+
+    fn burst(&self) -> i128 {
+        self.grains_per_ms() * BURST.as_millis() as i128
+    }
+
+    fn grains_per_ms(&self) -> i128 {
+        i128::from(self.quota.per_minute.max(1)) * i128::from(self.warmth_permille())
+    }
+
+    fn warmth_permille(&self) -> u64 {
+        match self.ramp_ms() {
+            0 => WHOLE_PERMILLE,
+            ramp => COLD_PERMILLE + (WHOLE_PERMILLE - COLD_PERMILLE) * self.warm_ms.min(ramp) / ramp,
+        }
+    }
+
+    fn ramp_ms(&self) -> u64 {
+        u64::try_from(self.quota.ramp.as_millis()).unwrap_or(u64::MAX).min(RAMP_MAX_MILLIS)
+    }
+}
+
+/// Longest ramp that is believed: a day.
+const RAMP_MAX_MILLIS: u64 = 24 * 3_600 * 1_000;
+
+fn grains(tokens: u64) -> i128 {
+    i128::from(tokens) * GRAINS_PER_TOKEN
+}
+
+fn millis(grains: i128, per_ms: i128) -> Duration {
+    Duration::from_millis(u64::try_from(div_ceil(grains, per_ms)).unwrap_or(u64::MAX))
+}
+
+/// Divides what is not negative, rounding up.
+const fn div_ceil(grains: i128, per_ms: i128) -> i128 {
+    (grains + per_ms - 1) / per_ms
+}
+
+#[cfg(test)]
+mod tests;

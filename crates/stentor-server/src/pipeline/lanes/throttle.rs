@@ -1,0 +1,131 @@
+//! The quota of one app at one provider, drawn from chunk by chunk, before a chunk is leased.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stentor_core::chunk::Class;
+use stentor_core::id::AppId;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::quota::{Bucket, Quota};
+
+use super::{Key, Lanes};
+use crate::pipeline::stats::QuotaStats;
+
+/// How quotas are kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThrottleRules {
+    /// How long a cold credential takes to reach its quota.
+    pub(crate) ramp: Duration,
+    /// Share of a quota that audiences leave to single messages.
+    pub(crate) urgent_share_percent: u8,
+    /// What a chunk of an audience may hold.
+    pub(crate) chunk_max_devices: u64,
+}
+
+impl ThrottleRules {
+    /// Puts a quota in force, as warm as the credential was; `None` lifts it.
+    pub(crate) fn apply(
+        &self,
+        old: Option<Throttle>,
+        per_minute: Option<u32>,
+        now: Timestamp,
+    ) -> Option<Throttle> {
+        let (ramp, urgent_share_percent) = (self.ramp, self.urgent_share_percent);
+        let quota = Quota { per_minute: per_minute?, ramp, urgent_share_percent };
+        match old {
+            Some(mut throttle) => {
+                throttle.bucket.set_quota(quota, now);
+                Some(throttle)
+            }
+            None => Some(Throttle::new(Bucket::new(quota, now))),
+        }
+    }
+}
+
+/// A bucket, and how it was used.
+pub(crate) struct Throttle {
+    bucket: Bucket,
+    /// What a chunk of named devices is taken to hold until it is leased: the largest of late, forgotten by and by.
+    urgent_guess: u64,
+    waits_until: Timestamp,
+    waited: Duration,
+}
+
+impl Throttle {
+    const fn new(bucket: Bucket) -> Self {
+        let waits_until = Timestamp::from_millis(0);
+        Self { bucket, urgent_guess: 1, waits_until, waited: Duration::ZERO }
+    }
+
+    /// Takes the tokens of one chunk whose size is not known yet; gives how many.
+    pub(crate) fn take(
+        &mut self,
+        class: Class,
+        rules: &ThrottleRules,
+        now: Timestamp,
+    ) -> Result<u64, Timestamp> {
+        let count = if class == Class::Bulk { rules.chunk_max_devices } else { self.urgent_guess };
+        self.bucket.take(class, count, now).map(|()| count)
+    }
+
+    /// Notes that work waits; lanes that wait at the same time count once.
+    pub(crate) fn note_wait(&mut self, until: Timestamp, now: Timestamp) {
+        self.waited += until.since(self.waits_until.max(now));
+        self.waits_until = self.waits_until.max(until);
+    }
+
+    /// Learns how large the chunk was.
+    fn correct(&mut self, class: Class, taken: u64, used: u64) {
+        self.bucket.correct(class, taken, used);
+        if class == Class::Urgent && used > 0 {
+            self.urgent_guess = used.max(self.urgent_guess - self.urgent_guess.div_ceil(8)).max(1);
+        }
+    }
+
+    /// Makes a picture of it.
+    pub(crate) fn picture(&mut self, app: AppId, now: Timestamp) -> QuotaStats {
+        QuotaStats {
+            app,
+            per_minute: u64::from(self.bucket.quota().per_minute),
+            per_minute_now: self.bucket.per_minute_now(now),
+            tokens: self.bucket.tokens(Class::Urgent, now).max(0).unsigned_abs(),
+            waited: self.waited,
+        }
+    }
+}
+
+/// Tokens taken for a chunk; given back when dropped unused.
+pub(crate) struct Grant {
+    lanes: Arc<Lanes>,
+    key: Key,
+    class: Class,
+    taken: u64,
+}
+
+impl Grant {
+    pub(super) const fn new(lanes: Arc<Lanes>, key: Key, class: Class, taken: u64) -> Self {
+        Self { lanes, key, class, taken }
+    }
+
+    /// Spends what the chunk really needs.
+    pub(crate) fn spend(mut self, used: u64) {
+        self.correct(used);
+        self.taken = 0;
+    }
+
+    fn correct(&self, used: u64) {
+        if self.taken == 0 {
+            return;
+        }
+        let mut entries = self.lanes.lock();
+        if let Some(throttle) = entries.get_mut(&self.key).and_then(|entry| entry.throttle.as_mut()) {
+            throttle.correct(self.class, self.taken, used);
+        }
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        self.correct(0);
+    }
+}
