@@ -9,7 +9,7 @@ use crate::frames::{Event, Peer, listen};
 use crate::support::{batch, batch_of, client, fault, quick, requests, statuses, within};
 
 #[tokio::test]
-async fn the_stream_limit_is_obeyed_down_to_one_and_back() {
+async fn r5_the_stream_limit_is_obeyed_down_to_one_and_back() {
     let (listener, port) = listen().await;
     let client = client(port, Limits { max_connections: 1, ..quick() });
     let server = async {
@@ -45,7 +45,7 @@ async fn the_stream_limit_is_obeyed_down_to_one_and_back() {
 }
 
 #[tokio::test]
-async fn a_stream_limit_lowered_in_flight_is_never_exceeded() {
+async fn r5_a_stream_limit_lowered_in_flight_is_never_exceeded() {
     let (listener, port) = listen().await;
     let client = client(port, Limits { max_connections: 1, ..quick() });
     let server = async {
@@ -70,7 +70,7 @@ async fn a_stream_limit_lowered_in_flight_is_never_exceeded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_stream_limit_lowered_while_many_streams_are_being_opened_is_never_exceeded() {
+async fn r5_a_stream_limit_lowered_while_many_streams_are_being_opened_is_never_exceeded() {
     let (listener, port) = listen().await;
     let wide = Limits { initial_inflight_requests: 4_000, max_streams_per_connection: 4_000, ..quick() };
     let client = client(port, Limits { max_connections: 1, ..wide });
@@ -157,7 +157,7 @@ async fn one_small_batch_after_another_uses_one_connection() {
 }
 
 #[tokio::test]
-async fn a_black_hole_is_found_by_ping() {
+async fn r4_a_black_hole_is_found_by_ping() {
     let (listener, port) = listen().await;
     let limits =
         Limits { ping_interval_ms: 100, ping_timeout_ms: 100, request_timeout_ms: 60_000, ..quick() };
@@ -193,7 +193,7 @@ async fn a_slow_peer_that_answers_pings_is_waited_for() {
 }
 
 #[tokio::test]
-async fn after_long_idleness_a_dead_connection_is_replaced_before_anything_is_lost() {
+async fn r4_after_long_idleness_a_dead_connection_is_replaced_before_anything_is_lost() {
     let (listener, port) = listen().await;
     let limits = Limits { probe_after_idle_ms: 50, ping_timeout_ms: 60_000, ..quick() };
     let client = client(port, limits);

@@ -14,7 +14,7 @@ fn numbers(range: std::ops::Range<usize>) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn streams_above_the_last_id_of_a_goaway_go_again_and_no_others() {
+async fn r5_streams_above_the_last_id_of_a_goaway_go_again_and_no_others() {
     let (listener, port) = listen().await;
     let client = client(port, quick());
     let server = async {
@@ -63,7 +63,7 @@ async fn a_request_that_waits_too_long_for_its_stream_is_never_sent() {
 }
 
 #[tokio::test]
-async fn a_goaway_without_a_close_retires_the_connection_and_awaits_its_streams() {
+async fn r5_a_goaway_without_a_close_retires_the_connection_and_awaits_its_streams() {
     let (listener, port) = listen().await;
     let client = client(port, Limits { request_timeout_ms: 300, ..quick() });
     let server = async {
@@ -92,7 +92,7 @@ async fn a_goaway_without_a_close_retires_the_connection_and_awaits_its_streams(
 }
 
 #[tokio::test]
-async fn refused_streams_go_again() {
+async fn r5_refused_streams_go_again() {
     let (listener, port) = listen().await;
     let client = client(port, quick());
     let server = async {
@@ -139,7 +139,7 @@ async fn a_stream_refused_again_and_again_is_given_back_unsent() {
 }
 
 #[tokio::test]
-async fn a_stream_reset_otherwise_is_ambiguous_and_not_sent_again() {
+async fn r5_a_stream_reset_otherwise_is_ambiguous_and_not_sent_again() {
     let (listener, port) = listen().await;
     let client = client(port, quick());
     let server = async {
