@@ -12,5 +12,6 @@ mod openapi;
 mod operator;
 mod pipeline;
 mod problems;
+mod regressions;
 mod tenants;
 mod trap;

@@ -1,0 +1,192 @@
+//! What broke other push servers, against this one and the emulators, over real TLS: the numbers are those of the
+//! invariants in ARCHITECTURE.md.
+
+mod rig;
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use stentor_emulators::Policy;
+use stentor_emulators::policy::{Latency, Refusal, Script, Verdict};
+
+use crate::harness::{Reading, server, server_with};
+use rig::{Scene, apns_token, fcm_token};
+
+/// A policy that answers every token alike.
+fn always(refusal: Refusal) -> Policy {
+    let everybody =
+        Script { prefix: Some(String::new()), then: Verdict::Error(refusal), ..Script::default() };
+    Policy { scripts: vec![everybody], ..Policy::default() }
+}
+
+/// Gives how many deliveries at one provider ended for a reason.
+fn count_of(ledger: &Value, provider: &str, reason: &str) -> u64 {
+    let books = ledger["providers"].as_array().expect("a list").iter();
+    let books = books.filter(|books| books["provider"] == provider);
+    let reasons = books.flat_map(|books| books["reasons"].as_array().expect("a list"));
+    reasons.filter(|one| one["reason"] == reason).map(|one| one["count"].as_u64().expect("a count")).sum()
+}
+
+#[tokio::test]
+async fn r6_a_push_service_that_asks_to_wait_gets_one_probe_a_window_and_then_everything() {
+    let window = Duration::from_secs(1);
+    let scene = Scene::fcm(server().await, always(Refusal::new("QUOTA_EXCEEDED").retry_after_s(1))).await;
+    scene.import_fcm(500).await;
+    let campaign = scene.send(json!("everyone")).await;
+    scene.until_attempts(500).await;
+    let began = Instant::now();
+    scene.until_attempts(503).await;
+    let (elapsed, attempts) = (began.elapsed(), scene.attempts());
+    // The first window began with the first refusal, somewhat before all had been counted.
+    assert!(elapsed >= 2 * window, "3 probes in {elapsed:?}");
+    assert_eq!(attempts, 503, "500 together, then one at a time");
+    scene.fcm.set_policy(Policy::default()).expect("a policy");
+    let ledger = scene.ended(&campaign).await;
+    assert_eq!(ledger["totals"]["accepted"], 500, "{ledger}");
+    assert_eq!(ledger["totals"]["failed"], 0, "{ledger}");
+    let tokens = scene.fcm.sums().tokens;
+    assert_eq!((tokens.accepted, tokens.tokens_accepted_twice), (500, 0));
+    assert!(tokens.attempts <= 1_000 + 5, "{tokens:?}");
+}
+
+#[tokio::test]
+async fn r7_dead_tokens_are_asked_once_and_retired_though_retries_are_on() {
+    let scene = Scene::fcm(server().await, always(Refusal::new("UNREGISTERED"))).await;
+    scene.import_fcm(500).await;
+    let ledger = scene.ended(&scene.send(json!("everyone")).await).await;
+    assert_eq!(count_of(&ledger, "fcm", "unregistered"), 500, "{ledger}");
+    assert_eq!(scene.attempts(), 500);
+    scene.fcm.set_policy(Policy::default()).expect("a policy");
+    let ledger = scene.ended(&scene.send(json!("everyone")).await).await;
+    assert_eq!((ledger["totals"]["accepted"].as_u64(), scene.attempts()), (Some(0), 500), "{ledger}");
+}
+
+#[tokio::test]
+async fn r8_a_payload_that_is_refused_keeps_the_tokens_and_stops_that_provider_early() {
+    let server = server_with(|config| config.pipeline.chunk_max_devices = 100).await;
+    let scene = Scene::fcm(server, always(Refusal::new("INVALID_ARGUMENT"))).await;
+    scene.import_fcm(5_000).await;
+    scene.server.device(&scene.tenant, "at-the-other-provider").await;
+    let ledger = scene.ended(&scene.send(json!("everyone")).await).await;
+    let asked = scene.attempts();
+    assert!((10..=1_500).contains(&asked), "{asked} of 5000 were asked");
+    let at_fcm = ledger["providers"].as_array().expect("a list").iter().find(|one| one["provider"] == "fcm");
+    let stop = at_fcm.expect("books")["stop"].to_string();
+    assert!(stop.contains("payload_refused") && stop.contains("correct the content"), "{stop}");
+    assert_eq!(ledger["totals"]["accepted"], 1, "the other provider goes on: {ledger}");
+    scene.fcm.set_policy(Policy::default()).expect("a policy");
+    let ledger = scene.ended(&scene.send(json!("everyone")).await).await;
+    assert_eq!(ledger["totals"]["accepted"], 5_001, "every token was kept: {ledger}");
+}
+
+#[tokio::test]
+async fn r9_a_token_called_dead_before_it_was_registered_again_is_kept() {
+    let scene = Scene::apns(server().await).await;
+    scene.import_apns(2).await;
+    let since = |token: usize, timestamp_ms: u64| {
+        let refusal = Refusal { timestamp_ms: Some(timestamp_ms), ..Refusal::new("Unregistered") };
+        Script { token: Some(apns_token(token)), then: Verdict::Error(refusal), ..Script::default() }
+    };
+    let now = rig::now_ms();
+    let (older, newer) = (since(0, now - 3_600_000), since(1, now + 3_600_000));
+    scene.apns.set_policy(Policy { scripts: vec![older, newer], ..Policy::default() }).expect("a policy");
+    scene.ended(&scene.send(json!("everyone")).await).await;
+    scene.apns.set_policy(Policy::default()).expect("a policy");
+    let ledger = scene.ended(&scene.send(json!("everyone")).await).await;
+    assert_eq!(ledger["totals"]["accepted"], 1, "{ledger}");
+    let accepted = [0, 1].map(|number| scene.apns.counts(&apns_token(number)).accepted);
+    assert_eq!(accepted, [1, 0], "the one that registered later than it died is kept");
+}
+
+#[tokio::test]
+async fn r10_a_full_queue_refuses_with_a_reason_and_a_time_and_goes_on_when_it_empties() {
+    const ROOM: u64 = 50;
+    const ASKED: usize = 2_000;
+    let server = server_with(|config| config.pipeline.max_queued_chunks = ROOM).await;
+    let scene = Scene::fcm(server, Policy::default()).await;
+    scene.fcm.inject(stentor_emulators::faults::Fault::Stall { on: true });
+    scene.import_fcm(1).await;
+    let one = json!({"token": {"platform": "android", "token": fcm_token(0)}});
+    let mut refused = 0;
+    for _ in 0..ASKED / 50 {
+        let answers = join_all((0..50).map(|_| scene.try_send(one.clone()))).await;
+        for answer in answers {
+            if answer.status == 202 {
+                continue;
+            }
+            assert_eq!(answer.refusal(), (503, "queue_full".to_owned(), None));
+            assert_eq!(answer.headers["retry-after"], "5");
+            refused += 1;
+        }
+    }
+    let kept = ASKED as u64 - refused;
+    assert!((ROOM..=2 * ROOM).contains(&kept), "{kept} kept with room for {ROOM}, one round asks for 50");
+    let ready = scene.server.open(Method::GET, "/readyz").read().await;
+    assert_eq!(ready.status, 200, "{ready:?}");
+    let metrics = scene.server.root(Method::GET, "/metrics").read().await.body.to_string();
+    assert!(metrics.contains(&format!("stentor_messages_refused_total {refused}")), "{metrics}");
+    assert!(metrics.contains("stentor_queue_oldest_age_seconds") && metrics.contains("stentor_queue_depth"));
+    scene.fcm.inject(stentor_emulators::faults::Fault::Stall { on: false });
+    scene.until(|| u64::from(scene.fcm.counts(&fcm_token(0)).accepted) >= kept).await;
+    let mut again = scene.try_send(one.clone()).await;
+    while again.status == 503 {
+        again = scene.try_send(one.clone()).await;
+    }
+    assert_eq!(again.status, 202, "{again:?}");
+}
+
+/// Sends to 5,000 devices at 1,000 a second behind a latency; gives the time from the first request to the last answer
+/// that the push service decided on.
+async fn paced(latency_ms: u64) -> Duration {
+    let server = server_with(|config| config.pipeline.quota_ramp_ms = 0).await;
+    let latency = Latency::Fixed { ms: latency_ms as f64 };
+    let scene = Scene::fcm(server, Policy { latency: Some(latency), ..Policy::default() }).await;
+    scene.put_fcm(json!(60_000)).await;
+    scene.import_fcm(5_000).await;
+    let campaign = scene.send(json!("everyone")).await;
+    scene.until_attempts(1).await;
+    let began = Instant::now();
+    scene.until(|| scene.fcm.sums().tokens.accepted >= 5_000).await;
+    let took = began.elapsed();
+    let ledger = scene.ended(&campaign).await;
+    assert_eq!(ledger["totals"]["accepted"], 5_000, "{ledger}");
+    took
+}
+
+#[tokio::test]
+async fn r11_a_slow_push_service_gets_nine_tenths_of_its_quota_and_not_more_than_all() {
+    let latencies = [0, 50, 200, 1_000];
+    let took = join_all(latencies.map(paced)).await;
+    for (latency_ms, took) in latencies.into_iter().zip(took) {
+        let at_nine_tenths = Duration::from_millis(5_000 * 10 / 9);
+        // What may go at once is a chunk; the other four thousand are the quota's.
+        let at_all = Duration::from_millis(3_900);
+        assert!(took <= at_nine_tenths, "{latency_ms} ms of latency: {took:?}");
+        assert!(took >= at_all, "{latency_ms} ms of latency: {took:?} is faster than the quota");
+    }
+}
+
+#[tokio::test]
+async fn a_quota_is_what_the_credential_says_and_is_shown_with_what_is_left_of_it() {
+    let scene = Scene::fcm(server().await, Policy::default()).await;
+    let shown = |list: &Value| list["credentials"].as_array().expect("a list")[0].clone();
+    let path = format!("/v1/apps/{}/credentials", scene.tenant.id);
+    scene.put_fcm(Value::Null).await;
+    let before = shown(&scene.server.get(&scene.tenant, &path).await);
+    assert_eq!(before["summary"]["quota_per_minute"], 600_000);
+    scene.put_fcm(json!(6_000)).await;
+    scene.import_fcm(5).await;
+    scene.ended(&scene.send(json!("everyone")).await).await;
+    let after = shown(&scene.server.get(&scene.tenant, &path).await);
+    assert_eq!(after["summary"]["quota_per_minute"], 6_000);
+    let now = after["quota"]["per_minute_now"].as_u64().expect("a number");
+    assert!((600..6_000).contains(&now), "cold: {after}");
+    let metrics = scene.server.root(Method::GET, "/metrics").read().await.body.to_string();
+    assert!(metrics.contains("stentor_provider_quota_per_minute{provider=\\\"fcm\\\"} 6000"), "{metrics}");
+    assert!(metrics.contains("stentor_provider_throttled_seconds_total"), "{metrics}");
+    scene.put_fcm(json!("none")).await;
+    let lifted = shown(&scene.server.get(&scene.tenant, &path).await);
+    assert_eq!(lifted["summary"]["quota_per_minute"], Value::Null);
+}

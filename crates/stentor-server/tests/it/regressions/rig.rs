@@ -1,0 +1,140 @@
+//! A server, an app, and an emulator over TLS that its credential points at.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use stentor_emulators::apns::ApnsKey;
+use stentor_emulators::{ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, Policy, RunningApns, RunningFcm};
+
+use crate::harness::{Read, Reading, Server, Tenant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One story's stage.
+pub(super) struct Scene {
+    pub(super) server: Server,
+    pub(super) tenant: Tenant,
+    pub(super) fcm: RunningFcm,
+    pub(super) apns: RunningApns,
+    account_key: String,
+}
+
+/// The push token of a device at FCM.
+pub(super) fn fcm_token(number: usize) -> String {
+    format!("fcm-token:{number}")
+}
+
+/// The push token of a device at APNs.
+pub(super) fn apns_token(number: usize) -> String {
+    format!("{number:064x}")
+}
+
+pub(super) fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    u64::try_from(now.as_millis()).expect("fits")
+}
+
+impl Scene {
+    /// Sets the stage for FCM, without a quota.
+    pub(super) async fn fcm(server: Server, policy: Policy) -> Self {
+        let scene = Self::set(server, policy).await;
+        scene.put_fcm(json!("none")).await;
+        scene
+    }
+
+    /// Sets the stage for APNs.
+    pub(super) async fn apns(server: Server) -> Self {
+        let scene = Self::set(server, Policy::default()).await;
+        let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key");
+        let body = json!({"key_p8": key.serialize_pem(), "key_id": "KEY0123456", "team_id": "TEAM012345",
+            "bundle_id": "com.example.app", "endpoint": format!("https://{}", scene.apns.addr()),
+            "ca_pem": scene.apns.ca_pem().expect("TLS")});
+        scene.put("apns", body).await;
+        scene
+    }
+
+    async fn set(server: Server, policy: Policy) -> Self {
+        let tenant = server.sender().await;
+        let fcm =
+            FcmEmulator::start(FcmConfig { policy, ..FcmConfig::default() }).await.expect("an emulator");
+        let known =
+            ApnsKey { team_id: "TEAM012345".into(), key_id: "KEY0123456".into(), public_key_pem: None };
+        let config = ApnsConfig { keys: vec![known], ..ApnsConfig::default() };
+        let apns = ApnsEmulator::start(config).await.expect("an emulator");
+        let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).expect("a key");
+        Self { server, tenant, fcm, apns, account_key: key.serialize_pem() }
+    }
+
+    /// Puts the FCM credential with a quota; null says nothing about it.
+    pub(super) async fn put_fcm(&self, quota: Value) {
+        let endpoint = format!("https://{}", self.fcm.addr());
+        let mut body = json!({"service_account": {"type": "service_account", "project_id": "a-project",
+            "private_key_id": "k1", "private_key": self.account_key, "client_id": "1",
+            "client_email": "a@a-project.iam.gserviceaccount.com", "token_uri": format!("{endpoint}/token")},
+            "endpoint": endpoint, "ca_pem": self.fcm.ca_pem().expect("TLS")});
+        if !quota.is_null() {
+            body["quota"] = quota;
+        }
+        self.put("fcm", body).await;
+    }
+
+    async fn put(&self, provider: &str, body: Value) {
+        let path = format!("/v1/apps/{}/credentials/{provider}", self.tenant.id);
+        let put = self.server.send(&self.tenant, Method::PUT, &path).json(&body).read().await;
+        assert_eq!(put.status, 204, "{put:?}");
+    }
+
+    pub(super) async fn import_fcm(&self, count: usize) {
+        let line = |number| json!({"platform": "android", "token": fcm_token(number)});
+        self.import((0..count).map(line)).await;
+    }
+
+    pub(super) async fn import_apns(&self, count: usize) {
+        let line = |number| json!({"platform": "apple", "token": apns_token(number)});
+        self.import((0..count).map(line)).await;
+    }
+
+    async fn import(&self, lines: impl Iterator<Item = Value>) {
+        let body: String = lines.map(|line| format!("{line}\n")).collect();
+        let request = self.server.send(&self.tenant, Method::POST, "/v1/devices/import");
+        let read = request.header("content-type", "application/x-ndjson").body(body).read().await;
+        assert_eq!((read.status, &read.body["failed"]), (200, &json!(0)), "{read:?}");
+    }
+
+    /// Sends a notification; gives the campaign.
+    pub(super) async fn send(&self, target: Value) -> String {
+        let answer = self.try_send(target).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        answer.text("campaign")
+    }
+
+    /// Sends a notification; gives the answer.
+    pub(super) async fn try_send(&self, target: Value) -> Read {
+        let body = json!({"target": target, "notification": {"title": "Hi"}});
+        self.server.send(&self.tenant, Method::POST, "/v1/messages").json(&body).read().await
+    }
+
+    pub(super) async fn ended(&self, campaign: &str) -> Value {
+        self.server.ended(&self.tenant, campaign).await
+    }
+
+    /// Counts the requests that reached FCM.
+    pub(super) fn attempts(&self) -> u64 {
+        self.fcm.sums().tokens.attempts
+    }
+
+    /// Waits until so many requests reached FCM.
+    pub(super) async fn until_attempts(&self, count: u64) {
+        self.until(|| self.attempts() >= count).await;
+    }
+
+    /// Waits until something is so.
+    pub(super) async fn until(&self, is_so: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < PATIENCE, "it never came: {:?}", self.fcm.sums());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
