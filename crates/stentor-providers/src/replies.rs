@@ -16,6 +16,8 @@ const WORDS_MAX_CHARS: usize = 200;
 /// Gives the outcome of a reply; `read` knows the vendor's words for answers.
 pub(crate) fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
     match reply {
+        // What both services say to nearly everything; nothing else of it is kept.
+        Reply::Answered(response) if response.status == 200 => Outcome::Accepted,
         Reply::Answered(response) => read(&response),
         Reply::NotSent(_) => Outcome::Unsent { reason: Reason::Unavailable },
         Reply::Unanswered(_) => Outcome::Unknown,

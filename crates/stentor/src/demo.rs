@@ -3,22 +3,22 @@
 mod campaign;
 mod comparison;
 mod emulator;
-mod fleet;
-mod import;
+pub(crate) mod fleet;
+pub(crate) mod import;
 mod keys;
 mod kills;
 mod policy;
 mod questions;
 mod report;
 mod server;
-mod stage;
+pub(crate) mod stage;
 mod verdict;
 
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, note, thousands};
 use clap::{Args, ValueEnum};
 use fleet::Fleet;
-use report::Report;
+use report::{Import, Report};
 use stage::Stage;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -109,6 +109,7 @@ impl Demo {
         let fleet = Fleet::new(self.devices, self.seed);
         let mut stage = self.build().await?;
         let import_seconds = import::run(&stage.client, fleet).await?.as_secs_f64();
+        let import_usage = if self.sinks { Some(stage.server.restart().await?) } else { None };
         let run = campaign::run(self, &mut stage).await?;
         stage.stop_emulators();
         let compared = Instant::now();
@@ -120,10 +121,12 @@ impl Demo {
             thousands(comparison.asked)
         ));
         let usage = stage.server.stop();
-        Ok(Report::new(self, run, comparison, usage, import_seconds))
+        let import = Import { seconds: import_seconds, usage: import_usage };
+        Ok(Report::new(self, run, comparison, usage, import))
     }
 
-    async fn build(&self) -> anyhow::Result<Stage> {
+    /// Starts everything that it needs.
+    pub(crate) async fn build(&self) -> anyhow::Result<Stage> {
         let started = Instant::now();
         let stage = Stage::build(self).await?;
         note(&format!(

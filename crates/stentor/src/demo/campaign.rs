@@ -24,6 +24,8 @@ pub(crate) struct Run {
     pub(crate) wall_seconds: f64,
     /// What the server's processes used in that time.
     pub(crate) cpu_seconds: f64,
+    /// The most memory that the server had resident until then.
+    pub(crate) peak_rss_bytes: u64,
     /// How often the server was killed.
     pub(crate) kills: u32,
     /// How often an emulator was killed.
@@ -60,12 +62,23 @@ pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
     };
     watch.follow().await?;
     let wall_seconds = accepted_at.elapsed().as_secs_f64();
-    let cpu_seconds = watch.stage.server.usage().cpu_seconds - before.cpu_seconds;
+    let usage = watch.stage.server.usage();
+    let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
+    let peak_rss_bytes = usage.peak_rss_bytes;
     let Watch { progress, kills, emulator_kills, always_balanced, latest: ledger, .. } = watch;
     progress.finish(ledger.totals.ended());
     // Devices that are not even in the books have no final state either.
     let stuck = ledger.totals.open() + demo.devices.saturating_sub(ledger.audience);
-    Ok(Run { ledger, always_balanced, wall_seconds, cpu_seconds, kills, emulator_kills, stuck })
+    Ok(Run {
+        ledger,
+        always_balanced,
+        wall_seconds,
+        cpu_seconds,
+        peak_rss_bytes,
+        kills,
+        emulator_kills,
+        stuck,
+    })
 }
 
 fn message() -> Value {

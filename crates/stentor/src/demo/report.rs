@@ -11,13 +11,21 @@ use crate::output::{ledger as table, thousands};
 use serde_json::{Value, json};
 use stentor_server::pipeline::PipelineConfig;
 
+/// How the import went.
+pub(crate) struct Import {
+    /// How long it took.
+    pub(crate) seconds: f64,
+    /// What the server used for it, when it was a process of its own.
+    pub(crate) usage: Option<Usage>,
+}
+
 /// Everything that was found.
 pub(crate) struct Report {
     devices: u64,
     run: Run,
     comparison: Comparison,
     usage: Usage,
-    import_seconds: f64,
+    import: Import,
     /// How many duplicates the ledger says there may be.
     allowed_duplicates: u64,
     /// What does not hold, a sentence each.
@@ -26,13 +34,7 @@ pub(crate) struct Report {
 
 impl Report {
     /// Draws the conclusions.
-    pub(crate) fn new(
-        demo: &Demo,
-        run: Run,
-        comparison: Comparison,
-        usage: Usage,
-        import_seconds: f64,
-    ) -> Self {
+    pub(crate) fn new(demo: &Demo, run: Run, comparison: Comparison, usage: Usage, import: Import) -> Self {
         let mut facts = Facts {
             devices: demo.devices,
             audience: run.ledger.audience,
@@ -50,7 +52,7 @@ impl Report {
         facts.compare(&comparison);
         let allowed_duplicates = facts.allowed_duplicates();
         let broken = facts.broken();
-        Self { devices: demo.devices, run, comparison, usage, import_seconds, allowed_duplicates, broken }
+        Self { devices: demo.devices, run, comparison, usage, import, allowed_duplicates, broken }
     }
 
     /// Tells whether the proof holds.
@@ -91,10 +93,13 @@ impl Report {
             "emulator_kills": self.run.emulator_kills,
             "wall_seconds": rounded(self.run.wall_seconds),
             "pushes_per_second": rounded(self.pushes_per_second()),
-            "import_seconds": rounded(self.import_seconds),
+            "import_seconds": rounded(self.import.seconds),
             "server_cpu_seconds": rounded(self.run.cpu_seconds),
             "server_cpu_seconds_total": rounded(self.usage.cpu_seconds),
             "server_peak_rss_bytes": self.usage.peak_rss_bytes,
+            "campaign_peak_rss_bytes": self.run.peak_rss_bytes,
+            "import_cpu_seconds": self.import.usage.map(|usage| rounded(usage.cpu_seconds)),
+            "import_peak_rss_bytes": self.import.usage.map(|usage| usage.peak_rss_bytes),
             "asked": comparison.asked,
             "emulators": {"fcm": self.counted_object(Half::Fcm), "apns": self.counted_object(Half::Apns)},
         })
@@ -167,7 +172,7 @@ impl Report {
     fn figures(&self) -> String {
         let (run, usage) = (&self.run, self.usage);
         let mut lines = vec![
-            format!("import    {} devices in {:.2} s", thousands(self.devices), self.import_seconds),
+            format!("import    {} devices in {:.2} s", thousands(self.devices), self.import.seconds),
             format!(
                 "campaign  {:.2} s from the 202 to the settled ledger, {} pushes/s",
                 run.wall_seconds,

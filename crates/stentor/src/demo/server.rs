@@ -44,6 +44,14 @@ impl Server {
         self.launch().await
     }
 
+    /// Asks it to end, starts it again, and returns what it used; from then on only the new process is looked at.
+    pub(crate) async fn restart(&mut self) -> anyhow::Result<Usage> {
+        let used = self.stop();
+        self.past = Usage::default();
+        self.launch().await?;
+        Ok(used)
+    }
+
     /// Asks it to end and returns what all its processes used.
     pub(crate) fn stop(&mut self) -> Usage {
         if let Some(child) = self.child.take() {

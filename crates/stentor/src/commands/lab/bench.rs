@@ -1,8 +1,12 @@
 //! `stentor lab bench`: what Stentor costs, beside others where there are any, as ratios within one run.
 
+mod accept;
 mod http2;
+mod import;
 mod pipeline;
+mod singles;
 mod sink;
+mod urgent;
 
 use crate::output::Output;
 use clap::{Args, Subcommand};
@@ -17,16 +21,22 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Subcommand)]
 enum Subject {
+    Accept(accept::Accept),
     Http2(http2::Http2),
+    Import(import::Import),
     Pipeline(pipeline::Pipeline),
+    Urgent(urgent::Urgent),
 }
 
 impl Bench {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.subject {
+            Subject::Accept(accept) => accept.run(output).await,
             Subject::Http2(http2) => http2.run(output).await,
+            Subject::Import(import) => import.run(output).await,
             Subject::Pipeline(pipeline) => pipeline.run(output).await,
+            Subject::Urgent(urgent) => urgent.run(output).await,
         }
     }
 }

@@ -12,6 +12,10 @@ use stentor_lab::load::Endpoint;
 
 /// Send pushes shaped like Apple's to one server, each to a token of its own
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab load --address 127.0.0.1:9443 --ca emulator/ca.pem
+  stentor lab load --address 127.0.0.1:9443 --requests 100000 --connections 1 --json")]
 pub(crate) struct Load {
     /// Where the server listens
     #[arg(long, value_name = "ADDRESS")]
@@ -19,10 +23,13 @@ pub(crate) struct Load {
     /// The certificate authority of the server (localhost); without it there is no TLS
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
+    /// Requests in all
     #[arg(long, default_value_t = 1_000_000, value_name = "N")]
     requests: u64,
+    /// Connections side by side
     #[arg(long, default_value_t = 4, value_name = "N")]
     connections: usize,
+    /// Requests in flight on each connection
     #[arg(long, default_value_t = 250, value_name = "N")]
     streams: usize,
 }

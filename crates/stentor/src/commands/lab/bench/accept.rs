@@ -1,0 +1,53 @@
+//! `stentor lab bench accept`: how many single messages a second are on disk and answered with 202.
+
+use super::singles;
+use crate::demo::Demo;
+use crate::output::Output;
+use clap::Args;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Ask for many single messages side by side and measure the 202s, each after a commit that is on disk
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab bench accept
+  stentor lab bench accept --messages 100000 --callers 64 --json
+
+The messages are really sent, to a sink; the callers share the machine with the server.")]
+pub(crate) struct Accept {
+    /// How many messages, each to a token of its own
+    #[arg(long, default_value_t = 50_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000))]
+    messages: u64,
+    /// Callers side by side
+    #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    callers: u64,
+}
+
+impl Accept {
+    /// Measures.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let mut stage = Demo::through_sinks(2_100_000, None, None).build().await?;
+        // Connections, plans and pages are there before the clock starts.
+        singles::send(&stage.client, self.callers * 4, self.callers, None).await?;
+        let before = stage.server.usage().cpu_seconds;
+        let sent = singles::send(&stage.client, self.messages, self.callers, None).await?;
+        let usage = stage.server.usage();
+        let rate = self.messages as f64 / sent.wall.as_secs_f64();
+        let at = |part: f64| sent.latency_ms.quantile(part);
+        let object = json!({
+            "messages": self.messages,
+            "callers": self.callers,
+            "accepted_per_second": rate,
+            "latency_ms": {"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1.0)},
+            "server_cpu_microseconds_per_message":
+                (usage.cpu_seconds - before) * 1e6 / self.messages as f64,
+            "server_peak_rss_bytes": usage.peak_rss_bytes,
+        });
+        output.result(&object, || {
+            let (p50, p99) = (at(0.5).unwrap_or_default(), at(0.99).unwrap_or_default());
+            format!("{rate:.0} messages per second on disk and answered; p50 {p50:.2} ms, p99 {p99:.2} ms")
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

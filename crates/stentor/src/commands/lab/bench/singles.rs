@@ -1,0 +1,68 @@
+//! Single messages to tokens, by many callers side by side.
+
+use crate::client::Client;
+use crate::output::cell;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use stentor_lab::statistics::Samples;
+use tokio::task::JoinSet;
+
+/// What the callers saw.
+pub(super) struct Sent {
+    /// Milliseconds from asking to the 202.
+    pub(super) latency_ms: Samples,
+    /// From the first call to the last 202.
+    pub(super) wall: Duration,
+    /// The campaigns that were promised.
+    pub(super) campaigns: Vec<String>,
+}
+
+/// Asks for `count` messages, each to a token of its own, `callers` at a time; `pace` spreads the calls of one caller.
+pub(super) async fn send(
+    client: &Client,
+    count: u64,
+    callers: u64,
+    pace: Option<Duration>,
+) -> anyhow::Result<Sent> {
+    let next = Arc::new(AtomicU64::new(0));
+    let began = Instant::now();
+    let mut tasks = JoinSet::new();
+    for _ in 0..callers {
+        let (client, next) = (client.clone(), Arc::clone(&next));
+        tasks.spawn(async move {
+            let mut seen = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return anyhow::Ok(seen);
+                }
+                let asked = Instant::now();
+                let reply = client.post("/v1/messages", &message(number)).await?;
+                seen.push((asked.elapsed(), cell(&reply["campaign"])));
+                if let Some(pace) = pace {
+                    tokio::time::sleep(pace).await;
+                }
+            }
+        });
+    }
+    let (mut latency_ms, mut campaigns) = (Samples::default(), Vec::new());
+    while let Some(seen) = tasks.join_next().await {
+        for (took, campaign) in seen?? {
+            latency_ms.push(took.as_secs_f64() * 1e3);
+            campaigns.push(campaign);
+        }
+    }
+    Ok(Sent { latency_ms, wall: began.elapsed(), campaigns })
+}
+
+/// A message to a token that nobody else has.
+fn message(number: u64) -> Value {
+    json!({
+        "target": {"token": {"platform": "apple", "token": format!("{:064x}", number + (1 << 40))}},
+        "notification": {"title": "Your code", "body": format!("{:06}", number % 1_000_000)},
+        "priority": "high",
+        "ttl_seconds": 300,
+    })
+}
