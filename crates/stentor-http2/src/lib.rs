@@ -12,6 +12,8 @@ mod dial;
 mod endpoint;
 mod fault;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod hpack;
 mod limits;
 mod line;
