@@ -48,6 +48,9 @@ pub struct Recurrence {
     /// What to do about missed ticks.
     #[serde(default)]
     pub catch_up: CatchUp,
+    /// Whether audiences are due at the very tick, though that is a full minute.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exact: bool,
 }
 
 /// A recurring message.

@@ -43,6 +43,8 @@ struct Schedule {
     until: Option<Instant>,
     #[schema(value_type = String)]
     catch_up: CatchUp,
+    /// Whether audiences start at the very tick instead of some seconds later.
+    exact: bool,
     /// `active`, `paused`, `canceled` or `finished`.
     state: &'static str,
     created_at: Instant,
@@ -73,6 +75,7 @@ impl From<ScheduleView> for Schedule {
             time_zone: schedule.recurrence.time_zone.into(),
             until: schedule.recurrence.until.map(Instant),
             catch_up: schedule.recurrence.catch_up,
+            exact: schedule.recurrence.exact,
             state: schedule.state.as_str(),
             created_at: schedule.created_at.into(),
             next_due: schedule.next_due.map(Instant),

@@ -10,11 +10,14 @@
 //!   given, fire when either fits.
 //! - A pattern that can never fire has no next tick; nothing fires after `until`.
 
+use std::time::Duration;
+
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::Zoned;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
+use stentor_core::chunk::Class;
 use stentor_core::error::Invalid;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::schedule::{CatchUp, Recurrence};
@@ -24,6 +27,7 @@ pub const CATCH_UP_MAX_TICKS: usize = 100;
 /// Far more civil times than any jump of a clock can fold into one instant.
 const FOLDED_MAX_TICKS: usize = 5_000;
 const HOUR_MS: i64 = 3_600_000;
+const MINUTE_MS: i64 = 60_000;
 
 /// Which of the ticks that have come are to fire, and when the schedule is due again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,6 +70,24 @@ pub fn ticks_to_fire(
     let late = now.as_millis().saturating_sub(latest.as_millis());
     let fires = catch_up == CatchUp::Once || late < ON_TIME_MAX_MS;
     Ok(Due { fire: if fires { vec![latest] } else { Vec::new() }, next: calendar.next(latest) })
+}
+
+/// Moves the start of an audience off the full minute, on which everybody's schedulers start: by up to `within`, and
+/// always as far for the same seed.
+#[must_use]
+pub fn off_the_minute(due_at: Timestamp, class: Class, within: Duration, seed: u64) -> Timestamp {
+    let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+    if class != Class::Bulk || within_ms == 0 || due_at.as_millis() % MINUTE_MS != 0 {
+        return due_at;
+    }
+    due_at.plus(Duration::from_millis(1 + scattered(seed) % within_ms))
+}
+
+/// Scatters neighbouring numbers over all numbers (the finalizer of SplitMix64; Steele, Lea and Flood 2014).
+const fn scattered(seed: u64) -> u64 {
+    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 /// How late a tick may be looked at and still be on time.

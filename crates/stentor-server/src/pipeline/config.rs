@@ -51,6 +51,8 @@ pub struct PipelineConfig {
     pub credential_probe_ms: u64,
     /// A lane is parked after this many attempts in a row to which the push service gave no answer.
     pub unanswered_max_attempts: u32,
+    /// Scheduled audiences that are due on a full minute start up to this much later, unless they are exact; 0 for at once.
+    pub start_spread_ms: u64,
     /// Longest sleep of the scheduler.
     pub scheduler_max_sleep_ms: u64,
     /// How often running campaigns are looked for that have no producer here.
@@ -92,6 +94,7 @@ impl Default for PipelineConfig {
             max_queued_chunks: 1_000_000,
             credential_probe_ms: 60_000,
             unanswered_max_attempts: 20,
+            start_spread_ms: 30_000,
             scheduler_max_sleep_ms: 30_000,
             producers_interval_ms: 5_000,
             depths_interval_ms: 1_000,
@@ -124,6 +127,7 @@ impl PipelineConfig {
         check(self.settle_max_chunks > 0, "settle_max_chunks", "at least 1")?;
         check(self.retry_max_attempts > 0, "retry_max_attempts", "at least 1")?;
         check(self.retry_base_ms > 0, "retry_base_ms", "at least 1")?;
+        check(self.start_spread_ms < 60_000, "start_spread_ms", "less than 60000")?;
         check(self.max_queued_chunks > 0, "max_queued_chunks", "at least 1")?;
         check(self.quota_ramp_ms <= 3_600_000, "quota_ramp_ms", "at most 3600000")?;
         check(self.idempotency_retention_hours >= 24, "idempotency_retention_hours", "at least 24")?;
@@ -144,6 +148,12 @@ impl PipelineConfig {
     #[must_use]
     pub const fn lease_for(&self) -> Duration {
         Duration::from_millis(self.lease_for_ms)
+    }
+
+    /// Gives by how much audiences may start after a full minute.
+    #[must_use]
+    pub const fn start_spread(&self) -> Duration {
+        Duration::from_millis(self.start_spread_ms)
     }
 
     /// Gives how many deliveries of audiences may be unsettled; the rest is for single messages.

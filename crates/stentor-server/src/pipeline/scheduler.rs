@@ -83,10 +83,16 @@ async fn fire(shared: &Shared, schedule: &Schedule, now: Timestamp) -> Result<()
     Ok(())
 }
 
+/// Gives the instant at which an occurrence is due: its tick, or for audiences a little later, always by the same.
+fn start_of(schedule: &Schedule, tick: Timestamp, spread: Duration) -> Timestamp {
+    let within = if schedule.recurrence.exact { Duration::ZERO } else { spread };
+    calendar::off_the_minute(tick, schedule.spec.target.class(), within, schedule.id.raw())
+}
+
 /// Sends one occurrence; a target that is gone skips it.
 ///
-/// The message is due at its tick, not at the time of the look: its ttl counts from the tick, so that a tick made up
-/// for long after may end expired.
+/// The message is due at its tick or shortly after, not at the time of the look: its ttl counts from there, so that a
+/// tick made up for long after may end expired.
 async fn fire_one(
     shared: &Shared,
     schedule: &Schedule,
@@ -99,7 +105,7 @@ async fn fire_one(
         app: schedule.app,
         spec: schedule.spec.clone(),
         created_at: now,
-        due_at: instant,
+        due_at: start_of(schedule, instant, shared.config.start_spread()),
         occurrence: Some((schedule.id, instant)),
     };
     let occurrence = Occurrence { schedule: schedule.id, instant, message: Some(message), next_due };

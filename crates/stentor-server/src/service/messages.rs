@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 use super::calendar::instant;
 use super::content::AudienceReport;
 use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
+use crate::pipeline::calendar::off_the_minute;
 
 /// Longest way into the future that a message may wait for its due time.
 const SEND_AT_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
@@ -121,6 +122,9 @@ pub struct MessageRequest {
     #[serde(default)]
     #[schema(format = DateTime)]
     pub send_at: Option<String>,
+    /// Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later.
+    #[serde(default)]
+    pub exact: bool,
 }
 
 /// What makes a request repeatable.
@@ -237,10 +241,12 @@ impl Service {
             return Ok(Sent::Kept(reply));
         }
         let now = self.now();
-        let (dry_run, due_at) = (request.dry_run, request.due_at(now)?);
+        let (dry_run, exact, due_at) = (request.dry_run, request.exact, request.due_at(now)?);
         let spec = request.spec()?;
         let providers = self.check_content(app, &spec).await?;
         let id = MessageId::from_raw(self.next_id(now));
+        let spread = if exact || due_at <= now { Duration::ZERO } else { self.limits.start_spread };
+        let due_at = off_the_minute(due_at, spec.target.class(), spread, id.raw());
         let message = Message { id, app, spec, created_at: now, due_at, occurrence: None };
         if dry_run {
             let report = self.count(&message, &providers).await.map_err(target_problem)?;

@@ -18,6 +18,7 @@ mod users;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
@@ -80,11 +81,18 @@ pub struct ServiceLimits {
     pub imports_max_count: usize,
     /// Most lines registered in one transaction.
     pub import_batch_max_lines: usize,
+    /// By how much audiences for later may start after a full minute.
+    pub start_spread: Duration,
 }
 
 impl Default for ServiceLimits {
     fn default() -> Self {
-        Self { chunk_max_devices: 1_000, imports_max_count: 4, import_batch_max_lines: 10_000 }
+        Self {
+            chunk_max_devices: 1_000,
+            imports_max_count: 4,
+            import_batch_max_lines: 10_000,
+            start_spread: Duration::ZERO,
+        }
     }
 }
 

@@ -131,6 +131,7 @@ impl Service {
             time_zone: TimeZoneName::new(request.time_zone)?,
             until: request.until.map(|text| instant("until", &text)).transpose()?,
             catch_up: request.catch_up,
+            exact: request.message.exact,
         };
         let next_due = calendar::next_tick(&recurrence, now)?;
         if next_due.is_none() {

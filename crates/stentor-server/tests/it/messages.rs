@@ -122,6 +122,24 @@ async fn a_target_that_does_not_exist_is_refused_by_field() {
 }
 
 #[tokio::test]
+async fn an_audience_for_later_leaves_the_full_minute_unless_it_is_exact() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let tomorrow = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24);
+    let minute = jiff::Timestamp::from_second(tomorrow.as_second() / 60 * 60).expect("an instant");
+    for exact in [true, false] {
+        let body =
+            json!({"target": "everyone", "data": {"k": "v"}, "send_at": minute.to_string(), "exact": exact});
+        let sent = server.post(&tenant, "/v1/messages", body).await;
+        let path = format!("/v1/campaigns/{}", sent["campaign"].as_str().expect("an id"));
+        let due_at = server.get(&tenant, &path).await["due_at"].as_str().expect("an instant").to_owned();
+        let due_at: jiff::Timestamp = due_at.parse().expect("an instant");
+        let after = due_at.as_millisecond() - minute.as_millisecond();
+        assert!((0..=30_000).contains(&after) && (after == 0) == exact, "exact {exact}: {after} ms after");
+    }
+}
+
+#[tokio::test]
 async fn a_scheduled_message_waits_and_can_be_canceled() {
     let server = server().await;
     let tenant = server.sender().await;

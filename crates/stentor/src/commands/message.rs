@@ -74,6 +74,9 @@ struct Send {
 pub(super) struct Content {
     #[command(flatten)]
     target: Target,
+    /// Start at the very instant; otherwise audiences due on a full minute start some seconds later
+    #[arg(long)]
+    exact: bool,
     /// The title that people see
     #[arg(long)]
     title: Option<String>,
@@ -194,6 +197,7 @@ impl Content {
         put("priority", self.priority.as_deref().map(Value::from));
         put("ttl_seconds", self.ttl_seconds.map(Value::from));
         put("collapse_key", self.collapse_key.as_deref().map(Value::from));
+        put("exact", self.exact.then_some(Value::Bool(true)));
         put("android", self.android.clone());
         put("apns", self.apns.clone());
         if request.contains_key("target") {

@@ -1,10 +1,14 @@
 use stentor_core::name::TimeZoneName;
 
+use std::time::Duration;
+
+use stentor_core::chunk::Class;
+
 use super::*;
 
 fn recurrence(cron: &str, zone: &str) -> Recurrence {
     let time_zone = TimeZoneName::new(zone).expect("a name");
-    Recurrence { cron: cron.into(), time_zone, until: None, catch_up: CatchUp::Once }
+    Recurrence { cron: cron.into(), time_zone, until: None, catch_up: CatchUp::Once, exact: false }
 }
 
 fn at(text: &str) -> Timestamp {
@@ -150,4 +154,23 @@ fn years_of_missed_minutes_are_made_up_for_in_bounded_steps() {
     assert_eq!(all.next, Some(at("2020-01-01T01:40:00Z")));
     let once = ticks_to_fire(&minutely, due, now, CatchUp::Once).expect("reads");
     assert_eq!(once.fire, [at("2026-01-01T00:00:00Z")]);
+}
+
+#[test]
+fn audiences_leave_the_full_minute_each_by_its_own_and_always_the_same_step() {
+    let (nine, within) = (at("2026-11-21T09:00:00Z"), Duration::from_secs(30));
+    let start = |seed| off_the_minute(nine, Class::Bulk, within, seed);
+    let starts: std::collections::BTreeSet<_> = (0..1_000).map(start).collect();
+    assert!(starts.iter().all(|start| *start > nine && *start <= nine.plus(within)));
+    assert!(starts.len() > 900, "{} different starts of 1000", starts.len());
+    assert_eq!(start(7), start(7));
+}
+
+#[test]
+fn what_is_not_a_full_minute_or_not_an_audience_is_due_when_it_says() {
+    let (nine, within) = (at("2026-11-21T09:00:00Z"), Duration::from_secs(30));
+    let later = nine.plus(Duration::from_secs(1));
+    assert_eq!(off_the_minute(nine, Class::Urgent, within, 7), nine);
+    assert_eq!(off_the_minute(later, Class::Bulk, within, 7), later);
+    assert_eq!(off_the_minute(nine, Class::Bulk, Duration::ZERO, 7), nine);
 }

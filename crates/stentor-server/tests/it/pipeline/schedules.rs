@@ -9,7 +9,10 @@ use super::*;
 
 async fn schedule(house: &House, cron: &str, catch_up: CatchUp) -> ScheduleId {
     let time_zone = TimeZoneName::new("UTC").expect("a name");
-    let recurrence = Recurrence { cron: cron.into(), time_zone, until: None, catch_up };
+    recurring(house, Recurrence { cron: cron.into(), time_zone, until: None, catch_up, exact: true }).await
+}
+
+async fn recurring(house: &House, recurrence: Recurrence) -> ScheduleId {
     let now = house.clock.now();
     let id = ScheduleId::from_raw(house.ids.next(now));
     let next_due = calendar::next_tick(&recurrence, now).expect("reads");
@@ -82,4 +85,21 @@ async fn a_message_for_later_is_sent_when_it_is_due() {
     pass(2).await;
     assert_eq!(house.stub.seen().len(), 10);
     assert_eq!(house.finished(id).await.total().accepted, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_audience_starts_shortly_after_the_full_minute_and_always_by_the_same() {
+    let house = House::open(Stub::accepting(10), quick()).await;
+    house.register(10).await;
+    let time_zone = TimeZoneName::new("UTC").expect("a name");
+    let cron = "*/10 * * * *".to_owned();
+    recurring(&house, Recurrence { cron, time_zone, until: None, catch_up: CatchUp::Once, exact: false })
+        .await;
+    house.pipeline().wake();
+    pass(3_635).await;
+    let starts: Vec<_> = occurrences(&house).await.iter().map(|due| due.as_millis() % 600_000).collect();
+    assert_eq!(starts.len(), 6);
+    assert!(starts.iter().all(|after| *after == starts[0]), "{starts:?}");
+    assert!((1..=30_000).contains(&starts[0]), "{starts:?}");
+    assert!(house.stub.counts().values().all(|count| *count == 6));
 }
