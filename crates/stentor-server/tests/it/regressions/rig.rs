@@ -119,6 +119,18 @@ impl Scene {
         self.server.ended(&self.tenant, campaign).await
     }
 
+    /// Waits until a credential of the app is parked.
+    pub(super) async fn until_parked(&self) {
+        let (began, path) = (Instant::now(), format!("/v1/apps/{}/credentials", self.tenant.id));
+        loop {
+            let list = self.server.get(&self.tenant, &path).await;
+            if list["credentials"].as_array().expect("a list").iter().any(|one| one["state"] == "parked") {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "nothing is parked: {list}");
+        }
+    }
+
     /// Counts the requests that reached FCM.
     pub(super) fn attempts(&self) -> u64 {
         self.fcm.sums().tokens.attempts
