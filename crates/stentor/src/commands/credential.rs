@@ -80,7 +80,7 @@ pub(super) struct CredentialSet {
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
     /// How many messages a minute may be sent, or `none` for as many as the push service takes (FCM: 600000 when not given)
-    #[arg(long, value_name = "N|none", value_parser = quota)]
+    #[arg(long, value_parser = quota)]
     quota: Option<Value>,
     /// The most connections to open
     #[arg(long, value_name = "N")]
