@@ -181,7 +181,8 @@ impl Driver {
         self.retired = true;
         self.publish(0);
         self.member.retired.store(1, Relaxed);
-        if !self.answered {
+        // A connection that has done all it may has nothing to be ashamed of.
+        if !self.answered && !self.mux.is_spent() {
             self.pool.back_off();
         }
         self.pool.nudge();

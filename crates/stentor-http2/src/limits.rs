@@ -9,6 +9,8 @@ pub struct Limits {
     pub max_connections: usize,
     /// Most streams on one connection, whatever the peer allows.
     pub max_streams_per_connection: usize,
+    /// Requests after which a connection is closed and another opened; 1 means a connection for each.
+    pub max_requests_per_connection: u32,
     /// Requests in flight at the start, over all connections.
     pub initial_inflight_requests: usize,
     /// Fewest requests in flight that slowing down leads to.
@@ -44,6 +46,8 @@ impl Default for Limits {
         Self {
             max_connections: 32,
             max_streams_per_connection: 1_500,
+            // As many as one connection has stream ids for.
+            max_requests_per_connection: 1 << 30,
             initial_inflight_requests: 512,
             min_inflight_requests: 4,
             max_inflight_requests: 16_384,

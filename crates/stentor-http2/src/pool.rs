@@ -303,10 +303,16 @@ impl Pool {
         }
         let live = state.members.iter().filter(|member| !member.is_retired()).count();
         let wanted = missing > 0 && (live == 0 || self.pace.room() > 0);
-        let allowed = state.opening == 0 && live < self.limits.max_connections;
-        if wanted && allowed && !state.closed {
+        let allowed = live < self.limits.max_connections;
+        while wanted && allowed && !state.closed && state.opening < self.openings_at_once(missing) {
             self.open_one(state);
         }
+    }
+
+    /// Tells how many connections may be opening: one, unless a connection is good for a few requests only.
+    fn openings_at_once(&self, missing: usize) -> usize {
+        let needed = missing.div_ceil(self.limits.max_requests_per_connection.max(1) as usize);
+        needed.min(self.pace.room()).min(self.limits.max_connections).max(1)
     }
 
     fn open_one(self: &Arc<Self>, state: &mut State) {

@@ -67,6 +67,8 @@ pub(crate) struct Mux {
     keep_body_bytes: usize,
     drain_body_bytes: usize,
     keep_header_bytes: usize,
+    /// The stream id at which no more are opened.
+    last_stream: u32,
 }
 
 /// A batch with requests open on this connection.
@@ -95,6 +97,7 @@ impl Mux {
             keep_body_bytes: limits.max_reply_body_bytes,
             drain_body_bytes: limits.max_reply_drain_bytes,
             keep_header_bytes: limits.max_reply_header_bytes as usize,
+            last_stream: writing::last_stream(limits.max_requests_per_connection),
         };
         mux.greet(limits);
         mux

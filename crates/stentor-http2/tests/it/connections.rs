@@ -138,6 +138,39 @@ async fn another_connection_is_opened_when_all_streams_are_taken() {
 }
 
 #[tokio::test]
+async fn a_connection_that_may_carry_one_request_is_replaced_after_it() {
+    let (listener, port) = listen().await;
+    let limits = Limits {
+        max_connections: 3,
+        max_streams_per_connection: 1,
+        max_requests_per_connection: 1,
+        initial_inflight_requests: 3,
+        max_inflight_requests: 3,
+        ..quick()
+    };
+    let client = client(port, limits);
+    let server = async {
+        let mut carried = Vec::new();
+        for _ in 0..5 {
+            // Three are in flight at once, each on its own connection, though all of them are opened anew.
+            let mut peers = Vec::new();
+            for _ in 0..3 {
+                let mut peer = Peer::accept(&listener, 100).await;
+                let open = peer.requests(1).await;
+                peers.push((peer, open));
+            }
+            for (mut peer, open) in peers {
+                peer.answer(open[0].0).await;
+                carried.push(1 + peer.serve().await.len());
+            }
+        }
+        carried
+    };
+    let (replies, carried) = within(20, async { tokio::join!(client.send(batch(15)), server) }).await;
+    assert_eq!((statuses(&replies), carried), (vec![200; 15], vec![1; 15]));
+}
+
+#[tokio::test]
 async fn one_small_batch_after_another_uses_one_connection() {
     let (listener, port) = listen().await;
     let client = client(port, quick());

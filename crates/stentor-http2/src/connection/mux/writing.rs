@@ -13,6 +13,11 @@ use crate::work::{Run, Work};
 /// Streams that one connection may open before it is replaced: ids end at 2^31.
 const LAST_STREAM: u32 = (1 << 31) - 1 - 2 * 1_024;
 
+/// Gives the stream id at which a connection for so many requests opens no more.
+pub(super) fn last_stream(max_requests: u32) -> u32 {
+    max_requests.max(1).saturating_mul(2).saturating_add(1).min(LAST_STREAM)
+}
+
 /// The fields that the requests of one batch share, as they are written while the table stays as it is.
 #[derive(Default)]
 pub(super) struct Shared {
@@ -55,13 +60,18 @@ impl Mux {
             && self.peer.goes_after.is_none()
             && !self.is_spent()
             && (self.blocked.is_empty() || self.peer.window_bytes > 0);
-        let most = most.min(self.peer.max_streams as usize);
-        if open { most.saturating_sub(self.streams.len()) } else { 0 }
+        let most = most.min(self.peer.max_streams as usize).saturating_sub(self.streams.len());
+        if open { most.min(self.unused_streams()) } else { 0 }
     }
 
     /// Tells whether its stream ids are used up.
     pub(crate) fn is_spent(&self) -> bool {
-        self.streams.next_id() >= LAST_STREAM
+        self.unused_streams() == 0
+    }
+
+    fn unused_streams(&self) -> usize {
+        // Client's stream ids are odd.
+        (self.last_stream.saturating_sub(self.streams.next_id()) / 2) as usize
     }
 
     /// Gives a batch a place here for `count` requests.
