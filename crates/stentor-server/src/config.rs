@@ -2,6 +2,7 @@
 
 mod explain;
 mod layers;
+mod sender;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use serde::Deserialize;
 use stentor_core::error::Invalid;
 
 pub use explain::{Explained, explain};
+pub use sender::SenderConfig;
 
 use crate::pipeline::config::PipelineConfig;
 
@@ -49,6 +51,8 @@ pub struct Config {
     pub queue: EngineConfig,
     /// What moves messages.
     pub pipeline: PipelineConfig,
+    /// How push services are called.
+    pub sender: SenderConfig,
     /// How the process ends.
     pub shutdown: ShutdownConfig,
     /// What is logged.
@@ -167,6 +171,7 @@ impl Config {
 
     fn checked(self) -> Result<Self, ConfigError> {
         let mut problems = self.api.problems();
+        problems.extend(self.sender.problems());
         problems.extend(self.pipeline.clone().checked().err().map(|invalid| invalid.to_string()));
         if problems.is_empty() { Ok(self) } else { Err(ConfigError { problems }) }
     }

@@ -24,8 +24,8 @@ pub(crate) struct Adapters(Setup);
 
 impl Adapters {
     /// Takes what adapters need from their surroundings.
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self(Setup { clock, limits: Limits::default() })
+    pub(crate) fn new(clock: Arc<dyn Clock>, limits: Limits) -> Self {
+        Self(Setup { clock, limits })
     }
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn payload_bytes(provider: ProviderKind, message: &Message) -> u64 {
 
 /// Checks that a credential's JSON can be used; connects to nothing.
 pub(crate) fn check_credential(credential: &Credential, clock: Arc<dyn Clock>) -> Result<(), Invalid> {
-    Adapters::new(clock).build(credential).map(|_| ())
+    Adapters::new(clock, Limits::default()).build(credential).map(|_| ())
 }
 
 #[cfg(test)]

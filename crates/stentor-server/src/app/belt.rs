@@ -42,7 +42,7 @@ impl PipelineBelt {
             queue: ground.queue.clone(),
             clock: ground.clock.clone(),
             ids: ground.ids.clone(),
-            factory: Arc::new(Adapters::new(ground.clock.clone())),
+            factory: Arc::new(Adapters::new(ground.clock.clone(), config.sender.limits())),
             instance,
         };
         let started = Pipeline::start(deps, config.pipeline.clone()).await;
