@@ -5,4 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod load;
+pub mod rates;
+pub mod report;
 pub mod statistics;
+pub mod study;
