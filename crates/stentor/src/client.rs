@@ -51,6 +51,13 @@ impl Client {
         self.call(self.request(Method::GET, path).query(query).timeout(ANSWER_LIMIT)).await
     }
 
+    /// Reads what is no JSON.
+    pub(crate) async fn text(&self, path: &str) -> anyhow::Result<String> {
+        let request = self.request(Method::GET, path).timeout(ANSWER_LIMIT);
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        response.text().await.map_err(|error| self.unreachable(&error))
+    }
+
     /// Posts an object.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         self.call(self.request(Method::POST, path).json(body).timeout(ANSWER_LIMIT)).await

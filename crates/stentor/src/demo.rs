@@ -2,15 +2,15 @@
 
 mod campaign;
 mod comparison;
-mod emulator;
+pub(crate) mod emulator;
 pub(crate) mod fleet;
 pub(crate) mod import;
-mod keys;
+pub(crate) mod keys;
 mod kills;
 mod policy;
 mod questions;
 mod report;
-mod server;
+pub(crate) mod server;
 pub(crate) mod stage;
 mod verdict;
 

@@ -2,6 +2,7 @@
 
 mod bench;
 mod load;
+mod run;
 
 use crate::output::Output;
 use clap::{Args, Subcommand};
@@ -17,6 +18,7 @@ pub(crate) struct Lab {
 #[derive(Debug, Subcommand)]
 enum Action {
     Bench(bench::Bench),
+    Run(run::Run),
     #[command(hide = true)]
     Load(load::Load),
 }
@@ -26,6 +28,7 @@ impl Lab {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.action {
             Action::Bench(bench) => bench.run(output).await,
+            Action::Run(run) => run.run(output).await,
             Action::Load(load) => load.run(output),
         }
     }

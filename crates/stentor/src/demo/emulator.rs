@@ -19,6 +19,9 @@ pub(crate) struct Emulator {
     directory: PathBuf,
     /// Where it listens; fixed by the first start.
     pub(crate) url: String,
+    /// Where it is controlled, if its settings ask for that; another place after each start.
+    pub(crate) control: Option<String>,
+    settings: Value,
     child: Option<Child>,
 }
 
@@ -32,15 +35,25 @@ impl Emulator {
     ) -> anyhow::Result<Self> {
         settings["tls"] = serde_json::json!({"kind": "authority", "directory": directory.join("ca")});
         settings["observer"]["path"] = serde_json::json!(observer_path(directory, half));
-        let directory = directory.to_owned();
-        let mut emulator = Self { half, is_sink, directory, url: String::new(), child: None };
-        emulator.configure(&settings)?;
+        let (directory, url) = (directory.to_owned(), String::new());
+        let mut emulator = Self { half, is_sink, directory, url, control: None, settings, child: None };
+        emulator.configure()?;
         let ready = emulator.launch().await?;
         // It comes back at the same address after a kill, or the server could not find it again.
-        settings["listen"] = ready["address"].clone();
-        emulator.configure(&settings)?;
+        emulator.settings["listen"] = ready["address"].clone();
+        emulator.configure()?;
         ready["url"].as_str().unwrap_or_default().clone_into(&mut emulator.url);
         Ok(emulator)
+    }
+
+    /// Ends it and starts it again at the same address, with another policy and without any counts.
+    pub(crate) async fn renew(&mut self, policy: Value) -> anyhow::Result<()> {
+        self.stop();
+        self.settings["policy"] = policy;
+        self.configure()?;
+        let counts = observer_path(&self.directory, self.half);
+        std::fs::remove_file(&counts).with_context(|| format!("{} cannot be removed", counts.display()))?;
+        self.launch().await.map(drop)
     }
 
     /// Kills it (kill -9) and starts it again.
@@ -69,8 +82,8 @@ impl Emulator {
         ObserverFile::open(&path).with_context(|| format!("the counts in {} cannot be read", path.display()))
     }
 
-    fn configure(&self, settings: &Value) -> anyhow::Result<()> {
-        crate::process::publish(&self.file("json"), &settings.to_string())
+    fn configure(&self) -> anyhow::Result<()> {
+        crate::process::publish(&self.file("json"), &self.settings.to_string())
     }
 
     async fn launch(&mut self) -> anyhow::Result<Value> {
@@ -95,7 +108,9 @@ impl Emulator {
             "--end-with-parent".into(),
         ];
         let child = self.child.insert(Child::start(name, &arguments, &log)?);
-        wait_for(&ready, child).await
+        let facts = wait_for(&ready, child).await?;
+        self.control = facts["control"].as_str().map(str::to_owned);
+        Ok(facts)
     }
 
     fn file(&self, extension: &str) -> PathBuf {

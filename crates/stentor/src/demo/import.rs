@@ -1,6 +1,6 @@
 //! Imports the fleet through the public API, as one stream of NDJSON.
 
-use super::fleet::Fleet;
+use super::fleet::{Fleet, Member};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::thousands;
@@ -16,11 +16,20 @@ use std::time::Duration;
 const LINES_PER_PART: u64 = 256;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// Writes the line with which a device is imported.
+pub(crate) type Writer = fn(Fleet, Member, &mut String);
+
 /// Imports every device and returns how long that took.
 pub(crate) async fn run(client: &Client, fleet: Fleet) -> anyhow::Result<Duration> {
+    run_with(client, fleet, Fleet::write_line).await
+}
+
+/// Imports every device by lines of another kind and returns how long that took.
+pub(crate) async fn run_with(client: &Client, fleet: Fleet, writer: Writer) -> anyhow::Result<Duration> {
     let sent = Arc::new(AtomicU64::new(0));
     let query = [("format", "ndjson".to_owned())];
-    let import = client.stream("/v1/devices/import", &query, "application/x-ndjson", lines(fleet, &sent));
+    let import =
+        client.stream("/v1/devices/import", &query, "application/x-ndjson", lines(fleet, writer, &sent));
     let mut import = std::pin::pin!(import);
     let mut progress = Progress::start("import", fleet.devices());
     let mut ticks = tokio::time::interval(LOOK_EVERY);
@@ -44,14 +53,14 @@ pub(crate) async fn run(client: &Client, fleet: Fleet) -> anyhow::Result<Duratio
 }
 
 /// Makes the lines only when the connection takes them.
-fn lines(fleet: Fleet, sent: &Arc<AtomicU64>) -> Body {
+fn lines(fleet: Fleet, writer: Writer, sent: &Arc<AtomicU64>) -> Body {
     let sent = Arc::clone(sent);
     let starts = (0..fleet.devices()).step_by(LINES_PER_PART as usize);
     let parts = starts.map(move |start| {
         let end = (start + LINES_PER_PART).min(fleet.devices());
         let mut lines = String::with_capacity(256 * LINES_PER_PART as usize);
         for place in start..end {
-            fleet.write_line(fleet.member(place), &mut lines);
+            writer(fleet, fleet.member(place), &mut lines);
         }
         sent.store(end, Ordering::Relaxed);
         Ok::<_, Infallible>(Bytes::from(lines))

@@ -16,6 +16,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 pub(crate) struct Server {
     data_dir: PathBuf,
     log: PathBuf,
+    /// Its configuration file, if it has one.
+    config: Option<PathBuf>,
     address: Option<String>,
     child: Option<Child>,
     past: Usage,
@@ -25,7 +27,8 @@ impl Server {
     /// Starts the server and waits until it is ready.
     pub(crate) async fn start(directory: &Path) -> anyhow::Result<Self> {
         let (data_dir, log) = (directory.join("server"), directory.join("server.log"));
-        let mut server = Self { data_dir, log, address: None, child: None, past: Usage::default() };
+        let mut server =
+            Self { data_dir, log, config: None, address: None, child: None, past: Usage::default() };
         server.launch().await?;
         Ok(server)
     }
@@ -34,6 +37,16 @@ impl Server {
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let key = read_key(&self.data_dir.join("root.key")).context("the server made no root key")?;
         Client::new(&self.url(), Some(key), None)
+    }
+
+    /// Ends it and starts it again at the same address with these settings; what it used is counted anew.
+    pub(crate) async fn restart_with(&mut self, settings: &str) -> anyhow::Result<()> {
+        self.stop();
+        self.past = Usage::default();
+        let path = self.data_dir.with_extension("toml");
+        crate::process::publish(&path, settings)?;
+        self.config = Some(path);
+        self.launch().await
     }
 
     /// Kills it (kill -9), starts it again at once, and waits until it is ready.
@@ -85,7 +98,7 @@ impl Server {
 
     async fn launch(&mut self) -> anyhow::Result<()> {
         let listen = self.address.clone().unwrap_or_else(|| "127.0.0.1:0".to_owned());
-        let arguments: [OsString; 6] = [
+        let mut arguments: Vec<OsString> = vec![
             "serve".into(),
             "--data-dir".into(),
             self.data_dir.clone().into(),
@@ -93,6 +106,9 @@ impl Server {
             listen.into(),
             "--end-with-parent".into(),
         ];
+        if let Some(config) = &self.config {
+            arguments.extend(["--config".into(), config.clone().into()]);
+        }
         self.child = Some(Child::start("server", &arguments, &self.log)?);
         let started = Instant::now();
         while !self.is_ready().await {

@@ -60,7 +60,7 @@ impl Stage {
         let ca_pem = std::fs::read_to_string(path.join("ca").join("ca.pem"))
             .context("the emulators left no ca.pem")?;
         let credentials = [keys.fcm_credential(&fcm.url, &ca_pem), keys.apns_credential(&apns.url, &ca_pem)];
-        let client = make_app(server.client()?, &credentials).await?;
+        let client = make_app(server.client()?, "demo", &credentials).await?;
         Ok(Self { server, fcm, apns, client, latency_ms, directory })
     }
 
@@ -158,8 +158,9 @@ fn latency_ms(demo: &Demo) -> Option<f64> {
     Some((1000.0 * seconds * USUAL_INFLIGHT_REQUESTS / devices_per_provider).clamp(1.0, MAX_LATENCY_MS))
 }
 
-async fn make_app(root: Client, credentials: &[Value; 2]) -> anyhow::Result<Client> {
-    let app = root.post("/v1/apps", &json!({"name": "demo"})).await?;
+/// Makes an app with both credentials; returns a client that acts for it.
+pub(crate) async fn make_app(root: Client, name: &str, credentials: &[Value; 2]) -> anyhow::Result<Client> {
+    let app = root.post("/v1/apps", &json!({"name": name})).await?;
     let app = cell(&app["id"]);
     let path = format!("/v1/apps/{}/credentials", segment(&app));
     for (half, credential) in Half::BOTH.iter().zip(credentials) {

@@ -4,6 +4,7 @@
 mod commands;
 mod demo;
 mod doctor;
+mod lab;
 mod messages;
 mod process;
 mod repeats;

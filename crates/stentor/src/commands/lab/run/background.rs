@@ -1,0 +1,65 @@
+//! What goes on beside a campaign: devices and users are saved, at a fixed rate, as long as it runs.
+
+use super::site::{App, registration};
+use crate::client::Client;
+use crate::demo::fleet::Fleet;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use stentor_lab::study::Background;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Running saves; they end with it.
+pub(super) struct Saves {
+    counts: Arc<Counts>,
+    _tasks: JoinSet<()>,
+}
+
+#[derive(Default)]
+struct Counts {
+    saved: AtomicU64,
+    failed: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Device,
+    User,
+}
+
+impl Saves {
+    /// Starts to save devices and users of an app.
+    pub(super) fn start(app: &App, rates: Background) -> Self {
+        let counts = Arc::new(Counts::default());
+        let mut tasks = JoinSet::new();
+        let kinds =
+            [(Kind::Device, rates.device_saves_per_second), (Kind::User, rates.user_saves_per_second)];
+        for (kind, per_second) in kinds.into_iter().filter(|(_, per_second)| *per_second > 0) {
+            let every = Duration::from_secs(1) / per_second;
+            tasks.spawn(save(kind, app.client.clone(), app.fleet, every, counts.clone()));
+        }
+        Self { counts, _tasks: tasks }
+    }
+
+    /// How many were answered with success, and how many were not.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.counts.saved.load(Ordering::Relaxed), self.counts.failed.load(Ordering::Relaxed))
+    }
+}
+
+/// Saves one after the other: a slow answer delays the next, and the count tells.
+async fn save(kind: Kind, client: Client, fleet: Fleet, every: Duration, counts: Arc<Counts>) {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for place in (0..fleet.devices()).cycle() {
+        ticks.tick().await;
+        let reply = match kind {
+            Kind::Device => client.post("/v1/devices", &registration(fleet, fleet.member(place))).await,
+            Kind::User => client.put(&format!("/v1/users/user-{place}"), &json!({})).await,
+        };
+        let counter = if reply.is_ok() { &counts.saved } else { &counts.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}

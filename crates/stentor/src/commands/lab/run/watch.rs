@@ -1,0 +1,143 @@
+//! Watches the campaigns of a trial to their end, and the server meanwhile.
+
+use super::records::Records;
+use super::site::Site;
+use crate::client::Client;
+use crate::ledger::Ledger;
+use crate::output::{cell, note};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use stentor_lab::rates::Progress;
+
+/// One look in so many parts of what has passed: often at first, so that short trials are timed as well as long ones.
+const LOOKS_PER_SPAN: u32 = 100;
+const LOOK_EVERY_MIN: Duration = Duration::from_millis(5);
+const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
+
+/// A campaign that is watched.
+pub(super) struct Watched {
+    client: Client,
+    campaign: String,
+    pub(super) ledger: Ledger,
+    pub(super) balanced: bool,
+    /// When its end was seen, after the start of the trial.
+    pub(super) ended_after: Option<Duration>,
+}
+
+/// What was seen.
+pub(super) struct Watch {
+    pub(super) campaigns: Vec<Watched>,
+    pub(super) progress: Progress,
+    pub(super) inflight_max: u64,
+    pub(super) connections_max: u64,
+    started: Instant,
+    moved_at: Instant,
+}
+
+impl Watched {
+    /// Posts a message and watches what comes of it.
+    pub(super) async fn post(client: &Client, message: &Value) -> anyhow::Result<Self> {
+        let reply = client.post("/v1/messages", message).await?;
+        let (client, campaign) = (client.clone(), cell(&reply["campaign"]));
+        Ok(Self { client, campaign, ledger: Ledger::default(), balanced: true, ended_after: None })
+    }
+
+    async fn look(&mut self, started: Instant) -> anyhow::Result<()> {
+        if self.ended_after.is_some() {
+            return Ok(());
+        }
+        let (_, ledger) = Ledger::fetch(&self.client, &self.campaign).await?;
+        self.balanced &= ledger.balanced && ledger.sums_up();
+        self.ended_after = ledger.is_ended().then(|| started.elapsed());
+        self.ledger = ledger;
+        Ok(())
+    }
+}
+
+impl Watch {
+    /// Begins to watch campaigns; the clock started when the first was asked for.
+    pub(super) fn new(campaigns: Vec<Watched>, started: Instant) -> Self {
+        let (progress, moved_at) = (Progress::default(), Instant::now());
+        Self { campaigns, progress, inflight_max: 0, connections_max: 0, started, moved_at }
+    }
+
+    /// Returns when all have ended, or when nothing has moved for too long.
+    pub(super) async fn follow(
+        &mut self,
+        id: &str,
+        site: &mut Site,
+        records: &mut Records,
+        give_up_after: Duration,
+    ) -> anyhow::Result<()> {
+        let mut last = (0, 0);
+        while self.campaigns.iter().any(|one| one.ended_after.is_none()) {
+            self.look(id, site, records).await?;
+            let now = (self.ended(), self.attempts());
+            if now != last {
+                (last, self.moved_at) = (now, Instant::now());
+            }
+            if self.moved_at.elapsed() > give_up_after {
+                note(&format!("{id}: nothing moved for {give_up_after:?}, giving up"));
+                return Ok(());
+            }
+            let pause = self.started.elapsed() / LOOKS_PER_SPAN;
+            tokio::time::sleep(pause.clamp(LOOK_EVERY_MIN, LOOK_EVERY_MAX)).await;
+        }
+        Ok(())
+    }
+
+    /// When the last end was seen.
+    pub(super) fn wall(&self) -> Duration {
+        let ends = self.campaigns.iter().map(|one| one.ended_after.unwrap_or_else(|| self.started.elapsed()));
+        ends.max().unwrap_or_default()
+    }
+
+    fn ended(&self) -> u64 {
+        self.campaigns.iter().map(|one| one.ledger.totals.ended()).sum()
+    }
+
+    fn attempts(&self) -> u64 {
+        self.campaigns.iter().map(|one| one.ledger.attempts).sum()
+    }
+
+    async fn look(&mut self, id: &str, site: &mut Site, records: &mut Records) -> anyhow::Result<()> {
+        site.check_alive()?;
+        let metrics = site.server.client()?.text("/metrics").await?;
+        let (inflight, connections) =
+            (gauge(&metrics, "stentor_provider_inflight"), gauge(&metrics, "stentor_provider_connections"));
+        self.inflight_max = self.inflight_max.max(inflight);
+        self.connections_max = self.connections_max.max(connections);
+        for campaign in &mut self.campaigns {
+            campaign.look(self.started).await?;
+        }
+        let seconds = self.started.elapsed().as_secs_f64();
+        self.progress.note(seconds, self.ended());
+        let usage = site.server.usage();
+        records.sample(&format!(
+            "{id},{seconds:.4},{},{},{inflight},{connections},{:.2},{}",
+            self.ended(),
+            self.attempts(),
+            usage.cpu_seconds,
+            usage.peak_rss_bytes
+        ))
+    }
+}
+
+/// Adds a gauge up over its labels.
+fn gauge(metrics: &str, name: &str) -> u64 {
+    let of_name = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
+    let value = |line: &str| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok());
+    metrics.lines().filter(of_name).filter_map(value).sum::<f64>() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gauge;
+
+    #[test]
+    fn a_gauge_is_added_up_over_its_labels_and_no_other_is_taken_for_it() {
+        let metrics =
+            "# HELP a_b x 9\na_b{provider=\"fcm\"} 20.0\na_b{provider=\"apns\"} 5\na_b_limit{p=\"x\"} 7\n";
+        assert_eq!((gauge(metrics, "a_b"), gauge(metrics, "none")), (25, 0));
+    }
+}
