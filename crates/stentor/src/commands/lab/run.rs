@@ -162,7 +162,7 @@ impl Run {
         ];
         for count in APPS_AT_ONCE {
             let apps = site.add_apps(count, study.devices(Mix::Both, self.scale)).await?;
-            trials.push(Trial::beyond(&format!("{count} apps at once"), Some(50), usual, apps));
+            trials.push(Trial::beyond(&format!("{count} apps at once"), None, usual, apps));
         }
         let realistic = Trial::beyond("some tokens dead", Some(50), usual, vec![site::BOTH]);
         trials.push(Trial { answers: Answers::Realistic, ..realistic });
