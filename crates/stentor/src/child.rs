@@ -116,6 +116,16 @@ impl Child {
         self.end(Signal::TERM, DRAIN_LIMIT)
     }
 
+    /// Stops it where it is; nothing else notices but by its silence.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
     fn past(&self, cpu_seconds: f64) -> Usage {
         Usage { cpu_seconds, peak_rss_bytes: self.peak_rss_bytes }
     }

@@ -18,6 +18,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{Output, note, thousands};
 use clap::{Args, ValueEnum};
 use fleet::Fleet;
+use kills::Kills;
 use report::{Import, Report};
 use stage::Stage;
 use std::path::PathBuf;
@@ -46,6 +47,9 @@ pub(crate) struct Demo {
     /// Kill the emulators as often (three times without --kills)
     #[arg(long)]
     kill_emulators: bool,
+    /// How often the emulators stop for a while; the laboratory asks for that.
+    #[arg(skip)]
+    stalls: u32,
     /// Keep everything in this directory, which must not exist or be empty
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -82,12 +86,29 @@ impl Demo {
             devices,
             kills: 0,
             kill_emulators: false,
+            stalls: 0,
             keep,
             seed: 1,
             policy: DemoPolicy::AcceptAll,
             latency_ms,
             sinks: true,
             give_up_after_seconds: 60,
+        }
+    }
+
+    /// A campaign through emulators in which all that can be killed is, so often each, and emulators stop as often.
+    pub(crate) fn under_fire(devices: u64, kills: u32, seed: u64) -> Self {
+        Self {
+            devices,
+            kills,
+            kill_emulators: kills > 0,
+            stalls: kills,
+            keep: None,
+            seed,
+            policy: DemoPolicy::Realistic,
+            latency_ms: None,
+            sinks: false,
+            give_up_after_seconds: 300,
         }
     }
 
@@ -167,7 +188,11 @@ impl Demo {
         }
     }
 
+    fn planned(&self) -> Kills {
+        Kills { server: self.kills, emulators: self.emulator_kills(), stalls: self.stalls }
+    }
+
     fn all_kills(&self) -> u32 {
-        self.kills + self.emulator_kills()
+        self.kills + self.emulator_kills() + self.stalls
     }
 }

@@ -1,6 +1,7 @@
 //! `stentor lab`: measurements that anyone can repeat.
 
 mod bench;
+mod kill;
 mod load;
 mod run;
 
@@ -19,6 +20,7 @@ pub(crate) struct Lab {
 enum Action {
     Bench(bench::Bench),
     Run(run::Run),
+    Kill(kill::Kill),
     #[command(hide = true)]
     Load(load::Load),
 }
@@ -29,6 +31,7 @@ impl Lab {
         match self.action {
             Action::Bench(bench) => bench.run(output).await,
             Action::Run(run) => run.run(output).await,
+            Action::Kill(kill) => kill.run(output).await,
             Action::Load(load) => load.run(output),
         }
     }

@@ -14,6 +14,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// When kills have to be timed, or when the whole campaign lasts a second.
 const LOOK_OFTEN: Duration = Duration::from_millis(10);
 
+/// How long emulators stop: beyond a sender's patience with a silent connection, and within it.
+const STALLS: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(1)];
+
 /// How the campaign went.
 pub(crate) struct Run {
     /// The books at the end.
@@ -30,6 +33,8 @@ pub(crate) struct Run {
     pub(crate) kills: u32,
     /// How often an emulator was killed.
     pub(crate) emulator_kills: u32,
+    /// How often the emulators stopped for a while.
+    pub(crate) stalls: u32,
     /// Deliveries without a final state when it was over, or given up.
     pub(crate) stuck: u64,
 }
@@ -49,13 +54,14 @@ pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
     let mut watch = Watch {
         stage,
         campaign: cell(&reply["campaign"]),
-        plan: Plan::new(demo.kills, demo.emulator_kills(), SECONDS_PER_KILL, demo.seed),
+        plan: Plan::new(demo.planned(), SECONDS_PER_KILL, demo.seed),
         progress: Progress::start("campaign", demo.devices),
         devices: demo.devices,
         is_fast: demo.sinks,
         give_up_after: Duration::from_secs(demo.give_up_after_seconds),
         kills: 0,
         emulator_kills: 0,
+        stalls: 0,
         always_balanced: true,
         latest: Ledger::default(),
         moved_at: accepted_at,
@@ -65,7 +71,7 @@ pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
     let usage = watch.stage.server.usage();
     let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
     let peak_rss_bytes = usage.peak_rss_bytes;
-    let Watch { progress, kills, emulator_kills, always_balanced, latest: ledger, .. } = watch;
+    let Watch { progress, kills, emulator_kills, stalls, always_balanced, latest: ledger, .. } = watch;
     progress.finish(ledger.totals.ended());
     // Devices that are not even in the books have no final state either.
     let stuck = ledger.totals.open() + demo.devices.saturating_sub(ledger.audience);
@@ -77,6 +83,7 @@ pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
         peak_rss_bytes,
         kills,
         emulator_kills,
+        stalls,
         stuck,
     })
 }
@@ -99,6 +106,7 @@ struct Watch<'a> {
     give_up_after: Duration,
     kills: u32,
     emulator_kills: u32,
+    stalls: u32,
     always_balanced: bool,
     latest: Ledger,
     moved_at: Instant,
@@ -152,11 +160,18 @@ impl Watch<'_> {
                 self.emulator_kills += 1;
                 half.word()
             }
+            Victim::Stalled => {
+                let span = STALLS[self.stalls as usize % STALLS.len()];
+                self.stage.stall_emulators(span).await;
+                self.stalls += 1;
+                "emulators"
+            }
         };
         self.plan.is_back();
         let done = thousands(self.latest.totals.ended());
         self.progress.remark(&format!(
-            "killed {name} at {done} deliveries, back after {:.2} s",
+            "{} {name} at {done} deliveries, back after {:.2} s",
+            if victim == Victim::Stalled { "stopped" } else { "killed" },
             started.elapsed().as_secs_f64()
         ));
         Ok(())

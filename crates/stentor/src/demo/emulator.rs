@@ -46,6 +46,16 @@ impl Emulator {
         Ok(emulator)
     }
 
+    /// Stops it where it is (SIGSTOP): connections stay open and nobody answers.
+    pub(crate) fn pause(&self) {
+        self.child.iter().for_each(Child::pause);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.child.iter().for_each(Child::resume);
+    }
+
     /// Ends it and starts it again at the same address, with another policy and without any counts.
     pub(crate) async fn renew(&mut self, policy: Value) -> anyhow::Result<()> {
         self.stop();

@@ -14,6 +14,17 @@ pub(crate) enum Victim {
     Server,
     /// One of the emulators, in turn.
     Emulator,
+    /// Both emulators: they are not killed but stop for a while.
+    Stalled,
+}
+
+/// How often whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kills {
+    pub(crate) server: u32,
+    pub(crate) emulators: u32,
+    /// How often the emulators stop for a while.
+    pub(crate) stalls: u32,
 }
 
 /// A kill to come.
@@ -37,10 +48,11 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Plans so many kills of each.
-    pub(crate) fn new(server: u32, emulators: u32, seconds_per_kill: f64, seed: u64) -> Self {
+    pub(crate) fn new(kills: Kills, seconds_per_kill: f64, seed: u64) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);
-        let mut victims = vec![Victim::Server; server as usize];
-        victims.resize((server + emulators) as usize, Victim::Emulator);
+        let mut victims = vec![Victim::Server; kills.server as usize];
+        victims.resize(victims.len() + kills.emulators as usize, Victim::Emulator);
+        victims.resize(victims.len() + kills.stalls as usize, Victim::Stalled);
         victims.shuffle(&mut dice);
         let shares = victims.len() as f64 + 1.0;
         let moment = |(index, victim): (usize, Victim)| Moment {

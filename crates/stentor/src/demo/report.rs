@@ -46,7 +46,8 @@ impl Report {
             max_unsettled: PipelineConfig::default().max_unsettled_deliveries,
             attempts: run.ledger.attempts,
             kills: [demo.kills, run.kills],
-            emulator_kills: [demo.emulator_kills(), run.emulator_kills],
+            // An emulator that stops for longer than anybody waits leaves as much in doubt as one that is killed.
+            emulator_kills: [demo.emulator_kills() + demo.stalls, run.emulator_kills + run.stalls],
             ..Facts::default()
         };
         facts.compare(&comparison);
@@ -91,6 +92,7 @@ impl Report {
             "stuck": self.run.stuck,
             "kills": self.run.kills,
             "emulator_kills": self.run.emulator_kills,
+            "stalls": self.run.stalls,
             "wall_seconds": rounded(self.run.wall_seconds),
             "pushes_per_second": rounded(self.pushes_per_second()),
             "import_seconds": rounded(self.import.seconds),
@@ -187,6 +189,9 @@ impl Report {
         ];
         if run.kills + run.emulator_kills > 0 {
             lines.push(format!("kills     server {}, emulators {}", run.kills, run.emulator_kills));
+        }
+        if run.stalls > 0 {
+            lines.push(format!("stopped   emulators {} times", run.stalls));
         }
         lines.join("\n")
     }

@@ -11,6 +11,7 @@ use crate::output::cell;
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long the campaign should last at least, for every kill, so that all of them fall into it.
@@ -89,6 +90,14 @@ impl Stage {
     pub(crate) fn stop_emulators(&mut self) {
         self.fcm.stop();
         self.apns.stop();
+    }
+
+    /// Stops both emulators where they are for so long: the campaign cannot end meanwhile.
+    pub(crate) async fn stall_emulators(&self, span: Duration) {
+        let both = [&self.fcm, &self.apns];
+        both.into_iter().for_each(Emulator::pause);
+        tokio::time::sleep(span).await;
+        both.into_iter().for_each(Emulator::resume);
     }
 
     /// Fails when a process has ended by itself.

@@ -1,4 +1,4 @@
-use super::{Plan, Victim};
+use super::{Kills, Plan, Victim};
 use crate::ledger::Totals;
 
 const NEVER_S: f64 = 3600.0;
@@ -8,9 +8,13 @@ fn at(accepted: u64) -> Totals {
     Totals { accepted, sending: 10, ..Totals::default() }
 }
 
+fn kills(server: u32, emulators: u32) -> Kills {
+    Kills { server, emulators, stalls: 0 }
+}
+
 #[test]
 fn all_kills_come_due_before_the_end() {
-    let mut plan = Plan::new(20, 5, NEVER_S, 3);
+    let mut plan = Plan::new(kills(20, 5), NEVER_S, 3);
     let victims: Vec<Victim> = (0..1000).filter_map(|done| plan.due(&at(done), 1000)).collect();
     assert_eq!(victims.iter().filter(|victim| **victim == Victim::Server).count(), 20);
     assert_eq!(victims.len(), 25);
@@ -19,7 +23,7 @@ fn all_kills_come_due_before_the_end() {
 
 #[test]
 fn kills_are_spread_over_the_campaign() {
-    let mut plan = Plan::new(9, 0, NEVER_S, 3);
+    let mut plan = Plan::new(kills(9, 0), NEVER_S, 3);
     let due: Vec<u64> = (0..10_000).filter(|done| plan.due(&at(*done), 10_000).is_some()).collect();
     let in_own_share = due.iter().enumerate().all(|(index, done)| {
         let share = (index as u64 + 1) * 1000;
@@ -30,24 +34,32 @@ fn kills_are_spread_over_the_campaign() {
 
 #[test]
 fn a_campaign_that_does_not_move_any_more_is_killed_out_of_impatience() {
-    let mut plan = Plan::new(1, 0, 0.0, 1);
+    let mut plan = Plan::new(kills(1, 0), 0.0, 1);
     assert_eq!(plan.due(&at(1), 1000), Some(Victim::Server));
 }
 
 #[test]
 fn nobody_is_killed_before_the_first_delivery_has_ended() {
-    let mut plan = Plan::new(1, 0, 0.0, 1);
+    let mut plan = Plan::new(kills(1, 0), 0.0, 1);
     assert!(plan.due(&at(0), 1000).is_none() && plan.is_pending());
 }
 
 #[test]
 fn nobody_is_killed_while_nothing_is_leased() {
-    let mut plan = Plan::new(1, 0, 0.0, 1);
+    let mut plan = Plan::new(kills(1, 0), 0.0, 1);
     assert!(plan.due(&Totals { sending: 0, ..at(999) }, 1000).is_none() && plan.is_pending());
 }
 
 #[test]
 fn without_kills_nobody_is_due() {
-    let mut plan = Plan::new(0, 0, 0.0, 1);
+    let mut plan = Plan::new(kills(0, 0), 0.0, 1);
     assert!(!plan.is_pending() && plan.due(&at(1000), 1000).is_none());
+}
+
+#[test]
+fn stalls_are_planned_beside_kills() {
+    let mut plan = Plan::new(Kills { stalls: 4, ..kills(2, 1) }, NEVER_S, 3);
+    let victims: Vec<Victim> = (0..1000).filter_map(|done| plan.due(&at(done), 1000)).collect();
+    let count = |of| victims.iter().filter(|victim| **victim == of).count();
+    assert_eq!([Victim::Server, Victim::Emulator, Victim::Stalled].map(count), [2, 1, 4]);
 }
