@@ -4,7 +4,7 @@
 //! producers expand audiences into chunks, a fleet of consumers for each provider kind sends them, the settler writes
 //! what came of them, the janitor puts right what went wrong. What outcomes mean is decided in [`settle`], when
 //! schedules fire in [`calendar`]; both are pure. Nothing here is the truth: every task may die at any moment, and the
-//! store tells the next process where to go on. A part that dies is noticed by [`watch`], and ends the pipeline.
+//! store tells the next process where to go on. A part that dies is noticed by `watch`, and ends the pipeline.
 
 mod agenda;
 mod budget;
