@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+const START_LIMIT: Duration = Duration::from_secs(30);
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 const TOLD_LINES: usize = 5;
 
@@ -68,6 +69,23 @@ impl Child {
                 Err(Failure::not_done(sentence).into())
             }
             Err(error) => Err(error).context("a child cannot be waited for"),
+        }
+    }
+
+    /// Waits for the file that the process writes when it is ready, and reads it as JSON.
+    pub(crate) async fn ready(&mut self, file: &Path) -> anyhow::Result<serde_json::Value> {
+        let started = Instant::now();
+        loop {
+            if let Ok(text) = std::fs::read_to_string(file) {
+                return Ok(serde_json::from_str(&text)?);
+            }
+            self.check_alive()?;
+            if started.elapsed() > START_LIMIT {
+                let sentence =
+                    format!("the {} does not start; its log ends with:\n{}", self.name, self.last_words());
+                return Err(Failure::not_done(sentence).into());
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 

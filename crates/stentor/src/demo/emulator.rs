@@ -2,15 +2,10 @@
 
 use super::fleet::Half;
 use crate::child::Child;
-use crate::failure::Failure;
 use anyhow::Context;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use stentor_emulators::ObserverFile;
-
-const START_LIMIT: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// An emulator of the demo.
 pub(crate) struct Emulator {
@@ -118,27 +113,13 @@ impl Emulator {
             "--end-with-parent".into(),
         ];
         let child = self.child.insert(Child::start(name, &arguments, &log)?);
-        let facts = wait_for(&ready, child).await?;
+        let facts = child.ready(&ready).await?;
         self.control = facts["control"].as_str().map(str::to_owned);
         Ok(facts)
     }
 
     fn file(&self, extension: &str) -> PathBuf {
         self.directory.join(format!("{}.{extension}", self.half.word()))
-    }
-}
-
-async fn wait_for(ready: &Path, child: &mut Child) -> anyhow::Result<Value> {
-    let started = Instant::now();
-    loop {
-        if let Ok(text) = std::fs::read_to_string(ready) {
-            return Ok(serde_json::from_str(&text)?);
-        }
-        child.check_alive()?;
-        if started.elapsed() > START_LIMIT {
-            return Err(Failure::not_done("an emulator does not start: look at its log (--keep DIR)").into());
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

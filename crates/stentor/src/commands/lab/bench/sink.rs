@@ -1,14 +1,9 @@
 //! A sink as a process of its own.
 
 use crate::child::{Child, Usage};
-use crate::failure::Failure;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-const START_LIMIT: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// A running sink.
 pub(super) struct Sink {
@@ -35,7 +30,7 @@ impl Sink {
             "--end-with-parent".into(),
         ];
         let mut child = Child::start("sink", &arguments, &directory.join("sink.log"))?;
-        let facts = wait_for(&ready, &mut child).await?;
+        let facts = child.ready(&ready).await?;
         let address = facts["address"].as_str().unwrap_or_default().parse()?;
         Ok(Self { child, address, ca: ca.join("ca.pem") })
     }
@@ -48,19 +43,5 @@ impl Sink {
     /// Ends it.
     pub(super) fn stop(self) {
         self.child.terminate();
-    }
-}
-
-async fn wait_for(ready: &Path, child: &mut Child) -> anyhow::Result<serde_json::Value> {
-    let started = Instant::now();
-    loop {
-        if let Ok(text) = std::fs::read_to_string(ready) {
-            return Ok(serde_json::from_str(&text)?);
-        }
-        child.check_alive()?;
-        if started.elapsed() > START_LIMIT {
-            return Err(Failure::not_done("the sink does not start").into());
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
