@@ -43,6 +43,20 @@ async fn batches_side_by_side_over_tls_get_their_own_answers() {
 }
 
 #[tokio::test]
+async fn both_versions_of_tls_carry_requests_and_bodies_larger_than_a_record() {
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let (listener, port) = listen().await;
+        let tls = Tls::speaking(&["h2"], &[version]);
+        tls.serve(listener);
+        let mut requests = requests(300);
+        requests[7].body = vec![b'x'; 50_000].into();
+        let limits = Limits { max_reply_body_bytes: 100_000, ..quick() };
+        let replies = bodies(within(30, tls.client(port, limits).send(batch_of(requests))).await);
+        assert_eq!((replies[6].as_str(), replies[7].len(), replies.len()), ("6", 50_000, 300));
+    }
+}
+
+#[tokio::test]
 async fn constant_and_own_headers_arrive_and_reply_headers_come_back() {
     let port = server::start(|request, _, mut respond: SendResponse<Bytes>| {
         let seen = |name| request.headers()[name].clone();

@@ -68,12 +68,17 @@ pub(crate) struct Tls {
 
 impl Tls {
     pub(crate) fn new(alpn: &[&str]) -> Self {
+        Self::speaking(alpn, rustls::ALL_VERSIONS)
+    }
+
+    /// Speaks these versions of TLS only.
+    pub(crate) fn speaking(alpn: &[&str], versions: &[&'static rustls::SupportedProtocolVersion]) -> Self {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(versions)
             .expect("versions")
             .with_no_client_auth()
             .with_single_cert(vec![cert.der().clone()], key)
