@@ -63,9 +63,9 @@ const OWNED: &[Owned] = &[
     },
     Owned {
         library: "h2",
-        by: &["stentor-http2", "stentor-emulators"],
-        tests_of: &[],
-        why: "the sender's HTTP/2 is a room of its own, and the emulators have theirs",
+        by: &["stentor-emulators"],
+        tests_of: &["stentor-http2"],
+        why: "the sender writes its own frames, and is tested against a foreign server",
     },
     Owned { library: "axum", by: &["stentor-server"], tests_of: &[], why: "faces live in the server" },
     Owned {

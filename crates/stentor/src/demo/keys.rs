@@ -1,11 +1,12 @@
 //! The keys of the demo: made for one run, known to nobody else.
 
+use super::fleet::Half;
 use anyhow::Context;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RsaKeySize};
 use serde_json::{Value, json};
 
-pub(crate) const PROJECT: &str = "stentor-demo";
-pub(crate) const BUNDLE: &str = "com.example.stentor";
+const PROJECT: &str = "stentor-demo";
+const BUNDLE: &str = "com.example.stentor";
 const ACCOUNT: &str = "sender@stentor-demo.iam.gserviceaccount.com";
 const TEAM: &str = "DEMOTEAM01";
 const KEY: &str = "DEMOKEY001";
@@ -26,13 +27,27 @@ impl Keys {
     }
 
     /// What the FCM emulator must know to check signatures.
-    pub(crate) fn fcm_auth(&self) -> Value {
+    fn fcm_auth(&self) -> Value {
         json!({"accounts": [{"client_email": ACCOUNT, "public_key_pem": self.rsa.public_key_pem()}]})
     }
 
     /// What the APNs emulator must know to check signatures.
-    pub(crate) fn apns_keys(&self) -> Value {
+    fn apns_keys(&self) -> Value {
         json!([{"team_id": TEAM, "key_id": KEY, "public_key_pem": self.p256.public_key_pem()}])
+    }
+
+    /// Tells an emulator, by its settings, whose requests it shall take.
+    pub(crate) fn introduce(&self, half: Half, settings: &mut Value) {
+        match half {
+            Half::Fcm => {
+                settings["projects"] = json!([PROJECT]);
+                settings["auth"] = self.fcm_auth();
+            }
+            Half::Apns => {
+                settings["topics"] = json!([BUNDLE]);
+                settings["keys"] = self.apns_keys();
+            }
+        }
     }
 
     /// The FCM credential, in the shape in which Google issues service accounts.

@@ -3,7 +3,7 @@
 use super::Demo;
 use super::emulator::Emulator;
 use super::fleet::{Fleet, Half};
-use super::keys::{BUNDLE, Keys, PROJECT};
+use super::keys::Keys;
 use super::server::Server;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
@@ -135,16 +135,7 @@ fn settings(demo: &Demo, half: Half, keys: &Keys) -> Value {
         "policy": policy(demo, half),
         "observer": {"capacity_tokens": capacity_tokens},
     });
-    match half {
-        Half::Fcm => {
-            settings["projects"] = json!([PROJECT]);
-            settings["auth"] = keys.fcm_auth();
-        }
-        Half::Apns => {
-            settings["topics"] = json!([BUNDLE]);
-            settings["keys"] = keys.apns_keys();
-        }
-    }
+    keys.introduce(half, &mut settings);
     settings
 }
 

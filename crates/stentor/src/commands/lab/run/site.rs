@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::demo::emulator::Emulator;
 use crate::demo::fleet::{Fleet, Half, Member};
 use crate::demo::import;
-use crate::demo::keys::{BUNDLE, Keys, PROJECT};
+use crate::demo::keys::Keys;
 use crate::demo::server::Server;
 use crate::demo::stage::make_app;
 use anyhow::Context;
@@ -150,15 +150,6 @@ fn settings(half: Half, keys: &Keys, capacity_tokens: u64) -> Value {
         "control": "127.0.0.1:0",
         "observer": {"capacity_tokens": capacity_tokens},
     });
-    match half {
-        Half::Fcm => {
-            settings["projects"] = json!([PROJECT]);
-            settings["auth"] = keys.fcm_auth();
-        }
-        Half::Apns => {
-            settings["topics"] = json!([BUNDLE]);
-            settings["keys"] = keys.apns_keys();
-        }
-    }
+    keys.introduce(half, &mut settings);
     settings
 }
