@@ -98,6 +98,12 @@ impl TokenList {
         self.bytes.get(start..end)
     }
 
+    /// Gives how many bytes its tokens take in all.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Counts the tokens.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -1,6 +1,7 @@
 //! The store: one thread writes, a few connections read.
 
 mod accept;
+mod ahead;
 mod apps;
 mod aside;
 mod audience;
@@ -43,6 +44,7 @@ use super::migrations;
 use super::readers::Readers;
 use super::settings::SqliteSettings;
 use super::writer::Writer;
+use ahead::ReadAhead;
 use messages::MessageCache;
 
 /// A store in one SQLite file; clones share it, and the last one dropped closes it.
@@ -56,6 +58,7 @@ struct Inner {
     writer: Writer,
     readers: Readers,
     messages: Arc<MessageCache>,
+    ahead: Arc<ReadAhead>,
     _lock: FileLock,
 }
 
@@ -69,10 +72,13 @@ impl SqliteStore {
         let lock = FileLock::take(path)?;
         let connection = file::open_writer(path, &settings)?;
         migrations::run(&connection, migrations::STORE)?;
-        let writer = Writer::start("stentor-store", connection, &settings)?;
+        let ahead = Arc::new(ReadAhead::default());
+        ahead.watch(&connection)?;
+        let settled = Arc::clone(&ahead);
+        let writer = Writer::start("stentor-store", connection, &settings, move || settled.note_settled())?;
         let readers = Readers::new(path, &settings);
         let messages = Arc::default();
-        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, _lock: lock }) })
+        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, ahead, _lock: lock }) })
     }
 
     /// Does a job in the next commit; what it gives is on disk.

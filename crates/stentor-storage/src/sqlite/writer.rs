@@ -70,11 +70,12 @@ impl<T> Promise<T> {
 }
 
 impl Writer {
-    /// Starts the thread.
+    /// Starts the thread; it calls `settled` whenever a transaction has ended, before its jobs are answered.
     pub(super) fn start(
         name: &str,
         connection: Connection,
         settings: &SqliteSettings,
+        settled: impl Fn() + Send + 'static,
     ) -> Result<Self, StoreError> {
         let (jobs, waiting) = mpsc::channel(settings.waiting_max_jobs.max(1));
         let mut desk = Desk {
@@ -83,7 +84,7 @@ impl Writer {
             max_jobs: settings.group_commit_max_jobs.max(1),
             max_span: Duration::from_millis(settings.group_commit_max_ms.into()),
         };
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || desk.run());
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || desk.run(settled));
         let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         Ok(Self { jobs: Some(jobs), thread: Mutex::new(Some(thread)) })
     }
@@ -136,13 +137,14 @@ struct Desk {
 }
 
 impl Desk {
-    fn run(&mut self) {
+    fn run(&mut self, settled: impl Fn()) {
         while let Some(first) = self.waiting.blocking_recv() {
             let mut group = Vec::new();
             let committed = self.group(first, &mut group);
             if !self.connection.is_autocommit() {
                 let _ = self.execute("ROLLBACK");
             }
+            settled();
             for job in group {
                 job.answer(committed.clone());
             }

@@ -1,14 +1,17 @@
 //! Who is meant by a target.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Params, params};
+use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, DeviceId};
+use stentor_core::limits::CHUNK_MAX_DEVICES;
 use stentor_core::ports::store::AudienceCount;
 use stentor_core::target::Target;
 
 use super::fleets::{self, Fleet, device_of, fleet_of};
+use super::lease::TOKEN_USUAL_BYTES;
 use super::{accept, condition, devices, groups, start, tokens, topics};
-use crate::sqlite::fault::{Done, Fault};
+use crate::sqlite::fault::{Done, Fault, damaged};
 use crate::sqlite::query::{all, exists, limit};
 
 use stentor_core::ports::store::StoreError;
@@ -32,22 +35,56 @@ impl Stretch {
     }
 }
 
-/// Finds the listed, unretired devices of a wide target in a stretch, ascending; fewer than asked for means no more.
-pub(super) fn wide(connection: &Connection, target: &Target, stretch: Stretch) -> Done<Vec<DeviceId>> {
-    match target {
-        Target::Everyone => everyone(connection, stretch),
-        Target::Topic(name) => match topics::find(connection, stretch.fleet.app, name)? {
-            Some(topic) => listed_in(connection, OF_TOPIC, topic, stretch),
-            None => Ok(Vec::new()),
-        },
-        Target::Group(name) => match groups::find(connection, stretch.fleet.app, name) {
-            Ok(group) => listed_in(connection, OF_GROUP, group, stretch),
-            Err(Fault::Store(StoreError::NotFound(_))) => Ok(Vec::new()),
-            Err(other) => Err(other),
-        },
-        Target::Condition(condition) => condition::scan(connection, condition, stretch),
-        Target::Device(_) | Target::Devices(_) | Target::Token(_) | Target::User(_) => Ok(Vec::new()),
+/// Who was found, ascending, and perhaps their tokens, read along the way.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) devices: Vec<DeviceId>,
+    /// One list for each chunk; none where tokens do not lie on the way.
+    pub(super) tokens: Vec<TokenList>,
+    chunk_max_devices: usize,
+}
+
+impl Found {
+    /// Starts empty; tokens are read along for chunks of this size.
+    pub(super) fn along(chunk_max_devices: usize) -> Self {
+        Self { chunk_max_devices: chunk_max_devices.clamp(1, CHUNK_MAX_DEVICES), ..Self::default() }
     }
+
+    fn push(&mut self, device: DeviceId, token: &str) {
+        let size = self.chunk_max_devices;
+        if size > 0 {
+            if self.devices.len().is_multiple_of(size) {
+                self.tokens.push(TokenList::with_capacity(size, size * TOKEN_USUAL_BYTES));
+            }
+            self.tokens.last_mut().into_iter().for_each(|list| list.push(token));
+        }
+        self.devices.push(device);
+    }
+}
+
+/// Finds the listed, unretired devices of a wide target in a stretch, ascending; fewer than asked for means no more.
+pub(super) fn wide(
+    connection: &Connection,
+    target: &Target,
+    stretch: Stretch,
+    mut found: Found,
+) -> Done<Found> {
+    match target {
+        Target::Everyone => everyone(connection, stretch, &mut found)?,
+        Target::Topic(name) => {
+            if let Some(topic) = topics::find(connection, stretch.fleet.app, name)? {
+                subscribed(connection, topic, stretch, &mut found)?;
+            }
+        }
+        Target::Group(name) => match groups::find(connection, stretch.fleet.app, name) {
+            Ok(group) => found.devices = members(connection, group, stretch)?,
+            Err(Fault::Store(StoreError::NotFound(_))) => {}
+            Err(other) => return Err(other),
+        },
+        Target::Condition(condition) => found.devices = condition::scan(connection, condition, stretch)?,
+        Target::Device(_) | Target::Devices(_) | Target::Token(_) | Target::User(_) => {}
+    }
+    Ok(found)
 }
 
 /// Counts whom a target would reach now, by provider.
@@ -67,7 +104,7 @@ pub(super) fn count(connection: &Connection, app: AppId, target: &Target) -> Don
     }
 }
 
-const OF_TOPIC: &str = "SELECT s.key FROM subscriptions s CROSS JOIN devices d ON d.key = s.key
+const OF_TOPIC: &str = "SELECT s.key, d.token FROM subscriptions s CROSS JOIN devices d ON d.key = s.key
     WHERE s.topic = ?1 AND s.key > ?2 AND s.key <= ?3 AND d.listed = 1 AND d.retired_at IS NULL ORDER BY s.key LIMIT ?4";
 
 /// Both halves come in order of key and are merged: a step reads its own stretch of each and stops.
@@ -77,15 +114,32 @@ const OF_GROUP: &str = "SELECT m.key FROM group_devices m CROSS JOIN devices d O
     WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3 AND d.listed = 1 AND d.retired_at IS NULL
     ORDER BY 1 LIMIT ?4";
 
-fn everyone(connection: &Connection, stretch: Stretch) -> Done<Vec<DeviceId>> {
-    let sql = "SELECT key FROM devices WHERE key > ?1 AND key <= ?2 AND listed = 1 AND retired_at IS NULL ORDER BY key LIMIT ?3";
+fn everyone(connection: &Connection, stretch: Stretch, found: &mut Found) -> Done<()> {
+    let sql =
+        "SELECT key, token FROM devices WHERE key > ?1 AND key <= ?2 AND listed = 1 AND retired_at IS NULL
+        ORDER BY key LIMIT ?3";
     let (after, last, max) = stretch.bounds();
-    all(connection, sql, [after, last, max], |row| Ok(device_of(row.get(0)?)))
+    gather(connection, sql, params![after, last, max], found)
 }
 
-fn listed_in(connection: &Connection, sql: &str, list: i64, stretch: Stretch) -> Done<Vec<DeviceId>> {
+fn subscribed(connection: &Connection, topic: i64, stretch: Stretch, found: &mut Found) -> Done<()> {
     let (after, last, max) = stretch.bounds();
-    all(connection, sql, params![list, after, last, max], |row| Ok(device_of(row.get(0)?)))
+    gather(connection, OF_TOPIC, params![topic, after, last, max], found)
+}
+
+fn members(connection: &Connection, group: i64, stretch: Stretch) -> Done<Vec<DeviceId>> {
+    let (after, last, max) = stretch.bounds();
+    all(connection, OF_GROUP, params![group, after, last, max], |row| Ok(device_of(row.get(0)?)))
+}
+
+fn gather(connection: &Connection, sql: &str, params: impl Params, found: &mut Found) -> Done<()> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    while let Some(row) = rows.next()? {
+        let token = row.get_ref(1)?.as_str().map_err(|_| damaged("a token that is no text"))?;
+        found.push(device_of(row.get(0)?), token);
+    }
+    Ok(())
 }
 
 fn count_named(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AudienceCount>> {
@@ -108,7 +162,7 @@ fn count_wide(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<
         loop {
             let as_of = DeviceId::from_raw(u64::MAX);
             let stretch = Stretch { fleet, after, as_of, max: COUNTED_AT_ONCE_MAX_COUNT };
-            let found = wide(connection, target, stretch)?;
+            let found = wide(connection, target, stretch, Found::default())?.devices;
             count += found.len() as u64;
             match found.last() {
                 Some(last) if found.len() == COUNTED_AT_ONCE_MAX_COUNT => after = *last,

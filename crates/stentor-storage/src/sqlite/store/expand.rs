@@ -7,10 +7,12 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
 
-use super::audience::{self, Stretch};
+use super::SqliteStore;
+use super::ahead::Seen;
+use super::audience::{self, Found, Stretch};
 use super::books::Shelf;
 use super::fleets::Fleet;
-use super::{SqliteStore, start};
+use super::start::{self, slices};
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{all, one, run};
 use crate::sqlite::row::{code, int, number};
@@ -29,7 +31,7 @@ struct Position {
 enum Look {
     Ended,
     Paused,
-    Found(Position, Vec<DeviceId>),
+    Found(Position, Found),
 }
 
 impl SqliteStore {
@@ -44,26 +46,35 @@ impl SqliteStore {
         loop {
             let Some(message) = &message else { return Ok(ended()) };
             let target = message.spec.target.clone();
+            let mark = self.inner.ahead.mark();
             let look = self.read(move |connection| {
                 Ok(match position(connection, task)? {
                     None => Look::Ended,
                     Some(at) if at.state != CampaignState::Running => Look::Paused,
                     Some(at) => {
                         let Position { fleet, cursor: after, as_of, .. } = at;
-                        Look::Found(
-                            at,
-                            audience::wide(connection, &target, Stretch { fleet, after, as_of, max })?,
-                        )
+                        let stretch = Stretch { fleet, after, as_of, max };
+                        let found = Found::along(how.chunk_max_devices);
+                        Look::Found(at, audience::wide(connection, &target, stretch, found)?)
                     }
                 })
             });
-            let (at, devices) = match look.await? {
+            let (at, found) = match look.await? {
                 Look::Ended => return Ok(ended()),
                 Look::Paused => return Ok(Expanded { tickets: Vec::new(), done: false, paused: true }),
-                Look::Found(at, devices) => (at, devices),
+                Look::Found(at, found) => (at, found),
             };
-            let kept = self.write(move |connection| keep(connection, task, at, &devices, how, max)).await?;
-            if let Some(expanded) = kept {
+            let Found { devices, tokens, .. } = found;
+            let kept = self.write(move |connection| {
+                let expanded = keep(connection, task, at, &devices, how, max)?;
+                Ok(expanded.map(|expanded| (expanded, devices)))
+            });
+            if let Some((expanded, devices)) = kept.await? {
+                let seen = slices(&devices, how.chunk_max_devices).zip(tokens);
+                for (ticket, (devices, tokens)) in expanded.tickets.iter().zip(seen) {
+                    let seen = Seen { devices: devices.to_vec(), tokens };
+                    self.inner.ahead.keep(mark, ticket.chunk, at.fleet, seen);
+                }
                 return Ok(expanded);
             }
         }

@@ -8,6 +8,7 @@ use stentor_core::id::{ChunkId, DeviceId};
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Fate, Lease, LeaseReply, LeasedChunk};
 
+use super::ahead::{ReadAhead, Seen};
 use super::books::Shelf;
 use super::campaigns;
 use super::chunks::{self, Chunk, ChunkState};
@@ -21,17 +22,23 @@ use crate::sqlite::row::int;
 /// Ids that lie closer than this are read as one range, others one by one.
 const SPREAD_MAX_RATIO: u64 = 8;
 /// What a token takes on average, to make room at once.
-const TOKEN_USUAL_BYTES: usize = 160;
+pub(super) const TOKEN_USUAL_BYTES: usize = 160;
+
+/// What need not be read from the file again.
+pub(super) struct Known<'a> {
+    pub(super) messages: &'a MessageCache,
+    pub(super) ahead: &'a ReadAhead,
+}
 
 /// Leases chunks.
 pub(super) fn lease(
     connection: &Connection,
-    cache: &MessageCache,
+    known: &Known<'_>,
     ids: &[ChunkId],
     lease: Lease,
 ) -> Done<Vec<LeaseReply>> {
     let mut shelf = Shelf::new(connection);
-    let replies = ids.iter().map(|id| lease_one(connection, cache, &mut shelf, *id, lease)).collect();
+    let replies = ids.iter().map(|id| lease_one(connection, known, &mut shelf, *id, lease)).collect();
     shelf.close(lease.now)?;
     replies
 }
@@ -92,7 +99,7 @@ pub(super) fn queue_again(
 
 fn lease_one(
     connection: &Connection,
-    cache: &MessageCache,
+    known: &Known<'_>,
     shelf: &mut Shelf<'_>,
     id: ChunkId,
     lease: Lease,
@@ -106,15 +113,14 @@ fn lease_one(
     if chunk.campaign_state != CampaignState::Running {
         return Ok(LeaseReply::Paused);
     }
-    let devices = chunks::devices(connection, id, chunk.count)?;
-    let (fates, tokens) = fates(connection, &chunk, &devices)?;
+    let (devices, fates, tokens) = look_up(connection, known.ahead, &chunk)?;
     write(connection, &chunk, lease)?;
     let books = shelf.open(chunk.campaign, chunk.lane.provider)?;
     books.shift(DeliveryState::Queued, DeliveryState::Sending, chunk.count as u64)?;
     Ok(LeaseReply::Leased(Box::new(LeasedChunk {
         id,
         epoch: next_epoch(&chunk)?,
-        message: messages::require(cache, connection, chunk.campaign.into())?,
+        message: messages::require(known.messages, connection, chunk.campaign.into())?,
         provider: chunk.lane.provider,
         attempt: chunk.attempt,
         ambiguous: chunk.ambiguous,
@@ -140,9 +146,32 @@ fn write(connection: &Connection, chunk: &Chunk, lease: Lease) -> Done<()> {
     Ok(())
 }
 
+/// Finds out who is in a chunk and about each of them: gone, collapsed, or the token.
+fn look_up(
+    connection: &Connection,
+    ahead: &ReadAhead,
+    chunk: &Chunk,
+) -> Done<(Vec<DeviceId>, Vec<Fate>, TokenList)> {
+    let seen = ahead.take(chunk.id).filter(|seen| seen.devices.len() == chunk.count);
+    let (devices, tokens) = match seen {
+        Some(Seen { devices, tokens }) => (devices, Some(tokens)),
+        None => (chunks::devices(connection, chunk.id, chunk.count)?, None),
+    };
+    let collapsed = collapse::collapsed(connection, chunk, &devices)?;
+    if let Some(tokens) = tokens.filter(|_| collapsed.is_empty()) {
+        return Ok((devices, vec![Fate::Send; chunk.count], tokens));
+    }
+    let (fates, tokens) = fates(connection, chunk, &devices, &collapsed)?;
+    Ok((devices, fates, tokens))
+}
+
 /// Finds out about each device: gone, collapsed, or its token.
-fn fates(connection: &Connection, chunk: &Chunk, devices: &[DeviceId]) -> Done<(Vec<Fate>, TokenList)> {
-    let collapsed = collapse::collapsed(connection, chunk, devices)?;
+fn fates(
+    connection: &Connection,
+    chunk: &Chunk,
+    devices: &[DeviceId],
+    collapsed: &[bool],
+) -> Done<(Vec<Fate>, TokenList)> {
     let mut fates = vec![Fate::Gone; devices.len()];
     let mut tokens = TokenList::with_capacity(devices.len(), devices.len() * TOKEN_USUAL_BYTES);
     let mut at = 0;

@@ -11,6 +11,7 @@ use stentor_core::ports::store::{
 use stentor_core::settlement::Settlement;
 
 use super::chunks::{self, Chunk};
+use super::lease::Known;
 use super::{SqliteStore, aside, expand, lease, settle, start, upkeep};
 
 #[async_trait]
@@ -33,8 +34,13 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError> {
-        let (chunks, cache) = (chunks.to_vec(), Arc::clone(&self.inner.messages));
-        self.write(move |connection| lease::lease(connection, &cache, &chunks, lease)).await
+        let (chunks, messages) = (chunks.to_vec(), Arc::clone(&self.inner.messages));
+        let ahead = Arc::clone(&self.inner.ahead);
+        self.write(move |connection| {
+            let known = Known { messages: &messages, ahead: &ahead };
+            lease::lease(connection, &known, &chunks, lease)
+        })
+        .await
     }
 
     async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {

@@ -91,7 +91,6 @@ pub(super) fn cut(
     now: Timestamp,
 ) -> Done<Vec<Ticket>> {
     shelf.open(campaign, fleet.provider)?.expand(devices.len());
-    let slices = devices.chunks(chunk_max_devices.clamp(1, CHUNK_MAX_DEVICES));
     let chunk = |devices| NewChunk {
         campaign,
         fleet,
@@ -103,7 +102,12 @@ pub(super) fn cut(
         created_at: now,
         parent: None,
     };
-    slices.map(|devices| chunks::insert(connection, &chunk(devices))).collect()
+    slices(devices, chunk_max_devices).map(|devices| chunks::insert(connection, &chunk(devices))).collect()
+}
+
+/// Slices devices as they are cut into chunks.
+pub(super) fn slices(devices: &[DeviceId], chunk_max_devices: usize) -> impl Iterator<Item = &[DeviceId]> {
+    devices.chunks(chunk_max_devices.clamp(1, CHUNK_MAX_DEVICES))
 }
 
 /// Makes a producer for each provider: which of them have an audience is theirs to find out.

@@ -33,7 +33,7 @@ fn stretch(after: u64, max: usize) -> Stretch {
 /// Counts what the engine does for one step.
 fn cost_of_a_step(count: i64, after: u64) -> i32 {
     let connection = group_of(count);
-    let found = listed_in(&connection, OF_GROUP, 1, stretch(after, 50)).expect("read");
+    let found = members(&connection, 1, stretch(after, 50)).expect("read");
     assert_eq!(found, (after + 1..=after + 50).map(DeviceId::from_raw).collect::<Vec<_>>());
     let statement = connection.prepare_cached(OF_GROUP).expect("kept");
     statement.get_status(StatementStatus::VmStep)

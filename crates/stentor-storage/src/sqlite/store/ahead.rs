@@ -1,0 +1,151 @@
+//! Tokens read ahead: what a producer saw of the devices of a chunk waits here until the chunk is leased, so that the
+//! registry is walked once for a campaign and not twice, and not by the thread that writes.
+//!
+//! A device may change between the walk and the lease. SQLite tells of every row that the writing connection changes;
+//! chunks that hold such a device are forgotten here, and their tokens are read from the registry when they are leased.
+//! So nothing here is ever the truth: it may be empty at any moment.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+use rusqlite::hooks::Action;
+use stentor_core::chunk::TokenList;
+use stentor_core::id::{ChunkId, DeviceId};
+
+use super::fleets::Fleet;
+use crate::sqlite::fault::Done;
+use crate::sqlite::row::int;
+
+/// Most bytes of tokens and ids that wait.
+const WAITING_MAX_BYTES: usize = 16 * 1_024 * 1_024;
+/// Changes remembered; a walk during which more happened is not kept.
+const CHANGES_MAX_COUNT: usize = 4_096;
+/// What a device takes beside its token.
+const DEVICE_BYTES: usize = size_of::<DeviceId>() + size_of::<u32>();
+
+/// The devices of one chunk as a walk saw them: all listed and unretired, with a token each.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) devices: Vec<DeviceId>,
+    pub(super) tokens: TokenList,
+}
+
+/// A moment before a walk: changes up to it are in every snapshot that begins later.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark(u64);
+
+/// What was read ahead and is still true.
+#[derive(Debug, Default)]
+pub(super) struct ReadAhead {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: HashMap<ChunkId, Waiting>,
+    bytes: usize,
+    /// Keys of changed devices, and ids of changed chunks as negative numbers; the newest last.
+    changes: VecDeque<i64>,
+    /// How many changes went before those.
+    forgotten: u64,
+    /// How many are committed, or taken back.
+    settled: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    first: i64,
+    last: i64,
+    bytes: usize,
+    seen: Seen,
+}
+
+impl ReadAhead {
+    /// Learns of every device that the connection changes from now on.
+    pub(super) fn watch(self: &Arc<Self>, connection: &Connection) -> Done<()> {
+        let ahead = Arc::clone(self);
+        connection.update_hook(Some(move |action, _: &str, table: &str, key| match table {
+            _ if action == Action::SQLITE_INSERT => {}
+            "devices" => ahead.note_device(key),
+            "chunks" => ahead.note_chunk(key),
+            _ => {}
+        }))?;
+        Ok(())
+    }
+
+    /// Notes that the changes so far are committed or taken back.
+    pub(super) fn note_settled(&self) {
+        let mut state = self.lock();
+        state.settled = state.forgotten + state.changes.len() as u64;
+    }
+
+    /// Marks the beginning of a walk; its snapshot must begin after this call.
+    pub(super) fn mark(&self) -> Mark {
+        Mark(self.lock().settled)
+    }
+
+    /// Keeps what a walk saw of a chunk, if there is room and none of its devices has changed since.
+    pub(super) fn keep(&self, mark: Mark, chunk: ChunkId, fleet: Fleet, seen: Seen) {
+        let (Some(first), Some(last)) = (seen.devices.first(), seen.devices.last()) else { return };
+        let (first, last) = (fleet.bound(*first), fleet.bound(*last));
+        let bytes = seen.tokens.bytes() + seen.devices.len() * DEVICE_BYTES;
+        let mut state = self.lock();
+        let fits = state.bytes + bytes <= WAITING_MAX_BYTES;
+        let is_whole = seen.tokens.len() == seen.devices.len();
+        if fits && is_whole && !state.has_changed_since(mark, chunk, first, last) {
+            state.bytes += bytes;
+            state.waiting.insert(chunk, Waiting { first, last, bytes, seen });
+        }
+    }
+
+    /// Takes out what was seen of a chunk.
+    pub(super) fn take(&self, chunk: ChunkId) -> Option<Seen> {
+        let mut state = self.lock();
+        let taken = state.waiting.remove(&chunk)?;
+        state.bytes -= taken.bytes;
+        Some(taken.seen)
+    }
+
+    fn note_device(&self, key: i64) {
+        let mut state = self.lock();
+        state.note(key);
+        let mut freed = 0;
+        state.waiting.retain(|_, waiting| {
+            let holds = (waiting.first..=waiting.last).contains(&key);
+            freed += if holds { waiting.bytes } else { 0 };
+            !holds
+        });
+        state.bytes -= freed;
+    }
+
+    /// A chunk whose row changes was leased, or will never be.
+    fn note_chunk(&self, id: i64) {
+        self.take(ChunkId::from_raw(id.unsigned_abs()));
+        self.lock().note(-id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn note(&mut self, change: i64) {
+        self.changes.push_back(change);
+        if self.changes.len() > CHANGES_MAX_COUNT {
+            self.changes.pop_front();
+            self.forgotten += 1;
+        }
+    }
+
+    fn has_changed_since(&self, mark: Mark, chunk: ChunkId, first: i64, last: i64) -> bool {
+        let Some(skipped) = mark.0.checked_sub(self.forgotten) else { return true };
+        let chunk = -int(chunk.raw());
+        let touches = |change: &i64| *change == chunk || (first..=last).contains(change);
+        self.changes.iter().skip(skipped as usize).any(touches)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
+
+use super::*;
+
+const FLEET: Fleet = Fleet { no: 3, app: AppId::from_raw(1), provider: ProviderKind::Fcm };
+
+fn chunk(id: u64) -> ChunkId {
+    ChunkId::from_raw(id)
+}
+
+fn seen(devices: std::ops::Range<u64>) -> Seen {
+    let devices: Vec<_> = devices.map(DeviceId::from_raw).collect();
+    let mut tokens = TokenList::default();
+    devices.iter().for_each(|device| tokens.push(&format!("token {device}")));
+    Seen { devices, tokens }
+}
+
+fn key(device: u64) -> i64 {
+    FLEET.bound(DeviceId::from_raw(device))
+}
+
+fn bytes(ahead: &ReadAhead) -> usize {
+    ahead.lock().bytes
+}
+
+#[test]
+fn what_was_seen_is_given_once() {
+    let ahead = ReadAhead::default();
+    ahead.keep(ahead.mark(), chunk(1), FLEET, seen(10..20));
+    let taken = ahead.take(chunk(1)).expect("kept");
+    assert_eq!(taken.devices, seen(10..20).devices);
+    assert_eq!(taken.tokens, seen(10..20).tokens);
+    assert!(ahead.take(chunk(1)).is_none());
+    assert_eq!(bytes(&ahead), 0);
+}
+
+#[test]
+fn a_change_after_the_walk_forgets_the_chunk_that_holds_the_device_and_no_other() {
+    let ahead = ReadAhead::default();
+    let mark = ahead.mark();
+    ahead.keep(mark, chunk(1), FLEET, seen(10..20));
+    ahead.keep(mark, chunk(2), FLEET, seen(20..30));
+    ahead.note_device(key(19));
+    assert!(ahead.take(chunk(1)).is_none());
+    assert!(ahead.take(chunk(2)).is_some());
+    assert_eq!(bytes(&ahead), 0);
+}
+
+#[test]
+fn a_change_during_the_walk_keeps_the_chunk_out() {
+    let ahead = ReadAhead::default();
+    let mark = ahead.mark();
+    ahead.note_device(key(15));
+    ahead.note_settled();
+    ahead.keep(mark, chunk(1), FLEET, seen(10..20));
+    ahead.keep(mark, chunk(2), FLEET, seen(20..30));
+    assert!(ahead.take(chunk(1)).is_none());
+    assert!(ahead.take(chunk(2)).is_some());
+}
+
+#[test]
+fn a_change_that_was_not_committed_when_the_walk_began_counts_as_later() {
+    let ahead = ReadAhead::default();
+    ahead.note_device(key(15));
+    let before = ahead.mark();
+    ahead.note_settled();
+    let after = ahead.mark();
+    ahead.keep(before, chunk(1), FLEET, seen(10..20));
+    assert!(ahead.take(chunk(1)).is_none());
+    ahead.keep(after, chunk(1), FLEET, seen(10..20));
+    assert!(ahead.take(chunk(1)).is_some());
+}
+
+#[test]
+fn a_walk_that_saw_too_many_changes_is_not_kept() {
+    let ahead = ReadAhead::default();
+    let mark = ahead.mark();
+    (0..=CHANGES_MAX_COUNT as u64).for_each(|other| ahead.note_device(key(1_000 + other)));
+    ahead.keep(mark, chunk(1), FLEET, seen(10..20));
+    assert!(ahead.take(chunk(1)).is_none());
+    assert_eq!(ahead.lock().changes.len(), CHANGES_MAX_COUNT);
+}
+
+#[test]
+fn a_chunk_whose_row_changed_is_neither_kept_nor_held_any_longer() {
+    let ahead = ReadAhead::default();
+    let mark = ahead.mark();
+    ahead.keep(mark, chunk(1), FLEET, seen(10..20));
+    ahead.note_chunk(1);
+    ahead.note_chunk(2);
+    ahead.keep(mark, chunk(2), FLEET, seen(20..30));
+    assert!(ahead.take(chunk(1)).is_none() && ahead.take(chunk(2)).is_none());
+    assert_eq!(bytes(&ahead), 0);
+}
+
+#[test]
+fn it_never_holds_more_than_its_limit() {
+    let ahead = ReadAhead::default();
+    let mark = ahead.mark();
+    for id in 1..200 {
+        ahead.keep(mark, chunk(id), FLEET, seen(id * 10_000..(id + 1) * 10_000));
+    }
+    let held = bytes(&ahead);
+    assert!(held <= WAITING_MAX_BYTES && held > WAITING_MAX_BYTES / 2, "{held}");
+}
+
+#[test]
+fn a_list_that_lacks_a_token_is_not_kept() {
+    let ahead = ReadAhead::default();
+    let mut short = seen(10..20);
+    short.devices.push(DeviceId::from_raw(20));
+    ahead.keep(ahead.mark(), chunk(1), FLEET, short);
+    assert!(ahead.take(chunk(1)).is_none());
+}
