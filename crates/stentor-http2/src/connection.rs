@@ -197,6 +197,7 @@ impl Driver {
         }
         let answers = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_))).count();
         self.pool.pace.ended(self.ended.len(), answers);
+        self.note_latency(answers);
         if answers > 0 && !std::mem::replace(&mut self.answered, true) {
             self.pool.usable();
         }
@@ -211,6 +212,16 @@ impl Driver {
         if again || self.retired {
             self.pool.nudge();
         }
+    }
+
+    /// Notes how long the youngest of the answered streams took, and how many they are.
+    fn note_latency(&self, answers: usize) {
+        let answered = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_)));
+        let Some(opened_ms) = answered.map(|ended| ended.open.opened_ms).max() else { return };
+        let took = Duration::from_millis(self.now_ms().saturating_sub(opened_ms).into());
+        let now = self.now.duration_since(self.pool.began);
+        self.pool.latency.note(took, now);
+        self.pool.pace.observe(now, answers, self.pool.latency.floor());
     }
 
     /// Files streams of one batch; tells whether some of them go again.

@@ -15,6 +15,7 @@ mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hpack;
+mod latency;
 mod limits;
 mod line;
 mod pace;

@@ -44,13 +44,13 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_connections: 32,
+            max_connections: 64,
             max_streams_per_connection: 1_500,
             // As many as one connection has stream ids for.
             max_requests_per_connection: 1 << 30,
-            initial_inflight_requests: 512,
+            initial_inflight_requests: 1_024,
             min_inflight_requests: 4,
-            max_inflight_requests: 16_384,
+            max_inflight_requests: 65_536,
             max_resends: 5,
             connect_timeout_ms: 10_000,
             request_timeout_ms: 30_000,

@@ -1,11 +1,28 @@
-//! How many requests may be in flight: grows while answers come, shrinks when told or when they fail.
+//! How many requests may be in flight: grows while answers come, shrinks when told or when they fail, and never grows
+//! beyond what the peer's latency gives work to.
+//!
+//! What is in flight beyond rate times latency only waits somewhere else. So the limit stays below twice the best rate
+//! lately times the shortest latency lately: that leaves room to find a higher rate, and where a queue builds up at the
+//! peer neither number rises, so that the limit does not follow the queue.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::limits::Limits;
 
 /// Requests added to the limit for each limit's worth of answers, once slowed down for the first time.
 const ADDITIVE_STEP_REQUESTS: usize = 8;
+
+/// Shortest time over which a rate is measured.
+const SPAN_MIN: Duration = Duration::from_millis(20);
+/// Rates remembered.
+const RATES_MAX_COUNT: usize = 8;
+/// The most in flight, in latencies at the best rate.
+const GAIN: f64 = 2.0;
+/// What answers may take on this side.
+const SLACK: Duration = Duration::from_millis(2);
 
 /// Additive increase, multiplicative decrease; until the first decrease the limit doubles with each limit's worth of
 /// answers. Its counters are read and written without a lock: a lost update only delays the next step.
@@ -19,20 +36,36 @@ pub(crate) struct Pace {
     /// Ends still to come from requests that were in flight at the last decrease; they cause no further one.
     grace: AtomicUsize,
     slowed: AtomicBool,
+    /// What rate and latency allow; at least the limit at the start.
+    ceiling: AtomicUsize,
+    base: usize,
+    rates: Mutex<Rates>,
+}
+
+/// The rates of the last spans.
+#[derive(Debug, Default)]
+struct Rates {
+    began: Duration,
+    answered: u64,
+    past: VecDeque<f64>,
 }
 
 impl Pace {
     pub(crate) fn new(limits: &Limits) -> Self {
         let max = limits.max_inflight_requests.max(1);
         let min = limits.min_inflight_requests.clamp(1, max);
+        let base = limits.initial_inflight_requests.clamp(min, max);
         Self {
             min,
             max,
-            limit: AtomicUsize::new(limits.initial_inflight_requests.clamp(min, max)),
+            limit: AtomicUsize::new(base),
             inflight: AtomicUsize::new(0),
             credit: AtomicUsize::new(0),
             grace: AtomicUsize::new(0),
             slowed: AtomicBool::new(false),
+            ceiling: AtomicUsize::new(max),
+            base,
+            rates: Mutex::default(),
         }
     }
 
@@ -62,6 +95,19 @@ impl Pace {
         }
     }
 
+    /// Measures the rate; `now` is any running time, `floor` the shortest latency lately.
+    pub(crate) fn observe(&self, now: Duration, answered: usize, floor: Duration) {
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        rates.answered += answered as u64;
+        let Some(best) = rates.best(now, SPAN_MIN.max(floor)) else { return };
+        drop(rates);
+        let wanted = (best * (floor + SLACK).as_secs_f64() * GAIN) as usize;
+        let ceiling = wanted.clamp(self.base, self.max);
+        self.ceiling.store(ceiling, Relaxed);
+        let limit = self.limit();
+        self.limit.store(limit - limit.saturating_sub(ceiling) / 2, Relaxed);
+    }
+
     /// Halves the limit, once for all requests that were in flight together.
     pub(crate) fn slow_down(&self) {
         let limit = self.limit();
@@ -73,16 +119,35 @@ impl Pace {
     }
 
     fn grow(&self, answered: usize) {
-        let limit = self.limit();
+        let (limit, ceiling) = (self.limit(), self.ceiling.load(Relaxed));
+        if limit >= ceiling {
+            return;
+        }
         if !self.slowed.load(Relaxed) {
-            self.limit.store((limit + answered).min(self.max), Relaxed);
+            self.limit.store((limit + answered).min(ceiling), Relaxed);
             return;
         }
         let credit = self.credit.fetch_add(answered, Relaxed) + answered;
         if credit > limit {
             self.credit.store(0, Relaxed);
-            self.limit.store((limit + ADDITIVE_STEP_REQUESTS).min(self.max), Relaxed);
+            self.limit.store((limit + ADDITIVE_STEP_REQUESTS).min(ceiling), Relaxed);
         }
+    }
+}
+
+impl Rates {
+    /// Gives the best rate a second, at the end of a span.
+    fn best(&mut self, now: Duration, span_min: Duration) -> Option<f64> {
+        let span = now.saturating_sub(self.began);
+        if span < span_min {
+            return None;
+        }
+        if self.past.len() == RATES_MAX_COUNT {
+            self.past.pop_front();
+        }
+        self.past.push_back(self.answered as f64 / span.as_secs_f64());
+        (self.began, self.answered) = (now, 0);
+        Some(self.past.iter().copied().fold(0.0, f64::max))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::batch::Reply;
 use crate::dial::{self, Dialer};
 use crate::fault::Fault;
 use crate::hpack::Field;
+use crate::latency::Latency;
 use crate::limits::Limits;
 use crate::pace::Pace;
 use crate::stats::{Counters, Stats};
@@ -22,12 +23,17 @@ use crate::work::{Run, Work};
 const TURN_MAX_REQUESTS: usize = 64;
 /// A batch of at most this size goes before larger ones, as long as they get half of the room.
 const SMALL_BATCH_MAX_REQUESTS: usize = 16;
+/// Connections that may be opening at once: handshakes cost the peer more than requests.
+const OPENINGS_MAX_COUNT: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Pool {
     pub(crate) limits: Limits,
     pub(crate) pace: Pace,
+    pub(crate) latency: Latency,
+    /// When the pool was made.
+    pub(crate) began: Instant,
     pub(crate) counters: Counters,
     /// What every request to the endpoint begins with.
     pub(crate) origin: Vec<Field>,
@@ -65,6 +71,11 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    /// Counts the streams it has and could have; zero before the peer has said how many.
+    fn streams(&self) -> usize {
+        self.room.load(Relaxed) + self.open.load(Relaxed)
+    }
+
     pub(crate) fn is_retired(&self) -> bool {
         self.retired.load(Relaxed) != 0
     }
@@ -74,6 +85,8 @@ impl Pool {
     pub(crate) fn new(dialer: Dialer, origin: Vec<Field>, limits: Limits) -> Arc<Self> {
         Arc::new(Self {
             pace: Pace::new(&limits),
+            latency: Latency::default(),
+            began: Instant::now(),
             counters: Counters::default(),
             origin,
             dialer,
@@ -275,6 +288,7 @@ impl Pool {
             connections: state.members.len() as u64,
             inflight: self.pace.inflight() as u64,
             inflight_limit: self.pace.limit() as u64,
+            latency_floor: self.latency.floor(),
             waiting: state.waiting as u64,
             connects: self.counters.connects.get(),
             connect_failures: self.counters.connect_failures.get(),
@@ -304,15 +318,24 @@ impl Pool {
         let live = state.members.iter().filter(|member| !member.is_retired()).count();
         let wanted = missing > 0 && (live == 0 || self.pace.room() > 0);
         let allowed = live < self.limits.max_connections;
-        while wanted && allowed && !state.closed && state.opening < self.openings_at_once(missing) {
+        // A peer tells how many streams it takes only once it is connected: the first connection is opened alone.
+        let streams =
+            state.members.iter().map(|member| member.streams()).max().filter(|streams| *streams > 0);
+        let streams = streams.unwrap_or(usize::MAX);
+        let most =
+            self.openings_at_once(missing, streams).min(self.limits.max_connections.saturating_sub(live));
+        while wanted && allowed && !state.closed && state.opening < most {
             self.open_one(state);
         }
     }
 
-    /// Tells how many connections may be opening: one, unless a connection is good for a few requests only.
-    fn openings_at_once(&self, missing: usize) -> usize {
-        let needed = missing.div_ceil(self.limits.max_requests_per_connection.max(1) as usize);
-        needed.min(self.pace.room()).min(self.limits.max_connections).max(1)
+    /// Tells how many connections may be opening: as many as the missing streams need, going by what others have, yet
+    /// few at once, unless a connection is good for a few requests only.
+    fn openings_at_once(&self, missing: usize, streams: usize) -> usize {
+        let requests = self.limits.max_requests_per_connection.max(1) as usize;
+        let wanted = missing.min(self.pace.room());
+        let most = if requests < streams { self.limits.max_connections } else { OPENINGS_MAX_COUNT };
+        wanted.div_ceil(requests.min(streams.max(1))).clamp(1, most)
     }
 
     fn open_one(self: &Arc<Self>, state: &mut State) {

@@ -1,6 +1,7 @@
 //! Counters that live as long as the client.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What a client is doing and has seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct Stats {
     pub inflight: u64,
     /// Most requests it would have in flight now.
     pub inflight_limit: u64,
+    /// The shortest time that an answer took lately; zero before the first.
+    pub latency_floor: Duration,
     /// Requests waiting for a stream now.
     pub waiting: u64,
     /// Connections opened so far.

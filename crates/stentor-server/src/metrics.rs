@@ -142,6 +142,9 @@ impl Gathered {
         self.fleets(to, "provider_inflight_limit", "Most requests it would have in flight now", |f| {
             gauge(f).inflight_limit as f64
         })?;
+        self.fleets(to, "provider_latency_floor_seconds", "Shortest time of an answer lately", |f| {
+            gauge(f).latency_floor.as_secs_f64()
+        })?;
         self.fleets(to, "provider_connections", "Open connections", |f| gauge(f).connections as f64)?;
         self.totals(to, "provider_goaway", "GOAWAY frames seen", |f| gauge(f).goaways)?;
         self.totals(to, "provider_resets", "Streams reset by the push service", |f| gauge(f).resets)?;

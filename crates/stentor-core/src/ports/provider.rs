@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -47,6 +48,9 @@ pub struct ProviderStats {
     pub inflight: u64,
     /// Most requests it would have in flight now.
     pub inflight_limit: u64,
+    /// The shortest time that an answer took lately; zero before the first. The pipeline has rate times this in work: an
+    /// adapter that does not tell it is given little at a time.
+    pub latency_floor: Duration,
     /// GOAWAY frames seen so far.
     pub goaways: u64,
     /// Streams reset by the push service so far.

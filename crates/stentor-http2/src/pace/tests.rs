@@ -72,3 +72,47 @@ fn a_limit_that_nobody_needs_does_not_grow() {
     }
     assert_eq!(pace.limit(), 100);
 }
+
+/// Lets a peer that answers after `latency_ms`, at most `rate_max` a second, work with a full window.
+fn work_for(pace: &Pace, millis: std::ops::Range<u64>, latency_ms: u64, rate_max: f64) {
+    let mut answered = 0.0;
+    for now in millis {
+        pace.started(pace.room());
+        answered += (pace.inflight() as f64 / latency_ms as f64).min(rate_max / 1_000.0);
+        let whole = answered as usize;
+        answered -= whole as f64;
+        pace.ended(whole, whole);
+        pace.observe(Duration::from_millis(now), whole, Duration::from_millis(latency_ms));
+    }
+}
+
+fn wide_pace(initial: usize) -> Pace {
+    Pace::new(&Limits {
+        initial_inflight_requests: initial,
+        max_inflight_requests: 100_000,
+        ..Limits::default()
+    })
+}
+
+#[test]
+fn latency_gets_about_twice_what_it_needs_within_a_few_round_trips() {
+    let pace = wide_pace(1_000);
+    work_for(&pace, 0..400, 50, 200_000.0);
+    assert!((18_000..23_000).contains(&pace.limit()), "{}", pace.limit());
+}
+
+#[test]
+fn a_peer_without_latency_does_not_raise_the_limit() {
+    let pace = wide_pace(1_000);
+    work_for(&pace, 0..2_000, 1, 200_000.0);
+    assert!(pace.limit() <= 1_300, "{}", pace.limit());
+}
+
+#[test]
+fn a_limit_above_what_rate_and_latency_need_comes_down() {
+    let pace = wide_pace(1_000);
+    work_for(&pace, 0..1_000, 100, 200_000.0);
+    let high = pace.limit();
+    work_for(&pace, 1_000..4_000, 100, 20_000.0);
+    assert!(high > 30_000 && pace.limit() < 6_000, "{high}, then {}", pace.limit());
+}

@@ -64,6 +64,8 @@ struct ProviderStatus {
     inflight: u64,
     /// Most requests it would have in flight now.
     inflight_limit: u64,
+    /// Shortest time of an answer lately.
+    latency_floor_ms: u64,
     connections: u64,
     /// Deliveries leased and not settled.
     unsettled: u64,
@@ -124,6 +126,7 @@ impl From<FleetStats> for ProviderStatus {
             consumers: fleet.consumers,
             inflight: fleet.wire.inflight,
             inflight_limit: fleet.wire.inflight_limit,
+            latency_floor_ms: fleet.wire.latency_floor.as_millis() as u64,
             connections: fleet.wire.connections,
             unsettled: fleet.unsettled_deliveries,
             unsettled_limit: fleet.window_deliveries,

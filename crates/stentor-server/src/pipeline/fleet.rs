@@ -98,9 +98,7 @@ impl Fleet {
     /// Leases and hands out what fits; tells whether there was anything.
     async fn serve(&mut self) -> bool {
         let now = self.shared.now();
-        let settled = self.meter.unsettled.settled();
-        self.window.observe(self.began.elapsed(), settled, self.meter.unsettled.count(Class::Bulk));
-        self.meter.window.store(self.window.limit(), Ordering::Relaxed);
+        self.measure();
         let lanes = self.open_lanes(now).await;
         let share = (self.shared.config.lease_max_chunks / lanes.len().max(1)).max(1);
         let mut orders = Vec::new();
@@ -110,6 +108,17 @@ impl Fleet {
         }
         self.turn = self.turn.wrapping_add(1);
         !orders.is_empty() && self.dispatch(orders).await
+    }
+
+    /// Fits the window to what the push service and the store do.
+    fn measure(&mut self) {
+        let elapsed = self.began.elapsed();
+        if self.window.is_due(elapsed) {
+            let latency = self.shared.lanes.provider_stats(self.kind).latency_floor;
+            let turnaround = latency + self.shared.turnaround.get();
+            self.window.observe(elapsed, self.meter.unsettled.settled(), turnaround);
+            self.meter.window.store(self.window.limit(), Ordering::Relaxed);
+        }
     }
 
     /// Lists due lanes whose gate is open and whose provider is there: urgent ones first, bulk ones in turn.
@@ -232,12 +241,7 @@ impl Fleet {
             };
             match hold {
                 Some(hold) => holds.push(hold),
-                None => {
-                    if class == Class::Bulk {
-                        self.window.note_full();
-                    }
-                    break;
-                }
+                None => break,
             }
         }
         holds
@@ -258,8 +262,10 @@ impl Fleet {
         let shared = self.shared.clone();
         let _until_noted = shared.held.taking().await;
         let chunks: Vec<_> = orders.iter().map(|order| order.lease.ticket.chunk).collect();
+        let began = Instant::now();
         match shared.store.lease(&chunks, shared.lease()).await {
             Ok(replies) => {
+                shared.turnaround.note_lease(began.elapsed());
                 self.receive(orders.into_iter().zip(replies)).await;
                 true
             }

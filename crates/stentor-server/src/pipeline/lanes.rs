@@ -263,6 +263,7 @@ impl Lanes {
             connections: sum.connections + one.connections,
             inflight: sum.inflight + one.inflight,
             inflight_limit: sum.inflight_limit + one.inflight_limit,
+            latency_floor: sum.latency_floor.max(one.latency_floor),
             goaways: sum.goaways + one.goaways,
             resets: sum.resets + one.resets,
             connect_failures: sum.connect_failures + one.connect_failures,

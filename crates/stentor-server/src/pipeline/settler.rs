@@ -71,7 +71,9 @@ async fn write(shared: &Shared, works: impl Iterator<Item = Work>) {
         }
     }
     if !settlements.is_empty() {
+        let began = tokio::time::Instant::now();
         let tickets = settle(shared, settlements).await;
+        shared.turnaround.note_settlement(began.elapsed());
         shared.publish(&tickets).await;
         give_back(shared, settled).await;
     }

@@ -23,6 +23,9 @@ use super::settler::Work;
 use super::stats::FleetMeter;
 use super::watch::Watch;
 
+/// A store that takes longer does not need more to do.
+const TURNAROUND_MAX_US: u64 = 100_000;
+
 /// Everything that the tasks of one pipeline share.
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
@@ -35,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) agenda: Agenda,
     pub(crate) budget: Arc<Budget>,
     pub(crate) held: Arc<Held>,
+    pub(crate) turnaround: Turnaround,
     pub(crate) meters: HashMap<ProviderKind, Arc<FleetMeter>>,
     pub(crate) settler: mpsc::Sender<Work>,
     /// Nothing is leased or expanded any more.
@@ -95,6 +99,7 @@ impl Shared {
             agenda: Agenda::new(),
             budget: Budget::new(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
             held: Arc::default(),
+            turnaround: Turnaround::default(),
             meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),
             settler,
             stop,
@@ -193,6 +198,36 @@ impl Shared {
         self.agenda.note_depths(&depths, self.now());
         *self.depths.lock().unwrap_or_else(PoisonError::into_inner) = depths;
     }
+}
+
+/// How long the store takes for what a delivery waits for twice: its lease and its settlement.
+#[derive(Default)]
+pub(crate) struct Turnaround {
+    lease_us: AtomicU64,
+    settle_us: AtomicU64,
+}
+
+impl Turnaround {
+    /// Notes how long a lease took.
+    pub(crate) fn note_lease(&self, took: Duration) {
+        smooth(&self.lease_us, took);
+    }
+
+    /// Notes how long a settlement took.
+    pub(crate) fn note_settlement(&self, took: Duration) {
+        smooth(&self.settle_us, took);
+    }
+
+    /// Gives the time of a lease, of the settlement that is waited for, and of the one that follows it.
+    pub(crate) fn get(&self) -> Duration {
+        let (lease, settle) = (self.lease_us.load(Ordering::Relaxed), self.settle_us.load(Ordering::Relaxed));
+        Duration::from_micros((lease + 2 * settle).min(TURNAROUND_MAX_US))
+    }
+}
+
+fn smooth(mean_us: &AtomicU64, took: Duration) {
+    let took = took.as_micros() as u64;
+    let _ = mean_us.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mean| Some((mean * 7 + took) / 8));
 }
 
 /// The leases that this process holds, to be prolonged.

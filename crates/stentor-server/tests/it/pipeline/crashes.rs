@@ -51,22 +51,22 @@ async fn a_jump_of_the_clock_takes_no_lease_from_the_living_process() {
 #[tokio::test(start_paused = true)]
 async fn crashes_lose_nothing_and_duplicates_are_bounded_and_marked() {
     let mut house = House::open(Stub::accepting(700), quick()).await;
-    house.register(10_000).await;
+    house.register(40_000).await;
     let id = house.send(everyone()).await;
     let mut recovered = 0;
     for kill in 1..=5_u64 {
-        let accepted = house.until(id, |ledger| ledger.total().accepted >= kill * 1_500).await;
+        let accepted = house.until(id, |ledger| ledger.total().accepted >= kill * 3_000).await;
         assert!(accepted.total().sending > 0);
         house.crash().await;
         house.start(quick()).await;
         recovered += house.pipeline().stats().recovery.deliveries;
     }
     let ledger = house.finished(id).await;
-    assert_eq!(ledger.total(), Tally { accepted: 10_000, ..Tally::default() });
+    assert_eq!(ledger.total(), Tally { accepted: 40_000, ..Tally::default() });
     let counts = house.stub.counts();
     let duplicates: usize = counts.values().map(|count| count - 1).sum();
     let books = &ledger.providers[0];
-    assert_eq!((counts.len(), books.duplicate_bound), (10_000, recovered));
+    assert_eq!((counts.len(), books.duplicate_bound), (40_000, recovered));
     assert!(duplicates > 0 && duplicates as u64 <= recovered, "{duplicates} of {recovered}");
     let twice = counts.values().filter(|count| **count > 1).count() as u64;
     assert!(books.ambiguous >= twice, "{} marked, {twice} sent twice", books.ambiguous);

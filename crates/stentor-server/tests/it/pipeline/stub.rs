@@ -121,6 +121,10 @@ impl Provider for Stub {
         seen.iter().map(&**script).collect()
     }
 
+    fn stats(&self) -> ProviderStats {
+        ProviderStats { latency_floor: self.latency, ..ProviderStats::default() }
+    }
+
     async fn send_until(&self, batch: Batch, cut: Cut<'_>) -> Vec<Outcome> {
         if *self.stall.borrow() != Stall::Halves {
             tokio::pin!(cut);
@@ -136,9 +140,5 @@ impl Provider for Stub {
         let script = self.script.lock().expect("sound");
         let answer = |(index, seen)| if index < half { script(seen) } else { Outcome::Unknown };
         seen.iter().enumerate().map(answer).collect()
-    }
-
-    fn stats(&self) -> ProviderStats {
-        ProviderStats::default()
     }
 }

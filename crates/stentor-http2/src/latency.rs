@@ -1,0 +1,62 @@
+//! The shortest time that an answer took lately: what the way to the peer and back costs when nothing waits.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long an observation counts, at least; at most twice as long.
+const SPAN: Duration = Duration::from_secs(5);
+
+/// The shortest times of the running span and of the one before.
+#[derive(Debug, Default)]
+pub(crate) struct Latency(Mutex<Spans>);
+
+#[derive(Debug, Default)]
+struct Spans {
+    began: Duration,
+    running: Option<Duration>,
+    before: Option<Duration>,
+}
+
+impl Latency {
+    /// Notes how long an answer took; `now` is any running time.
+    pub(crate) fn note(&self, took: Duration, now: Duration) {
+        let mut spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_sub(spans.began) >= SPAN {
+            (spans.began, spans.before) = (now, spans.running.take());
+        }
+        spans.running = Some(spans.running.map_or(took, |least| least.min(took)));
+    }
+
+    /// Gives the shortest; zero before the first answer.
+    pub(crate) fn floor(&self) -> Duration {
+        let spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        spans.running.into_iter().chain(spans.before).min().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_shortest_of_the_last_seconds_counts() {
+        let latency = Latency::default();
+        assert_eq!(latency.floor(), Duration::ZERO);
+        [(80, 0), (50, 10), (70, 20)].into_iter().for_each(|(took, now)| latency.note(ms(took), ms(now)));
+        assert_eq!(latency.floor(), ms(50));
+    }
+
+    #[test]
+    fn a_way_that_became_longer_is_believed_after_two_spans() {
+        let latency = Latency::default();
+        latency.note(ms(5), ms(0));
+        latency.note(ms(90), ms(5_000));
+        assert_eq!(latency.floor(), ms(5));
+        latency.note(ms(95), ms(10_000));
+        assert_eq!(latency.floor(), ms(90));
+    }
+}
