@@ -37,6 +37,13 @@ pub(crate) fn raise_file_limit() -> u64 {
     now.unwrap_or(u64::MAX)
 }
 
+/// Takes memory in small pages: huge ones are zeroed two megabytes at a time, and a server that gives memory back and
+/// takes it again pays for that and holds half as much again (docs/performance.md).
+pub(crate) fn use_small_pages() {
+    // Where the system cannot do that, the server only takes more memory.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
+}
+
 /// Asks to be ended when the process that started this one ends, however it ends.
 pub(crate) fn end_with_parent() {
     // Where the system cannot do that, the parent still ends its children itself.

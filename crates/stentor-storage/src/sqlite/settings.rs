@@ -61,8 +61,8 @@ impl SqliteSettings {
     pub fn store() -> Self {
         Self {
             busy_timeout_ms: 5_000,
-            writer_cache_kib: 64 * 1_024,
-            reader_cache_kib: 8 * 1_024,
+            writer_cache_kib: 24 * 1_024,
+            reader_cache_kib: 2 * 1_024,
             readers_max_count: 4,
             mmap_mib: 0,
             wal_autocheckpoint_pages: 8_192,
@@ -79,7 +79,7 @@ impl SqliteSettings {
     #[must_use]
     pub fn queue() -> Self {
         let synchronous = Synchronous::Normal;
-        Self { writer_cache_kib: 8 * 1_024, readers_max_count: 0, synchronous, ..Self::store() }
+        Self { writer_cache_kib: 4 * 1_024, readers_max_count: 0, synchronous, ..Self::store() }
     }
 }
 

@@ -45,6 +45,7 @@ impl Serve {
         let ended = process::asked_to_end()?;
         let reload = reloads()?;
         let config = self.settings()?;
+        process::use_small_pages();
         warn_about_files(process::raise_file_limit());
         super::config::start_log(&config);
         let data_dir = config.data_dir.clone();
