@@ -254,6 +254,8 @@ impl Driver {
     fn watch_clock(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
         let busy = !self.settled || self.pulse.is_asking() || !self.mux.streams.is_empty();
         let elapsed = self.timer.as_mut().poll(cx).is_ready();
+        // A tick of the busy clock says nothing of how long a connection has been unused, and the other way round.
+        let is_due = elapsed && busy == self.was_busy;
         if elapsed || busy != self.was_busy {
             self.was_busy = busy;
             let limits = &self.pool.limits;
@@ -261,7 +263,7 @@ impl Driver {
             self.timer.as_mut().reset(self.now + span);
             let _ = self.timer.as_mut().poll(cx);
         }
-        if elapsed { self.tick(busy) } else { None }
+        if is_due { self.tick(busy) } else { None }
     }
 
     fn tick(&mut self, busy: bool) -> Option<Fault> {

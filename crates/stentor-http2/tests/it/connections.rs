@@ -6,6 +6,7 @@ use stentor_http2::{Fault, Limits, Reply};
 use tokio::time::Instant;
 
 use crate::frames::{Event, Peer, listen};
+use crate::server;
 use crate::support::{batch, batch_of, client, fault, quick, requests, statuses, within};
 
 #[tokio::test]
@@ -187,6 +188,21 @@ async fn one_small_batch_after_another_uses_one_connection() {
     };
     let ((), served) = within(20, async { tokio::join!(sender, server) }).await;
     assert_eq!((served, client.stats().connects), (60, 1));
+}
+
+#[tokio::test]
+async fn a_connection_that_has_just_been_used_is_not_taken_for_unused() {
+    let port = server::start(|request, body, respond| {
+        // Holds the only thread until the client's clock has moved on, so that tick and answer come together.
+        std::thread::sleep(Duration::from_millis(10));
+        server::echo(request, body, respond);
+    })
+    .await;
+    let client = client(port, Limits { ping_interval_ms: 8, ..quick() });
+    for _ in 0..30 {
+        assert_eq!(statuses(&within(20, client.send(batch(1))).await), [200]);
+    }
+    assert_eq!(client.stats().connects, 1);
 }
 
 #[tokio::test]
