@@ -4,6 +4,7 @@
 mod answers;
 mod connections;
 mod faults;
+mod foreign;
 mod frames;
 mod mischief;
 mod pace;

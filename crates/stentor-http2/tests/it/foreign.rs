@@ -1,0 +1,160 @@
+//! Servers that others have written, as processes of their own: each request gets its own answer, and gets it once.
+
+mod process;
+
+use stentor_http2::{Client, Limits, Reply, Request, Response};
+
+use crate::foreign::process::{Foreign, Kind, Options};
+use crate::support::{batch_of, quick, requests, within};
+
+const REQUESTS: usize = 3_000;
+/// One request of so many has a large body.
+const LARGE_EVERY: usize = 500;
+/// More than any window that the servers or we begin with.
+const LARGE_BYTES: usize = 300_000;
+/// Requests on a connection after which a server ends it.
+const LEAVE_AFTER: usize = 300;
+
+const CONNECTIONS: usize = 4;
+
+/// As many connections as the few streams on each make useful, and room for the large bodies.
+fn limits() -> Limits {
+    Limits {
+        max_connections: CONNECTIONS,
+        initial_inflight_requests: 200,
+        connect_timeout_ms: 30_000,
+        request_timeout_ms: 60_000,
+        max_reply_body_bytes: 2 * LARGE_BYTES,
+        max_resends: 50,
+        ..quick()
+    }
+}
+
+/// Requests whose bodies tell them apart, some of them large.
+fn mixed() -> Vec<Request> {
+    let mut requests = requests(REQUESTS);
+    for (index, request) in requests.iter_mut().enumerate().filter(|(index, _)| index % LARGE_EVERY == 7) {
+        request.body = format!("{index} ").bytes().cycle().take(LARGE_BYTES).collect::<Vec<u8>>().into();
+    }
+    requests
+}
+
+fn answered(reply: &Reply) -> &Response {
+    let Reply::Answered(response) = reply else { panic!("{reply:?}") };
+    assert!(response.status == 200 && !response.truncated, "{response:?}");
+    response
+}
+
+fn header<'a>(response: &'a Response, name: &str) -> &'a str {
+    response.header(name).expect("the header").to_str().expect("text")
+}
+
+/// Sends and demands that each answer holds the body of its own request.
+async fn echoed(client: &Client) -> Vec<Reply> {
+    let sent = mixed();
+    let replies = within(120, client.send(batch_of(sent.clone()))).await;
+    for (request, reply) in sent.iter().zip(&replies) {
+        let same = answered(reply).body() == request.body;
+        assert!(same, "{} got the answer of another: {reply:?}", request.path);
+    }
+    replies
+}
+
+/// Demands what our own programs put into the headers of each answer, long and short.
+fn derived(replies: &[Reply]) {
+    for (index, reply) in replies.iter().enumerate() {
+        let (response, path) = (answered(reply), format!("/{index}"));
+        assert_eq!(header(response, "x-path"), path);
+        assert_eq!(header(response, "x-long"), path.repeat(200));
+    }
+}
+
+/// Asks one of our own programs for the requests it has processed, its connections, and its failures or resets.
+async fn totals(client: &Client) -> [usize; 3] {
+    let mut ask = requests(1);
+    ask[0].path = "/totals".parse().expect("a path");
+    let replies = within(20, client.send(batch_of(ask))).await;
+    let text = String::from_utf8_lossy(answered(&replies[0]).body()).into_owned();
+    let numbers: Vec<usize> = text.split(' ').map(|number| number.parse().expect("a number")).collect();
+    numbers.try_into().expect("three numbers")
+}
+
+/// A server that lets few streams be open and little be written: nothing is refused and nothing sent twice.
+async fn keeps_to_the_limits(kind: Kind) {
+    for tls in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let options = Options { tls, max_streams: 10, window_bytes: 16_383, leave_after: 0, plain: false };
+        let Some(server) = Foreign::start(kind, &options).await else { return };
+        assert_eq!(server.negotiates().await, tls.version);
+        let client = server.client(limits());
+        let replies = echoed(&client).await;
+        let stats = client.stats();
+        assert_eq!(
+            (stats.connects, stats.goaways, stats.resets, stats.resends),
+            (CONNECTIONS as u64, 0, 0, 0)
+        );
+        if kind == Kind::Nghttpd {
+            replies
+                .iter()
+                .for_each(|reply| assert!(header(answered(reply), "server").starts_with("nghttpd")));
+        } else {
+            derived(&replies);
+            // Another connection, which only looked at the version of TLS, may be counted or not.
+            let [processed, connections, failed] = totals(&client).await;
+            assert_eq!((processed, failed), (REQUESTS, 0));
+            assert!((CONNECTIONS..=CONNECTIONS + 1).contains(&connections), "{connections} connections");
+        }
+        within(20, client.close()).await;
+    }
+}
+
+/// A server that ends each connection with a GOAWAY: what it had not processed goes again, and nothing else does.
+async fn follows_goaways(kind: Kind) {
+    for tls in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let options =
+            Options { tls, max_streams: 50, window_bytes: 65_535, leave_after: LEAVE_AFTER, plain: false };
+        let Some(server) = Foreign::start(kind, &options).await else { return };
+        let client = server.client(limits());
+        derived(&echoed(&client).await);
+        let [processed, connections, failed] = totals(&client).await;
+        assert_eq!((processed, failed), (REQUESTS, 0));
+        let stats = client.stats();
+        assert!(connections >= REQUESTS / LEAVE_AFTER / 2, "{connections} connections {stats:?}");
+        assert!(stats.goaways as usize >= REQUESTS / LEAVE_AFTER / 2, "{stats:?}");
+        within(20, client.close()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nghttpd_gets_no_more_than_it_allows_and_answers_each_request() {
+    keeps_to_the_limits(Kind::Nghttpd).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nghttpd_without_a_header_table_and_with_padding_answers_each_request() {
+    let tls = &rustls::version::TLS13;
+    let options = Options { tls, max_streams: 100, window_bytes: 65_535, leave_after: 0, plain: true };
+    let Some(server) = Foreign::start(Kind::Nghttpd, &options).await else { return };
+    let client = server.client(limits());
+    echoed(&client).await;
+    assert_eq!((client.stats().resets, client.stats().resends), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_of_go_gets_no_more_than_it_allows_and_answers_each_request() {
+    keeps_to_the_limits(Kind::Go).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_of_go_processes_each_request_once_though_it_leaves_again_and_again() {
+    follows_goaways(Kind::Go).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn netty_gets_no_more_than_it_allows_and_answers_each_request() {
+    keeps_to_the_limits(Kind::Netty).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn netty_processes_each_request_once_though_it_leaves_again_and_again() {
+    follows_goaways(Kind::Netty).await;
+}
