@@ -4,6 +4,7 @@
 //! measured here is printed with its spread and kept raw; what nobody measured is not printed.
 #![forbid(unsafe_code)]
 
+pub mod claims;
 pub mod load;
 pub mod rates;
 pub mod report;

@@ -1,6 +1,7 @@
 //! `stentor lab`: measurements that anyone can repeat.
 
 mod bench;
+mod claims;
 mod kill;
 mod load;
 mod run;
@@ -21,6 +22,7 @@ enum Action {
     Bench(bench::Bench),
     Run(run::Run),
     Kill(kill::Kill),
+    Claims(claims::Claims),
     #[command(hide = true)]
     Load(load::Load),
 }
@@ -32,6 +34,7 @@ impl Lab {
             Action::Bench(bench) => bench.run(output).await,
             Action::Run(run) => run.run(output).await,
             Action::Kill(kill) => kill.run(output).await,
+            Action::Claims(claims) => claims.run(output),
             Action::Load(load) => load.run(output),
         }
     }

@@ -1,0 +1,314 @@
+//! What published studies say, as checks that a machine can make: over the paper's own tables, and over measurements.
+//!
+//! A [`Dossier`] holds a study's figures and its claims. Nothing here knows a result: each verdict is worked out anew, and
+//! compared with the one that was recorded when the claim was written down.
+
+pub mod effects;
+pub mod expression;
+pub mod figures;
+pub mod judge;
+mod shelf;
+
+use crate::study::Verdict;
+use effects::{Effect, effects};
+use expression::{Binding, Claim, SyntaxError, Term};
+use figures::{Figures, FiguresError, Interval};
+use judge::{Bench, Compared, JudgeError, Judgment, combinations};
+use serde::{Deserialize, Serialize};
+
+pub use shelf::STUDIES;
+
+/// Percent of a whole.
+const PERCENT: f64 = 100.0;
+
+/// Why the claims of a study cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimsError {
+    /// The file of claims is no such TOML.
+    #[error("the claims cannot be read: {0}")]
+    Definition(#[from] toml::de::Error),
+    /// The figures cannot be read.
+    #[error(transparent)]
+    Figures(#[from] FiguresError),
+    /// A check is not written in the language of claims.
+    #[error("{id}: {source}")]
+    Syntax {
+        /// The claim, or what is derived.
+        id: String,
+        /// What is wrong.
+        source: SyntaxError,
+    },
+    /// A check asks for what cannot be.
+    #[error("{id}: {source}")]
+    Judge {
+        /// The claim, or what is derived.
+        id: String,
+        /// What is wrong.
+        source: JudgeError,
+    },
+    /// A factorial needs two levels of each factor, and a figure for each cell.
+    #[error("{0}: a factorial needs two levels of each factor and a figure in each cell")]
+    Factorial(String),
+}
+
+/// A study: its figures, its claims, and what follows from the figures.
+#[derive(Debug, Clone)]
+pub struct Dossier {
+    definition: Definition,
+    figures: Figures,
+}
+
+/// Which study it is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Name and year.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// Who wrote it.
+    pub authors: String,
+    /// When it was published.
+    pub year: u16,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Definition {
+    study: Paper,
+    claims: Vec<Statement>,
+    #[serde(default)]
+    derived: Vec<Derivation>,
+    #[serde(default)]
+    factorials: Vec<Factorial>,
+}
+
+/// A sentence of a paper.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    /// Its id.
+    pub id: String,
+    /// What it speaks of: an order, a ratio, a range, a trend, a crossover, an outcome, a threshold, a feature, a mechanism,
+    /// or one place of the text against another.
+    pub kind: String,
+    /// Where it stands, and which tables bear on it.
+    pub source: String,
+    /// What it says, in our words.
+    pub text: String,
+    /// What it says, in the paper's words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub quote: String,
+    /// What must hold of the figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
+    /// Numbers closer than this count as undecided, in percent of the larger.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tie_percent: f64,
+    /// Why there is no check.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The verdict of the paper's own tables when the claim was written down.
+    #[serde(rename = "published")]
+    pub recorded: Verdict,
+    /// What else is to be known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Derivation {
+    id: String,
+    text: String,
+    #[serde(default)]
+    each: String,
+    value: String,
+    unit: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Factorial {
+    name: String,
+    response: String,
+    factors: String,
+}
+
+/// A claim and what came of it.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// What the paper says.
+    pub statement: Statement,
+    /// What its own tables say.
+    pub published: Judgment,
+    /// What our measurements say; `None` when there are none.
+    pub ours: Option<Judgment>,
+}
+
+/// A number that follows from the figures.
+#[derive(Debug, Clone, Serialize)]
+pub struct Derived {
+    /// Its id.
+    pub id: String,
+    /// What it is.
+    pub text: String,
+    /// Of what, as `name=value; name=value`.
+    pub cell: String,
+    /// The number.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+}
+
+/// The effects on one response.
+#[derive(Debug, Clone, Serialize)]
+pub struct Analysis {
+    /// The response.
+    pub response: String,
+    /// Its effects.
+    pub effects: Vec<Effect>,
+}
+
+impl Dossier {
+    /// Reads the study with an id; `None` when there is no such study.
+    pub fn open(id: &str) -> Result<Option<Self>, ClaimsError> {
+        let Some((claims, figures)) = shelf::files(id) else { return Ok(None) };
+        Self::read(claims, figures).map(Some)
+    }
+
+    /// Reads a study from its claims and its files of figures.
+    pub fn read(claims: &str, files: &[&str]) -> Result<Self, ClaimsError> {
+        let mut figures = Figures::default();
+        for file in files {
+            figures.extend(Figures::parse(file)?);
+        }
+        Ok(Self { definition: toml::from_str(claims)?, figures })
+    }
+
+    /// Tells which study it is.
+    #[must_use]
+    pub const fn paper(&self) -> &Paper {
+        &self.definition.study
+    }
+
+    /// Gives its figures.
+    #[must_use]
+    pub const fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Judges every claim by the paper's own figures, and by measurements where there are some.
+    pub fn judge(&self, measured: Option<&Figures>) -> Result<Vec<Judged>, ClaimsError> {
+        let judge = |statement: &Statement| {
+            let published = statement.judge(&self.figures, true)?;
+            let ours = measured.map(|figures| statement.judge(figures, false)).transpose()?;
+            Ok(Judged { statement: statement.clone(), published, ours })
+        };
+        self.definition.claims.iter().map(judge).collect()
+    }
+
+    /// Works out what follows from the paper's figures.
+    pub fn derive(&self) -> Result<Vec<Derived>, ClaimsError> {
+        let mut derived = Vec::new();
+        for derivation in &self.definition.derived {
+            derived.extend(derivation.derive(&self.figures)?);
+        }
+        Ok(derived)
+    }
+
+    /// Analyses the paper's factorial designs.
+    pub fn analyse(&self) -> Result<Vec<Analysis>, ClaimsError> {
+        self.definition.factorials.iter().map(|factorial| factorial.analyse(&self.figures)).collect()
+    }
+}
+
+impl Statement {
+    fn judge(&self, figures: &Figures, complete: bool) -> Result<Judgment, ClaimsError> {
+        if self.checks.is_empty() {
+            let missing = Some(self.why.clone());
+            return Ok(Judgment { verdict: Verdict::NotTestable, comparisons: Vec::new(), missing });
+        }
+        let claims: Result<Vec<_>, _> = self.checks.iter().map(|check| Claim::parse(check)).collect();
+        let claims = claims.map_err(|source| ClaimsError::Syntax { id: self.id.clone(), source })?;
+        let bench = Bench { figures, complete, tie_share: self.tie_percent / PERCENT };
+        bench.judge(&claims).map_err(|source| ClaimsError::Judge { id: self.id.clone(), source })
+    }
+}
+
+impl Judged {
+    /// Tells whether the tables still say what they said when the claim was written down.
+    #[must_use]
+    pub fn is_as_recorded(&self) -> bool {
+        self.published.verdict == self.statement.recorded
+    }
+
+    /// Tells whether the paper's own tables speak against it.
+    #[must_use]
+    pub fn is_contradicted(&self) -> bool {
+        self.published.verdict == Verdict::DoesNotHold
+    }
+}
+
+impl Judgment {
+    /// Lists what spoke against the claim.
+    pub fn failures(&self) -> impl Iterator<Item = &Compared> {
+        self.comparisons.iter().filter(|one| one.is_so == Some(false))
+    }
+}
+
+impl Derivation {
+    fn derive(&self, figures: &Figures) -> Result<Vec<Derived>, ClaimsError> {
+        let wrong = |source| ClaimsError::Syntax { id: self.id.clone(), source };
+        let each = Binding::parse_list(&self.each).map_err(wrong)?;
+        let term = Term::parse(&self.value).map_err(wrong)?;
+        let derive = |bound: Vec<(String, String)>| {
+            let value = work_out(figures, &self.id, &term, &bound)?;
+            let cell =
+                bound.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ");
+            let Self { id, text, unit, .. } = self.clone();
+            Ok(Derived { id, text, cell, value, unit })
+        };
+        combinations(&each).into_iter().map(derive).collect()
+    }
+}
+
+impl Factorial {
+    fn analyse(&self, figures: &Figures) -> Result<Analysis, ClaimsError> {
+        let wrong = |source| ClaimsError::Syntax { id: self.name.clone(), source };
+        let factors = Binding::parse_list(&self.factors).map_err(wrong)?;
+        let term = Term::parse(&self.response).map_err(wrong)?;
+        // The last name turns fastest, and effects want the first to.
+        let reversed: Vec<Binding> = factors.iter().rev().cloned().collect();
+        let cells = combinations(&reversed);
+        let responses: Result<Vec<f64>, _> =
+            cells.iter().map(|bound| work_out(figures, &self.name, &term, bound)).collect();
+        let names: Vec<&str> = factors.iter().map(|factor| factor.name.as_str()).collect();
+        let has_two_levels = factors.iter().all(|factor| factor.values.len() == 2);
+        let effects = if has_two_levels { effects(&names, &responses?) } else { None };
+        let effects = effects.ok_or_else(|| ClaimsError::Factorial(self.name.clone()))?;
+        Ok(Analysis { response: self.name.clone(), effects })
+    }
+}
+
+fn work_out(
+    figures: &Figures,
+    id: &str,
+    term: &Term,
+    bound: &[(String, String)],
+) -> Result<f64, ClaimsError> {
+    let bench = Bench { figures, complete: true, tie_share: 0.0 };
+    let value =
+        bench.value(term, bound).map_err(|source| ClaimsError::Judge { id: id.to_owned(), source })?;
+    value.map(|Interval { value, .. }| value).ok_or_else(|| ClaimsError::Judge {
+        id: id.to_owned(),
+        source: JudgeError::NoMatch("what is printed in a picture only".into()),
+    })
+}
+
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
+}
+
+#[cfg(test)]
+mod tests;

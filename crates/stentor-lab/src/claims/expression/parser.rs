@@ -1,0 +1,258 @@
+//! From text to claims: a descent over characters.
+
+use super::{Aggregate, Binding, Claim, Comparison, Filter, Operation, Selector, SyntaxError, Term};
+
+/// Signs of comparison; the longer ones come first.
+const COMPARISONS: [Comparison; 6] = [
+    Comparison::LessOrEqual,
+    Comparison::GreaterOrEqual,
+    Comparison::Equal,
+    Comparison::NotEqual,
+    Comparison::Less,
+    Comparison::Greater,
+];
+const AGGREGATES: [(&str, Aggregate); 5] = [
+    ("mean(", Aggregate::Mean),
+    ("min(", Aggregate::Min),
+    ("max(", Aggregate::Max),
+    ("sum(", Aggregate::Sum),
+    ("count(", Aggregate::Count),
+];
+/// Terms within terms; claims come from files of ours, yet a typing error must not exhaust the stack.
+const DEPTH_MAX: usize = 32;
+
+/// The text and how far it was read.
+pub(super) struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+type Parsed<T> = Result<T, SyntaxError>;
+
+impl<'a> Parser<'a> {
+    pub(super) const fn new(text: &'a str) -> Self {
+        Self { text, at: 0, depth: 0 }
+    }
+
+    /// Reads the whole text as a claim.
+    pub(super) fn claim(mut self) -> Parsed<Claim> {
+        let claim = self.conjunction()?;
+        self.end(claim)
+    }
+
+    /// Reads the whole text as a term.
+    pub(super) fn whole_term(mut self) -> Parsed<Term> {
+        let term = self.sum()?;
+        self.end(term)
+    }
+
+    /// Reads the whole text as bindings with commas between.
+    pub(super) fn bindings(mut self) -> Parsed<Vec<Binding>> {
+        if self.rest().is_empty() {
+            return Ok(Vec::new());
+        }
+        let bindings = self.some_bindings()?;
+        self.end(bindings)
+    }
+
+    fn end<T>(&mut self, read: T) -> Parsed<T> {
+        if self.rest().is_empty() { Ok(read) } else { Err(self.wanted("the end")) }
+    }
+
+    fn conjunction(&mut self) -> Parsed<Claim> {
+        let mut parts = vec![self.part()?];
+        while self.word("and") {
+            parts.push(self.part()?);
+        }
+        Ok(if parts.len() == 1 { parts.remove(0) } else { Claim::And(parts) })
+    }
+
+    fn part(&mut self) -> Parsed<Claim> {
+        if !self.word("for all") {
+            return self.chain();
+        }
+        let bindings = self.some_bindings()?;
+        self.expect(":", "a colon")?;
+        self.deeper()?;
+        let claim = self.conjunction()?;
+        self.depth -= 1;
+        Ok(Claim::ForAll(bindings, Box::new(claim)))
+    }
+
+    fn some_bindings(&mut self) -> Parsed<Vec<Binding>> {
+        let mut bindings = vec![self.binding()?];
+        while self.sign(",") {
+            bindings.push(self.binding()?);
+        }
+        Ok(bindings)
+    }
+
+    fn binding(&mut self) -> Parsed<Binding> {
+        let marker = if self.sign("$") { "$" } else { "" };
+        let name = format!("{marker}{}", self.name()?);
+        if !self.word("in") {
+            return Err(self.wanted("`in`"));
+        }
+        Ok(Binding { name, values: self.values(&[',', ':'])? })
+    }
+
+    fn chain(&mut self) -> Parsed<Claim> {
+        let first = self.sum()?;
+        let mut links = Vec::new();
+        while let Some(comparison) = self.comparison() {
+            links.push((comparison, self.sum()?));
+        }
+        if links.is_empty() { Err(self.wanted("a comparison")) } else { Ok(Claim::Chain(first, links)) }
+    }
+
+    fn comparison(&mut self) -> Option<Comparison> {
+        COMPARISONS.into_iter().find(|comparison| self.sign(comparison.sign()))
+    }
+
+    fn sum(&mut self) -> Parsed<Term> {
+        self.operations(&[("+", Operation::Add), ("-", Operation::Subtract)], Self::product)
+    }
+
+    fn product(&mut self) -> Parsed<Term> {
+        self.operations(&[("*", Operation::Multiply), ("/", Operation::Divide)], Self::primary)
+    }
+
+    fn operations(
+        &mut self,
+        signs: &[(&str, Operation)],
+        next: fn(&mut Self) -> Parsed<Term>,
+    ) -> Parsed<Term> {
+        let mut left = next(self)?;
+        while let Some((_, operation)) = signs.iter().find(|(sign, _)| self.sign(sign)) {
+            left = Term::Arithmetic(*operation, Box::new(left), Box::new(next(self)?));
+        }
+        Ok(left)
+    }
+
+    fn primary(&mut self) -> Parsed<Term> {
+        self.deeper()?;
+        let term = self.single()?;
+        self.depth -= 1;
+        Ok(term)
+    }
+
+    fn single(&mut self) -> Parsed<Term> {
+        if self.sign("(") {
+            let inner = self.sum()?;
+            return self.closed(inner);
+        }
+        if self.sign("abs(") {
+            let inner = self.sum()?;
+            return self.closed(Term::Abs(Box::new(inner)));
+        }
+        if self.sign("$") {
+            return Ok(Term::Variable(self.name()?));
+        }
+        if let Some((_, aggregate)) = AGGREGATES.iter().find(|(name, _)| self.sign(name)) {
+            return self.aggregate(*aggregate);
+        }
+        if self.rest().starts_with(|first: char| first.is_ascii_digit()) {
+            return self.number();
+        }
+        let name =
+            if self.rest().starts_with('\'') { self.quoted()? } else { self.name()?.replace('_', " ") };
+        if self.sign("[") { self.selector(name) } else { Ok(Term::Word(name)) }
+    }
+
+    fn aggregate(&mut self, aggregate: Aggregate) -> Parsed<Term> {
+        let mut terms = vec![self.sum()?];
+        while self.sign(",") {
+            terms.push(self.sum()?);
+        }
+        self.closed(Term::Aggregate(aggregate, terms))
+    }
+
+    fn selector(&mut self, metric: String) -> Parsed<Term> {
+        let mut filters = Vec::new();
+        while !self.sign("]") {
+            let name = self.name()?;
+            let values = if self.sign("=") { self.values(&[',', ']'])? } else { Vec::new() };
+            filters.push(Filter { name, values });
+            self.sign(",");
+        }
+        Ok(Term::Figures(Selector { metric, filters }))
+    }
+
+    /// Reads values up to one of some characters, which is left.
+    fn values(&mut self, ends: &[char]) -> Parsed<Vec<String>> {
+        let rest = self.rest();
+        let length = rest.find(ends).unwrap_or(rest.len());
+        self.at += length;
+        Ok(rest[..length].split('|').map(|value| value.trim().to_owned()).collect())
+    }
+
+    fn number(&mut self) -> Parsed<Term> {
+        let rest = self.rest();
+        let length =
+            rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
+        let number = rest[..length].parse().map_err(|_| self.wanted("a number"))?;
+        self.at += length;
+        Ok(Term::Number(number))
+    }
+
+    fn quoted(&mut self) -> Parsed<String> {
+        let inner = &self.rest()[1..];
+        let length = inner.find('\'').ok_or_else(|| self.wanted("a closing quote"))?;
+        let text = inner[..length].to_owned();
+        self.at += length + 2;
+        Ok(text)
+    }
+
+    fn name(&mut self) -> Parsed<String> {
+        let rest = self.rest();
+        let length =
+            rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
+        if length == 0 {
+            return Err(self.wanted("a name"));
+        }
+        self.at += length;
+        Ok(rest[..length].to_owned())
+    }
+
+    /// Takes words that end where a word ends.
+    fn word(&mut self, word: &str) -> bool {
+        let after = self.rest().strip_prefix(word);
+        let whole = after.is_some_and(|after| !after.starts_with(|next: char| next.is_alphanumeric()));
+        whole && self.sign(word)
+    }
+
+    fn sign(&mut self, sign: &str) -> bool {
+        let found = self.rest().starts_with(sign);
+        if found {
+            self.at += sign.len();
+        }
+        found
+    }
+
+    fn expect(&mut self, sign: &str, expected: &'static str) -> Parsed<()> {
+        if self.sign(sign) { Ok(()) } else { Err(self.wanted(expected)) }
+    }
+
+    fn closed(&mut self, term: Term) -> Parsed<Term> {
+        self.expect(")", "a closing parenthesis")?;
+        Ok(term)
+    }
+
+    fn deeper(&mut self) -> Parsed<()> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX { Err(self.wanted("something less nested")) } else { Ok(()) }
+    }
+
+    /// Gives what is left, without leading space.
+    fn rest(&mut self) -> &'a str {
+        let rest = &self.text[self.at..];
+        let trimmed = rest.trim_start();
+        self.at += rest.len() - trimmed.len();
+        trimmed
+    }
+
+    fn wanted(&self, expected: &'static str) -> SyntaxError {
+        SyntaxError { expected, at: self.text[..self.at].chars().count() + 1 }
+    }
+}

@@ -1,0 +1,227 @@
+//! Figures in the long format: one a line, each with where it was read, what it speaks of, and how sure it is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Seconds of a minute, and minutes of an hour.
+const SIXTY: f64 = 60.0;
+
+/// Why a file of figures cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FiguresError {
+    /// It is no such CSV.
+    #[error("the figures cannot be read: {0}")]
+    Csv(#[from] csv::Error),
+    /// A figure of ours has bounds that do not enclose it.
+    #[error("line {line} of the figures: low, value and high must be numbers in this order")]
+    Bounds {
+        /// Line of the file, from 1.
+        line: u64,
+    },
+}
+
+/// Figures of one study.
+#[derive(Debug, Clone, Default)]
+pub struct Figures(Vec<Figure>);
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// Table, figure or section.
+    pub source: String,
+    /// Which part of the study.
+    pub experiment: String,
+    /// What was measured: a protocol, a framework.
+    pub subject: String,
+    /// The other conditions, by name.
+    pub factors: BTreeMap<String, String>,
+    /// What was measured of it.
+    pub metric: String,
+    /// How it was summed up.
+    pub stat: String,
+    /// The figure.
+    pub value: Value,
+    /// Its unit.
+    pub unit: String,
+    /// `published`, `derived`, `in figure only`, `not measured`, or `measured` here.
+    pub kind: String,
+    /// What else is to be known.
+    pub note: String,
+}
+
+/// What a figure says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A number.
+    Number(Interval),
+    /// A word, as in a table of features.
+    Word(String),
+    /// Nothing: the paper shows it in a picture only, or did not measure it.
+    Absent,
+}
+
+/// A number and how far it may be off; a printed figure is a point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// Lower bound.
+    pub low: f64,
+    /// The estimate.
+    pub value: f64,
+    /// Upper bound.
+    pub high: f64,
+}
+
+impl Figures {
+    /// Reads figures with the columns `paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note`, where
+    /// factors are `name=value` with `;` between; measured ones may add `low` and `high`, the bounds of an interval.
+    pub fn parse(text: &str) -> Result<Self, FiguresError> {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let header = reader.headers()?.clone();
+        let mut figures = Vec::new();
+        for record in reader.records() {
+            figures.push(Figure::read(&header, &record?)?);
+        }
+        Ok(Self(figures))
+    }
+
+    /// Adds those of another file.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
+    /// Lists them in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = &Figure> {
+        self.0.iter()
+    }
+}
+
+impl Figure {
+    fn read(header: &csv::StringRecord, record: &csv::StringRecord) -> Result<Self, FiguresError> {
+        let cell = |name: &str| {
+            let place = header.iter().position(|column| column == name);
+            place.and_then(|place| record.get(place)).unwrap_or_default().trim()
+        };
+        let line = record.position().map_or(0, csv::Position::line);
+        let value = Value::read(cell("value"), cell("low"), cell("high"));
+        Ok(Self {
+            source: cell("source").into(),
+            experiment: cell("experiment").into(),
+            subject: cell("subject").into(),
+            factors: factors(cell("factors")),
+            metric: cell("metric").into(),
+            stat: cell("stat").into(),
+            value: value.ok_or(FiguresError::Bounds { line })?,
+            unit: cell("unit").into(),
+            kind: cell("kind").into(),
+            note: cell("note").into(),
+        })
+    }
+
+    /// Gives what a name stands for: a column, or else a factor.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        match name {
+            "source" => Some(&self.source),
+            "experiment" => Some(&self.experiment),
+            "subject" => Some(&self.subject),
+            "stat" => Some(&self.stat),
+            "kind" => Some(&self.kind),
+            "value" => self.value.word(),
+            _ => self.factors.get(name).map(String::as_str),
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.subject, self.metric)?;
+        for (name, value) in &self.factors {
+            write!(f, " {name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Value {
+    /// Reads a number, a duration (`hh:mm:ss`, as seconds), a word or nothing; `None` when bounds make no sense.
+    fn read(text: &str, low: &str, high: &str) -> Option<Self> {
+        let number = text.parse().ok().or_else(|| seconds(text)).filter(|number: &f64| number.is_finite());
+        match (number, low.is_empty() && high.is_empty()) {
+            (Some(value), true) => Some(Self::Number(Interval::point(value))),
+            (Some(value), false) => {
+                let (low, high) = (low.parse().ok()?, high.parse().ok()?);
+                (low <= value && value <= high).then_some(Self::Number(Interval { low, value, high }))
+            }
+            (None, false) => None,
+            (None, true) if text.is_empty() => Some(Self::Absent),
+            (None, true) => Some(Self::Word(text.to_owned())),
+        }
+    }
+
+    fn word(&self) -> Option<&str> {
+        match self {
+            Self::Word(word) => Some(word),
+            Self::Number(_) | Self::Absent => None,
+        }
+    }
+}
+
+impl Interval {
+    /// Takes a number as exact.
+    #[must_use]
+    pub const fn point(value: f64) -> Self {
+        Self { low: value, value, high: value }
+    }
+
+    /// Applies an operation that is monotonic in each side: the extremes lie at the corners.
+    #[must_use]
+    pub fn combine(self, other: Self, apply: impl Fn(f64, f64) -> f64) -> Self {
+        let corners = [
+            apply(self.low, other.low),
+            apply(self.low, other.high),
+            apply(self.high, other.low),
+            apply(self.high, other.high),
+        ];
+        let (low, high) = corners.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), corner| {
+            (low.min(*corner), high.max(*corner))
+        });
+        Self { low, value: apply(self.value, other.value), high }
+    }
+
+    /// Drops the sign.
+    #[must_use]
+    pub fn abs(self) -> Self {
+        let (low, high) = (self.low.abs(), self.high.abs());
+        let crosses = self.low <= 0.0 && self.high >= 0.0;
+        Self { low: if crosses { 0.0 } else { low.min(high) }, value: self.value.abs(), high: low.max(high) }
+    }
+}
+
+impl fmt::Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", number(self.value))?;
+        if self.low < self.high {
+            write!(f, " ({} to {})", number(self.low), number(self.high))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a number with at most five digits that mean something.
+fn number(value: f64) -> String {
+    let digits_before = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 + 1 };
+    let decimals = (5 - digits_before).clamp(0, 6) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+fn seconds(text: &str) -> Option<f64> {
+    let parts: Vec<f64> = text.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let [hours, minutes, seconds] = parts[..] else { return None };
+    Some((hours * SIXTY + minutes) * SIXTY + seconds)
+}
+
+fn factors(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
+}

@@ -1,0 +1,208 @@
+//! Judging: a claim and figures give a verdict, with every comparison that led to it.
+
+mod terms;
+
+use super::expression::{Binding, Claim, Comparison, Term};
+use super::figures::{Figures, Interval};
+use crate::study::Verdict;
+use serde::Serialize;
+use terms::{Quantity, Scope};
+
+/// Numbers that differ by less than this share are equal: they were printed with fewer digits.
+const EQUAL_SHARE: f64 = 1e-9;
+
+/// What came of a claim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgment {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What was compared, in order.
+    pub comparisons: Vec<Compared>,
+    /// What would have to be known, when it is not testable.
+    pub missing: Option<String>,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// Where, as `name=value; name=value`; empty outside `for all`.
+    pub cell: String,
+    /// Both sides as numbers or words, and the sign between.
+    pub text: String,
+    /// Whether it is so; `None` where the figures leave it open.
+    pub is_so: Option<bool>,
+}
+
+/// Why a claim can never be judged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JudgeError {
+    /// No figure matches, though all figures are there.
+    #[error("no figure matches {0}")]
+    NoMatch(String),
+    /// One figure is wanted and several match.
+    #[error("several figures match {0}")]
+    Ambiguous(String),
+    /// A name is used that nothing binds.
+    #[error("${0} is not bound")]
+    Unbound(String),
+    /// Words cannot be added or ordered.
+    #[error("{0} is not a number")]
+    NotANumber(String),
+}
+
+/// Figures that claims are judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct Bench<'a> {
+    /// The figures.
+    pub figures: &'a Figures,
+    /// True when every claim must find its figures, as in the paper's own tables; measurements may lack some.
+    pub complete: bool,
+    /// Numbers that differ by no more than this share of the larger count as undecided.
+    pub tie_share: f64,
+}
+
+/// Why judging stopped.
+enum Stop {
+    Missing(String),
+    Wrong(JudgeError),
+}
+
+impl From<JudgeError> for Stop {
+    fn from(error: JudgeError) -> Self {
+        Self::Wrong(error)
+    }
+}
+
+impl Bench<'_> {
+    /// Judges claims that must all hold.
+    pub fn judge(&self, claims: &[Claim]) -> Result<Judgment, JudgeError> {
+        let mut comparisons = Vec::new();
+        for claim in claims {
+            match self.claim(claim, &Scope::default(), &mut comparisons) {
+                Ok(()) => {}
+                Err(Stop::Wrong(error)) => return Err(error),
+                Err(Stop::Missing(what)) => {
+                    return Ok(Judgment { verdict: Verdict::NotTestable, comparisons, missing: Some(what) });
+                }
+            }
+        }
+        Ok(Judgment { verdict: verdict(&comparisons), comparisons, missing: None })
+    }
+
+    /// Works out a term; `None` where a figure is missing.
+    pub fn value(&self, term: &Term, bound: &[(String, String)]) -> Result<Option<Interval>, JudgeError> {
+        match self.number(term, &Scope::of(bound)) {
+            Ok(number) => Ok(Some(number)),
+            Err(Stop::Missing(_)) => Ok(None),
+            Err(Stop::Wrong(error)) => Err(error),
+        }
+    }
+
+    fn claim(&self, claim: &Claim, scope: &Scope, compared: &mut Vec<Compared>) -> Result<(), Stop> {
+        match claim {
+            Claim::And(parts) => parts.iter().try_for_each(|part| self.claim(part, scope, compared)),
+            Claim::ForAll(bindings, inner) => combinations(bindings)
+                .iter()
+                .try_for_each(|bound| self.claim(inner, &scope.with(bound), compared)),
+            Claim::Chain(first, links) => {
+                let mut left = self.quantity(first, scope)?;
+                for (comparison, right) in links {
+                    let right = self.quantity(right, scope)?;
+                    compared.push(self.compare(&left, *comparison, &right, scope)?);
+                    left = right;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn compare(
+        &self,
+        left: &Quantity,
+        comparison: Comparison,
+        right: &Quantity,
+        scope: &Scope,
+    ) -> Result<Compared, Stop> {
+        let is_so = match (left, right) {
+            (Quantity::Number { value: left, .. }, Quantity::Number { value: right, .. }) => {
+                self.ordered(*left, comparison, *right)
+            }
+            _ => compare_words(&left.to_string(), comparison, &right.to_string())?,
+        };
+        let text = format!("{left} {} {right}", comparison.sign());
+        Ok(Compared { cell: scope.to_string(), text, is_so })
+    }
+
+    /// Compares numbers; `None` when they are too close or their intervals overlap.
+    fn ordered(&self, left: Interval, comparison: Comparison, right: Interval) -> Option<bool> {
+        let gap =
+            (left.value - right.value).abs() / left.value.abs().max(right.value.abs()).max(f64::MIN_POSITIVE);
+        let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        if self.tie_share > 0.0 && gap <= self.tie_share && !is_equality {
+            return None;
+        }
+        match comparison {
+            Comparison::Less => below(left, right),
+            Comparison::Greater => below(right, left),
+            Comparison::LessOrEqual => below(right, left).map(|more| !more),
+            Comparison::GreaterOrEqual => below(left, right).map(|less| !less),
+            Comparison::Equal => same(left, right, gap),
+            Comparison::NotEqual => same(left, right, gap).map(|same| !same),
+        }
+    }
+}
+
+/// Tells whether one number lies below another: surely, surely not, or perhaps.
+fn below(left: Interval, right: Interval) -> Option<bool> {
+    if left.high < right.low {
+        Some(true)
+    } else if left.low >= right.high {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn same(left: Interval, right: Interval, gap: f64) -> Option<bool> {
+    let apart = left.high < right.low || right.high < left.low;
+    let points = left.low >= left.high && right.low >= right.high;
+    if gap <= EQUAL_SHARE && points {
+        Some(true)
+    } else if apart {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn compare_words(left: &str, comparison: Comparison, right: &str) -> Result<Option<bool>, JudgeError> {
+    match comparison {
+        Comparison::Equal => Ok(Some(left == right)),
+        Comparison::NotEqual => Ok(Some(left != right)),
+        _ => Err(JudgeError::NotANumber(left.to_owned())),
+    }
+}
+
+fn verdict(comparisons: &[Compared]) -> Verdict {
+    if comparisons.iter().any(|one| one.is_so == Some(false)) {
+        Verdict::DoesNotHold
+    } else if comparisons.iter().any(|one| one.is_so.is_none()) {
+        Verdict::Undecided
+    } else {
+        Verdict::Holds
+    }
+}
+
+/// Lists every combination of bound values; the last name turns fastest.
+pub(super) fn combinations(bindings: &[Binding]) -> Vec<Vec<(String, String)>> {
+    bindings.iter().fold(vec![Vec::new()], |rows, binding| {
+        let with = |row: &Vec<(String, String)>, value: &String| {
+            let mut row = row.clone();
+            row.push((binding.name.clone(), value.clone()));
+            row
+        };
+        rows.iter()
+            .flat_map(|row| binding.values.iter().map(|value| with(row, value)).collect::<Vec<_>>())
+            .collect()
+    })
+}

@@ -1,0 +1,218 @@
+//! Working out terms: figures are found, summed up and combined.
+
+use super::super::expression::{Aggregate, Filter, Operation, Selector, Term};
+use super::super::figures::{Figure, Interval, Value};
+use super::{Bench, JudgeError, Stop};
+use std::fmt;
+
+/// So many counted figures are named beside a count.
+const WITNESSES_MAX: usize = 6;
+
+/// What names are bound to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scope(Vec<(String, String)>);
+
+/// What a term comes to.
+#[derive(Debug, Clone)]
+pub(super) enum Quantity {
+    /// A number, and the figures that were counted for it.
+    Number { value: Interval, witnesses: Vec<String> },
+    /// A word.
+    Word(String),
+}
+
+impl Scope {
+    pub(super) fn of(bound: &[(String, String)]) -> Self {
+        Self(bound.to_vec())
+    }
+
+    pub(super) fn with(&self, bound: &[(String, String)]) -> Self {
+        Self(self.0.iter().chain(bound).cloned().collect())
+    }
+
+    fn get(&self, name: &str) -> Result<&str, JudgeError> {
+        let bound = self.0.iter().rev().find(|(known, _)| known.trim_start_matches('$') == name);
+        bound.map(|(_, value)| value.as_str()).ok_or_else(|| JudgeError::Unbound(name.to_owned()))
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        f.write_str(&parts.join("; "))
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(word) => f.write_str(word),
+            Self::Number { value, witnesses } if witnesses.is_empty() => write!(f, "{value}"),
+            Self::Number { value, witnesses } => {
+                let more = if witnesses.len() > WITNESSES_MAX { ", …" } else { "" };
+                let shown = &witnesses[..witnesses.len().min(WITNESSES_MAX)];
+                write!(f, "{value} ({}{more})", shown.join(", "))
+            }
+        }
+    }
+}
+
+impl Bench<'_> {
+    /// Works out a term to a number or a word.
+    pub(super) fn quantity(&self, term: &Term, scope: &Scope) -> Result<Quantity, Stop> {
+        let word = match term {
+            Term::Word(word) => word.clone(),
+            Term::Variable(name) => scope.get(name)?.to_owned(),
+            Term::Figures(selector) => match &self.one(selector, scope)?.value {
+                Value::Word(word) => word.clone(),
+                Value::Number(value) => return Ok(Quantity::Number { value: *value, witnesses: Vec::new() }),
+                Value::Absent => return Err(Stop::Missing(describe(selector, scope))),
+            },
+            Term::Aggregate(Aggregate::Count, terms) => return self.count(terms, scope),
+            _ => return Ok(Quantity::Number { value: self.number(term, scope)?, witnesses: Vec::new() }),
+        };
+        let number = word.parse().ok().filter(|number: &f64| number.is_finite());
+        Ok(match number {
+            Some(number) => Quantity::Number { value: Interval::point(number), witnesses: Vec::new() },
+            None => Quantity::Word(word),
+        })
+    }
+
+    /// Works out a term that must be a number.
+    pub(super) fn number(&self, term: &Term, scope: &Scope) -> Result<Interval, Stop> {
+        match term {
+            Term::Number(number) => Ok(Interval::point(*number)),
+            Term::Arithmetic(operation, left, right) => {
+                let (left, right) = (self.number(left, scope)?, self.number(right, scope)?);
+                Ok(left.combine(right, |left, right| operation.apply(left, right)))
+            }
+            Term::Abs(inner) => Ok(self.number(inner, scope)?.abs()),
+            Term::Aggregate(aggregate, terms) if *aggregate != Aggregate::Count => {
+                let mut numbers = Vec::new();
+                for term in terms {
+                    numbers.extend(self.numbers(term, scope)?);
+                }
+                Ok(aggregate.apply(&numbers))
+            }
+            _ => match self.quantity(term, scope)? {
+                Quantity::Number { value, .. } => Ok(value),
+                Quantity::Word(word) => Err(JudgeError::NotANumber(word).into()),
+            },
+        }
+    }
+
+    /// Works out a term of an aggregate, where figures may be many.
+    fn numbers(&self, term: &Term, scope: &Scope) -> Result<Vec<Interval>, Stop> {
+        let Term::Figures(selector) = term else { return Ok(vec![self.number(term, scope)?]) };
+        let found = self.found(selector, scope)?;
+        if found.is_empty() {
+            return Err(self.nothing(selector, scope));
+        }
+        let number = |figure: &&Figure| match &figure.value {
+            Value::Number(value) => Ok(*value),
+            Value::Word(word) => Err(JudgeError::NotANumber(word.clone()).into()),
+            Value::Absent => Err(Stop::Missing(describe(selector, scope))),
+        };
+        found.iter().map(number).collect()
+    }
+
+    fn count(&self, terms: &[Term], scope: &Scope) -> Result<Quantity, Stop> {
+        let mut witnesses = Vec::new();
+        for term in terms {
+            let Term::Figures(selector) = term else {
+                return Err(JudgeError::NotANumber("what is counted".into()).into());
+            };
+            witnesses.extend(self.found(selector, scope)?.into_iter().map(witness));
+        }
+        Ok(Quantity::Number { value: Interval::point(witnesses.len() as f64), witnesses })
+    }
+
+    fn one(&self, selector: &Selector, scope: &Scope) -> Result<&Figure, Stop> {
+        match self.found(selector, scope)?[..] {
+            [] => Err(self.nothing(selector, scope)),
+            [figure] => Ok(figure),
+            _ => Err(JudgeError::Ambiguous(describe(selector, scope)).into()),
+        }
+    }
+
+    fn found(&self, selector: &Selector, scope: &Scope) -> Result<Vec<&Figure>, Stop> {
+        let mut filters = Vec::new();
+        for Filter { name, values } in &selector.filters {
+            let value = |value: &String| match value.strip_prefix('$') {
+                Some(variable) => scope.get(variable).map(str::to_owned),
+                None => Ok(value.clone()),
+            };
+            filters.push((name.as_str(), values.iter().map(value).collect::<Result<Vec<_>, _>>()?));
+        }
+        let named = |name: &str| filters.iter().any(|(other, _)| *other == name);
+        let free: Vec<_> =
+            scope.0.iter().filter(|(name, _)| !name.starts_with('$') && !named(name)).collect();
+        let fits = |figure: &&Figure| {
+            figure.metric == selector.metric
+                && (named("kind") || figure.kind != "derived")
+                && free.iter().all(|(name, value)| figure.field(name) == Some(value))
+                && filters.iter().all(|(name, values)| passes(figure, name, values))
+        };
+        Ok(self.figures.iter().filter(fits).collect())
+    }
+
+    fn nothing(&self, selector: &Selector, scope: &Scope) -> Stop {
+        let what = describe(selector, scope);
+        if self.complete { Stop::Wrong(JudgeError::NoMatch(what)) } else { Stop::Missing(what) }
+    }
+}
+
+fn passes(figure: &Figure, name: &str, values: &[String]) -> bool {
+    figure.field(name).is_some_and(|field| values.is_empty() || values.iter().any(|value| value == field))
+}
+
+/// Names a counted figure as shortly as it can be told from its neighbours.
+fn witness(figure: &Figure) -> String {
+    if let Some(id) = figure.field("id") {
+        return id.to_owned();
+    }
+    let factors: Vec<&str> = figure.factors.values().map(String::as_str).collect();
+    if factors.is_empty() { figure.subject.clone() } else { factors.join(" ") }
+}
+
+fn describe(selector: &Selector, scope: &Scope) -> String {
+    let filters = selector.filters.iter().map(|filter| {
+        if filter.values.is_empty() {
+            filter.name.clone()
+        } else {
+            format!("{}={}", filter.name, filter.values.join("|"))
+        }
+    });
+    let filters: Vec<String> = filters.collect();
+    let inside = scope.to_string();
+    let inside = if inside.is_empty() { inside } else { format!(" for {inside}") };
+    format!("{}[{}]{inside}", selector.metric, filters.join(", "))
+}
+
+impl Operation {
+    fn apply(self, left: f64, right: f64) -> f64 {
+        match self {
+            Self::Add => left + right,
+            Self::Subtract => left - right,
+            Self::Multiply => left * right,
+            Self::Divide => left / right,
+        }
+    }
+}
+
+impl Aggregate {
+    /// Sums up numbers, bound by bound; `numbers` holds at least one.
+    fn apply(self, numbers: &[Interval]) -> Interval {
+        let over = |bound: fn(&Interval) -> f64| {
+            let values = numbers.iter().map(bound);
+            match self {
+                Self::Min => values.fold(f64::INFINITY, f64::min),
+                Self::Max => values.fold(f64::NEG_INFINITY, f64::max),
+                Self::Sum => values.sum(),
+                Self::Mean => values.sum::<f64>() / numbers.len() as f64,
+                Self::Count => numbers.len() as f64,
+            }
+        };
+        Interval { low: over(|one| one.low), value: over(|one| one.value), high: over(|one| one.high) }
+    }
+}

@@ -1,0 +1,107 @@
+//! `stentor lab claims`: what published studies say, judged by their own tables and by ours.
+
+mod telling;
+
+use crate::failure::Failure;
+use crate::output::Output;
+use anyhow::Context;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use stentor_lab::claims::figures::Figures;
+use stentor_lab::claims::judge::Judgment;
+use stentor_lab::claims::{Analysis, Derived, Dossier, Judged, STUDIES};
+
+/// The file in which a record keeps its figures.
+const FIGURES: &str = "figures.csv";
+
+/// Judge what a published study says: by its own tables, and by a record of ours
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab claims nunes-2014 --published-only
+  stentor lab claims cai-2009 --published-only --json
+  stentor lab claims anacleto-2012 --record results
+
+Claims that the paper's own tables contradict come first, with the cells that do. A record is a directory with figures.csv
+(or such a file): the columns of published.csv, and low and high for the bounds of each figure. Exits 0 when every claim
+got a verdict and the tables say what was recorded of them.")]
+pub(crate) struct Claims {
+    /// Which study
+    #[arg(value_parser = PossibleValuesParser::new(STUDIES))]
+    study: String,
+    /// Judge by the paper's own tables alone
+    #[arg(long, conflicts_with = "record")]
+    published_only: bool,
+    /// Measurements to judge by as well
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+}
+
+/// Everything that is told of a study.
+struct Account {
+    dossier: Dossier,
+    judged: Vec<Judged>,
+    derived: Vec<Derived>,
+    analyses: Vec<Analysis>,
+}
+
+impl Claims {
+    /// Judges and tells.
+    pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let measured = self.record.as_deref().map(figures).transpose()?;
+        let unknown = || Failure::usage(format!("there is no study {}", self.study));
+        let dossier = Dossier::open(&self.study)?.ok_or_else(unknown)?;
+        let (derived, analyses) = (dossier.derive()?, dossier.analyse()?);
+        let account = Account { judged: dossier.judge(measured.as_ref())?, dossier, derived, analyses };
+        output.result(&account.object(), || telling::describe(&account))?;
+        Ok(if account.is_as_recorded() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+impl Account {
+    fn is_as_recorded(&self) -> bool {
+        self.judged.iter().all(Judged::is_as_recorded)
+    }
+
+    fn object(&self) -> Value {
+        json!({
+            "study": self.dossier.paper(),
+            "claims": self.judged.iter().map(claim).collect::<Vec<_>>(),
+            "derived": self.derived,
+            "effects": self.analyses,
+            "ok": self.is_as_recorded(),
+        })
+    }
+}
+
+fn claim(one: &Judged) -> Value {
+    let statement = &one.statement;
+    json!({
+        "id": statement.id,
+        "kind": statement.kind,
+        "text": statement.text,
+        "quote": statement.quote,
+        "source": statement.source,
+        "verdict_published": one.published.verdict,
+        "verdict_recorded": statement.recorded,
+        "verdict_ours": one.ours.as_ref().map_or_else(|| json!("not_run"), |ours| json!(ours.verdict)),
+        "published": evidence(&one.published),
+        "ours": one.ours.as_ref().map(evidence),
+        "note": statement.note,
+    })
+}
+
+fn evidence(judgment: &Judgment) -> Value {
+    json!({ "comparisons": judgment.comparisons, "missing": judgment.missing })
+}
+
+fn figures(record: &Path) -> anyhow::Result<Figures> {
+    let path = if record.is_dir() { record.join(FIGURES) } else { record.to_owned() };
+    let text =
+        std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let figures = Figures::parse(&text);
+    Ok(figures.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?)
+}
