@@ -52,17 +52,20 @@ fn contradiction(one: &Judged) -> String {
 fn verdict_with_cells(judgment: &Judgment) -> String {
     let failures: Vec<_> = judgment.failures().collect();
     let shown = failures.iter().take(CELLS_MAX).map(|one| {
-        if one.cell.is_empty() {
-            one.text.clone()
-        } else {
-            format!("{} ({})", one.text, one.cell.replace('$', ""))
-        }
+        if one.cell.is_empty() { one.text.clone() } else { format!("{} ({})", one.text, values(&one.cell)) }
     });
     let more = failures.len().saturating_sub(CELLS_MAX);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let cells = shown.collect::<Vec<_>>().join("; ");
     let all = judgment.comparisons.len();
-    format!("{}, not so in {} of {all}: {cells}{more}", judgment.verdict.word(), failures.len())
+    format!("{} in {} of {all}: {cells}{more}", judgment.verdict.word(), failures.len())
+}
+
+/// Leaves the names out of a cell: its values speak for themselves.
+fn values(cell: &str) -> String {
+    let values: Vec<&str> =
+        cell.split("; ").filter_map(|pair| pair.split_once('=')).map(|(_, value)| value).collect();
+    values.join(", ")
 }
 
 fn ours(one: &Judged) -> String {
@@ -88,15 +91,15 @@ fn derived(derived: &[Derived]) -> String {
     for one in derived {
         let place = derived.iter().position(|other| other.id == one.id).unwrap_or_default();
         let group = groups.entry(place).or_insert_with(|| (one.text.clone(), Vec::new()));
-        let values: Vec<&str> = one.cell.split("; ").filter_map(|pair| pair.split('=').nth(1)).collect();
-        group.1.push(format!("{} {} {}", values.join(" "), short(one.value), one.unit).trim().to_owned());
+        group.1.push(format!("{} {} {}", values(&one.cell), short(one.value), one.unit).trim().to_owned());
     }
     let lines = groups.into_values().map(|(text, values)| format!("  {text}: {}", values.join(", ")));
     format!("What follows from the paper's figures\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 
 fn short(value: f64) -> String {
-    if value.abs() >= PERCENT { format!("{value:.0}") } else { format!("{value:.2}") }
+    let decimals = if value.abs() >= PERCENT || value.fract() == 0.0 { 0 } else { 2 };
+    format!("{value:.decimals$}")
 }
 
 fn effects(analyses: &[Analysis]) -> String {

@@ -1,0 +1,63 @@
+//! What published studies say, told by the command.
+
+use crate::process::{run, run_json};
+use serde_json::Value;
+
+const STUDIES: [&str; 5] = ["albertengo-2020", "anacleto-2012", "cai-2009", "isikligil-2017", "nunes-2014"];
+
+fn told(arguments: &[&str]) -> Value {
+    let (code, told) = run_json(arguments);
+    assert_eq!(code, 0, "{told}");
+    told
+}
+
+#[test]
+fn every_claim_of_five_studies_gets_a_verdict_and_the_tables_say_what_was_recorded() {
+    let verdicts = ["holds", "does_not_hold", "undecided", "not_testable"];
+    for study in STUDIES {
+        let told = told(&["lab", "claims", study, "--published-only"]);
+        let claims = told["claims"].as_array().unwrap();
+        assert!(claims.len() >= 9, "{study}");
+        for claim in claims {
+            assert!(verdicts.contains(&claim["verdict_published"].as_str().unwrap()), "{claim}");
+            assert_eq!(claim["verdict_published"], claim["verdict_recorded"], "{claim}");
+            assert_eq!(claim["verdict_ours"], "not_run");
+        }
+    }
+}
+
+#[test]
+fn people_read_the_contradictions_first() {
+    let output = run(&["lab", "claims", "nunes-2014", "--published-only"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words} is not in {text}"));
+    assert!(place("Contradicted") < place("C003-9"));
+    assert!(place("14.98 < 13.26 (server time, 950MHz, 100Kb)") < place("C003-1 "));
+    assert!(place("C003-1 ") < place("client time: message 96.6 %, cpu 2.3 %, subject 0.0 %"));
+}
+
+#[test]
+fn a_record_of_ours_is_judged_beside_the_papers_tables() {
+    let directory = tempfile::tempdir().unwrap();
+    let header = "source,experiment,subject,factors,metric,value,low,high,unit,kind";
+    let row = |protocol: &str, interval: &str| {
+        format!("ours,network latency,{protocol},,latency,{interval},s,measured")
+    };
+    let rows = [
+        row("SOAP", "0.055,0.054,0.056"),
+        row("REST", "0.07,0.069,0.071"),
+        row("XML-RPC", "0.06,0.059,0.061"),
+    ];
+    let file = directory.path().join("figures.csv");
+    std::fs::write(&file, format!("{header}\n{}\n", rows.join("\n"))).unwrap();
+    let told = told(&["lab", "claims", "cai-2009", "--record", directory.path().to_str().unwrap()]);
+    let verdict = |id: &str| {
+        let claim = told["claims"].as_array().unwrap().iter().find(|claim| claim["id"] == id);
+        claim.unwrap()["verdict_ours"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((verdict("C004-6").as_str(), verdict("C004-1").as_str()), ("holds", "not_testable"));
+    std::fs::write(&file, format!("{header}\n{}\n", row("SOAP", "1,2,3"))).unwrap();
+    let (code, told) = run_json(&["lab", "claims", "cai-2009", "--record", file.to_str().unwrap()]);
+    assert_eq!(code, 2, "{told}");
+    assert!(told["error"].as_str().unwrap().contains("line 2 of the figures"), "{told}");
+}
