@@ -30,10 +30,12 @@ const ROOMS: &[Room] = &[
         tests_may: &["stentor-emulators"],
     },
     Room { name: "stentor-emulators", may: &[], tests_may: &[] },
+    // Formats are bytes and values: whoever speaks one, a subject or one day a face of the server, brings its own sockets.
+    Room { name: "stentor-wire", may: &[], tests_may: &[] },
     Room {
-        // The laboratory measures the sender from within and everything else as a process.
+        // The laboratory measures the sender from within and everything else as a process; its own subjects speak formats.
         name: "stentor-lab",
-        may: &["stentor-http2"],
+        may: &["stentor-http2", "stentor-wire"],
         tests_may: &["stentor-emulators"],
     },
     Room {
@@ -68,6 +70,18 @@ const OWNED: &[Owned] = &[
         why: "the sender writes its own frames, and is tested against a foreign server",
     },
     Owned { library: "axum", by: &["stentor-server"], tests_of: &[], why: "faces live in the server" },
+    Owned {
+        library: "quick-xml",
+        by: &["stentor-wire"],
+        tests_of: &[],
+        why: "foreign XML is read in one place, where its limits are",
+    },
+    Owned {
+        library: "prost",
+        by: &["stentor-wire"],
+        tests_of: &[],
+        why: "the formats of services are one room",
+    },
     Owned {
         library: "jsonwebtoken",
         by: &["stentor-providers", "stentor-emulators"],

@@ -1,0 +1,211 @@
+//! SOAP 1.1 and 1.2: envelopes, header blocks, faults, and what the HTTP headers around them say.
+
+mod read;
+mod write;
+
+use crate::xml::dom::Element;
+use crate::{Content, WireError};
+
+pub use read::read;
+pub use write::write;
+
+/// Namespace of envelopes of SOAP 1.1.
+pub const NAMESPACE_11: &str = "http://schemas.xmlsoap.org/soap/envelope/";
+/// Namespace of envelopes of SOAP 1.2.
+pub const NAMESPACE_12: &str = "http://www.w3.org/2003/05/soap-envelope";
+/// What the name of an answer adds to the name of its operation.
+const RESPONSE: &str = "Response";
+
+/// A version of SOAP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// SOAP 1.1.
+    V11,
+    /// SOAP 1.2.
+    V12,
+}
+
+/// An envelope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    /// Its version.
+    pub version: Version,
+    /// Its header blocks.
+    pub headers: Vec<Block>,
+    /// Its body.
+    pub body: Body,
+}
+
+/// A header block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// What it says.
+    pub element: Element,
+    /// Whether who does not understand it must refuse the envelope.
+    pub must_understand: bool,
+}
+
+/// What a body holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// Elements of an application.
+    Elements(Vec<Element>),
+    /// A fault.
+    Fault(Fault),
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Whose fault it is.
+    pub code: Code,
+    /// A sentence.
+    pub reason: String,
+    /// Elements for the application.
+    pub detail: Vec<Element>,
+}
+
+/// Whose fault it is; the names are those of SOAP 1.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// The envelope has another version.
+    VersionMismatch,
+    /// A header block must be understood and is not.
+    MustUnderstand,
+    /// The sender made a mistake; `Client` in SOAP 1.1.
+    Sender,
+    /// The receiver cannot do it at present; `Server` in SOAP 1.1.
+    Receiver,
+}
+
+impl Version {
+    /// Gives the namespace of envelopes.
+    #[must_use]
+    pub const fn namespace(self) -> &'static str {
+        match self {
+            Self::V11 => NAMESPACE_11,
+            Self::V12 => NAMESPACE_12,
+        }
+    }
+
+    /// Gives the value of `Content-Type`; SOAP 1.2 names the action there, SOAP 1.1 in a header `SOAPAction`.
+    #[must_use]
+    pub fn content_type(self, action: &str) -> String {
+        match self {
+            Self::V11 => "text/xml; charset=utf-8".into(),
+            Self::V12 if action.is_empty() => "application/soap+xml; charset=utf-8".into(),
+            Self::V12 => {
+                let quoted = action.replace('\\', "\\\\").replace('"', "\\\"");
+                format!("application/soap+xml; charset=utf-8; action=\"{quoted}\"")
+            }
+        }
+    }
+}
+
+/// Finds the action in the headers of a request: `SOAPAction` of SOAP 1.1, or the parameter of the content type.
+#[must_use]
+pub fn action(content_type: &str, soap_action: Option<&str>) -> Option<String> {
+    let header = soap_action.map(str::trim).filter(|action| !action.is_empty());
+    let parameter = || {
+        let mut parameters = content_type.split(';').skip(1).map(str::trim);
+        parameters.find_map(|one| one.strip_prefix("action="))
+    };
+    header.or_else(parameter).map(|action| action.trim_matches('"').to_owned())
+}
+
+impl Envelope {
+    /// Makes an envelope around one element.
+    #[must_use]
+    pub const fn around(version: Version, elements: Vec<Element>) -> Self {
+        Self { version, headers: Vec::new(), body: Body::Elements(elements) }
+    }
+
+    /// Makes the request of an operation, wrapped in an element of its name.
+    #[must_use]
+    pub fn request(version: Version, namespace: &str, operation: &str, content: &Content) -> Self {
+        let wrapper = Element::of(namespace, operation).with(content.to_element(Some(namespace)));
+        Self::around(version, vec![wrapper])
+    }
+
+    /// Makes the answer of an operation, wrapped in an element of its name and `Response`.
+    #[must_use]
+    pub fn response(version: Version, namespace: &str, operation: &str, content: &Content) -> Self {
+        Self::request(version, namespace, &format!("{operation}{RESPONSE}"), content)
+    }
+
+    /// Makes an envelope around a fault.
+    #[must_use]
+    pub const fn fault(version: Version, fault: Fault) -> Self {
+        Self { version, headers: Vec::new(), body: Body::Fault(fault) }
+    }
+
+    /// Takes the content out of a request of an operation.
+    pub fn request_content(&self, namespace: &str, operation: &str) -> Result<Content, WireError> {
+        let Body::Elements(elements) = &self.body else {
+            return Err(WireError::Unexpected("a fault where a call was expected".into()));
+        };
+        let [wrapper] = &elements[..] else { return Err(WireError::missing("one element in the body")) };
+        if !wrapper.is(namespace, operation) {
+            return Err(WireError::unexpected(&wrapper.name, operation));
+        }
+        let inside: Vec<&Element> = wrapper.elements().collect();
+        let [content] = inside[..] else { return Err(WireError::missing("one element of content")) };
+        crate::content::dom::content(content)
+    }
+
+    /// Takes the content, or the fault, out of an answer of an operation.
+    pub fn response_content(
+        &self,
+        namespace: &str,
+        operation: &str,
+    ) -> Result<Result<Content, Fault>, WireError> {
+        match &self.body {
+            Body::Fault(fault) => Ok(Err(fault.clone())),
+            Body::Elements(_) => self.request_content(namespace, &format!("{operation}{RESPONSE}")).map(Ok),
+        }
+    }
+}
+
+impl Fault {
+    /// Makes a fault without detail.
+    #[must_use]
+    pub fn new(code: Code, reason: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), detail: Vec::new() }
+    }
+
+    /// Makes the fault that tells a sender what was wrong with its bytes.
+    #[must_use]
+    pub fn of_error(error: &WireError) -> Self {
+        let code = match error {
+            WireError::SoapVersion => Code::VersionMismatch,
+            WireError::NotUnderstood(_) => Code::MustUnderstand,
+            _ => Code::Sender,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl Code {
+    const ALL: [Self; 4] = [Self::VersionMismatch, Self::MustUnderstand, Self::Sender, Self::Receiver];
+
+    /// Gives the name in a version.
+    #[must_use]
+    pub const fn name(self, version: Version) -> &'static str {
+        match (self, version) {
+            (Self::VersionMismatch, _) => "VersionMismatch",
+            (Self::MustUnderstand, _) => "MustUnderstand",
+            (Self::Sender, Version::V11) => "Client",
+            (Self::Sender, Version::V12) => "Sender",
+            (Self::Receiver, Version::V11) => "Server",
+            (Self::Receiver, Version::V12) => "Receiver",
+        }
+    }
+
+    /// Reads a name as it stands in a fault: with a prefix, and in SOAP 1.1 perhaps with more behind a dot. What is not
+    /// known counts as the receiver's fault.
+    fn read(text: &str, version: Version) -> Self {
+        let local = text.trim().rsplit(':').next().unwrap_or_default();
+        let name = local.split('.').next().unwrap_or_default();
+        Self::ALL.into_iter().find(|code| code.name(version) == name).unwrap_or(Self::Receiver)
+    }
+}

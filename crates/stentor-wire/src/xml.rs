@@ -1,0 +1,67 @@
+//! XML without document types, read in three ways over one tokenizer: [`pull`], [`sax`] and [`dom`].
+//!
+//! Tokens come from quick-xml. What is added here: limits, one encoding (UTF-8; ASCII and Latin-1 are converted), no
+//! document types, no entities but the five that XML has, no characters that XML forbids.
+
+mod decode;
+pub mod dom;
+pub mod pull;
+pub mod sax;
+mod writer;
+
+pub use decode::decode;
+pub use writer::Writer;
+
+use std::borrow::Cow;
+
+/// A start of an element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag<'a> {
+    /// The namespace, if there is one.
+    pub namespace: Option<String>,
+    /// The name without its prefix.
+    pub name: Cow<'a, str>,
+    /// Its attributes, without declarations of namespaces.
+    pub attributes: Vec<Attribute>,
+}
+
+/// An attribute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribute {
+    /// The namespace, if it has a prefix.
+    pub namespace: Option<String>,
+    /// The name without its prefix.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+impl Tag<'_> {
+    /// Gives the value of an attribute without a namespace.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        find(&self.attributes, None, name)
+    }
+
+    /// Gives the value of an attribute in a namespace.
+    #[must_use]
+    pub fn attribute_in(&self, namespace: &str, name: &str) -> Option<&str> {
+        find(&self.attributes, Some(namespace), name)
+    }
+
+    /// Tells whether it is this element of this namespace.
+    #[must_use]
+    pub fn is(&self, namespace: &str, name: &str) -> bool {
+        self.namespace.as_deref() == Some(namespace) && self.name == name
+    }
+}
+
+fn find<'a>(attributes: &'a [Attribute], namespace: Option<&str>, name: &str) -> Option<&'a str> {
+    let fits = |one: &&Attribute| one.name == name && one.namespace.as_deref() == namespace;
+    attributes.iter().find(fits).map(|one| one.value.as_str())
+}
+
+/// Tells whether XML 1.0 allows a character.
+pub(crate) const fn is_allowed(letter: char) -> bool {
+    !matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}

@@ -1,0 +1,29 @@
+//! Reading by being called: a handler gets every start, text and end.
+
+use super::pull::{Pull, Token};
+use super::{Tag, decode};
+use crate::{Limits, WireError};
+
+/// What is called while a document is read; an error ends the reading.
+pub trait Handler {
+    /// An element starts.
+    fn start(&mut self, tag: &Tag) -> Result<(), WireError>;
+    /// A piece of text of the present element; neighbouring pieces belong together.
+    fn text(&mut self, text: &str) -> Result<(), WireError>;
+    /// The present element ends.
+    fn end(&mut self) -> Result<(), WireError>;
+}
+
+/// Reads a document to its end, calling the handler.
+pub fn parse(bytes: &[u8], limits: &Limits, handler: &mut impl Handler) -> Result<(), WireError> {
+    let text = decode(bytes, limits)?;
+    let mut pull = Pull::new(&text, limits);
+    loop {
+        match pull.token()? {
+            Token::Start(tag) => handler.start(&tag)?,
+            Token::Text(text) => handler.text(&text)?,
+            Token::End => handler.end()?,
+            Token::Eof => return Ok(()),
+        }
+    }
+}

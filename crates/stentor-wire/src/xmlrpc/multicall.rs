@@ -1,0 +1,59 @@
+//! `system.multicall`: many calls in one, and their outcomes in order.
+
+use super::{Call, Fault, Outcome};
+use crate::{Value, WireError};
+
+/// Its name.
+pub const MULTICALL: &str = "system.multicall";
+
+/// Packs calls into one.
+#[must_use]
+pub fn multicall(calls: &[Call]) -> Call {
+    let packed = calls.iter().map(|call| {
+        Value::Record(vec![
+            ("methodName".into(), Value::Text(call.method.clone())),
+            ("params".into(), Value::List(call.params.clone())),
+        ])
+    });
+    Call { method: MULTICALL.into(), params: vec![Value::List(packed.collect())] }
+}
+
+/// Unpacks the calls of one. A multicall within a multicall is refused with a fault of its own, as are entries that are no
+/// calls: the others are made all the same.
+pub fn calls_of_multicall(call: &Call) -> Result<Vec<Result<Call, Fault>>, WireError> {
+    let [Value::List(packed)] = &call.params[..] else {
+        return Err(WireError::Unexpected("one array of calls is wanted".into()));
+    };
+    let unpack = |one: &Value| {
+        let wrong = |text: &str| Fault { code: super::CODE_WRONG_PARAMS, text: text.into() };
+        let method = one.get("methodName").and_then(Value::as_text);
+        match (method, one.get("params")) {
+            (Some(MULTICALL), _) => Err(wrong("a multicall within a multicall")),
+            (Some(method), Some(Value::List(params))) => {
+                Ok(Call { method: method.into(), params: params.clone() })
+            }
+            _ => Err(wrong("methodName and params are wanted")),
+        }
+    };
+    Ok(packed.iter().map(unpack).collect())
+}
+
+/// Packs outcomes into one answer: each value in an array of one, each fault as it is.
+#[must_use]
+pub fn multicall_result(outcomes: Vec<Outcome>) -> Value {
+    let pack = |outcome: Outcome| match outcome {
+        Ok(value) => Value::List(vec![value]),
+        Err(fault) => fault.to_value(),
+    };
+    Value::List(outcomes.into_iter().map(pack).collect())
+}
+
+/// Unpacks the outcomes of an answer.
+pub fn results_of_multicall(answer: &Value) -> Result<Vec<Outcome>, WireError> {
+    let Value::List(packed) = answer else { return Err(WireError::missing("an array of results")) };
+    let unpack = |one: &Value| match one {
+        Value::List(values) if values.len() == 1 => Ok(Ok(values[0].clone())),
+        other => Fault::of_value(other).map(Err).ok_or_else(|| WireError::missing("a result or a fault")),
+    };
+    packed.iter().map(unpack).collect()
+}

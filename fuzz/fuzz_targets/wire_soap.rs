@@ -1,0 +1,27 @@
+//! Envelopes, faults and descriptions of services: what was read can be written and read again.
+#![no_main]
+use libfuzzer_sys::fuzz_target;
+use stentor_wire::{Limits, soap, wsdl};
+
+fuzz_target!(|bytes: &[u8]| {
+    let limits = Limits::default();
+    let roomy = Limits { document_max_bytes: usize::MAX, attributes_max: usize::MAX, ..limits };
+    if let Ok(envelope) = soap::read(bytes, &limits, &[("urn:t", "known")]) {
+        let _ = envelope.request_content("urn:lab", "echo");
+        let _ = envelope.response_content("urn:lab", "echo");
+        if let Ok(again) = soap::write(&envelope) {
+            // A fault that no code of ours names counts as the receiver's, and stays that.
+            let read = soap::read(&again, &roomy, &[("urn:t", "known")]);
+            match read {
+                Ok(read) => assert_eq!(read, envelope),
+                // A block for somebody else is written without saying for whom.
+                Err(error) => assert!(matches!(error, stentor_wire::WireError::NotUnderstood(_)), "{error}"),
+            }
+        }
+    }
+    if let Ok(service) = wsdl::read(bytes, &limits) {
+        if let Ok(again) = wsdl::write(&service) {
+            assert_eq!(wsdl::read(&again, &roomy), Ok(service));
+        }
+    }
+});
