@@ -188,16 +188,23 @@ impl Desk {
         }
         match (keep, others) {
             (true, true) => self.execute("RELEASE job")?,
-            (false, true) => self.execute("ROLLBACK TO job; RELEASE job")?,
-            (false, false) => self.execute("ROLLBACK; BEGIN IMMEDIATE")?,
+            (false, true) => {
+                self.execute("ROLLBACK TO job")?;
+                self.execute("RELEASE job")?;
+            }
+            (false, false) => {
+                self.execute("ROLLBACK")?;
+                self.execute("BEGIN IMMEDIATE")?;
+            }
             (true, false) => {}
         }
         Ok(keep)
     }
 
+    /// Does one statement, prepared once for all times: a job needs up to three of them beside its own.
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
-        let done = self.connection.execute_batch(sql);
-        done.map_err(|error| {
+        let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        done.map(drop).map_err(|error| {
             tracing::error!(%error, "the store cannot write");
             super::fault::Fault::from(error).into()
         })
