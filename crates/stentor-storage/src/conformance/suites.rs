@@ -209,6 +209,8 @@ macro_rules! store_suite {
                     registering_a_retired_device_revives_it
                     a_new_token_revives_a_retired_device
                     a_replaced_token_is_used_from_then_on
+                    a_token_that_changes_after_the_expansion_is_read_anew
+                    a_device_retired_after_the_expansion_is_not_sent_to
                     a_replacement_that_another_device_holds_retires_the_old_device
                     a_replacement_older_than_the_last_registration_is_ignored
                     a_stale_settlement_changes_no_token

@@ -11,7 +11,7 @@ use stentor_core::target::Target;
 
 use super::messages::retire;
 use crate::conformance::scene::{
-    Draft, Scene, accept_all, at, first, record, registration, settle_all, token,
+    Draft, Scene, accept_all, at, chunks, first, record, registration, settle_all, token,
 };
 
 pub async fn a_dead_token_retires_its_device(store: &dyn Store) {
@@ -79,6 +79,37 @@ pub async fn a_replaced_token_is_used_from_then_on(store: &dyn Store) {
     scene.settled(given).await;
     assert_eq!(leased_to(&scene, device, at(3)).await.tokens.get(0), Some("new"));
     assert_eq!(scene.register(registration(ProviderKind::Fcm, "new")).await, device);
+}
+
+pub async fn a_token_that_changes_after_the_expansion_is_read_anew(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let (mut devices, mut asked) = (Vec::new(), Vec::new());
+    for name in ["first", "second", "third"] {
+        devices.push(scene.register(registration(ProviderKind::Fcm, name)).await);
+    }
+    for _ in 0..2 {
+        let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+        asked.extend(chunks(&tickets));
+    }
+    let before = scene.lease(asked[0], at(1)).await;
+    let patch = DevicePatch { token: Some(token("changed")), ..DevicePatch::default() };
+    store.update_device(scene.app, devices[1], &patch, at(2)).await.expect("changed");
+    let after = scene.lease(asked[1], at(3)).await;
+    assert_eq!(before.tokens.iter().collect::<Vec<_>>(), ["first", "second", "third"]);
+    assert_eq!(after.tokens.iter().collect::<Vec<_>>(), ["first", "changed", "third"]);
+}
+
+pub async fn a_device_retired_after_the_expansion_is_not_sent_to(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let devices = scene.fcm(3).await;
+    let (_, first) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    let (_, second) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    let leased = scene.lease(first[0].chunk, at(1)).await;
+    let mut given = accept_all(&leased, at(2));
+    given.tokens.push(TokenChange::Retire { device: devices[0], reason: Reason::Unregistered, since: None });
+    scene.settled(given).await;
+    let leased = scene.lease(second[0].chunk, at(3)).await;
+    assert_eq!(leased.fates, [Fate::Gone, Fate::Send, Fate::Send]);
 }
 
 pub async fn a_replacement_that_another_device_holds_retires_the_old_device(store: &dyn Store) {
