@@ -65,6 +65,11 @@ impl Server {
         Ok(used)
     }
 
+    /// Starts it again after it was stopped, and waits until it is ready.
+    pub(crate) async fn start_again(&mut self) -> anyhow::Result<()> {
+        self.launch().await
+    }
+
     /// Asks it to end and returns what all its processes used.
     pub(crate) fn stop(&mut self) -> Usage {
         if let Some(child) = self.child.take() {

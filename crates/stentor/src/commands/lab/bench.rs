@@ -1,6 +1,7 @@
 //! `stentor lab bench`: what Stentor costs, beside others where there are any, as ratios within one run.
 
 mod accept;
+mod cold;
 mod http2;
 mod import;
 mod pipeline;
@@ -22,6 +23,7 @@ pub(crate) struct Bench {
 #[derive(Debug, Subcommand)]
 enum Subject {
     Accept(accept::Accept),
+    Cold(cold::Cold),
     Http2(http2::Http2),
     Import(import::Import),
     Pipeline(pipeline::Pipeline),
@@ -33,6 +35,7 @@ impl Bench {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.subject {
             Subject::Accept(accept) => accept.run(output).await,
+            Subject::Cold(cold) => cold.run(output).await,
             Subject::Http2(http2) => http2.run(output).await,
             Subject::Import(import) => import.run(output).await,
             Subject::Pipeline(pipeline) => pipeline.run(output).await,

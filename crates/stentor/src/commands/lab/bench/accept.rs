@@ -14,7 +14,8 @@ Examples:
   stentor lab bench accept
   stentor lab bench accept --messages 100000 --callers 64 --json
 
-The messages are really sent, to a sink; the callers share the machine with the server.")]
+The messages are really sent, to a sink; the callers share the machine with the server. `floor` is what the same
+callers get from /healthz, which does nothing: no server on this machine can answer them faster.")]
 pub(crate) struct Accept {
     /// How many messages, each to a token of its own
     #[arg(long, default_value_t = 50_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000))]
@@ -30,6 +31,8 @@ impl Accept {
         let mut stage = Demo::through_sinks(2_100_000, None, None).build().await?;
         // Connections, plans and pages are there before the clock starts.
         singles::send(&stage.client, self.callers * 4, self.callers, None).await?;
+        let start = stage.server.usage().cpu_seconds;
+        let idle = singles::ask_nothing(&stage.client, self.messages, self.callers).await?;
         let before = stage.server.usage().cpu_seconds;
         let sent = singles::send(&stage.client, self.messages, self.callers, None).await?;
         let usage = stage.server.usage();
@@ -42,6 +45,10 @@ impl Accept {
             "latency_ms": {"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1.0)},
             "server_cpu_microseconds_per_message":
                 (usage.cpu_seconds - before) * 1e6 / self.messages as f64,
+            "floor": {
+                "requests_per_second": self.messages as f64 / idle.as_secs_f64(),
+                "server_cpu_microseconds_per_request": (before - start) * 1e6 / self.messages as f64,
+            },
             "server_peak_rss_bytes": usage.peak_rss_bytes,
         });
         output.result(&object, || {

@@ -19,6 +19,26 @@ pub(super) struct Sent {
     pub(super) campaigns: Vec<String>,
 }
 
+/// Asks a route that does nothing, as often and by as many: what callers, HTTP and the machine cost by themselves.
+pub(super) async fn ask_nothing(client: &Client, count: u64, callers: u64) -> anyhow::Result<Duration> {
+    let next = Arc::new(AtomicU64::new(0));
+    let began = Instant::now();
+    let mut tasks = JoinSet::new();
+    for _ in 0..callers {
+        let (client, next) = (client.clone(), Arc::clone(&next));
+        tasks.spawn(async move {
+            while next.fetch_add(1, Ordering::Relaxed) < count {
+                client.probe("/healthz").await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    Ok(began.elapsed())
+}
+
 /// Asks for `count` messages, each to a token of its own, `callers` at a time; `pace` spreads the calls of one caller.
 pub(super) async fn send(
     client: &Client,

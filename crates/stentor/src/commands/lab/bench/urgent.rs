@@ -90,7 +90,7 @@ async fn times(client: &Client, sent: &Sent, until: Option<&Value>) -> anyhow::R
 }
 
 /// Waits for a campaign's end and gives its instant.
-async fn ended(client: &Client, campaign: &str) -> anyhow::Result<Value> {
+pub(super) async fn ended(client: &Client, campaign: &str) -> anyhow::Result<Value> {
     let started = Instant::now();
     loop {
         let (value, ledger) = Ledger::fetch(client, campaign).await?;
@@ -105,7 +105,7 @@ async fn ended(client: &Client, campaign: &str) -> anyhow::Result<Value> {
 }
 
 /// Reads the clock time of an instant such as 2026-11-21T20:11:15.123Z, in milliseconds since midnight.
-fn millis(instant: &Value) -> Option<i64> {
+pub(super) fn millis(instant: &Value) -> Option<i64> {
     let time = instant.as_str()?.split('T').nth(1)?.trim_end_matches('Z');
     let mut parts = time.split(':');
     let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next()?);
