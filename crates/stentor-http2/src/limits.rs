@@ -48,7 +48,7 @@ impl Default for Limits {
             max_streams_per_connection: 1_500,
             // As many as one connection has stream ids for.
             max_requests_per_connection: 1 << 30,
-            initial_inflight_requests: 1_024,
+            initial_inflight_requests: 4_096,
             min_inflight_requests: 4,
             max_inflight_requests: 65_536,
             max_resends: 5,

@@ -15,6 +15,8 @@ use crate::limits::Limits;
 /// Requests added to the limit for each limit's worth of answers, once slowed down for the first time.
 const ADDITIVE_STEP_REQUESTS: usize = 8;
 
+/// What may be in flight at any rate and latency, if as many may at the start.
+const BASE_MAX_REQUESTS: usize = 1_024;
 /// Shortest time over which a rate is measured.
 const SPAN_MIN: Duration = Duration::from_millis(20);
 /// Rates remembered.
@@ -36,7 +38,7 @@ pub(crate) struct Pace {
     /// Ends still to come from requests that were in flight at the last decrease; they cause no further one.
     grace: AtomicUsize,
     slowed: AtomicBool,
-    /// What rate and latency allow; at least the limit at the start.
+    /// What rate and latency allow; at least the base.
     ceiling: AtomicUsize,
     base: usize,
     rates: Mutex<Rates>,
@@ -54,17 +56,17 @@ impl Pace {
     pub(crate) fn new(limits: &Limits) -> Self {
         let max = limits.max_inflight_requests.max(1);
         let min = limits.min_inflight_requests.clamp(1, max);
-        let base = limits.initial_inflight_requests.clamp(min, max);
+        let initial = limits.initial_inflight_requests.clamp(min, max);
         Self {
             min,
             max,
-            limit: AtomicUsize::new(base),
+            limit: AtomicUsize::new(initial),
             inflight: AtomicUsize::new(0),
             credit: AtomicUsize::new(0),
             grace: AtomicUsize::new(0),
             slowed: AtomicBool::new(false),
             ceiling: AtomicUsize::new(max),
-            base,
+            base: initial.min(BASE_MAX_REQUESTS).max(min),
             rates: Mutex::default(),
         }
     }
