@@ -10,3 +10,4 @@ pub mod rates;
 pub mod report;
 pub mod statistics;
 pub mod study;
+pub mod subject;

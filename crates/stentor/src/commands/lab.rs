@@ -5,6 +5,7 @@ mod claims;
 mod kill;
 mod load;
 mod run;
+mod subject;
 
 use crate::output::Output;
 use clap::{Args, Subcommand};
@@ -23,6 +24,7 @@ enum Action {
     Run(run::Run),
     Kill(kill::Kill),
     Claims(claims::Claims),
+    Subject(subject::Subject),
     #[command(hide = true)]
     Load(load::Load),
 }
@@ -35,6 +37,7 @@ impl Lab {
             Action::Run(run) => run.run(output).await,
             Action::Kill(kill) => kill.run(output).await,
             Action::Claims(claims) => claims.run(output),
+            Action::Subject(subject) => subject.run(output).await,
             Action::Load(load) => load.run(output),
         }
     }

@@ -11,3 +11,4 @@ mod process;
 mod repeats;
 mod server;
 mod stalled;
+mod subject;

@@ -1,0 +1,132 @@
+//! Subjects: client and server halves as processes of their own, in whatever language, told what to do by LSP-1.
+//!
+//! LSP-1, the lab subject protocol: orders on standard input, reports on standard output, one JSON object a line (see
+//! [`protocol`]); samples in a file, 64 bytes each (see [`sample`]). What an operation must answer is known beforehand
+//! ([`reference`]), so that a subject with wrong answers is refused and never timed ([`check`]).
+
+pub mod check;
+pub mod client;
+pub mod clock;
+pub mod dialect;
+pub mod host;
+pub mod protocol;
+pub mod reference;
+pub mod sample;
+pub mod server;
+pub mod speaker;
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Ids of the subjects that the binary plays itself, by their dialects.
+pub const BUILT_IN: &str = "stentor/rust";
+
+/// What goes wrong with a subject.
+#[derive(Debug, thiserror::Error)]
+pub enum SubjectError {
+    /// The definition is no such TOML.
+    #[error("the definition of the subject cannot be read: {0}")]
+    Definition(#[from] toml::de::Error),
+    /// It speaks nothing that we know.
+    #[error("{0:?} is no dialect: they are {known}", known = dialect::names())]
+    Dialect(String),
+    /// It cannot be started, or its files cannot be used.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It says nothing in time.
+    #[error("the subject did not answer {to} within {seconds} s")]
+    Silent {
+        /// What it was told.
+        to: &'static str,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// It says what nobody understands.
+    #[error("the subject said {line:?} where {wanted} was expected")]
+    Babble {
+        /// Its words, shortened.
+        line: String,
+        /// What was expected.
+        wanted: &'static str,
+    },
+    /// It says that it cannot.
+    #[error("the subject gave up: {0}")]
+    GaveUp(String),
+    /// It answers, but wrongly.
+    #[error("refused: {0}")]
+    Wrong(String),
+    /// The bytes of an exchange are not as the dialect wants them.
+    #[error("the exchange: {0}")]
+    Exchange(String),
+}
+
+impl SubjectError {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}
+
+impl From<stentor_wire::WireError> for SubjectError {
+    fn from(error: stentor_wire::WireError) -> Self {
+        Self::Exchange(error.to_string())
+    }
+}
+
+/// A subject as its file in `subjects.d` describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Definition {
+    /// Dialect, software and runtime, with slashes between: `rest+xml/cxf-2.7.4/jdk17`.
+    pub id: String,
+    /// What it can be asked.
+    pub ops: Vec<reference::Op>,
+    /// Which halves it has.
+    pub roles: Vec<protocol::Role>,
+    /// What has to be installed; told, never installed.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// How it is built, when asked.
+    #[serde(default)]
+    pub build: Vec<String>,
+    /// How it is started.
+    pub run: Vec<String>,
+    /// Where; by default where its file is.
+    #[serde(default)]
+    pub directory: Option<PathBuf>,
+}
+
+impl Definition {
+    /// Reads a definition.
+    pub fn parse(text: &str) -> Result<Self, SubjectError> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// Gives the dialect that the id begins with.
+    pub fn dialect(&self) -> Result<dialect::Dialect, SubjectError> {
+        let name = self.id.split('/').next().unwrap_or_default();
+        dialect::Dialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
+    }
+
+    /// Describes a subject that the binary plays itself, given the command that starts it.
+    #[must_use]
+    pub fn built_in(dialect: dialect::Dialect, run: Vec<String>) -> Self {
+        Self {
+            id: format!("{}/{BUILT_IN}", dialect.name()),
+            ops: reference::Op::ALL.to_vec(),
+            roles: vec![protocol::Role::Server, protocol::Role::Client],
+            needs: Vec::new(),
+            build: Vec::new(),
+            run,
+            directory: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! Whether a subject may be timed: it speaks LSP-1, answers what is known beforehand, keeps samples that make sense, and
+//! ends when it is told to.
+
+use super::client::Client;
+use super::clock::monotonic_ns;
+use super::dialect::Dialect;
+use super::host::{Host, absolute};
+use super::protocol::{Arm, CLOCK, Order, Prepare, Report, Role, Schedule, VERSION};
+use super::reference::{Digest, Op};
+use super::sample::{ClientSample, SAMPLE_BYTES, ServerSample, read_client};
+use super::server::{Manner, Server};
+use super::{Definition, SubjectError};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+use stentor_wire::Content;
+
+/// Exchanges of each operation.
+const EXCHANGES: u64 = 5;
+/// Contents are made from this and the numbers after it.
+const SEED: u64 = 20_120_704;
+
+/// What was tried, and that it was right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Passed {
+    /// The half.
+    pub role: Role,
+    /// The operation.
+    pub op: Op,
+    /// Levels of the cell.
+    pub factors: BTreeMap<String, String>,
+    /// Answers that were compared.
+    pub answers: u64,
+    /// Versions that it names.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// Checks every operation of every half, waiting so long for each report and answer; `directory` takes files of samples. The
+/// first mistake ends it.
+pub async fn check(
+    definition: &Definition,
+    directory: &Path,
+    patience: Duration,
+) -> Result<Vec<Passed>, SubjectError> {
+    let dialect = definition.dialect()?;
+    let mut passed = Vec::new();
+    for role in &definition.roles {
+        for (op, factors) in cells(&definition.ops) {
+            let trial = Trial { definition, dialect, op, factors, directory, patience };
+            let versions = match role {
+                Role::Server => trial.server().await?,
+                Role::Client => trial.client().await?,
+            };
+            passed.push(Passed { role: *role, op, factors: trial.factors, answers: EXCHANGES, versions });
+        }
+    }
+    Ok(passed)
+}
+
+/// Lists what is tried of each operation; arrays have three types.
+fn cells(ops: &[Op]) -> Vec<(Op, BTreeMap<String, String>)> {
+    let cell = |op: Op, pairs: &[(&str, &str)]| {
+        (op, pairs.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect())
+    };
+    let of_op = |op: &Op| match op {
+        Op::Echo => vec![cell(Op::Echo, &[("payload", "1024")])],
+        Op::Sort => vec![cell(Op::Sort, &[("items", "100")])],
+        Op::Array => ["Int", "String", "Object"]
+            .map(|kind| cell(Op::Array, &[("items", "20"), ("type", kind)]))
+            .to_vec(),
+        Op::Points => vec![cell(Op::Points, &[("poi", "7")])],
+    };
+    ops.iter().flat_map(of_op).collect()
+}
+
+struct Trial<'a> {
+    definition: &'a Definition,
+    dialect: Dialect,
+    op: Op,
+    factors: BTreeMap<String, String>,
+    directory: &'a Path,
+    patience: Duration,
+}
+
+impl Trial<'_> {
+    /// Asks a server and compares what it answers.
+    async fn server(&self) -> Result<BTreeMap<String, String>, SubjectError> {
+        let mut host = Host::start(self.definition, self.patience)?;
+        let judged = self.judge_server(&mut host).await;
+        match judged {
+            Ok(versions) => {
+                let out = self.out()?;
+                finish(host).await?;
+                self.judge_server_samples(&out)?;
+                Ok(versions)
+            }
+            Err(error) => {
+                host.end().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn judge_server(&self, host: &mut Host) -> Result<BTreeMap<String, String>, SubjectError> {
+        let versions = hello(host).await?;
+        let ready = host.ask(&Order::Prepare(self.prepare(Role::Server, None))).await?;
+        let Report::Ready { port: port @ 1.. } = ready else {
+            return Err(babble(&ready, "ready with a port"));
+        };
+        self.arm(host).await?;
+        host.tell(&Order::Go { t0_ns: monotonic_ns() }).await?;
+        let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut client = Client::connect(self.dialect, self.op, target).await?;
+        for seq in 0..EXCHANGES {
+            let (request, expected) = self.exchange(seq)?;
+            let answered = tokio::time::timeout(self.patience, client.exchange(seq, 0, &request)).await;
+            let silent = SubjectError::Silent { to: "answer", seconds: self.patience.as_secs() };
+            let (_, answer) = answered.map_err(|_| silent)??;
+            if answer != expected {
+                return Err(self.wrong(&format!("answer {seq} is not what had to come"), &expected, &answer));
+            }
+        }
+        Ok(versions)
+    }
+
+    fn judge_server_samples(&self, out: &Path) -> Result<(), SubjectError> {
+        let bytes = std::fs::read(out).map_err(SubjectError::io(format!("{}", out.display())))?;
+        let (samples, rest) = bytes.as_chunks::<SAMPLE_BYTES>();
+        let samples: Vec<ServerSample> = samples.iter().map(ServerSample::of_bytes).collect();
+        let in_order = |one: &ServerSample| {
+            one.t_recv > 0
+                && one.t_recv <= one.t_deser_end
+                && one.t_deser_end <= one.t_work_end
+                && one.t_work_end <= one.t_ser_end
+                && one.status == 0
+        };
+        let counted = samples.len() as u64 == EXCHANGES && rest.is_empty();
+        if counted && samples.iter().all(in_order) && samples.iter().zip(0..).all(|(one, seq)| one.seq == seq)
+        {
+            return Ok(());
+        }
+        Err(SubjectError::Wrong(format!("{} samples of the server, or times out of order", samples.len())))
+    }
+
+    /// Lets a client ask our server and compares what it says it got.
+    async fn client(&self) -> Result<BTreeMap<String, String>, SubjectError> {
+        let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let server = Server::start(self.dialect, self.op, bind, Manner::Honest).await?;
+        let mut host = Host::start(self.definition, self.patience)?;
+        match self.judge_client(&mut host, &server).await {
+            Ok(versions) => {
+                finish(host).await?;
+                Ok(versions)
+            }
+            Err(error) => {
+                host.end().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn judge_client(
+        &self,
+        host: &mut Host,
+        server: &Server,
+    ) -> Result<BTreeMap<String, String>, SubjectError> {
+        let versions = hello(host).await?;
+        let ready = host.ask(&Order::Prepare(self.prepare(Role::Client, Some(server.address)))).await?;
+        let Report::Ready { .. } = ready else { return Err(babble(&ready, "ready")) };
+        self.arm(host).await?;
+        let done = host.ask(&Order::Go { t0_ns: monotonic_ns() }).await?;
+        let Report::Done { n, errors, digest } = &done else { return Err(babble(&done, "done")) };
+        if (*n, *errors) != (EXCHANGES, 0) {
+            return Err(SubjectError::Wrong(format!(
+                "{n} answers and {errors} errors instead of {EXCHANGES} answers"
+            )));
+        }
+        let mut expected = Digest::default();
+        for seq in 0..EXCHANGES {
+            expected.add(&self.exchange(seq)?.1);
+        }
+        if *digest != expected.hex() {
+            let sentence =
+                format!("{}: digest {digest} of its answers instead of {}", self.op.name(), expected.hex());
+            return Err(SubjectError::Wrong(sentence));
+        }
+        self.judge_client_samples(&read_client(&self.out()?)?, server)?;
+        Ok(versions)
+    }
+
+    fn judge_client_samples(&self, samples: &[ClientSample], server: &Server) -> Result<(), SubjectError> {
+        let received = server.take_samples().len() as u64;
+        let sane = |one: &ClientSample| one.is_in_order() && one.status == 0 && one.bytes > 0;
+        let counted = samples.len() as u64 == EXCHANGES && received == EXCHANGES;
+        if counted && samples.iter().all(sane) && samples.iter().zip(0..).all(|(one, seq)| one.seq == seq) {
+            return Ok(());
+        }
+        let sentence = format!(
+            "{} samples for {received} requests at our server and {EXCHANGES} exchanges, or times out of order",
+            samples.len()
+        );
+        Err(SubjectError::Wrong(sentence))
+    }
+
+    fn prepare(&self, role: Role, target: Option<SocketAddr>) -> Prepare {
+        let bind = (role == Role::Server).then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let factors = self.factors.clone();
+        Prepare { role, op: self.op, factors, bind, target, seed: SEED, variant: String::new() }
+    }
+
+    async fn arm(&self, host: &mut Host) -> Result<(), SubjectError> {
+        let out = self.out()?;
+        // A file of an earlier trial must not pass for this one's.
+        let _ = std::fs::remove_file(&out);
+        let arm = Arm { schedule: Schedule::Closed { think_ns: 0 }, count: EXCHANGES, out };
+        match host.ask(&Order::Arm(arm)).await? {
+            Report::Armed => Ok(()),
+            other => Err(babble(&other, "armed")),
+        }
+    }
+
+    fn out(&self) -> Result<std::path::PathBuf, SubjectError> {
+        absolute(&self.directory.join("samples.bin"))
+    }
+
+    fn exchange(&self, seq: u64) -> Result<(Content, Content), SubjectError> {
+        let exchange = self.op.exchange(&self.factors, SEED + seq);
+        let exchange = exchange.ok_or_else(|| SubjectError::Exchange("the cell makes no sense".into()))?;
+        Ok((exchange.request, exchange.answer))
+    }
+
+    fn wrong(&self, what: &str, expected: &Content, found: &Content) -> SubjectError {
+        let (expected, found) = (expected.entries(), found.entries());
+        SubjectError::Wrong(format!("{}: {what} ({found} entries, {expected} expected)", self.op.name()))
+    }
+}
+
+async fn hello(host: &mut Host) -> Result<BTreeMap<String, String>, SubjectError> {
+    match host.ask(&Order::Hello).await? {
+        Report::Hello { lsp: VERSION, versions, clock } if clock == CLOCK => Ok(versions),
+        Report::Hello { lsp, clock, .. } => {
+            Err(SubjectError::Wrong(format!("it speaks version {lsp} with the clock {clock:?}")))
+        }
+        other => Err(babble(&other, "hello")),
+    }
+}
+
+async fn finish(host: Host) -> Result<(), SubjectError> {
+    let (_, status) = host.stop().await?;
+    if status.success() { Ok(()) } else { Err(SubjectError::Wrong(format!("it ended with {status}"))) }
+}
+
+fn babble(report: &Report, wanted: &'static str) -> SubjectError {
+    SubjectError::Babble { line: report.name().into(), wanted }
+}

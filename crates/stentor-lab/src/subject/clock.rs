@@ -1,0 +1,12 @@
+//! The clock of samples: `CLOCK_MONOTONIC`, which every language can read and all processes of a machine share.
+
+use rustix::time::{ClockId, clock_gettime};
+
+const NANOSECONDS: i64 = 1_000_000_000;
+
+/// Gives nanoseconds since the machine started.
+#[must_use]
+pub fn monotonic_ns() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * NANOSECONDS + now.tv_nsec
+}

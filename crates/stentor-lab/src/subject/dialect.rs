@@ -1,0 +1,270 @@
+//! Dialects: a transport and a format, and how content travels in them.
+
+use super::SubjectError;
+use super::reference::Op;
+use stentor_wire::soap::{Envelope, Fault as SoapFault, Version};
+use stentor_wire::xmlrpc::{CODE_WRONG_PARAMS, Call, Fault as RpcFault};
+use stentor_wire::{Content, Item, Limits, Point, Value, WireError, content, json, protobuf, soap, xmlrpc};
+
+/// Namespace of the laboratory's SOAP operations.
+pub const NAMESPACE: &str = "urn:stentor:lab";
+/// What stands before the operation in the name of an XML-RPC method.
+const METHOD_PREFIX: &str = "lab.";
+
+/// How bytes get from one side to the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// `POST` over HTTP/1.1.
+    Http,
+    /// Frames on a socket; the server gives each connection a thread that receives and one that sends.
+    SocketThreads,
+    /// Frames on a socket; the server gives each connection a task.
+    SocketTasks,
+}
+
+/// How values become bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// JSON.
+    Json,
+    /// XML, read with callbacks.
+    XmlSax,
+    /// XML, read into a tree.
+    XmlDom,
+    /// XML, read on demand.
+    XmlPull,
+    /// Protocol Buffers.
+    Protobuf,
+    /// XML-RPC.
+    XmlRpc,
+    /// SOAP.
+    Soap(Version),
+}
+
+/// A transport and a format under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dialect {
+    name: &'static str,
+    /// How bytes travel.
+    pub transport: Transport,
+    /// How values become bytes.
+    pub format: Format,
+}
+
+const fn dialect(name: &'static str, transport: Transport, format: Format) -> Dialect {
+    Dialect { name, transport, format }
+}
+
+/// Every dialect that the laboratory can check.
+pub const DIALECTS: [Dialect; 10] = [
+    dialect("rest+json", Transport::Http, Format::Json),
+    dialect("rest+xml", Transport::Http, Format::XmlPull),
+    dialect("rest+xml-sax", Transport::Http, Format::XmlSax),
+    dialect("rest+xml-dom", Transport::Http, Format::XmlDom),
+    dialect("rest+protobuf", Transport::Http, Format::Protobuf),
+    dialect("xmlrpc", Transport::Http, Format::XmlRpc),
+    dialect("soap", Transport::Http, Format::Soap(Version::V11)),
+    dialect("soap12", Transport::Http, Format::Soap(Version::V12)),
+    dialect("socket+xml-sax", Transport::SocketThreads, Format::XmlSax),
+    dialect("socket+protobuf", Transport::SocketTasks, Format::Protobuf),
+];
+
+/// Lists the names of all dialects.
+#[must_use]
+pub fn names() -> String {
+    DIALECTS.map(Dialect::name).join(", ")
+}
+
+impl Dialect {
+    /// Finds a dialect by its name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        DIALECTS.into_iter().find(|dialect| dialect.name == name)
+    }
+
+    /// Gives its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// Gives the content type of bodies.
+    #[must_use]
+    pub fn content_type(self, op: Op) -> String {
+        match self.format {
+            Format::Json => "application/json".into(),
+            Format::XmlSax | Format::XmlDom | Format::XmlPull => "application/xml".into(),
+            Format::Protobuf => "application/x-protobuf".into(),
+            Format::XmlRpc => "text/xml".into(),
+            Format::Soap(version) => version.content_type(&action(op)),
+        }
+    }
+
+    /// Gives the value of `SOAPAction`, where the dialect has one.
+    #[must_use]
+    pub fn soap_action(self, op: Op) -> Option<String> {
+        (self.format == Format::Soap(Version::V11)).then(|| format!("\"{}\"", action(op)))
+    }
+
+    /// Writes a request.
+    pub fn write_request(self, op: Op, content: &Content) -> Result<Vec<u8>, WireError> {
+        match self.format {
+            Format::XmlRpc => {
+                let method = format!("{METHOD_PREFIX}{}", op.name());
+                xmlrpc::write_call(&Call { method, params: vec![to_value(content)] })
+            }
+            Format::Soap(version) => soap::write(&Envelope::request(version, NAMESPACE, op.name(), content)),
+            format => format.write(content),
+        }
+    }
+
+    /// Reads a request.
+    pub fn read_request(self, op: Op, bytes: &[u8]) -> Result<Content, WireError> {
+        let limits = Limits::default();
+        match self.format {
+            Format::XmlRpc => {
+                let call = xmlrpc::read_call(bytes, &limits)?;
+                let [value] = &call.params[..] else { return Err(unexpected("one parameter is wanted")) };
+                if call.method.strip_prefix(METHOD_PREFIX) != Some(op.name()) {
+                    return Err(unexpected("there is no such method"));
+                }
+                of_value(value)
+            }
+            Format::Soap(_) => soap::read(bytes, &limits, &[])?.request_content(NAMESPACE, op.name()),
+            format => format.read(bytes, &limits),
+        }
+    }
+
+    /// Writes an answer.
+    pub fn write_answer(self, op: Op, content: &Content) -> Result<Vec<u8>, WireError> {
+        match self.format {
+            Format::XmlRpc => xmlrpc::write_response(&Ok(to_value(content))),
+            Format::Soap(version) => soap::write(&Envelope::response(version, NAMESPACE, op.name(), content)),
+            format => format.write(content),
+        }
+    }
+
+    /// Writes that there is no answer: a fault where the format has faults, else nothing at all.
+    pub fn write_failure(self, error: &WireError) -> Result<Vec<u8>, WireError> {
+        match self.format {
+            Format::XmlRpc => {
+                xmlrpc::write_response(&Err(RpcFault { code: CODE_WRONG_PARAMS, text: error.to_string() }))
+            }
+            Format::Soap(version) => soap::write(&Envelope::fault(version, SoapFault::of_error(error))),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Reads an answer.
+    pub fn read_answer(self, op: Op, bytes: &[u8]) -> Result<Content, SubjectError> {
+        let limits = Limits::default();
+        match self.format {
+            Format::XmlRpc => match xmlrpc::read_response(bytes, &limits)? {
+                Ok(value) => Ok(of_value(&value)?),
+                Err(fault) => Err(SubjectError::Exchange(fault.to_string())),
+            },
+            Format::Soap(_) => {
+                let envelope = soap::read(bytes, &limits, &[])?;
+                let content = envelope.response_content(NAMESPACE, op.name())?;
+                content.map_err(|fault| SubjectError::Exchange(format!("fault: {}", fault.reason)))
+            }
+            format => Ok(format.read(bytes, &limits)?),
+        }
+    }
+}
+
+impl Format {
+    fn write(self, content: &Content) -> Result<Vec<u8>, WireError> {
+        match self {
+            Self::Json => json::write_content(content),
+            Self::Protobuf => Ok(protobuf::write(content)),
+            _ => content.to_xml(),
+        }
+    }
+
+    fn read(self, bytes: &[u8], limits: &Limits) -> Result<Content, WireError> {
+        match self {
+            Self::Json => json::read_content(bytes, limits),
+            Self::Protobuf => protobuf::read(bytes, limits),
+            Self::XmlSax => content::sax::read(bytes, limits),
+            Self::XmlDom => content::dom::read(bytes, limits),
+            _ => content::pull::read(bytes, limits),
+        }
+    }
+}
+
+fn action(op: Op) -> String {
+    format!("{NAMESPACE}#{}", op.name())
+}
+
+fn unexpected(what: &str) -> WireError {
+    WireError::Unexpected(what.to_owned())
+}
+
+/// Makes content a value for XML-RPC: a record of one field, named after the kind.
+fn to_value(content: &Content) -> Value {
+    let list = |values: Vec<Value>| Value::List(values);
+    let (name, value) = match content {
+        Content::Payload(text) => ("payload", Value::Text(text.clone())),
+        Content::Numbers(numbers) => {
+            ("numbers", list(numbers.iter().map(|number| Value::Int(*number)).collect()))
+        }
+        Content::Texts(texts) => {
+            ("texts", list(texts.iter().map(|text| Value::Text(text.clone())).collect()))
+        }
+        Content::Objects(items) => ("objects", list(items.iter().map(item_to_value).collect())),
+        Content::Points(points) => ("points", list(points.iter().map(point_to_value).collect())),
+    };
+    Value::Record(vec![(name.into(), value)])
+}
+
+fn item_to_value(item: &Item) -> Value {
+    Value::Record(vec![
+        ("id".into(), Value::Int(item.id)),
+        ("name".into(), Value::Text(item.name.clone())),
+        ("price".into(), Value::Double(item.price)),
+    ])
+}
+
+fn point_to_value(point: &Point) -> Value {
+    let fields = content::POINT_FIELD_NAMES.iter().zip(point.fields());
+    Value::Record(fields.map(|(name, text)| ((*name).to_owned(), Value::from(text))).collect())
+}
+
+fn of_value(value: &Value) -> Result<Content, WireError> {
+    let Value::Record(fields) = value else { return Err(unexpected("a record is wanted")) };
+    let [(name, value)] = &fields[..] else { return Err(unexpected("a record of one field is wanted")) };
+    match (name.as_str(), value) {
+        ("payload", Value::Text(text)) => Ok(Content::Payload(text.clone())),
+        ("numbers", Value::List(values)) => each(values, Value::as_int).map(Content::Numbers),
+        ("texts", Value::List(values)) => {
+            each(values, |value| value.as_text().map(str::to_owned)).map(Content::Texts)
+        }
+        ("objects", Value::List(values)) => each(values, item_of_value).map(Content::Objects),
+        ("points", Value::List(values)) => each(values, point_of_value).map(Content::Points),
+        _ => Err(unexpected("no kind of content")),
+    }
+}
+
+fn each<T>(values: &[Value], read: impl Fn(&Value) -> Option<T>) -> Result<Vec<T>, WireError> {
+    let entries: Option<Vec<T>> = values.iter().map(read).collect();
+    entries.ok_or_else(|| unexpected("an entry of another kind"))
+}
+
+fn item_of_value(value: &Value) -> Option<Item> {
+    let price = match value.get("price")? {
+        Value::Double(price) => *price,
+        // Some languages write a number without a fraction as a whole one.
+        Value::Int(price) => *price as f64,
+        _ => return None,
+    };
+    Some(Item { id: value.get("id")?.as_int()?, name: value.get("name")?.as_text()?.to_owned(), price })
+}
+
+fn point_of_value(value: &Value) -> Option<Point> {
+    let mut fields: [String; content::POINT_FIELDS] = std::array::from_fn(|_| String::new());
+    for (field, name) in fields.iter_mut().zip(content::POINT_FIELD_NAMES) {
+        value.get(name)?.as_text()?.clone_into(field);
+    }
+    Some(Point::of(fields))
+}

@@ -1,0 +1,148 @@
+//! LSP-1: what is told to a subject, and what it tells.
+//!
+//! Orders: `hello`, `prepare`, `arm`, `go`, `stop`; reports: `hello`, `ready`, `armed`, `done`, `error`. Unknown fields are
+//! ignored by both sides. Standard error is the subject's log.
+
+use super::reference::Op;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The version of the protocol.
+pub const VERSION: u32 = 1;
+/// The longest line of either side.
+pub const LINE_MAX_BYTES: usize = 64 << 10;
+/// The clock of all samples.
+pub const CLOCK: &str = "CLOCK_MONOTONIC";
+
+/// Which half of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Asks.
+    Client,
+    /// Answers.
+    Server,
+}
+
+/// What a subject is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "snake_case")]
+pub enum Order {
+    /// Say who you are.
+    Hello,
+    /// Get ready: a server listens, a client connects.
+    Prepare(Prepare),
+    /// Know what is to be done; a server only keeps samples from now on.
+    Arm(Arm),
+    /// Begin.
+    Go {
+        /// When, in nanoseconds of the clock; what is past means at once.
+        t0_ns: i64,
+    },
+    /// Write everything down and end.
+    Stop,
+}
+
+/// How to get ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prepare {
+    /// Which half to play.
+    pub role: Role,
+    /// What is asked and answered.
+    pub op: Op,
+    /// Levels of the cell, such as `items`.
+    #[serde(default)]
+    pub factors: BTreeMap<String, String>,
+    /// Where a server listens; port 0 lets it choose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bind: Option<SocketAddr>,
+    /// Where a client's server is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<SocketAddr>,
+    /// What contents are made from.
+    pub seed: u64,
+    /// Which reading of a study: `paper`, `code` or `modern`.
+    #[serde(default)]
+    pub variant: String,
+}
+
+/// What to do, and where samples go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arm {
+    /// When each exchange starts.
+    pub schedule: Schedule,
+    /// How many there are.
+    pub count: u64,
+    /// The file of samples.
+    pub out: PathBuf,
+}
+
+/// When exchanges start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Schedule {
+    /// After the one before has ended, and a pause.
+    Closed {
+        /// The pause, in nanoseconds.
+        think_ns: u64,
+    },
+    /// At even intervals, whether or not the one before has ended. With one connection what is late starts as soon as it
+    /// can; its intended time is kept.
+    Open {
+        /// The interval, in nanoseconds.
+        interval_ns: u64,
+    },
+}
+
+/// What a subject tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+pub enum Report {
+    /// Who it is.
+    Hello {
+        /// Its version of the protocol.
+        lsp: u32,
+        /// Versions of its software, by name.
+        versions: BTreeMap<String, String>,
+        /// The clock of its samples.
+        clock: String,
+    },
+    /// It is ready.
+    Ready {
+        /// The port of a server; 0 for a client.
+        port: u16,
+    },
+    /// It knows what to do.
+    Armed,
+    /// It has done it.
+    Done {
+        /// Exchanges that were answered.
+        n: u64,
+        /// Exchanges that failed.
+        errors: u64,
+        /// Digest of all answers, of a client: see [`super::reference::Digest`].
+        #[serde(default)]
+        digest: String,
+    },
+    /// It cannot go on.
+    Error {
+        /// Why.
+        text: String,
+    },
+}
+
+impl Report {
+    /// Gives the name that errors use.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Hello { .. } => "hello",
+            Self::Ready { .. } => "ready",
+            Self::Armed => "armed",
+            Self::Done { .. } => "done",
+            Self::Error { .. } => "error",
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What is asked, and what has to be answered: made from a seed by rules that every language can follow.
+//!
+//! Numbers come from x' = (1103515245 x + 12345) mod 2^31, begun at the seed mod 2^31; each is used as x' div 65536, 0 to
+//! 32767. A letter is `a` and the number mod 26.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use stentor_wire::content::POINT_FIELDS;
+use stentor_wire::{Content, Item, Point};
+
+const MULTIPLIER: u64 = 1_103_515_245;
+const INCREMENT: u64 = 12_345;
+const MODULUS: u64 = 1 << 31;
+const DISCARDED: u64 = 1 << 16;
+const LETTERS: u64 = 26;
+/// Letters of each field of a point of interest: 600 in all.
+const FIELD_LETTERS: [usize; POINT_FIELDS] = [6, 24, 12, 334, 32, 16, 12, 10, 10, 40, 16, 40, 48];
+/// Letters of a text, and of the name of an object.
+const TEXT_LETTERS: usize = 10;
+/// Most entries that a server makes on request.
+const ENTRIES_MAX: u64 = 100_000;
+
+/// What a client asks of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// Give it back: factor `payload`, letters of text.
+    Echo,
+    /// Sort the numbers: factor `items`.
+    Sort,
+    /// Give an array: factors `items` and `type` (`Int`, `String`, `Object`). The request is the text `TYPE ITEMS SEED`.
+    Array,
+    /// Give points of interest: factor `poi`. The request is the text `Point ITEMS SEED`.
+    Points,
+}
+
+/// A request and its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exchange {
+    /// What is sent.
+    pub request: Content,
+    /// What has to come back.
+    pub answer: Content,
+}
+
+impl Op {
+    /// Every operation.
+    pub const ALL: [Self; 4] = [Self::Echo, Self::Sort, Self::Array, Self::Points];
+
+    /// Gives the name that stands in requests.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Echo => "echo",
+            Self::Sort => "sort",
+            Self::Array => "array",
+            Self::Points => "points",
+        }
+    }
+
+    /// Finds an operation by its name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|op| op.name() == name)
+    }
+
+    /// Makes the request of a cell; factors that are not given count as small.
+    #[must_use]
+    pub fn request(self, factors: &BTreeMap<String, String>, seed: u64) -> Content {
+        let number = |name: &str, otherwise: u64| {
+            let given = factors.get(name).and_then(|level| level.parse().ok());
+            given.unwrap_or(otherwise).min(ENTRIES_MAX)
+        };
+        let mut source = Source::new(seed);
+        match self {
+            Self::Echo => Content::Payload(source.letters(number("payload", 64) as usize)),
+            Self::Sort => {
+                Content::Numbers((0..number("items", 20)).map(|_| source.number().cast_signed()).collect())
+            }
+            Self::Array => {
+                let kind = factors.get("type").map_or("Int", String::as_str);
+                Content::Payload(format!("{kind} {} {seed}", number("items", 20)))
+            }
+            Self::Points => Content::Payload(format!("Point {} {seed}", number("poi", 3))),
+        }
+    }
+
+    /// Does what a server has to do; `None` when the request makes no sense.
+    #[must_use]
+    pub fn answer(self, request: Content) -> Option<Content> {
+        match (self, request) {
+            (Self::Echo, content) => Some(content),
+            (Self::Sort, Content::Numbers(mut numbers)) => {
+                numbers.sort_unstable();
+                Some(Content::Numbers(numbers))
+            }
+            (Self::Array | Self::Points, Content::Payload(wish)) => made(&wish),
+            _ => None,
+        }
+    }
+
+    /// Gives a request and its answer.
+    #[must_use]
+    pub fn exchange(self, factors: &BTreeMap<String, String>, seed: u64) -> Option<Exchange> {
+        let request = self.request(factors, seed);
+        let answer = self.answer(request.clone())?;
+        Some(Exchange { request, answer })
+    }
+}
+
+/// Makes the entries that `KIND COUNT SEED` asks for.
+fn made(wish: &str) -> Option<Content> {
+    let mut words = wish.split(' ');
+    let kind = words.next()?;
+    let count: u64 = words.next()?.parse().ok().filter(|count| *count <= ENTRIES_MAX)?;
+    let mut source = Source::new(words.next()?.parse().ok()?);
+    Some(match kind {
+        "Int" => Content::Numbers((0..count).map(|_| source.number().cast_signed()).collect()),
+        "String" => Content::Texts((0..count).map(|_| source.letters(TEXT_LETTERS)).collect()),
+        "Object" => Content::Objects((0..count).map(|_| source.item()).collect()),
+        "Point" => Content::Points((0..count).map(|_| source.point()).collect()),
+        _ => return None,
+    })
+}
+
+/// Numbers and letters from a seed.
+struct Source(u64);
+
+impl Source {
+    const fn new(seed: u64) -> Self {
+        Self(seed % MODULUS)
+    }
+
+    const fn number(&mut self) -> u64 {
+        self.0 = (self.0 * MULTIPLIER + INCREMENT) % MODULUS;
+        self.0 / DISCARDED
+    }
+
+    fn letters(&mut self, count: usize) -> String {
+        (0..count).map(|_| char::from(b'a' + (self.number() % LETTERS) as u8)).collect()
+    }
+
+    /// Makes a number, a name, and a number of quarters, which every format carries exactly.
+    fn item(&mut self) -> Item {
+        let id = self.number().cast_signed();
+        let name = self.letters(TEXT_LETTERS);
+        Item { id, name, price: self.number() as f64 / 4.0 }
+    }
+
+    fn point(&mut self) -> Point {
+        Point::of(FIELD_LETTERS.map(|letters| self.letters(letters)))
+    }
+}
+
+/// What was answered, in 16 hexadecimal digits: FNV-1a of 64 bits over the fields of every answer in order, each as text and
+/// followed by a line feed. Numbers are written in decimal, prices in quarters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    /// Adds an answer.
+    pub fn add(&mut self, content: &Content) {
+        match content {
+            Content::Payload(text) => self.field(text),
+            Content::Numbers(numbers) => numbers.iter().for_each(|number| self.field(&number.to_string())),
+            Content::Texts(texts) => texts.iter().for_each(|text| self.field(text)),
+            Content::Objects(items) => items.iter().for_each(|item| {
+                self.field(&item.id.to_string());
+                self.field(&item.name);
+                self.field(&((item.price * 4.0).round() as i64).to_string());
+            }),
+            Content::Points(points) => {
+                points.iter().flat_map(Point::fields).for_each(|field| self.field(field))
+            }
+        }
+    }
+
+    /// Gives the digits.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        format!("{:016x}", self.0)
+    }
+
+    fn field(&mut self, text: &str) {
+        for byte in text.bytes().chain([b'\n']) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Samples: 64 bytes for each exchange, little-endian, times in nanoseconds of the clock.
+
+use super::SubjectError;
+use std::path::Path;
+
+/// Bytes of a sample.
+pub const SAMPLE_BYTES: usize = 64;
+/// Numbers of eight bytes at the beginning of a sample.
+const WORDS: usize = 7;
+
+/// An exchange as its client saw it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClientSample {
+    /// Its number, from 0.
+    pub seq: u64,
+    /// When it should have started.
+    pub t_intended: i64,
+    /// When it started.
+    pub t_start: i64,
+    /// When the request was bytes.
+    pub t_ser_end: i64,
+    /// When the first bytes of the answer were there.
+    pub t_first_byte: i64,
+    /// When all bytes were there.
+    pub t_end: i64,
+    /// When the answer was values.
+    pub t_deser_end: i64,
+    /// What came of it; 0 is an answer.
+    pub status: u16,
+    /// Not used yet.
+    pub flags: u16,
+    /// Bytes of the answer's body.
+    pub bytes: u32,
+}
+
+/// An exchange as its server saw it: seq, received, request is values, work done, answer is bytes; then two words of zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServerSample {
+    /// Its number, from 0, in the order of arrival.
+    pub seq: u64,
+    /// When all bytes of the request were there.
+    pub t_recv: i64,
+    /// When the request was values.
+    pub t_deser_end: i64,
+    /// When the answer was known.
+    pub t_work_end: i64,
+    /// When the answer was bytes.
+    pub t_ser_end: i64,
+    /// What came of it; 0 is an answer.
+    pub status: u16,
+    /// Bytes of the request's body.
+    pub bytes: u32,
+}
+
+impl ClientSample {
+    /// Writes it.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; SAMPLE_BYTES] {
+        let words = [
+            self.seq.cast_signed(),
+            self.t_intended,
+            self.t_start,
+            self.t_ser_end,
+            self.t_first_byte,
+            self.t_end,
+            self.t_deser_end,
+        ];
+        pack(words, self.status, self.flags, self.bytes)
+    }
+
+    /// Reads it.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8; SAMPLE_BYTES]) -> Self {
+        let ([seq, t_intended, t_start, t_ser_end, t_first_byte, t_end, t_deser_end], status, flags, bytes) =
+            unpack(bytes);
+        let seq = seq.cast_unsigned();
+        Self { seq, t_intended, t_start, t_ser_end, t_first_byte, t_end, t_deser_end, status, flags, bytes }
+    }
+
+    /// Tells whether its times follow each other.
+    #[must_use]
+    pub const fn is_in_order(&self) -> bool {
+        self.t_start > 0
+            && self.t_start <= self.t_ser_end
+            && self.t_ser_end <= self.t_first_byte
+            && self.t_first_byte <= self.t_end
+            && self.t_end <= self.t_deser_end
+    }
+}
+
+impl ServerSample {
+    /// Writes it.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; SAMPLE_BYTES] {
+        let seq = self.seq.cast_signed();
+        let words = [seq, self.t_recv, self.t_deser_end, self.t_work_end, self.t_ser_end, 0, 0];
+        pack(words, self.status, 0, self.bytes)
+    }
+
+    /// Reads it.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8; SAMPLE_BYTES]) -> Self {
+        let ([seq, t_recv, t_deser_end, t_work_end, t_ser_end, ..], status, _, bytes) = unpack(bytes);
+        Self { seq: seq.cast_unsigned(), t_recv, t_deser_end, t_work_end, t_ser_end, status, bytes }
+    }
+}
+
+/// Reads the samples of a client.
+pub fn read_client(path: &Path) -> Result<Vec<ClientSample>, SubjectError> {
+    let bytes = std::fs::read(path).map_err(SubjectError::io(format!("{}", path.display())))?;
+    let (samples, rest) = bytes.as_chunks::<SAMPLE_BYTES>();
+    if !rest.is_empty() {
+        return Err(SubjectError::Wrong(format!("{} bytes of samples are no multiple of 64", bytes.len())));
+    }
+    Ok(samples.iter().map(ClientSample::of_bytes).collect())
+}
+
+fn pack(words: [i64; WORDS], status: u16, flags: u16, count: u32) -> [u8; SAMPLE_BYTES] {
+    let mut bytes = [0; SAMPLE_BYTES];
+    let (places, _) = bytes.as_chunks_mut::<8>();
+    for (place, word) in places.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
+    }
+    bytes[56..58].copy_from_slice(&status.to_le_bytes());
+    bytes[58..60].copy_from_slice(&flags.to_le_bytes());
+    bytes[60..64].copy_from_slice(&count.to_le_bytes());
+    bytes
+}
+
+fn unpack(bytes: &[u8; SAMPLE_BYTES]) -> ([i64; WORDS], u16, u16, u32) {
+    let (places, _) = bytes.as_chunks::<8>();
+    let words = std::array::from_fn(|place| i64::from_le_bytes(places[place]));
+    let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    (words, short(56), short(58), u32::from_le_bytes([bytes[60], bytes[61], bytes[62], bytes[63]]))
+}

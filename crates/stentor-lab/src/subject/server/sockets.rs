@@ -1,0 +1,123 @@
+//! Frames on sockets: a task for each connection, or two threads for each, one that receives and one that sends.
+
+use super::super::SubjectError;
+use super::{CONNECTIONS_MAX, Work};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use stentor_wire::Limits;
+use stentor_wire::frame::{self, Frames};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 64 << 10;
+/// Answers that wait for the sending thread before the receiving one waits too.
+const WAITING_ANSWERS: usize = 16;
+
+/// A listener with a thread of its own.
+pub(super) struct Threads {
+    pub(super) address: SocketAddr,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Threads {
+    pub(super) fn start(bind: SocketAddr, work: Work) -> Result<Self, SubjectError> {
+        let listener = TcpListener::bind(bind).map_err(SubjectError::io(format!("listening on {bind}")))?;
+        let address = listener.local_addr().map_err(SubjectError::io("listening"))?;
+        let stopped = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&stopped);
+        std::thread::spawn(move || accept(&listener, &work, &until));
+        Ok(Self { address, stopped })
+    }
+
+    /// Stops accepting; connections end when their clients hang up.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        // The listener sits in accept: a connection wakes it.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn accept(listener: &TcpListener, work: &Work, stopped: &AtomicBool) {
+    let open = Arc::new(AtomicUsize::new(0));
+    while let Ok((stream, _)) = listener.accept() {
+        if stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        if open.load(Ordering::SeqCst) < CONNECTIONS_MAX {
+            open.fetch_add(1, Ordering::SeqCst);
+            let (work, open) = (work.clone(), Arc::clone(&open));
+            std::thread::spawn(move || {
+                converse(stream, &work);
+                open.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    }
+}
+
+/// Receives on this thread and sends on another.
+fn converse(stream: TcpStream, work: &Work) {
+    let _ = stream.set_nodelay(true);
+    let Ok(sending) = stream.try_clone() else { return };
+    let (answers, waiting) = sync_channel(WAITING_ANSWERS);
+    let sender = std::thread::spawn(move || send(sending, &waiting));
+    receive(stream, work, &answers);
+    drop(answers);
+    let _ = sender.join();
+}
+
+fn receive(mut stream: TcpStream, work: &Work, answers: &SyncSender<Vec<u8>>) {
+    let mut frames = Frames::new(Limits::default());
+    let mut buffer = vec![0; READ_BYTES];
+    while let Ok(read @ 1..) = stream.read(&mut buffer) {
+        frames.feed(&buffer[..read]);
+        loop {
+            match frames.frame() {
+                Ok(Some(request)) => {
+                    let Some(answer) = work.answer(&request) else { continue };
+                    if answers.send(framed(answer)).is_err() {
+                        return;
+                    }
+                }
+                Ok(None) => break,
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+fn send(mut stream: TcpStream, waiting: &Receiver<Vec<u8>>) {
+    while let Ok(frame) = waiting.recv() {
+        if stream.write_all(&frame).is_err() {
+            return;
+        }
+    }
+}
+
+/// Frames an answer; a request without one is answered by an empty frame.
+fn framed(answer: Result<Vec<u8>, Vec<u8>>) -> Vec<u8> {
+    frame::write(&answer.unwrap_or_default()).unwrap_or_default()
+}
+
+/// Speaks with one client until it hangs up.
+pub(super) async fn speak_frames(mut stream: tokio::net::TcpStream, work: Work) {
+    let mut frames = Frames::new(Limits::default());
+    let mut buffer = vec![0; READ_BYTES];
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+        frames.feed(&buffer[..read]);
+        loop {
+            match frames.frame() {
+                Ok(Some(request)) => {
+                    let Some(answer) = work.answer(&request) else { continue };
+                    if stream.write_all(&framed(answer)).await.is_err() {
+                        return;
+                    }
+                }
+                Ok(None) => break,
+                Err(_) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The subject's side of LSP-1: takes orders, plays a half, reports.
+
+use super::client::Client;
+use super::clock::monotonic_ns;
+use super::dialect::Dialect;
+use super::protocol::{Arm, CLOCK, LINE_MAX_BYTES, Order, Prepare, Report, Role, Schedule, VERSION};
+use super::reference::Digest;
+use super::sample::ClientSample;
+use super::server::{Manner, Server};
+use super::{BUILT_IN, SubjectError};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+use stentor_wire::Content;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Plays a dialect until it is told to stop, or nobody is left to tell it.
+pub async fn speak(
+    dialect: Dialect,
+    manner: Manner,
+    orders: impl AsyncBufRead + Unpin,
+    mut reports: impl AsyncWrite + Unpin,
+) -> Result<(), SubjectError> {
+    let mut player = Player { dialect, manner, part: Part::None };
+    let mut orders = orders;
+    while let Some(order) = next_order(&mut orders).await? {
+        let is_last = order == Order::Stop;
+        let report = match player.play(order).await {
+            Ok(report) => report,
+            Err(error) => Some(Report::Error { text: error.to_string() }),
+        };
+        if let Some(report) = report {
+            say(&mut reports, &report).await?;
+        }
+        if is_last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn next_order(orders: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<Order>, SubjectError> {
+    let mut line = String::new();
+    let mut limited = orders.take(LINE_MAX_BYTES as u64);
+    let read = limited.read_line(&mut line).await.map_err(SubjectError::io("reading an order"))?;
+    if read == 0 {
+        return Ok(None);
+    }
+    let babble = |_| SubjectError::Babble { line: line.chars().take(80).collect(), wanted: "an order" };
+    serde_json::from_str(&line).map(Some).map_err(babble)
+}
+
+async fn say(reports: &mut (impl AsyncWrite + Unpin), report: &Report) -> Result<(), SubjectError> {
+    let mut line =
+        serde_json::to_string(report).map_err(|error| SubjectError::Exchange(error.to_string()))?;
+    line.push('\n');
+    let written = async {
+        reports.write_all(line.as_bytes()).await?;
+        reports.flush().await
+    };
+    written.await.map_err(SubjectError::io("reporting"))
+}
+
+struct Player {
+    dialect: Dialect,
+    manner: Manner,
+    part: Part,
+}
+
+enum Part {
+    None,
+    Server { server: Server, out: Option<std::path::PathBuf> },
+    Client { client: Box<Client>, prepare: Prepare, arm: Option<Arm> },
+}
+
+impl Player {
+    /// Follows an order; a server that is told to go has nothing to say.
+    async fn play(&mut self, order: Order) -> Result<Option<Report>, SubjectError> {
+        match order {
+            Order::Hello => {
+                let versions = BTreeMap::from([(BUILT_IN.to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
+                Ok(Some(Report::Hello { lsp: VERSION, versions, clock: CLOCK.into() }))
+            }
+            Order::Prepare(prepare) => self.prepare(prepare).await.map(Some),
+            Order::Arm(arm) => self.arm(arm).map(Some),
+            Order::Go { t0_ns } => self.go(t0_ns).await,
+            Order::Stop => self.stop().map(Some),
+        }
+    }
+
+    async fn prepare(&mut self, prepare: Prepare) -> Result<Report, SubjectError> {
+        if prepare.role == Role::Server {
+            let bind = prepare.bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+            let server = Server::start(self.dialect, prepare.op, bind, self.manner).await?;
+            let port = server.address.port();
+            self.part = Part::Server { server, out: None };
+            return Ok(Report::Ready { port });
+        }
+        let target =
+            prepare.target.ok_or_else(|| SubjectError::Exchange("a client needs a target".into()))?;
+        let client = Box::new(Client::connect(self.dialect, prepare.op, target).await?);
+        self.part = Part::Client { client, prepare, arm: None };
+        Ok(Report::Ready { port: 0 })
+    }
+
+    fn arm(&mut self, order: Arm) -> Result<Report, SubjectError> {
+        match &mut self.part {
+            Part::None => return Err(SubjectError::Exchange("armed before it was prepared".into())),
+            Part::Server { server, out } => {
+                drop(server.take_samples());
+                *out = Some(order.out);
+            }
+            Part::Client { arm, .. } => *arm = Some(order),
+        }
+        Ok(Report::Armed)
+    }
+
+    async fn go(&mut self, t0_ns: i64) -> Result<Option<Report>, SubjectError> {
+        match &mut self.part {
+            Part::Server { .. } => Ok(None),
+            Part::Client { client, prepare, arm: Some(arm) } => {
+                let mut run = run(client, prepare, arm, t0_ns).await;
+                if self.manner == Manner::Forgetful {
+                    run.samples.pop();
+                }
+                let bytes: Vec<u8> = run.samples.iter().flat_map(ClientSample::to_bytes).collect();
+                write(&arm.out, &bytes)?;
+                Ok(Some(Report::Done { n: run.answered, errors: run.errors, digest: run.digest.hex() }))
+            }
+            _ => Err(SubjectError::Exchange("told to go before it was armed".into())),
+        }
+    }
+
+    fn stop(&mut self) -> Result<Report, SubjectError> {
+        let done = |n| Report::Done { n, errors: 0, digest: String::new() };
+        let Part::Server { server, out: Some(out) } = &self.part else { return Ok(done(0)) };
+        let samples = server.take_samples();
+        let bytes: Vec<u8> = samples.iter().flat_map(super::sample::ServerSample::to_bytes).collect();
+        write(out, &bytes)?;
+        Ok(done(samples.len() as u64))
+    }
+}
+
+fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), SubjectError> {
+    std::fs::write(path, bytes).map_err(SubjectError::io(format!("{}", path.display())))
+}
+
+#[derive(Default)]
+struct Run {
+    samples: Vec<ClientSample>,
+    answered: u64,
+    errors: u64,
+    digest: Digest,
+}
+
+/// Makes the exchanges of a run. Each has a seed of its own, the run's and its number, so that no answer can be reused.
+async fn run(client: &mut Client, prepare: &Prepare, arm: &Arm, t0_ns: i64) -> Run {
+    let mut run = Run::default();
+    let begin_ns = t0_ns.max(monotonic_ns());
+    for seq in 0..arm.count {
+        let t_intended = intended(arm.schedule, begin_ns, seq);
+        until(t_intended).await;
+        let request = prepare.op.request(&prepare.factors, prepare.seed + seq);
+        match client.exchange(seq, t_intended, &request).await {
+            Ok((sample, answer)) => run.answer(sample, &answer),
+            Err(_) => {
+                run.errors += 1;
+                run.samples.push(ClientSample { seq, t_intended, status: 1, ..Default::default() });
+            }
+        }
+        if let Schedule::Closed { think_ns } = arm.schedule {
+            tokio::time::sleep(Duration::from_nanos(think_ns)).await;
+        }
+    }
+    run
+}
+
+impl Run {
+    fn answer(&mut self, sample: ClientSample, answer: &Content) {
+        self.answered += 1;
+        self.samples.push(sample);
+        self.digest.add(answer);
+    }
+}
+
+fn intended(schedule: Schedule, begin_ns: i64, seq: u64) -> i64 {
+    match schedule {
+        Schedule::Closed { .. } => begin_ns.max(monotonic_ns()),
+        Schedule::Open { interval_ns } => begin_ns + interval_ns.saturating_mul(seq).cast_signed(),
+    }
+}
+
+async fn until(instant_ns: i64) {
+    let wait = instant_ns - monotonic_ns();
+    if let Ok(wait @ 1..) = u64::try_from(wait) {
+        tokio::time::sleep(Duration::from_nanos(wait)).await;
+    }
+}

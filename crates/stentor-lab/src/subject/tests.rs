@@ -1,0 +1,180 @@
+use super::client::Client;
+use super::dialect::{DIALECTS, Dialect};
+use super::protocol::{Order, Report, Role};
+use super::reference::{Digest, Op};
+use super::sample::{ClientSample, ServerSample};
+use super::server::{Manner, Server};
+use super::speaker::speak;
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use stentor_wire::Content;
+
+fn factors(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
+}
+
+fn loopback() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+}
+
+fn run<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
+}
+
+#[test]
+fn every_dialect_carries_every_operation() {
+    run(async {
+        for dialect in DIALECTS {
+            for op in Op::ALL {
+                let server = Server::start(dialect, op, loopback(), Manner::Honest).await.expect("listening");
+                let mut client = Client::connect(dialect, op, server.address).await.expect("connected");
+                for (seq, kind) in ["Int", "String", "Object"].into_iter().enumerate() {
+                    let exchange = op.exchange(&factors(&[("type", kind)]), seq as u64).expect("sense");
+                    let (sample, answer) =
+                        client.exchange(seq as u64, 7, &exchange.request).await.expect("answered");
+                    assert_eq!(answer, exchange.answer, "{} {}", dialect.name(), op.name());
+                    assert!(sample.is_in_order() && sample.bytes > 0 && sample.t_intended == 7, "{sample:?}");
+                }
+                let seen: Vec<_> = server.take_samples().iter().map(|one| (one.seq, one.status)).collect();
+                assert_eq!(seen, [(0, 0), (1, 0), (2, 0)]);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_request_that_makes_no_sense_fails_and_the_next_is_answered() {
+    run(async {
+        for dialect in DIALECTS {
+            let server =
+                Server::start(dialect, Op::Sort, loopback(), Manner::Honest).await.expect("listening");
+            let mut client = Client::connect(dialect, Op::Sort, server.address).await.expect("connected");
+            let nonsense = client.exchange(0, 0, &Content::Payload("x".into())).await;
+            assert!(matches!(nonsense, Err(SubjectError::Exchange(_))), "{}: {nonsense:?}", dialect.name());
+            let (_, sorted) = client.exchange(1, 0, &Content::Numbers(vec![2, 1])).await.expect("answered");
+            assert_eq!(sorted, Content::Numbers(vec![1, 2]));
+            let statuses: Vec<_> = server.take_samples().iter().map(|one| one.status).collect();
+            assert_eq!(statuses, [1, 0]);
+        }
+    });
+}
+
+#[test]
+fn contents_follow_from_the_seed_in_the_same_way_everywhere() {
+    let exchange = |op: Op, pairs: &[(&str, &str)]| op.exchange(&factors(pairs), 1).expect("sense");
+    // 1103527590 div 65536, and so on: what any other language has to come to.
+    let numbers = exchange(Op::Array, &[("type", "Int"), ("items", "4")]);
+    assert_eq!(numbers.request, Content::Payload("Int 4 1".into()));
+    assert_eq!(numbers.answer, Content::Numbers(vec![16838, 5758, 10113, 17515]));
+    let echo = exchange(Op::Echo, &[("payload", "4")]);
+    assert_eq!(echo.answer, Content::Payload("qmzr".into()));
+    assert_eq!(echo.request, echo.answer);
+    let Content::Points(points) = exchange(Op::Points, &[("poi", "2")]).answer else { panic!("points") };
+    let letters: usize = points[1].fields().iter().map(|field| field.len()).sum();
+    assert_eq!((points.len(), letters), (2, 600));
+    let mut digest = Digest::default();
+    digest.add(&echo.answer);
+    assert_eq!(digest.hex(), format!("{:016x}", fnv(b"qmzr\n")));
+}
+
+/// FNV-1a once more, in the form of its authors.
+fn fnv(bytes: &[u8]) -> u64 {
+    let mut hash = 14_695_981_039_346_656_037_u64;
+    for byte in bytes {
+        hash ^= u64::from(*byte);
+        hash = hash.wrapping_mul(1_099_511_628_211);
+    }
+    hash
+}
+
+#[test]
+fn samples_are_64_bytes_in_the_order_of_the_protocol() {
+    let sample = ClientSample {
+        seq: 1,
+        t_intended: 2,
+        t_start: 3,
+        t_ser_end: 4,
+        t_first_byte: 5,
+        t_end: 6,
+        t_deser_end: 7,
+        status: 8,
+        flags: 9,
+        bytes: 10,
+    };
+    let bytes = sample.to_bytes();
+    let words: Vec<u8> = bytes.iter().step_by(8).copied().collect();
+    assert_eq!(words, [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!((bytes[58], bytes[60], bytes.iter().filter(|byte| **byte != 0).count()), (9, 10, 10));
+    assert_eq!(ClientSample::of_bytes(&bytes), sample);
+    let sample =
+        ServerSample { seq: 1, t_recv: -2, t_deser_end: 3, t_work_end: 4, t_ser_end: 5, status: 6, bytes: 7 };
+    assert_eq!(ServerSample::of_bytes(&sample.to_bytes()), sample);
+}
+
+#[test]
+fn orders_and_reports_are_these_lines() {
+    let order = |line: &str| serde_json::from_str::<Order>(line).expect(line);
+    let line = r#"{"order":"prepare","role":"server","op":"echo","bind":"127.0.0.1:0","seed":7,"later":[1]}"#;
+    let Order::Prepare(prepare) = order(line) else { panic!("prepare") };
+    assert_eq!((prepare.role, prepare.op, prepare.seed, prepare.target), (Role::Server, Op::Echo, 7, None));
+    let arm = r#"{"order":"arm","schedule":{"kind":"open","interval_ns":500},"count":3,"out":"/tmp/x"}"#;
+    assert_eq!(serde_json::to_string(&order(arm)).expect("written"), arm);
+    assert_eq!(order(r#"{"order":"go","t0_ns":5}"#), Order::Go { t0_ns: 5 });
+    let report = Report::Done { n: 1, errors: 0, digest: "00".into() };
+    let line = r#"{"report":"done","n":1,"errors":0,"digest":"00"}"#;
+    assert_eq!(serde_json::to_string(&report).expect("written"), line);
+}
+
+#[test]
+fn a_definition_names_its_dialect_first() {
+    let text =
+        "id = 'rest+xml/cxf-2.7.4/jdk17'\nops = ['sort', 'echo']\nroles = ['server']\nrun = ['java']\n";
+    let definition = Definition::parse(text).expect("readable");
+    assert_eq!(definition.dialect().expect("known").name(), "rest+xml");
+    let unknown = Definition::parse(&text.replace("rest+xml", "corba")).expect("readable");
+    assert!(unknown.dialect().expect_err("unknown").to_string().contains("rest+json, rest+xml"));
+    assert!(Definition::parse(&text.replace("roles", "rolls")).is_err());
+}
+
+/// Lets a subject hear lines and gives what it says.
+fn heard(lines: &str) -> (Result<(), SubjectError>, Vec<Report>) {
+    let mut said = Vec::new();
+    let json = Dialect::named("rest+json").expect("known");
+    let ended = run(speak(json, Manner::Honest, lines.as_bytes(), &mut said));
+    let text = String::from_utf8(said).expect("UTF-8");
+    (ended, text.lines().map(|line| serde_json::from_str(line).expect(line)).collect())
+}
+
+#[test]
+fn orders_at_the_wrong_time_are_refused_in_words() {
+    let (ended, reports) =
+        heard("{\"order\":\"go\",\"t0_ns\":0}\n{\"order\":\"hello\"}\n{\"order\":\"stop\"}\n");
+    assert!(ended.is_ok());
+    assert!(matches!(
+        &reports[..],
+        [Report::Error { .. }, Report::Hello { lsp: 1, .. }, Report::Done { n: 0, .. }]
+    ));
+}
+
+#[test]
+fn a_line_without_end_is_not_waited_for() {
+    let (ended, reports) = heard(&"x".repeat(protocol::LINE_MAX_BYTES + 10));
+    assert!(matches!(ended, Err(SubjectError::Babble { .. })) && reports.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_ordered_is_followed_or_refused(
+        lines in prop::collection::vec(prop_oneof![
+            "\\PC{0,40}",
+            Just("{\"order\":\"hello\"}".to_owned()),
+            Just("{\"order\":\"go\",\"t0_ns\":-5}".to_owned()),
+            Just("{\"order\":\"prepare\",\"role\":\"client\",\"op\":\"sort\",\"seed\":1}".to_owned()),
+            Just("{\"order\":\"prepare\",\"role\":\"server\",\"op\":\"sort\",\"seed\":1}".to_owned()),
+        ], 0..6)
+    ) {
+        let _ = heard(&lines.join("\n"));
+    }
+}

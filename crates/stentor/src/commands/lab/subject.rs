@@ -1,0 +1,292 @@
+//! `stentor lab subject`: what is measured, as processes that take orders; and whether one may be measured.
+
+use crate::failure::Failure;
+use crate::output::{Output, table};
+use anyhow::Context;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use stentor_lab::statistics::Samples;
+use stentor_lab::subject::check::{Passed, check};
+use stentor_lab::subject::client::Client;
+use stentor_lab::subject::dialect::{DIALECTS, Dialect};
+use stentor_lab::subject::reference::{Digest, Op};
+use stentor_lab::subject::sample::ClientSample;
+use stentor_lab::subject::server::{Manner, Server};
+use stentor_lab::subject::{Definition, SubjectError, speaker};
+
+/// Nanoseconds of a millisecond.
+const MILLISECOND_NS: f64 = 1e6;
+
+/// Subjects: services and their clients, one process for each half
+#[derive(Debug, Args)]
+pub(crate) struct Subject {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    List(List),
+    Check(Check),
+    Serve(Serve),
+    Call(Call),
+    #[command(hide = true)]
+    Speak(Speak),
+}
+
+/// List the subjects that need nothing else
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  stentor lab subject list")]
+struct List {}
+
+/// Find out whether a subject may be measured: it answers what it must, keeps samples, and ends when told
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab subject check soap
+  stentor lab subject check --definition my-subject.toml
+
+Every half is started as a process and told what to do by LSP-1; every answer is compared with what has to come. A subject
+with one wrong answer is refused. docs/lab.md says how to write one.")]
+struct Check {
+    /// A subject of ours, by its dialect
+    #[arg(value_parser = names(), required_unless_present = "definition", conflicts_with = "definition")]
+    dialect: Option<String>,
+    /// A subject of yours, by its file
+    #[arg(long, value_name = "FILE")]
+    definition: Option<PathBuf>,
+    /// How long to wait for each report and answer
+    #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
+    patience_seconds: u64,
+}
+
+/// Serve one operation until interrupted
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  stentor lab subject serve rest+json --op sort --bind 127.0.0.1:8090")]
+struct Serve {
+    /// What is spoken
+    #[arg(value_parser = names())]
+    dialect: String,
+    /// What can be asked
+    #[arg(long, value_enum, default_value = "echo")]
+    op: OpName,
+    /// Where to listen
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
+    bind: SocketAddr,
+}
+
+/// Ask a server and compare its answers
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab subject call rest+json --op sort --target 127.0.0.1:8090 --factor items=1000 --count 100
+  stentor lab subject call soap --op array --target 127.0.0.1:8090 --factor items=200 --factor type=Object --json")]
+struct Call {
+    /// What is spoken
+    #[arg(value_parser = names())]
+    dialect: String,
+    /// What is asked
+    #[arg(long, value_enum, default_value = "echo")]
+    op: OpName,
+    /// Where the server listens
+    #[arg(long, value_name = "ADDRESS")]
+    target: SocketAddr,
+    /// Levels: payload (echo), items (sort, array), type (array: Int, String, Object), poi (points)
+    #[arg(long, value_name = "NAME=LEVEL", value_parser = factor)]
+    factor: Vec<(String, String)>,
+    /// Exchanges, one after the other on one connection
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    count: u64,
+}
+
+/// Take orders on standard input, as LSP-1 has them
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  echo '{\"order\":\"hello\"}' | stentor lab subject speak rest+json")]
+struct Speak {
+    /// What is spoken
+    #[arg(value_parser = names())]
+    dialect: String,
+    /// Behave, or not: checks are tried on subjects that do not
+    #[arg(long, value_enum, default_value = "honest")]
+    manner: MannerName,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OpName {
+    Echo,
+    Sort,
+    Array,
+    Points,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum MannerName {
+    Honest,
+    Forgetful,
+    Mute,
+}
+
+impl From<OpName> for Op {
+    fn from(name: OpName) -> Self {
+        match name {
+            OpName::Echo => Self::Echo,
+            OpName::Sort => Self::Sort,
+            OpName::Array => Self::Array,
+            OpName::Points => Self::Points,
+        }
+    }
+}
+
+impl From<MannerName> for Manner {
+    fn from(name: MannerName) -> Self {
+        match name {
+            MannerName::Honest => Self::Honest,
+            MannerName::Forgetful => Self::Forgetful,
+            MannerName::Mute => Self::Mute,
+        }
+    }
+}
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(DIALECTS.map(Dialect::name))
+}
+
+fn factor(text: &str) -> Result<(String, String), String> {
+    let (name, level) = text.split_once('=').ok_or("NAME=LEVEL is wanted")?;
+    Ok((name.to_owned(), level.to_owned()))
+}
+
+fn dialect(name: &str) -> anyhow::Result<Dialect> {
+    Ok(Dialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))?)
+}
+
+impl Subject {
+    /// Runs it.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        match self.action {
+            Action::List(_) => list(output),
+            Action::Check(check) => check.run(output).await,
+            Action::Serve(serve) => serve.run(output).await,
+            Action::Call(call) => call.run(output).await,
+            Action::Speak(speak) => speak.run().await,
+        }
+    }
+}
+
+fn list(output: Output) -> anyhow::Result<ExitCode> {
+    let subjects = DIALECTS.map(|dialect| Definition::built_in(dialect, Vec::new()).id);
+    output.result(&json!({ "subjects": subjects }), || subjects.join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Check {
+    async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let definition = self.definition()?;
+        let directory = tempfile::tempdir().context("a directory for samples cannot be made")?;
+        let patience = Duration::from_secs(self.patience_seconds);
+        let passed = check(&definition, directory.path(), patience).await;
+        let passed = passed.map_err(|error| Failure::not_done(format!("{}: {error}", definition.id)))?;
+        let object = json!({ "subject": definition.id, "ok": true, "passed": passed });
+        output.result(&object, || describe(&definition, &passed))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn definition(&self) -> anyhow::Result<Definition> {
+        let Some(path) = &self.definition else {
+            let dialect = dialect(self.dialect.as_deref().unwrap_or_default())?;
+            let program = std::env::current_exe().context("the path of this program is not known")?;
+            let words = ["lab", "subject", "speak", dialect.name()].map(str::to_owned);
+            let run = [program.display().to_string()].into_iter().chain(words);
+            return Ok(Definition::built_in(dialect, run.collect()));
+        };
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        let wrong = |error| Failure::usage(format!("{}: {error}", path.display()));
+        let mut definition = Definition::parse(&text).map_err(wrong)?;
+        definition.dialect().map_err(wrong)?;
+        if definition.directory.is_none() {
+            let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            definition.directory = beside.map(Path::to_owned);
+        }
+        Ok(definition)
+    }
+}
+
+fn describe(definition: &Definition, passed: &[Passed]) -> String {
+    let rows = passed.iter().map(|one| {
+        let factors: Vec<String> =
+            one.factors.iter().map(|(name, level)| format!("{name}={level}")).collect();
+        let role = format!("{:?}", one.role).to_lowercase();
+        [role, one.op.name().to_owned(), factors.join(" "), one.answers.to_string()]
+    });
+    format!(
+        "{} may be measured\n\n{}",
+        definition.id,
+        table(["half", "operation", "factors", "right answers"], rows)
+    )
+}
+
+impl Serve {
+    async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let ended = crate::process::asked_to_end()?;
+        let server =
+            Server::start(dialect(&self.dialect)?, self.op.into(), self.bind, Manner::Honest).await?;
+        let object = json!({ "address": server.address, "dialect": self.dialect });
+        output.result(&object, || format!("{} listens on {}", self.dialect, server.address))?;
+        ended.await;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Call {
+    async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let factors: BTreeMap<String, String> = self.factor.iter().cloned().collect();
+        let op = Op::from(self.op);
+        let mut client = Client::connect(dialect(&self.dialect)?, op, self.target).await?;
+        let (mut samples, mut digest) = (Vec::new(), Digest::default());
+        for seq in 0..self.count {
+            let exchange =
+                op.exchange(&factors, seq).ok_or_else(|| Failure::usage("no such type of array"))?;
+            let (sample, answer) = client.exchange(seq, 0, &exchange.request).await?;
+            if answer != exchange.answer {
+                return Err(Failure::not_done(format!("answer {seq} is not what had to come")).into());
+            }
+            digest.add(&answer);
+            samples.push(sample);
+        }
+        let object = json!({ "answers": self.count, "digest": digest.hex(), "median_ms": phases(&samples) });
+        output.result(&object, || crate::output::facts(&object))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Gives the median of each phase, in milliseconds.
+fn phases(samples: &[ClientSample]) -> Value {
+    let median = |phase: fn(&ClientSample) -> i64| {
+        let samples: Samples = samples.iter().map(|one| phase(one) as f64 / MILLISECOND_NS).collect();
+        samples.quantile(0.5)
+    };
+    json!({
+        "serialize": median(|one| one.t_ser_end - one.t_start),
+        "first_byte": median(|one| one.t_first_byte - one.t_ser_end),
+        "rest": median(|one| one.t_end - one.t_first_byte),
+        "deserialize": median(|one| one.t_deser_end - one.t_end),
+        "total": median(|one| one.t_deser_end - one.t_start),
+    })
+}
+
+impl Speak {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        crate::process::end_with_parent();
+        let orders = tokio::io::BufReader::new(tokio::io::stdin());
+        speaker::speak(dialect(&self.dialect)?, self.manner.into(), orders, tokio::io::stdout()).await?;
+        // Standard input is read by a thread that only the end of the process stops.
+        std::process::exit(0);
+    }
+}

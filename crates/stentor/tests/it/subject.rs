@@ -1,0 +1,93 @@
+//! Subjects as processes: ours may be measured, and those that answer wrongly, or not at all, may not.
+
+use crate::process::{run_json, stentor};
+use serde_json::{Value, json};
+use std::path::Path;
+
+#[test]
+fn every_subject_of_ours_answers_what_it_must_in_both_halves() {
+    let (code, told) = run_json(&["lab", "subject", "list"]);
+    let subjects = told["subjects"].as_array().unwrap();
+    assert_eq!((code, subjects.len()), (0, 10));
+    for subject in subjects {
+        let dialect = subject.as_str().unwrap().split('/').next().unwrap();
+        let (code, told) = run_json(&["lab", "subject", "check", dialect]);
+        assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
+        let passed = told["passed"].as_array().unwrap();
+        // Echo, sort, arrays of three types and points, by a server and by a client.
+        assert_eq!(passed.len(), 12, "{dialect}");
+        assert!(passed.iter().all(|one| one["answers"] == 5), "{told}");
+    }
+}
+
+/// Checks a subject of ours that misbehaves, in one half.
+fn checked(directory: &Path, role: &str, manner: &str) -> (i32, Value) {
+    let program = stentor(&[]).get_program().to_owned().into_string().unwrap();
+    let run = [program.as_str(), "lab", "subject", "speak", "rest+json", "--manner", manner];
+    let file = directory.join("subject.toml");
+    let text = format!("id = 'rest+json/test/rust'\nops = ['sort']\nroles = ['{role}']\nrun = {run:?}\n");
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    run_json(&["lab", "subject", "check", "--definition", file, "--patience-seconds", "2"])
+}
+
+#[test]
+fn a_server_with_wrong_answers_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, told) = checked(directory.path(), "server", "forgetful");
+    let error = told["error"].as_str().unwrap();
+    assert!(code == 1 && error.contains("refused: sort: answer 0 is not what had to come"), "{told}");
+    assert!(error.contains("(99 entries, 100 expected)"), "{told}");
+    let (code, told) = checked(directory.path(), "server", "honest");
+    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
+}
+
+#[test]
+fn a_server_that_never_answers_is_refused_and_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, told) = checked(directory.path(), "server", "mute");
+    assert!(code == 1 && told["error"].as_str().unwrap().contains("did not answer"), "{told}");
+}
+
+#[test]
+fn a_client_that_loses_samples_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, told) = checked(directory.path(), "client", "forgetful");
+    assert!(code == 1 && told["error"].as_str().unwrap().contains("4 samples for 5 requests"), "{told}");
+}
+
+#[test]
+fn what_is_no_subject_is_told_apart_from_a_bad_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("subject.toml");
+    let check = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        run_json(&["lab", "subject", "check", "--definition", file.to_str().unwrap()])
+    };
+    let line = "ops = ['echo']\nroles = ['server']\n";
+    let (code, told) = check(&format!("id = 'corba/x'\n{line}run = ['true']\n"));
+    assert!(code == 2 && told["error"].as_str().unwrap().contains("is no dialect"), "{told}");
+    let (code, told) = check(&format!("id = 'soap/x'\n{line}run = ['./not-there']\n"));
+    assert!(code == 1 && told["error"].as_str().unwrap().contains("starting ./not-there"), "{told}");
+    let (code, told) = check(&format!("id = 'soap/x'\n{line}run = ['true']\n"));
+    assert_eq!(code, 1, "{told}");
+}
+
+/// Subjects in other languages, by the program that runs them.
+const FOREIGN: [(&str, &str); 2] = [("python3", "python/rest-json.toml"), ("python3", "python/xmlrpc.toml")];
+
+#[test]
+fn subjects_in_other_languages_agree_with_ours() {
+    let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+    for (program, definition) in FOREIGN {
+        if std::process::Command::new(program).arg("--version").output().is_err() {
+            // Where the judges must run there is Python too.
+            assert!(!required.contains("judges"), "there is no {program}");
+            println!("skipped: {definition}, there is no {program}");
+            continue;
+        }
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/subjects").join(definition);
+        let (code, told) = run_json(&["lab", "subject", "check", "--definition", file.to_str().unwrap()]);
+        assert_eq!((code, told["passed"].as_array().map(Vec::len)), (0, Some(12)), "{told}");
+    }
+}

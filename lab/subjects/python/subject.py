@@ -1,0 +1,301 @@
+"""A subject for the laboratory, with nothing but Python's standard library: REST with JSON, and XML-RPC.
+
+Takes orders as LSP-1 has them (docs/lab.md). Usage: subject.py rest+json|xmlrpc
+"""
+
+import http.client
+import http.server
+import json
+import platform
+import struct
+import sys
+import threading
+import time
+import xmlrpc.client
+
+# seq, six times, status, flags, bytes; and seq, four times, two words of zero, status, flags, bytes.
+CLIENT_SAMPLE = struct.Struct("<Q6qHHI")
+SERVER_SAMPLE = struct.Struct("<Q6qHHI")
+FIELDS = ["id", "name", "category", "description", "address", "city", "country",
+          "latitude", "longitude", "hours", "phone", "website", "picture"]
+FIELD_LETTERS = [6, 24, 12, 334, 32, 16, 12, 10, 10, 40, 16, 40, 48]
+
+
+class Source:
+    """Numbers and letters from a seed."""
+
+    def __init__(self, seed):
+        self.state = seed % 2**31
+
+    def number(self):
+        self.state = (1103515245 * self.state + 12345) % 2**31
+        return self.state // 65536
+
+    def letters(self, count):
+        return "".join(chr(97 + self.number() % 26) for _ in range(count))
+
+    def item(self):
+        return {"id": self.number(), "name": self.letters(10), "price": self.number() / 4}
+
+    def point(self):
+        return {name: self.letters(count) for name, count in zip(FIELDS, FIELD_LETTERS)}
+
+
+def made(wish):
+    """Makes the entries that `KIND COUNT SEED` asks for."""
+    kind, count, seed = wish.split(" ")
+    source = Source(int(seed))
+    name, make = {
+        "Int": ("numbers", source.number),
+        "String": ("texts", lambda: source.letters(10)),
+        "Object": ("objects", source.item),
+        "Point": ("points", source.point),
+    }[kind]
+    return {name: [make() for _ in range(int(count))]}
+
+
+def request_of(op, factors, seed):
+    """Makes the request of a cell, as the kind of content and the content."""
+    source = Source(seed)
+    if op == "echo":
+        return {"payload": source.letters(int(factors.get("payload", 64)))}
+    if op == "sort":
+        return {"numbers": [source.number() for _ in range(int(factors.get("items", 20)))]}
+    if op == "array":
+        return {"payload": f"{factors.get('type', 'Int')} {factors.get('items', 20)} {seed}"}
+    return {"payload": f"Point {factors.get('poi', 3)} {seed}"}
+
+
+def answer_to(op, request):
+    """Does what a server has to do."""
+    if op == "echo":
+        return request
+    if op == "sort":
+        return {"numbers": sorted(request["numbers"])}
+    return made(request["payload"])
+
+
+class Digest:
+    """FNV-1a over the fields of all answers."""
+
+    def __init__(self):
+        self.state = 0xCBF29CE484222325
+
+    def field(self, text):
+        for byte in f"{text}\n".encode():
+            self.state = (self.state ^ byte) * 0x100000001B3 % 2**64
+
+    def add(self, content):
+        for kind, value in content.items():
+            if kind == "payload":
+                self.field(value)
+            elif kind in ("numbers", "texts"):
+                for entry in value:
+                    self.field(entry)
+            elif kind == "objects":
+                for entry in value:
+                    self.field(entry["id"])
+                    self.field(entry["name"])
+                    self.field(round(entry["price"] * 4))
+            else:
+                for entry in value:
+                    for name in FIELDS:
+                        self.field(entry[name])
+
+
+class Json:
+    kind = "application/json"
+
+    @staticmethod
+    def write(_op, content):
+        return json.dumps(content).encode()
+
+    @staticmethod
+    def read(_op, body):
+        return json.loads(body)
+
+    write_answer = write
+    read_answer = read
+
+
+class XmlRpc:
+    kind = "text/xml"
+
+    @staticmethod
+    def write(op, content):
+        return xmlrpc.client.dumps((content,), f"lab.{op}").encode()
+
+    @staticmethod
+    def read(op, body):
+        (content,), method = xmlrpc.client.loads(body)
+        if method != f"lab.{op}":
+            raise ValueError(f"there is no method {method}")
+        return content
+
+    @staticmethod
+    def write_answer(_op, content):
+        return xmlrpc.client.dumps((content,), methodresponse=True).encode()
+
+    @staticmethod
+    def read_answer(_op, body):
+        (content,), _ = xmlrpc.client.loads(body)
+        return content
+
+
+class Server:
+    """Answers one operation until it is stopped, and keeps samples."""
+
+    def __init__(self, dialect, order):
+        self.samples, self.lock, self.out = [], threading.Lock(), None
+        host, port = order.get("bind", "127.0.0.1:0").rsplit(":", 1)
+        handler = self.handler(dialect, order["op"])
+        self.http = http.server.ThreadingHTTPServer((host, int(port)), handler)
+        self.http.daemon_threads = True
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def handler(self, dialect, op):
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                times = [time.monotonic_ns(), 0, 0, 0]
+                try:
+                    request = dialect.read(op, body)
+                    times[1] = time.monotonic_ns()
+                    answer = answer_to(op, request)
+                    times[2] = time.monotonic_ns()
+                    status, answer = 200, dialect.write_answer(op, answer)
+                except Exception as error:
+                    print(error, file=sys.stderr)
+                    status, answer = 400, b""
+                times[3] = time.monotonic_ns()
+                server.keep(times, status, len(body))
+                self.send_response(status)
+                self.send_header("Content-Type", dialect.kind)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_):
+                pass
+
+        return Handler
+
+    def keep(self, times, status, count):
+        with self.lock:
+            seq = len(self.samples)
+            self.samples.append(SERVER_SAMPLE.pack(seq, *times, 0, 0, int(status != 200), 0, count))
+
+    def arm(self, order):
+        with self.lock:
+            self.samples, self.out = [], order["out"]
+
+    def stop(self):
+        self.http.shutdown()
+        if self.out:
+            with open(self.out, "wb") as file:
+                file.write(b"".join(self.samples))
+        return {"report": "done", "n": len(self.samples), "errors": 0, "digest": ""}
+
+
+class Client:
+    """Makes exchanges, one after the other on one connection."""
+
+    def __init__(self, dialect, order):
+        self.dialect, self.order, self.armed = dialect, order, None
+        host, port = order["target"].rsplit(":", 1)
+        self.connection = http.client.HTTPConnection(host, int(port))
+        self.connection.connect()
+
+    def arm(self, order):
+        self.armed = order
+
+    def go(self, t0_ns):
+        begin, schedule = max(t0_ns, time.monotonic_ns()), self.armed["schedule"]
+        digest, samples, errors = Digest(), [], 0
+        for seq in range(self.armed["count"]):
+            intended = time.monotonic_ns()
+            if schedule["kind"] == "open":
+                intended = begin + seq * schedule["interval_ns"]
+                time.sleep(max(0, intended - time.monotonic_ns()) / 1e9)
+            try:
+                times, count, answer = self.exchange(seq)
+                digest.add(answer)
+                samples.append(CLIENT_SAMPLE.pack(seq, intended, *times, 0, 0, count))
+            except Exception as error:
+                print(error, file=sys.stderr)
+                errors += 1
+                samples.append(CLIENT_SAMPLE.pack(seq, intended, 0, 0, 0, 0, 0, 1, 0, 0))
+            time.sleep(schedule.get("think_ns", 0) / 1e9)
+        with open(self.armed["out"], "wb") as file:
+            file.write(b"".join(samples))
+        n = len(samples) - errors
+        return {"report": "done", "n": n, "errors": errors, "digest": f"{digest.state:016x}"}
+
+    def exchange(self, seq):
+        op = self.order["op"]
+        request = request_of(op, self.order.get("factors", {}), self.order["seed"] + seq)
+        times = [time.monotonic_ns()]
+        body = self.dialect.write(op, request)
+        times.append(time.monotonic_ns())
+        self.connection.request("POST", f"/{op}", body, {"Content-Type": self.dialect.kind})
+        response = self.connection.getresponse()
+        times.append(time.monotonic_ns())
+        body = response.read()
+        times.append(time.monotonic_ns())
+        if response.status != 200:
+            raise ValueError(f"answered {response.status}")
+        answer = self.dialect.read_answer(op, body)
+        times.append(time.monotonic_ns())
+        return times, len(body), answer
+
+    def stop(self):
+        self.connection.close()
+        return {"report": "done", "n": 0, "errors": 0, "digest": ""}
+
+
+class Subject:
+    def __init__(self, dialect):
+        self.dialect, self.half = dialect, None
+
+    def hello(self, _order):
+        versions = {"python": platform.python_version()}
+        return {"report": "hello", "lsp": 1, "versions": versions, "clock": "CLOCK_MONOTONIC"}
+
+    def prepare(self, order):
+        if order["role"] == "server":
+            self.half = Server(self.dialect, order)
+            return {"report": "ready", "port": self.half.http.server_address[1]}
+        self.half = Client(self.dialect, order)
+        return {"report": "ready", "port": 0}
+
+    def arm(self, order):
+        self.half.arm(order)
+        return {"report": "armed"}
+
+    def go(self, order):
+        return self.half.go(order["t0_ns"]) if isinstance(self.half, Client) else None
+
+    def stop(self, _order):
+        return self.half.stop() if self.half else {"report": "done", "n": 0, "errors": 0, "digest": ""}
+
+
+def main():
+    subject = Subject({"rest+json": Json, "xmlrpc": XmlRpc}[sys.argv[1]])
+    for line in sys.stdin:
+        order = json.loads(line)
+        try:
+            report = getattr(subject, order["order"])(order)
+        except Exception as error:
+            report = {"report": "error", "text": repr(error)}
+        if report:
+            print(json.dumps(report), flush=True)
+        if order["order"] == "stop":
+            break
+
+
+main()
