@@ -6,6 +6,7 @@
 
 pub mod claims;
 pub mod load;
+pub mod order;
 pub mod rates;
 pub mod report;
 pub mod statistics;

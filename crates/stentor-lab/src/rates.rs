@@ -1,6 +1,10 @@
 //! Rates: what bounds them, how evenly they are shared, and how they come about in time.
 
+mod places;
+
 use serde::Serialize;
+
+pub use places::{Limit, Places};
 
 /// Gives the most pushes per second that so many requests in flight allow when each takes `mean_seconds` (Little's law).
 #[must_use]

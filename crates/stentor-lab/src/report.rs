@@ -1,93 +1,27 @@
-//! What is told of a study: rows beside the published figures, a drawing, one page that needs nothing else.
+//! What is told of a study: cells beside the published figures, drawings, one page that needs nothing else.
 
 mod drawing;
+mod figure;
+mod figures;
+mod markdown;
+mod measured;
 mod page;
+mod row;
+mod tables;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::study::{Claim, Published, Study, Verdict};
+use crate::statistics::Samples;
+use crate::study::{Claim, Evidence, Found, Published, Study, Verdict};
 
 pub use drawing::draw;
+pub use figure::figure;
+pub use figures::figures;
+pub use markdown::markdown;
+pub use measured::Measured;
 pub use page::page;
-
-/// What came of one scenario.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Row {
-    /// The scenario's name.
-    pub id: String,
-    /// Requests in flight at each provider; absent when the server decides.
-    pub consumers: Option<u32>,
-    /// Whom the pushes went to.
-    pub mix: String,
-    /// Whether connections were kept.
-    pub pooled: bool,
-    /// What the two arms were really sent as.
-    pub sent_as: &'static str,
-    /// Devices of the audience.
-    pub pushes: u64,
-    /// From the 202 to the settled ledger.
-    pub wall_seconds: f64,
-    /// Pushes answered for good, over the wall time.
-    pub pushes_per_second: f64,
-    /// The rate of the middle half.
-    pub middle_pushes_per_second: Option<f64>,
-    /// The paper's rate.
-    pub published_pushes_per_second: Option<f64>,
-    /// Ours over the paper's.
-    pub ratio: Option<f64>,
-    /// What Little's law allows for the modelled latency.
-    pub bound_pushes_per_second: Option<f64>,
-    /// Measured over allowed.
-    pub share_of_bound: Option<f64>,
-    /// How long a push held its place, by Little's law from the measured rate.
-    pub held_ms: Option<f64>,
-    /// The same for the paper's rate.
-    pub published_held_ms: Option<f64>,
-    /// Mean latency of the push services, as modelled.
-    pub latency_mean_ms: f64,
-    /// Deliveries accepted, by the ledger.
-    pub accepted: u64,
-    /// Deliveries refused, by the ledger.
-    pub rejected: u64,
-    /// Devices of which the emulators have seen nothing though the ledger says sent, or that are in no book.
-    pub lost: u64,
-    /// Deliveries without a final state.
-    pub stuck: u64,
-    /// Pushes accepted beyond the first of each device.
-    pub duplicates: u64,
-    /// Attempts, by the ledger.
-    pub attempts: u64,
-    /// Whether the books balanced at every look.
-    pub ledger_balanced: bool,
-    /// Listening devices that got the push, and how many listened.
-    pub known_devices_reached: [u32; 2],
-    /// Device and user saves that were answered meanwhile.
-    pub saves: u64,
-    /// Saves that were refused.
-    pub saves_failed: u64,
-    /// Time until half of the deliveries had ended, in seconds.
-    pub p50_seconds: Option<f64>,
-    /// Time until 95 in 100 had ended.
-    pub p95_seconds: Option<f64>,
-    /// Time until 99 in 100 had ended.
-    pub p99_seconds: Option<f64>,
-    /// Most requests in flight at any look.
-    pub inflight_max: u64,
-    /// Most connections open at any look.
-    pub connections_max: u64,
-    /// Connections that spoke HTTP, by the emulators' count; with those that fetched an access token.
-    pub connections_opened: u64,
-    /// Processor time of the server.
-    pub server_cpu_seconds: f64,
-    /// Most resident memory of the server.
-    pub server_peak_rss_bytes: u64,
-    /// How evenly several apps at once shared the rate: Jain's index.
-    pub fairness: Option<f64>,
-    /// What else is to be known.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub note: String,
-}
+pub use row::Row;
 
 /// A study that was run.
 #[derive(Debug)]
@@ -97,9 +31,11 @@ pub struct Report {
     /// What was published.
     pub published: Published,
     /// One for each of the study's scenarios that was run.
-    pub rows: Vec<Row>,
+    pub scenarios: Vec<Measured>,
     /// What the paper did not do.
-    pub beyond: Vec<Row>,
+    pub beyond: Vec<Measured>,
+    /// Every run, in the order in which they were made.
+    pub runs: Vec<Row>,
     /// Machine, date, versions, command, load; an object.
     pub provenance: Value,
 }
@@ -112,49 +48,56 @@ pub struct Judged {
     pub claim: Claim,
     /// By the paper's own figures.
     pub published: Verdict,
+    /// Those figures.
+    pub published_figures: String,
     /// By ours.
     pub ours: Verdict,
-}
-
-impl Row {
-    /// Fills in what follows from the rate, the requests in flight and the latency.
-    pub fn derive(&mut self, inflight_requests: Option<u32>, published: Option<f64>) {
-        let ratio = |a: f64, b: f64| (b > 0.0).then(|| a / b);
-        self.published_pushes_per_second = published;
-        self.ratio = published.and_then(|published| ratio(self.pushes_per_second, published));
-        let Some(inflight) = inflight_requests.map(f64::from) else { return };
-        self.held_ms = held_ms(inflight, self.pushes_per_second);
-        self.published_held_ms = published.and_then(|published| held_ms(inflight, published));
-        if self.latency_mean_ms > 0.0 {
-            let bound = crate::rates::bound_per_second(inflight, self.latency_mean_ms / 1000.0);
-            self.bound_pushes_per_second = Some(bound);
-            self.share_of_bound = ratio(self.pushes_per_second, bound);
-        }
-    }
-
-    /// Tells whether nothing was lost, left over or doubled, and every listening device was reached.
-    #[must_use]
-    pub fn is_sound(&self) -> bool {
-        let nothing_amiss = self.lost + self.stuck + self.duplicates == 0 && self.ledger_balanced;
-        nothing_amiss && self.known_devices_reached[0] == self.known_devices_reached[1]
-    }
-}
-
-fn held_ms(inflight: f64, rate: f64) -> Option<f64> {
-    (rate > 0.0).then(|| 1000.0 * crate::rates::mean_seconds(inflight, rate))
+    /// Our figures.
+    pub our_figures: String,
 }
 
 impl Report {
     /// Judges the study's claims, by the paper's figures and by ours.
     #[must_use]
     pub fn judged(&self) -> Vec<Judged> {
-        let ours = |id: &str| self.rows.iter().find(|row| row.id == id).map(|row| row.pushes_per_second);
-        let judge = |claim: &Claim| Judged {
-            published: claim.judge(|id| self.published.pushes_per_second(id)),
-            ours: claim.judge(ours),
-            claim: claim.clone(),
+        let judge = |claim: &Claim| {
+            let (published, ours): (Found, Found) = (claim.judge(&self.published), claim.judge(self));
+            Judged {
+                claim: claim.clone(),
+                published: published.verdict,
+                published_figures: published.figures,
+                ours: ours.verdict,
+                our_figures: ours.figures,
+            }
         };
         self.study.claims.iter().map(judge).collect()
+    }
+
+    /// Lists the runs that were made and do not count, or that could not be made.
+    pub fn uncounted(&self) -> impl Iterator<Item = &Row> {
+        self.runs.iter().filter(|row| !row.is_valid())
+    }
+
+    fn cell(&self, id: &str) -> Option<&Measured> {
+        self.scenarios.iter().chain(&self.beyond).find(|one| one.row.id == id)
+    }
+}
+
+/// Our runs.
+impl Evidence for Report {
+    fn rates(&self, test: &str) -> Option<Samples> {
+        self.cell(test).filter(|one| one.runs > 0).map(|one| one.rates.clone())
+    }
+
+    fn finished_share(&self, test: &str) -> Option<f64> {
+        let runs = || self.runs.iter().filter(|row| row.id == test && row.is_valid());
+        let pushes: u64 = runs().map(|row| row.pushes).sum();
+        let open: u64 = runs().map(|row| row.stuck).sum();
+        (pushes > 0).then(|| 1.0 - open as f64 / pushes as f64)
+    }
+
+    fn is_of_the_paper(&self) -> bool {
+        false
     }
 }
 

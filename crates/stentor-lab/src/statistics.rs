@@ -1,6 +1,10 @@
 //! What is said of repeated measurements: the median and how far they spread, never a single number.
 
+mod interval;
+
 use serde::Serialize;
+
+pub use interval::{Estimate, Ratio, ratio, student_t};
 
 /// Several measurements of one thing, in one unit.
 #[derive(Debug, Clone, Default, Serialize)]

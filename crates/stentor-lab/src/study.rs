@@ -1,13 +1,14 @@
 //! A published study as data: its scenarios, its claims, and its figures with their source.
 
+mod cell;
+mod claim;
 mod published;
 
 use serde::{Deserialize, Serialize};
 
+pub use cell::{Cell, Group};
+pub use claim::{Claim, Evidence, Found, Kind, Verdict, interval};
 pub use published::Published;
-
-/// Half of the width of the band in which two rates count as the same, as a share: single runs repeat no better.
-const TIE_SHARE: f64 = 0.05;
 
 /// Why the data of a study cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,10 @@ pub struct Study {
     pub background: Background,
     /// What was run.
     pub scenarios: Vec<Scenario>,
+    /// Questions that the paper leaves open.
+    pub groups: Vec<Group>,
+    /// What is run to answer them.
+    pub beyond: Vec<Cell>,
     /// What was concluded.
     pub claims: Vec<Claim>,
     /// What is not as it was.
@@ -102,7 +107,7 @@ pub struct Background {
 }
 
 /// Whom a scenario's pushes go to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mix {
     /// Android alone.
     #[serde(rename = "gcm")]
@@ -111,6 +116,7 @@ pub enum Mix {
     #[serde(rename = "apns")]
     Apns,
     /// Half of each, of the other app.
+    #[default]
     #[serde(rename = "gcm+apns")]
     Both,
 }
@@ -134,45 +140,6 @@ pub struct Scenario {
     pub note: String,
 }
 
-/// A conclusion: in each pair the first scenario has the higher rate.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Claim {
-    /// A short name.
-    pub id: String,
-    /// The conclusion.
-    pub text: String,
-    /// Scenarios that are compared.
-    pub pairs: Vec<[String; 2]>,
-}
-
-/// What figures say of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Every pair is as claimed.
-    Holds,
-    /// Some pair is the other way round.
-    DoesNotHold,
-    /// Some pair is too close to call, none is the other way round.
-    Undecided,
-    /// A figure is missing.
-    NotTestable,
-}
-
-impl Verdict {
-    /// Gives the word for people.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::DoesNotHold => "does not hold",
-            Self::Undecided => "undecided",
-            Self::NotTestable => "not testable",
-        }
-    }
-}
-
 impl Study {
     /// Reads the study of a prototype framework from 2017, 13 tests of a million pushes each.
     pub fn isikligil_2017() -> Result<Self, StudyError> {
@@ -187,11 +154,11 @@ impl Study {
         Devices { gcm: scaled(full.gcm), apns: scaled(full.apns) }
     }
 
-    /// Gives how many pushes a scenario is made of at a scale.
+    /// Gives how many pushes a test with this mix is made of at a scale.
     #[must_use]
-    pub fn pushes(&self, scenario: &Scenario, scale: f64) -> u64 {
-        let Devices { gcm, apns } = self.devices(scenario.mix, scale);
-        match scenario.mix {
+    pub fn pushes(&self, mix: Mix, scale: f64) -> u64 {
+        let Devices { gcm, apns } = self.devices(mix, scale);
+        match mix {
             Mix::Gcm => gcm,
             Mix::Apns => apns,
             Mix::Both => gcm + apns,
@@ -200,6 +167,12 @@ impl Study {
 }
 
 impl ProviderModel {
+    /// Gives one that always takes as long, in milliseconds.
+    #[must_use]
+    pub const fn fixed(latency_ms: f64) -> Self {
+        Self { latency_median_ms: latency_ms, latency_sigma: 0.0 }
+    }
+
     /// Gives the mean, in milliseconds.
     #[must_use]
     pub fn mean_ms(&self) -> f64 {
@@ -229,28 +202,17 @@ impl Mix {
 }
 
 impl Scenario {
-    /// Counts the requests that may be in flight over all providers.
+    /// Gives what is to be run for it.
     #[must_use]
-    pub const fn inflight_requests(&self) -> u32 {
-        self.consumers * self.mix.providers()
-    }
-}
-
-impl Claim {
-    /// Judges it by the rates of scenarios.
-    pub fn judge(&self, rate: impl Fn(&str) -> Option<f64>) -> Verdict {
-        let mut verdict = Verdict::Holds;
-        for [higher, lower] in &self.pairs {
-            let (Some(higher), Some(lower)) = (rate(higher), rate(lower)) else {
-                return Verdict::NotTestable;
-            };
-            if higher * (1.0 + TIE_SHARE) < lower {
-                verdict = Verdict::DoesNotHold;
-            } else if higher < lower * (1.0 + TIE_SHARE) && verdict == Verdict::Holds {
-                verdict = Verdict::Undecided;
-            }
+    pub fn cell(&self) -> Cell {
+        Cell {
+            id: self.id.clone(),
+            mix: self.mix,
+            consumers: Some(self.consumers),
+            pooled: self.pooled,
+            note: self.note.clone(),
+            ..Cell::default()
         }
-        verdict
     }
 }
 

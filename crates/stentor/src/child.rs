@@ -56,6 +56,11 @@ impl Child {
         Ok(Self { name, process, log: log.to_owned(), peak_rss_bytes: 0 })
     }
 
+    /// The operating system's number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Fails when the process has ended by itself, with the end of its log.
     pub(crate) fn check_alive(&mut self) -> anyhow::Result<()> {
         match self.process.try_wait() {

@@ -1,6 +1,7 @@
 //! The `stentor` binary: one download, one command line.
 #![forbid(unsafe_code)]
 
+mod cgroup;
 mod child;
 mod client;
 mod commands;

@@ -12,7 +12,7 @@ const BAR: &str = "{msg:<12} [{bar:32}] {percent:>3} %  {prefix}";
 /// The progress of one phase.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    name: &'static str,
+    name: String,
     total: u64,
     started: Instant,
     recent: Vec<(Instant, u64)>,
@@ -21,10 +21,11 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Begins a phase of `total` steps.
-    pub(crate) fn start(name: &'static str, total: u64) -> Self {
+    pub(crate) fn start(name: impl Into<String>, total: u64) -> Self {
+        let name = name.into();
         let terminal = std::io::stderr().is_terminal();
         let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(total.max(1)), target).with_message(name);
+        let bar = ProgressBar::with_draw_target(Some(total.max(1)), target).with_message(name.clone());
         if let Ok(style) = ProgressStyle::with_template(BAR) {
             bar.set_style(style.progress_chars("=> "));
         }

@@ -1,48 +1,79 @@
-//! Bars as SVG: the paper's rate, ours, and what Little's law allows.
+//! Bars as SVG: the paper's rate, ours with its interval and its runs, and what Little's law allows.
 
 use std::fmt::Write as _;
 
-use super::Row;
+use super::Measured;
 
-const WIDTH: f64 = 760.0;
-const LEFT: f64 = 210.0;
+const WIDTH: f64 = 860.0;
+const LEFT: f64 = 250.0;
 const RIGHT: f64 = 70.0;
-const ROW: f64 = 34.0;
-const TOP: f64 = 34.0;
+const ROW: f64 = 36.0;
+const TOP: f64 = 44.0;
 const BAR: f64 = 11.0;
 /// Lines of the scale, about.
 const LINES: f64 = 5.0;
 
-/// Draws the rates of rows.
+pub(super) const PAPER: &str = "#b9bfc7";
+pub(super) const OURS: &str = "#2b6cb0";
+pub(super) const BOUND: &str = "#c05621";
+pub(super) const INK: &str = "#1a202c";
+pub(super) const FAINT: &str = "#718096";
+pub(super) const GRID: &str = "#e2e8f0";
+
+/// Draws the rates of cells.
 #[must_use]
-pub fn draw(rows: &[Row]) -> String {
-    let rates = rows.iter().flat_map(|row| {
-        [Some(row.pushes_per_second), row.published_pushes_per_second, row.bound_pushes_per_second]
+pub fn draw(cells: &[&Measured]) -> String {
+    let rates = cells.iter().flat_map(|one| {
+        let row = &one.row;
+        [
+            Some(row.pushes_per_second),
+            row.published_pushes_per_second,
+            row.bound_pushes_per_second,
+            one.rate.and_then(|rate| rate.high),
+        ]
     });
-    let scale = Scale::new(rates.flatten().fold(1.0, f64::max));
-    let height = TOP + ROW * rows.len() as f64 + 8.0;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-         font-family=\"sans-serif\" font-size=\"11\">\n\
-         <title>Pushes per second, published and measured</title>\n"
-    );
-    legend(&mut svg);
+    let scale = Scale::new(limit(cells, rates.flatten().fold(1.0, f64::max)));
+    let height = TOP + ROW * cells.len() as f64 + 8.0;
+    let mut svg = open(WIDTH, height, "Pushes per second, published and measured");
+    legend(cells, &mut svg);
     scale.lines(height, &mut svg);
-    for (at, row) in rows.iter().enumerate() {
-        bars(row, TOP + ROW * at as f64, scale, &mut svg);
+    for (at, one) in cells.iter().enumerate() {
+        bars(one, TOP + ROW * at as f64, scale, &mut svg);
     }
     svg.push_str("</svg>\n");
     svg
 }
 
+/// Begins a drawing.
+pub(super) fn open(width: f64, height: f64, title: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+         font-family=\"system-ui,sans-serif\" font-size=\"11\" fill=\"{INK}\">\n<title>{title}</title>\n\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
+    )
+}
+
+/// Keeps an interval of two or three runs, which may reach far, from making all bars small.
+fn limit(cells: &[&Measured], largest: f64) -> f64 {
+    let rates = cells.iter().flat_map(|one| {
+        [
+            Some(one.row.pushes_per_second),
+            one.row.published_pushes_per_second,
+            one.row.bound_pushes_per_second,
+        ]
+    });
+    largest.min(1.3 * rates.flatten().fold(1.0, f64::max))
+}
+
+/// A scale from 0 to a round number.
 #[derive(Clone, Copy)]
-struct Scale {
-    step: f64,
-    most: f64,
+pub(super) struct Scale {
+    pub(super) step: f64,
+    pub(super) most: f64,
 }
 
 impl Scale {
-    fn new(largest: f64) -> Self {
+    pub(super) fn new(largest: f64) -> Self {
         let rough = largest / LINES;
         let power = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|one| one * power).find(|step| *step >= rough);
@@ -50,61 +81,110 @@ impl Scale {
         Self { step, most: (largest / step).ceil() * step }
     }
 
+    /// Lists the values at its lines.
+    pub(super) fn values(self) -> impl Iterator<Item = f64> {
+        let count = (self.most / self.step).round() as usize;
+        (0..=count).map(move |line| line as f64 * self.step)
+    }
+
     fn x(self, rate: f64) -> f64 {
-        LEFT + (WIDTH - LEFT - RIGHT) * rate / self.most
+        LEFT + (WIDTH - LEFT - RIGHT) * (rate / self.most).min(1.0)
     }
 
     fn lines(self, height: f64, svg: &mut String) {
-        let count = (self.most / self.step).round() as usize;
-        for rate in (0..=count).map(|line| line as f64 * self.step) {
+        for rate in self.values() {
             let x = self.x(rate);
             // Writing to a string cannot fail.
             let _ = writeln!(
                 svg,
-                "<line x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{height}\" stroke=\"#ddd\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#666\">{rate}</text>",
+                "<line x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{height}\" stroke=\"{GRID}\"/>\
+                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"{FAINT}\">{rate}</text>",
                 TOP - 6.0
             );
         }
     }
 }
 
-fn legend(svg: &mut String) {
-    let parts = [("#b8b8b8", "published", 0.0), ("#2b6cb0", "measured", 78.0), ("#c05621", "bound", 150.0)];
-    for (color, word, x) in parts {
+fn legend(cells: &[&Measured], svg: &mut String) {
+    let any = |part: fn(&Measured) -> bool| cells.iter().any(|one| part(one));
+    let parts = [
+        (PAPER, "published", any(|one| one.row.published_pushes_per_second.is_some())),
+        (OURS, "measured: median, 95 % interval, each run", true),
+        (BOUND, "bound by Little's law", any(|one| one.row.bound_pushes_per_second.is_some())),
+    ];
+    let mut x = 0.0;
+    for (color, word, _) in parts.into_iter().filter(|(_, _, is_there)| *is_there) {
         let _ = writeln!(
             svg,
-            "<rect x=\"{x}\" y=\"2\" width=\"10\" height=\"10\" fill=\"{color}\"/>\
-             <text x=\"{}\" y=\"11\">{word}</text>",
+            "<rect x=\"{x}\" y=\"4\" width=\"10\" height=\"10\" rx=\"2\" fill=\"{color}\"/>\
+             <text x=\"{}\" y=\"13\">{word}</text>",
             x + 14.0
         );
+        x += 30.0 + 5.6 * word.len() as f64;
     }
 }
 
-fn bars(row: &Row, y: f64, scale: Scale, svg: &mut String) {
-    let consumers = row.consumers.map_or_else(|| "adaptive".to_owned(), |count| format!("{count} in flight"));
-    let pools = if row.pooled { "" } else { ", no pools" };
-    let name = super::page::escape(&format!("{}  {}, {consumers}{pools}", row.id, row.mix));
-    let _ = writeln!(svg, "<text x=\"0\" y=\"{:.1}\">{name}</text>", y + 20.0);
+fn bars(one: &Measured, y: f64, scale: Scale, svg: &mut String) {
+    let row = &one.row;
+    let name = super::page::escape(&label(one));
+    let middle = if row.published_pushes_per_second.is_some() { y + 20.0 } else { y + 26.0 };
+    let _ = writeln!(svg, "<text x=\"0\" y=\"{middle:.1}\">{name}</text>");
     if let Some(published) = row.published_pushes_per_second {
-        bar(published, y + 4.0, "#b8b8b8", scale, svg);
+        bar(published, y + 4.0, PAPER, scale, svg);
     }
-    bar(row.pushes_per_second, y + 5.0 + BAR, "#2b6cb0", scale, svg);
+    if row.was_made() {
+        bar(row.pushes_per_second, y + 5.0 + BAR, OURS, scale, svg);
+        whiskers(one, y + 5.0 + 1.5 * BAR, scale, svg);
+    }
     if let Some(bound) = row.bound_pushes_per_second {
         let (x, from, to) = (scale.x(bound), y + 3.0, y + 6.0 + 2.0 * BAR);
         let _ = writeln!(
             svg,
-            "<line x1=\"{x:.1}\" y1=\"{from:.1}\" x2=\"{x:.1}\" y2=\"{to:.1}\" stroke=\"#c05621\" stroke-width=\"2\"/>"
+            "<line x1=\"{x:.1}\" y1=\"{from:.1}\" x2=\"{x:.1}\" y2=\"{to:.1}\" stroke=\"{BOUND}\" stroke-width=\"2\"/>"
         );
     }
 }
 
+fn label(one: &Measured) -> String {
+    let row = &one.row;
+    if !row.was_made() {
+        return format!("{}: not run here", row.id);
+    }
+    if !one.group.is_empty() {
+        return row.id.clone();
+    }
+    let consumers = row.consumers.map_or_else(|| "adaptive".to_owned(), |count| format!("{count} in flight"));
+    let pools = if row.pooled { "" } else { ", no pools" };
+    format!("{}  {}, {consumers}{pools}", row.id, row.mix)
+}
+
 fn bar(rate: f64, y: f64, color: &str, scale: Scale, svg: &mut String) {
-    let (width, end) = (scale.x(rate) - LEFT, scale.x(rate) + 4.0);
+    let width = scale.x(rate) - LEFT;
     let _ = writeln!(
         svg,
-        "<rect x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\" fill=\"{color}\"/>\
-         <text x=\"{end:.1}\" y=\"{:.1}\" font-size=\"9\">{rate:.0}</text>",
+        "<rect x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\" rx=\"1\" fill=\"{color}\"/>\
+         <text x=\"{:.1}\" y=\"{:.1}\" font-size=\"9\" fill=\"{FAINT}\">{rate:.0}</text>",
+        WIDTH - RIGHT + 8.0,
         y + BAR - 2.0
     );
+}
+
+/// Draws the interval as a line with ends, and each run as a dot.
+fn whiskers(one: &Measured, y: f64, scale: Scale, svg: &mut String) {
+    if let Some((Some(low), Some(high))) = one.rate.map(|rate| (rate.low, rate.high)) {
+        let (from, to) = (scale.x(low), scale.x(high));
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{from:.1} {:.1}V{:.1}M{from:.1} {y:.1}H{to:.1}M{to:.1} {:.1}V{:.1}\" stroke=\"{INK}\" fill=\"none\"/>",
+            y - 4.0,
+            y + 4.0,
+            y - 4.0,
+            y + 4.0
+        );
+    }
+    for rate in one.rates.values().iter().filter(|_| one.runs > 1) {
+        let x = scale.x(*rate);
+        let _ =
+            writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.2\" fill=\"#fff\" stroke=\"{INK}\"/>");
+    }
 }

@@ -1,41 +1,46 @@
 //! One HTML page without scripts, fonts or anything else from elsewhere.
 
-use serde_json::Value;
+use super::tables::{self, Table};
+use super::{Judged, Measured, Report, draw, figure};
+use crate::study::{Group, Verdict};
 
-use super::{Judged, Report, Row, draw};
-
-const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}\
-    table{border-collapse:collapse;margin:1em 0;font-size:13px}td,th{padding:.25em .6em;border-bottom:1px solid #ddd;\
-    text-align:right}td:first-child,th:first-child,td.text{text-align:left}svg{width:100%;height:auto}\
-    pre{background:#f5f5f5;padding:1em;overflow:auto}.bad{color:#b00020;font-weight:bold}";
+const STYLE: &str = include_str!("style.css");
+/// Longer text than this is broken into lines.
+const LONG: usize = 24;
 
 /// Writes the page of a report.
 #[must_use]
 pub fn page(report: &Report) -> String {
-    let study = &report.study;
-    let title = escape(&study.id);
-    let parts = [
-        format!(
-            "<h1>{title}, run again</h1>\n<p>{}: <cite>{}</cite> ({}).</p>",
-            escape(&study.authors),
-            escape(&study.title),
-            study.year
-        ),
-        section("Pushes per second", &(draw(&report.rows) + &rates(&report.rows))),
-        section("What was claimed", &claims(&report.judged())),
-        section("Little's law", &little(report)),
-        section("Proof and cost", &costs(&report.rows)),
-        beyond(&report.beyond),
-        section("Differences from the paper", &list(study.differences.iter().map(|one| one.text.clone()))),
-        section("Threats", &list(study.threats.iter().map(|one| one.text.clone()))),
-        section("Remarks on the published figures", &list(remarks(report))),
-        section("Where and how this was measured", &provenance(&report.provenance)),
-    ];
+    let title = escape(&report.study.id);
+    let scenarios: Vec<&Measured> = report.scenarios.iter().collect();
+    let mut parts = vec![verdicts(report)];
+    if !scenarios.is_empty() {
+        parts.push(rates(report, &scenarios));
+        parts.push(little(report, &scenarios));
+        parts.push(proof(&scenarios));
+    }
+    let judged = report.judged();
+    parts.extend(groups(report).iter().map(|(group, cells)| question(group, cells, &judged)));
+    parts.push(uncounted(report));
+    let texts = |remarks: &[crate::study::Remark]| list(remarks.iter().map(|one| one.text.clone()));
+    parts.push(section("Differences from the paper", &texts(&report.study.differences)));
+    parts.push(section("Threats", &texts(&report.study.threats)));
+    parts.push(section("Remarks on the published figures", &list(remarks(report))));
+    parts.push(environment(report));
     format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
-         <style>{STYLE}</style></head><body>\n{}\n</body></html>\n",
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\n\
+         <style>\n{STYLE}</style></head><body>\n{}<main>\n{}\n</main></body></html>\n",
+        head(report),
         parts.join("\n")
     )
+}
+
+/// Lists the questions beyond the paper of which something was run, each with its cells.
+pub(super) fn groups(report: &Report) -> Vec<(&Group, Vec<&Measured>)> {
+    let of = |group: &Group| report.beyond.iter().filter(|one| one.group == group.id).collect::<Vec<_>>();
+    let groups = report.study.groups.iter().map(|group| (group, of(group)));
+    groups.filter(|(_, cells)| !cells.is_empty()).collect()
 }
 
 /// Makes text harmless in HTML and SVG.
@@ -53,168 +58,139 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
+fn head(report: &Report) -> String {
+    let study = &report.study;
+    let fact = |name: &str| match &report.provenance[name] {
+        serde_json::Value::Null => None,
+        serde_json::Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    };
+    let facts = [
+        fact("date"),
+        fact("scale").map(|scale| format!("scale {scale}")),
+        fact("repetitions").map(|count| format!("{count} runs of each test")),
+        fact("cpu").zip(fact("cores")).map(|(cpu, cores)| format!("{cores} × {cpu}")),
+        fact("optimized").filter(|optimized| optimized == "false").map(|_| "a debug build".to_owned()),
+    ];
+    let facts: String =
+        facts.into_iter().flatten().map(|fact| format!("<span>{}</span>", escape(&fact))).collect();
+    format!(
+        "<header><div><h1>{}, run again</h1>\n<p>{}: <cite>{}</cite> ({})</p>\n<div class=\"facts\">{facts}</div></div></header>\n",
+        escape(&study.id),
+        escape(&study.authors),
+        escape(&study.title),
+        study.year
+    )
+}
+
 fn section(title: &str, content: &str) -> String {
-    format!("<h2>{}</h2>\n{content}", escape(title))
+    format!("<section>\n<h2>{}</h2>\n{content}</section>", escape(title))
+}
+
+fn text(words: &str) -> String {
+    format!("<p class=\"text\">{}</p>\n", escape(words))
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {
     let items: String = items.map(|item| format!("<li>{}</li>\n", escape(&item))).collect();
-    format!("<ul>\n{items}</ul>")
+    format!("<ul>\n{items}</ul>\n")
 }
 
-fn table<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let line = |tag: &str, cells: &[String]| {
-        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
-        format!("<tr>{cells}</tr>\n")
-    };
-    let rows: String = rows.map(|row| line("td", &row)).collect();
-    format!("<table>\n{}{rows}</table>", line("th", &header.map(str::to_owned)))
-}
-
-fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
-}
-
-fn consumers(row: &Row) -> String {
-    row.consumers.map_or_else(|| "adaptive".to_owned(), |count| count.to_string())
-}
-
-fn rates(rows: &[Row]) -> String {
-    let header = [
-        "test",
-        "mix",
-        "in flight each",
-        "pools",
-        "pushes",
-        "seconds",
-        "pushes/s",
-        "middle half",
-        "published",
-        "ratio",
-    ];
-    table(
-        header,
-        rows.iter().map(|row| {
-            [
-                row.id.clone(),
-                row.mix.clone(),
-                consumers(row),
-                if row.pooled { "yes" } else { "no" }.to_owned(),
-                row.pushes.to_string(),
-                format!("{:.2}", row.wall_seconds),
-                format!("{:.1}", row.pushes_per_second),
-                number(row.middle_pushes_per_second, 1),
-                number(row.published_pushes_per_second, 0),
-                number(row.ratio, 2),
-            ]
-        }),
-    )
-}
-
-fn claims(judged: &[Judged]) -> String {
-    let rows = judged
-        .iter()
-        .map(|one| [one.claim.text.clone(), one.published.word().to_owned(), one.ours.word().to_owned()]);
-    table(["claim", "by the paper's figures", "by ours"], rows)
-}
-
-fn little(report: &Report) -> String {
-    let latency = report.rows.first().map_or(0.0, |row| row.latency_mean_ms);
-    let header = [
-        "test",
-        "in flight in all",
-        "bound, pushes/s",
-        "measured",
-        "share of bound",
-        "held, ms",
-        "held in the paper, ms",
-    ];
-    let rows = report.rows.iter().map(|row| {
-        let scenario = report.study.scenarios.iter().find(|scenario| scenario.id == row.id);
-        [
-            row.id.clone(),
-            scenario.map_or_else(String::new, |scenario| scenario.inflight_requests().to_string()),
-            number(row.bound_pushes_per_second, 0),
-            format!("{:.1}", row.pushes_per_second),
-            number(row.share_of_bound, 2),
-            number(row.held_ms, 1),
-            number(row.published_held_ms, 1),
-        ]
-    });
+fn html(table: &Table, class: &str) -> String {
+    let header: String = table.header.iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
+    let cells = |row: &Vec<String>| row.iter().map(|text| cell(text)).collect::<String>();
+    let rows: String = table.rows.iter().map(|row| format!("<tr>{}</tr>\n", cells(row))).collect();
     format!(
-        "<p>So many requests in flight, each answered after {latency:.1} ms on average, allow no more than the bound. \
-         Time held is requests in flight over the rate: where it grows with the consumers while the rate does not, \
-         something other than the push service holds the rate.</p>\n{}",
-        table(header, rows)
+        "<div class=\"wide\"><table class=\"{class}\"><thead><tr>{header}</tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
     )
 }
 
-fn costs(rows: &[Row]) -> String {
-    let header = [
-        "test",
-        "lost",
-        "stuck",
-        "duplicates",
-        "attempts",
-        "books balance",
-        "known devices reached",
-        "saves",
-        "p50 s",
-        "p95 s",
-        "p99 s",
-        "most in flight",
-        "connections at once",
-        "opened",
-        "server CPU s",
-        "server MiB",
-    ];
-    table(
-        header,
-        rows.iter().map(|row| {
-            let [reached, listened] = row.known_devices_reached;
-            [
-                row.id.clone(),
-                row.lost.to_string(),
-                row.stuck.to_string(),
-                row.duplicates.to_string(),
-                row.attempts.to_string(),
-                if row.ledger_balanced { "yes" } else { "NO" }.to_owned(),
-                format!("{reached} of {listened}"),
-                format!("{}, {} refused", row.saves, row.saves_failed),
-                number(row.p50_seconds, 2),
-                number(row.p95_seconds, 2),
-                number(row.p99_seconds, 2),
-                row.inflight_max.to_string(),
-                row.connections_max.to_string(),
-                row.connections_opened.to_string(),
-                format!("{:.2}", row.server_cpu_seconds),
-                (row.server_peak_rss_bytes >> 20).to_string(),
-            ]
-        }),
+/// Words may be broken into lines, figures not.
+fn cell(text: &str) -> String {
+    let is_text = text.starts_with(char::is_alphabetic) && text.len() > LONG;
+    let class = if is_text { " class=\"text\"" } else { "" };
+    format!("<td{class}>{}</td>", escape(text))
+}
+
+fn badge(verdict: Verdict) -> String {
+    let class = match verdict {
+        Verdict::Holds => "yes",
+        Verdict::DoesNotHold => "no",
+        Verdict::Undecided => "open",
+        Verdict::NotTestable => "none",
+    };
+    format!("<span class=\"badge {class}\">{}</span>", verdict.word())
+}
+
+fn verdicts(report: &Report) -> String {
+    let words = "Ratios of rates with 95 % intervals (Welch, on logarithms; the run of a fresh server is the unit). A claim \
+        holds when every ratio's interval lies above 1.05, does not hold when one lies below 1/1.05 (corrected for the number \
+        of ratios), and is undecided otherwise. The paper ran each test once: its figures have no intervals.";
+    let judged = report.judged();
+    let rows: String = judged.iter().filter(|one| one.claim.group.is_empty()).map(verdict).collect();
+    let table = format!(
+        "<div class=\"wide\"><table class=\"words claims\"><thead><tr><th>the paper says</th><th>by its own figures</th>\
+         <th>by ours</th></tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
+    );
+    section("Verdicts", &(text(words) + &table))
+}
+
+fn verdict(one: &Judged) -> String {
+    let note = if one.claim.note.is_empty() { String::new() } else { format!("; {}", one.claim.note) };
+    let cell = |verdict, figures: &str| format!("<td>{}<br>{}</td>", badge(verdict), escape(figures));
+    format!(
+        "<tr><td>{}<p class=\"text\" style=\"font-weight:400;margin:.2rem 0\">{}</p></td>{}{}</tr>\n",
+        escape(&one.claim.text),
+        escape(&(one.claim.source.clone() + &note)),
+        cell(one.published, &one.published_figures),
+        cell(one.ours, &one.our_figures)
     )
 }
 
-fn beyond(rows: &[Row]) -> String {
-    if rows.is_empty() {
-        return String::new();
+fn rates(report: &Report, cells: &[&Measured]) -> String {
+    let content = figure(report) + &draw(cells) + &html(&tables::rates(cells), "");
+    section("Pushes per second", &content)
+}
+
+fn little(report: &Report, cells: &[&Measured]) -> String {
+    let latency = report.study.provider.mean_ms();
+    let words = format!(
+        "So many places for requests in flight, each taken for {latency:.1} ms on average, allow no more than the bound. Time \
+         held is places over the rate: where it grows with the places while the rate does not, something other than the push \
+         service holds the rate. How many places were taken was looked at while the tests ran, between the first and the last \
+         tenth: from 90 % on the requests in flight are the limit, below 70 % it is what feeds them. Without pools a place is \
+         also held while a connection opens, which the count does not show."
+    );
+    section("Little's law", &(text(&words) + &html(&tables::little(cells), "")))
+}
+
+fn proof(cells: &[&Measured]) -> String {
+    let words = "Each device of the audience was looked up in the counts of the emulators. The known device of each platform \
+        listened there. p50, p95 and p99 are the times from the request until so many deliveries had ended.";
+    let content = text(words) + &html(&tables::proof(cells), "") + &html(&tables::costs(cells), "");
+    section("Proof and cost", &content)
+}
+
+fn question(group: &Group, cells: &[&Measured], judged: &[Judged]) -> String {
+    let answers = tables::answers(judged, &group.id);
+    let answers = if answers.rows.is_empty() { String::new() } else { html(&answers, "words") };
+    let costs = format!(
+        "<details><summary>Proof and cost</summary>\n{}{}</details>\n",
+        html(&tables::proof(cells), ""),
+        html(&tables::costs(cells), "")
+    );
+    let content = text(&group.text) + &answers + &draw(cells) + &html(&tables::group(cells), "") + &costs;
+    section(&format!("Beyond the paper: {}", group.title), &content)
+}
+
+fn uncounted(report: &Report) -> String {
+    let table = tables::uncounted(report);
+    if table.rows.is_empty() {
+        return section("Runs that do not count", &text("None."));
     }
-    let header =
-        ["run", "mix", "in flight each", "latency, ms", "pushes", "pushes/s", "bound", "fairness", "note"];
-    let told = rows.iter().map(|row| {
-        [
-            row.id.clone(),
-            row.mix.clone(),
-            consumers(row),
-            format!("{:.1}", row.latency_mean_ms),
-            row.pushes.to_string(),
-            format!("{:.1}", row.pushes_per_second),
-            number(row.bound_pushes_per_second, 0),
-            number(row.fairness, 3),
-            row.note.clone(),
-        ]
-    });
-    let tables = table(header, told) + &costs(rows);
-    section("Beyond the paper", &(draw(rows) + &tables))
+    let words = "They are kept in the raw samples and are in no figure above.";
+    let content = text(words) + &html(&table, "words");
+    section("Runs that do not count", &content).replacen("<section>", "<section class=\"alert\">", 1)
 }
 
 fn remarks(report: &Report) -> impl Iterator<Item = String> {
@@ -227,11 +203,9 @@ fn remarks(report: &Report) -> impl Iterator<Item = String> {
     })
 }
 
-fn provenance(facts: &Value) -> String {
-    let facts = facts.as_object().into_iter().flatten();
-    let rows = facts.map(|(name, value)| {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        [name.clone(), value]
-    });
-    table(["what", "value"], rows)
+fn environment(report: &Report) -> String {
+    let command = report.provenance["command"].as_str().unwrap_or_default();
+    let again = format!("<h3>Run it again</h3>\n<pre>{}</pre>\n", escape(command));
+    let content = html(&tables::provenance(&report.provenance), "words") + &again;
+    section("Where and how this was measured", &content)
 }

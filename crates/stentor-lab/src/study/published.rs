@@ -1,9 +1,12 @@
 //! Published figures, each with where it was read and how.
 
-use super::StudyError;
+use super::{Evidence, StudyError};
+use crate::statistics::Samples;
 
 /// Columns of a line.
 const COLUMNS: usize = 11;
+/// Pushes of each of the paper's tests.
+const PUSHES: f64 = 1e6;
 
 /// The figures of a study.
 #[derive(Debug, Clone)]
@@ -44,18 +47,44 @@ impl Published {
     /// Gives the rate of a scenario as the paper's table prints it, in pushes per second.
     #[must_use]
     pub fn pushes_per_second(&self, scenario: &str) -> Option<f64> {
-        let is_rate = |figure: &&Figure| {
+        self.in_the_table(scenario, "throughput")?.value.parse().ok()
+    }
+
+    /// Gives how long a scenario took as the paper's table prints it, in seconds.
+    #[must_use]
+    pub fn duration_seconds(&self, scenario: &str) -> Option<f64> {
+        let parts = self.in_the_table(scenario, "duration")?.value.split(':');
+        parts.map(|part| part.parse::<f64>().ok()).try_fold(0.0, |sum, part| Some(sum * 60.0 + part?))
+    }
+
+    fn in_the_table(&self, scenario: &str, metric: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| {
             figure.experiment == scenario
-                && figure.metric == "throughput"
+                && figure.metric == metric
                 && figure.kind == "published"
                 && figure.source.starts_with("Table")
-        };
-        self.figures.iter().find(is_rate).and_then(|figure| figure.value.parse().ok())
+        })
     }
 
     /// Lists the figures about which there is something to say.
     pub fn remarks(&self) -> impl Iterator<Item = &Figure> {
         self.figures.iter().filter(|figure| !figure.note.is_empty())
+    }
+}
+
+/// The paper's table: one run of each test, of a million pushes.
+impl Evidence for Published {
+    fn rates(&self, test: &str) -> Option<Samples> {
+        self.pushes_per_second(test).map(|rate| std::iter::once(rate).collect())
+    }
+
+    fn finished_share(&self, test: &str) -> Option<f64> {
+        let pushes = self.pushes_per_second(test)? * self.duration_seconds(test)?;
+        Some((pushes / PUSHES).min(1.0))
+    }
+
+    fn is_of_the_paper(&self) -> bool {
+        true
     }
 }
 

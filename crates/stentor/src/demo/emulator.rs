@@ -1,7 +1,7 @@
 //! An emulator as a process of its own, which may be killed and comes back as itself.
 
 use super::fleet::Half;
-use crate::child::Child;
+use crate::child::{Child, Usage};
 use anyhow::Context;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -74,6 +74,11 @@ impl Emulator {
         if let Some(child) = self.child.take() {
             child.terminate();
         }
+    }
+
+    /// Returns what its process has used so far.
+    pub(crate) fn usage(&mut self) -> Usage {
+        self.child.as_mut().map(Child::usage).unwrap_or_default()
     }
 
     /// Fails when it has ended by itself.

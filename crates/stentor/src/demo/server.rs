@@ -1,5 +1,6 @@
 //! The server as a process of its own, which may be killed and goes on where it was.
 
+use crate::cgroup::Cgroup;
 use crate::child::{Child, Usage};
 use crate::client::Client;
 use crate::connection::read_key;
@@ -20,6 +21,8 @@ pub(crate) struct Server {
     config: Option<PathBuf>,
     address: Option<String>,
     child: Option<Child>,
+    /// What limits it, if anything does; behind the process, which must have ended before.
+    cgroup: Option<Cgroup>,
     past: Usage,
 }
 
@@ -27,8 +30,8 @@ impl Server {
     /// Starts the server and waits until it is ready.
     pub(crate) async fn start(directory: &Path) -> anyhow::Result<Self> {
         let (data_dir, log) = (directory.join("server"), directory.join("server.log"));
-        let mut server =
-            Self { data_dir, log, config: None, address: None, child: None, past: Usage::default() };
+        let (config, address, child, cgroup) = (None, None, None, None);
+        let mut server = Self { data_dir, log, config, address, child, cgroup, past: Usage::default() };
         server.launch().await?;
         Ok(server)
     }
@@ -39,9 +42,15 @@ impl Server {
         Client::new(&self.url(), Some(key), None)
     }
 
-    /// Ends it and starts it again at the same address with these settings; what it used is counted anew.
-    pub(crate) async fn restart_with(&mut self, settings: &str) -> anyhow::Result<()> {
+    /// Ends it and starts it again at the same address with these settings and in this group; what it used is counted
+    /// anew.
+    pub(crate) async fn restart_with(
+        &mut self,
+        settings: &str,
+        cgroup: Option<Cgroup>,
+    ) -> anyhow::Result<()> {
         self.stop();
+        self.cgroup = cgroup;
         self.past = Usage::default();
         let path = self.data_dir.with_extension("toml");
         crate::process::publish(&path, settings)?;
@@ -114,7 +123,10 @@ impl Server {
         if let Some(config) = &self.config {
             arguments.extend(["--config".into(), config.clone().into()]);
         }
-        self.child = Some(Child::start("server", &arguments, &self.log)?);
+        let child = self.child.insert(Child::start("server", &arguments, &self.log)?);
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.take(child.id()).context("the server cannot be moved into its control group")?;
+        }
         let started = Instant::now();
         while !self.is_ready().await {
             self.check_alive()?;

@@ -2,38 +2,49 @@
 
 mod background;
 mod known;
+mod lateness;
+mod plan;
+mod policy;
 mod proof;
 mod records;
+mod settings;
 mod site;
 mod trial;
 mod watch;
 
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, note, table};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
+use plan::Plan;
 use records::Records;
 use serde_json::{Value, json};
 use site::Site;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use stentor_lab::report::{Report, Row};
-use stentor_lab::study::{Mix, ProviderModel, Published, Scenario, Study};
-use trial::{Answers, Trial};
+use std::time::Duration;
+use stentor_lab::report::{Judged, Measured, Report, Row};
+use stentor_lab::study::{Cell, Published, Scenario, Study, Verdict, interval};
+use trial::Trial;
 
-/// So many apps send at once beyond the paper.
-const APPS_AT_ONCE: [usize; 3] = [2, 5, 20];
+/// A run that does not count is made once more.
+const TRIES_MAX: u32 = 2;
 
 /// Run a published study again and put its figures beside ours
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor lab run isikligil-2017 --scale 0.002 --out study
+  stentor lab run isikligil-2017 --scale 0.02 --repetitions 5 --out study
+  stentor lab run isikligil-2017 --scale 0.02 --repetitions 5 --out study --resume
   stentor lab run isikligil-2017 --scale 0.05 --only T1,T9 --out study
-  stentor lab run isikligil-2017 --scale 0.01 --beyond --out study --json
+  stentor lab run isikligil-2017 --scale 0.01 --beyond --repetitions 3 --out study --json
+  stentor lab run isikligil-2017 --scale 0.01 --beyond --only supply,slow-producer --out study
 
 isikligil-2017: 13 tests, each a campaign to a million devices (at scale 1) of 3 million in two apps, through emulated
-push services, with 20, 50 or 100 requests in flight for each. At full scale that takes hours. DIR gets report.html,
-rates.svg, scenarios.ndjson, samples.csv and provenance.json. Exits 0 only if nothing was lost, stuck or sent twice.")]
+push services, with 20, 50 or 100 requests in flight for each. At full scale that takes hours. Each run has a fresh
+server; rounds over all tests are mixed. DIR gets report.html, report.md, rates.svg, consumers.svg, scenarios.ndjson (a
+line for each run), samples.csv, provenance.json and plan.json. Exits 0 only if nothing was lost, stuck or sent twice.")]
 pub(crate) struct Run {
     /// Which study
     #[arg(value_enum)]
@@ -41,19 +52,28 @@ pub(crate) struct Run {
     /// Share of the paper's devices: 1 is all of them
     #[arg(long, default_value_t = 0.002, value_name = "S", value_parser = scale)]
     scale: f64,
+    /// Run each test so often, each time with a fresh server; from 2 on figures have intervals
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: u32,
+    /// What the order of the runs follows from
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
     /// Where the results go; the directory must not exist or be empty
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Run these tests only
-    #[arg(long, value_name = "TEST", value_delimiter = ',')]
+    /// Go on in DIR where an earlier run was interrupted, or with more repetitions
+    #[arg(long)]
+    resume: bool,
+    /// Run these tests or questions only
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// Also run what the paper did not: as many requests as the server likes, other latencies and answers, many apps
+    /// Also run what the paper did not: see the questions in docs/lab.md
     #[arg(long)]
     beyond: bool,
     /// Half of the push services' answers come sooner; chosen so that their mean is what the paper allows
     #[arg(long, value_name = "MS")]
     latency_median_ms: Option<f64>,
-    /// Give up a test when nothing has moved for so long
+    /// Give up a run when nothing has moved for so long
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
 }
@@ -77,42 +97,63 @@ impl Run {
         let report = tokio::select! {
             report = self.perform() => report?,
             () = ended => {
-                let sentence = "interrupted; what was measured so far is in the directory";
+                let sentence = "interrupted; what was measured so far is in the directory: go on with --resume";
                 return Err(Failure::new(Exit::Interrupted, sentence).into());
             }
         };
-        let is_sound = report.rows.iter().chain(&report.beyond).all(Row::is_sound);
+        let is_sound = report.runs.iter().all(Row::is_sound);
         output.result(&self.object(&report, is_sound), || self.describe(&report))?;
         Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     async fn perform(&self) -> anyhow::Result<Report> {
-        let study = self.study()?;
-        let published = Published::isikligil_2017()?;
-        let scenarios = self.scenarios(&study)?;
-        let mut records = Records::create(&self.out)?;
+        let (study, published) = (self.study()?, Published::isikligil_2017()?);
+        let (cells, settings) = (self.cells(&study)?, self.settings(&study));
+        let (mut records, mut runs) = if self.resume {
+            Records::resume(&self.out, &settings)?
+        } else {
+            (Records::create(&self.out, &settings)?, Vec::new())
+        };
+        let mut plan = Plan::make(&study, self.scale, &cells, self.repetitions, self.seed, &runs);
         let mut site = Site::build(&study, self.scale, &self.out).await?;
-        let mut rows = Vec::new();
-        for scenario in scenarios {
-            let mut row = self.trial(&Trial::of(scenario, study.provider), &mut site, &mut records).await?;
-            row.note.clone_from(&scenario.note);
-            row.derive(Some(scenario.inflight_requests()), published.pushes_per_second(&scenario.id));
-            records.row(&row)?;
-            rows.push(row);
+        while let Some(step) = plan.next() {
+            let cell = &cells[step.cell];
+            let give_up_after = Duration::from_secs(self.give_up_after_seconds);
+            let trial = Trial { cell, repetition: step.repetition, usual: study.provider, give_up_after };
+            let made = self.make(trial, &published, &mut site, &mut records).await?;
+            runs.extend(made);
+            note(&plan.done(step));
         }
-        let mut beyond = Vec::new();
-        if self.beyond {
-            for trial in self.further(&study, &mut site).await? {
-                let mut row = self.trial(&trial, &mut site, &mut records).await?;
-                row.derive(trial.inflight_requests(), None);
-                records.row(&row)?;
-                beyond.push(row);
-            }
-        }
-        let provenance = records.provenance(self.scale, &study, &site).await?;
-        let report = Report { study, published, rows, beyond, provenance };
+        let mut provenance = records.provenance(&settings, &site).await?;
+        provenance["repetitions"] = json!(self.repetitions);
+        let (scenarios, beyond) = sum_up(&cells, &runs);
+        let report = Report { study, published, scenarios, beyond, runs, provenance };
         records.finish(&report)?;
         Ok(report)
+    }
+
+    /// Makes a run, and once more when it does not count.
+    async fn make(
+        &self,
+        trial: Trial<'_>,
+        published: &Published,
+        site: &mut Site,
+        records: &mut Records,
+    ) -> anyhow::Result<Vec<Row>> {
+        let mut made = Vec::new();
+        for _ in 0..TRIES_MAX {
+            let made_now = trial::run(trial, site, records).await;
+            let mut row = made_now.with_context(|| format!("{} could not be run", trial.cell.id))?;
+            row.derive(trial.cell.inflight_requests(), published.pushes_per_second(&row.id));
+            note(&told(&row));
+            records.row(&row)?;
+            let is_over = row.invalid.is_empty();
+            made.push(row);
+            if is_over {
+                break;
+            }
+        }
+        Ok(made)
     }
 
     fn study(&self) -> anyhow::Result<Study> {
@@ -124,49 +165,36 @@ impl Run {
         Ok(study)
     }
 
-    fn scenarios<'a>(&self, study: &'a Study) -> anyhow::Result<Vec<&'a Scenario>> {
-        let known = |id: &&String| !study.scenarios.iter().any(|scenario| scenario.id == **id);
-        if let Some(unknown) = self.only.iter().find(known) {
-            return Err(Failure::usage(format!("there is no test {unknown}: they are T1 to T13")).into());
+    /// Lists what is to be run.
+    fn cells(&self, study: &Study) -> anyhow::Result<Vec<Cell>> {
+        let mut cells: Vec<Cell> = study.scenarios.iter().map(Scenario::cell).collect();
+        if self.beyond {
+            cells.extend(study.beyond.iter().cloned());
         }
-        let wanted = |scenario: &&Scenario| self.only.is_empty() || self.only.contains(&scenario.id);
-        Ok(study.scenarios.iter().filter(wanted).collect())
+        let is_called = |cell: &Cell, name: &String| cell.id == *name || cell.group == *name;
+        if let Some(unknown) = self.only.iter().find(|name| !cells.iter().any(|cell| is_called(cell, name))) {
+            let further = if self.beyond { "" } else { "; with --beyond there are more" };
+            let sentence = format!("there is no test {unknown}: they are T1 to T13{further}");
+            return Err(Failure::usage(sentence).into());
+        }
+        cells.retain(|cell| self.only.is_empty() || self.only.iter().any(|name| is_called(cell, name)));
+        Ok(cells)
     }
 
-    async fn trial(&self, trial: &Trial, site: &mut Site, records: &mut Records) -> anyhow::Result<Row> {
-        let give_up_after = std::time::Duration::from_secs(self.give_up_after_seconds);
-        let row = trial::run(trial, site, records, give_up_after).await?;
-        note(&format!(
-            "{}: {} pushes in {:.2} s, {:.1} pushes/s, {} lost",
-            row.id, row.pushes, row.wall_seconds, row.pushes_per_second, row.lost
-        ));
-        Ok(row)
-    }
-
-    /// Lists what the paper did not run. Refused tokens come last: the server forgets their devices.
-    async fn further(&self, study: &Study, site: &mut Site) -> anyhow::Result<Vec<Trial>> {
-        let usual = study.provider;
-        let adaptive = |id: &str, latency| Trial::beyond(id, None, latency, vec![site::BOTH]);
-        let fixed = |id: &str, median_ms| {
-            let latency = ProviderModel { latency_median_ms: median_ms, ..usual };
-            Trial::beyond(id, Some(50), latency, vec![site::BOTH])
-        };
-        let mut trials = vec![
-            adaptive("adaptive", usual),
-            adaptive(
-                "adaptive, slow",
-                ProviderModel { latency_median_ms: 4.0 * usual.latency_median_ms, ..usual },
-            ),
-            fixed("fast push services", usual.latency_median_ms / 4.0),
-            fixed("slow push services", usual.latency_median_ms * 4.0),
-        ];
-        for count in APPS_AT_ONCE {
-            let apps = site.add_apps(count, study.devices(Mix::Both, self.scale)).await?;
-            trials.push(Trial::beyond(&format!("{count} apps at once"), None, usual, apps));
-        }
-        let realistic = Trial::beyond("some tokens dead", Some(50), usual, vec![site::BOTH]);
-        trials.push(Trial { answers: Answers::Realistic, ..realistic });
-        Ok(trials)
+    /// What must not change when a run is gone on with.
+    fn settings(&self, study: &Study) -> Value {
+        json!({
+            "study": study.id,
+            "scale": self.scale,
+            "seed": self.seed,
+            "provider_latency_ms": {
+                "kind": "lognormal",
+                "median": study.provider.latency_median_ms,
+                "sigma": study.provider.latency_sigma,
+                "mean": study.provider.mean_ms(),
+            },
+            "background": study.background,
+        })
     }
 
     fn object(&self, report: &Report, is_sound: bool) -> Value {
@@ -174,9 +202,11 @@ impl Run {
             "study": report.study.id,
             "ok": is_sound,
             "scale": self.scale,
-            "scenarios": report.rows,
+            "repetitions": self.repetitions,
+            "scenarios": report.scenarios,
             "beyond": report.beyond,
             "claims": report.judged(),
+            "uncounted": report.uncounted().collect::<Vec<_>>(),
             "provenance": report.provenance,
             "out": self.out,
         })
@@ -184,32 +214,68 @@ impl Run {
 
     fn describe(&self, report: &Report) -> String {
         let header =
-            ["test", "mix", "in flight", "pools", "s", "pushes/s", "published", "ratio", "bound", "lost"];
+            ["test", "mix", "in flight", "pools", "runs", "pushes/s", "published", "ratio", "bound", "lost"];
         let number = |value: Option<f64>, digits: usize| {
             value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
         };
-        let rows = report.rows.iter().chain(&report.beyond).map(|row| {
+        let rows = report.scenarios.iter().chain(&report.beyond).map(|one| {
+            let row = &one.row;
+            let rate = one.rate.map(|rate| interval(rate.median, rate.low, rate.high, 1));
             [
                 row.id.clone(),
                 row.mix.clone(),
                 row.consumers.map_or_else(|| "adaptive".to_owned(), |count| count.to_string()),
                 if row.pooled { "yes" } else { "no" }.to_owned(),
-                format!("{:.2}", row.wall_seconds),
-                format!("{:.1}", row.pushes_per_second),
+                one.runs.to_string(),
+                rate.unwrap_or_else(|| "does not count".to_owned()),
                 number(row.published_pushes_per_second, 0),
                 number(row.ratio, 2),
                 number(row.bound_pushes_per_second, 0),
                 row.lost.to_string(),
             ]
         });
-        let claims = report.judged().into_iter().map(|one| {
-            let (published, ours) = (one.published.word(), one.ours.word());
-            format!("{}\n  by the paper's figures: {published}; by ours: {ours}", one.claim.text)
-        });
-        let claims: Vec<String> = claims.collect();
+        let claims: Vec<String> = report.judged().iter().filter_map(verdict).collect();
         let page = self.out.join(records::PAGE);
         format!("{}\n\n{}\n\nreport: {}", table(header, rows), claims.join("\n"), page.display())
     }
+}
+
+/// Sums up the runs of each cell: the study's own, and those beyond it.
+fn sum_up(cells: &[Cell], runs: &[Row]) -> (Vec<Measured>, Vec<Measured>) {
+    let measured = cells.iter().filter_map(|cell| {
+        let of_cell: Vec<Row> = runs.iter().filter(|row| row.id == cell.id).cloned().collect();
+        let mut measured = Measured::of(&of_cell, cell.inflight_requests())?;
+        measured.group.clone_from(&cell.group);
+        measured.levels = cell.levels();
+        Some(measured)
+    });
+    measured.partition(|one| one.group.is_empty())
+}
+
+/// Writes a claim of the paper with both verdicts, and one of ours when it was tested.
+fn verdict(one: &Judged) -> Option<String> {
+    let ours = format!("  by ours: {} ({})", one.ours.word(), one.our_figures);
+    if one.claim.group.is_empty() {
+        let (published, figures) = (one.published.word(), &one.published_figures);
+        return Some(format!(
+            "{}\n  by the paper's figures: {published} ({figures})\n{ours}",
+            one.claim.text
+        ));
+    }
+    (one.ours != Verdict::NotTestable).then(|| format!("{}\n{ours}", one.claim.text))
+}
+
+fn told(row: &Row) -> String {
+    let name = format!("{} ({})", row.id, row.repetition);
+    if let Some(why) = [&row.skipped, &row.ended].into_iter().find(|why| !why.is_empty()) {
+        return format!("{name}: {why}");
+    }
+    let doubt =
+        if row.invalid.is_empty() { String::new() } else { format!("; does not count: {}", row.invalid) };
+    format!(
+        "{name}: {} pushes in {:.2} s, {:.1} pushes/s, {} lost{doubt}",
+        row.pushes, row.wall_seconds, row.pushes_per_second, row.lost
+    )
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use super::site::{App, registration};
 use crate::client::Client;
 use crate::demo::fleet::Fleet;
 use serde_json::json;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use stentor_lab::statistics::Samples;
 use stentor_lab::study::Background;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -21,6 +22,8 @@ pub(super) struct Saves {
 struct Counts {
     saved: AtomicU64,
     failed: AtomicU64,
+    /// How long each took.
+    took_ms: Mutex<Samples>,
 }
 
 #[derive(Clone, Copy)]
@@ -47,6 +50,11 @@ impl Saves {
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.counts.saved.load(Ordering::Relaxed), self.counts.failed.load(Ordering::Relaxed))
     }
+
+    /// The time within which the share `part` of them was answered, in milliseconds.
+    pub(super) fn quantile_ms(&self, part: f64) -> Option<f64> {
+        self.counts.took_ms.lock().unwrap_or_else(PoisonError::into_inner).quantile(part)
+    }
 }
 
 /// Saves one after the other: a slow answer delays the next, and the count tells.
@@ -55,10 +63,13 @@ async fn save(kind: Kind, client: Client, fleet: Fleet, every: Duration, counts:
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for place in (0..fleet.devices()).cycle() {
         ticks.tick().await;
+        let asked = Instant::now();
         let reply = match kind {
             Kind::Device => client.post("/v1/devices", &registration(fleet, fleet.member(place))).await,
             Kind::User => client.put(&format!("/v1/users/user-{place}"), &json!({})).await,
         };
+        let took_ms = 1000.0 * asked.elapsed().as_secs_f64();
+        counts.took_ms.lock().unwrap_or_else(PoisonError::into_inner).push(took_ms);
         let counter = if reply.is_ok() { &counts.saved } else { &counts.failed };
         counter.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,42 +1,81 @@
-//! The files of a study: samples as they come, a line for each test, where and how it was measured, the report.
+//! The files of a study: samples as they come, a line for each run, where and how it was measured, the report.
 
-use super::site::Site;
+use super::site::{DIRECTORY, Site};
 use crate::failure::Failure;
 use anyhow::Context;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use stentor_lab::report::{Report, Row, draw, page};
-use stentor_lab::study::Study;
+use stentor_lab::report::{Measured, Report, Row, draw, figure, figures, markdown, page};
 
 /// The page with everything.
 pub(super) const PAGE: &str = "report.html";
-const SAMPLES_HEADER: &str =
-    "test,seconds,ended,attempts,inflight,connections,server_cpu_seconds,server_peak_rss_bytes";
+const SAMPLES: &str = "samples.csv";
+const RUNS: &str = "scenarios.ndjson";
+const PLAN: &str = "plan.json";
+/// The paper's table that our figures stand beside.
+const TABLE: &str = "Table 3";
+const SAMPLES_HEADER: &str = "test,repetition,seconds,ended,attempts,inflight,connections,server_cpu_seconds,\
+                              server_peak_rss_bytes";
 
 /// Files that grow while the study runs.
 pub(super) struct Records {
     directory: PathBuf,
     samples: BufWriter<File>,
-    rows: BufWriter<File>,
+    runs: BufWriter<File>,
     load_before: String,
 }
 
 impl Records {
-    /// Makes the directory and its files; it must not hold anything.
-    pub(super) fn create(directory: &Path) -> anyhow::Result<Self> {
-        let unusable = || format!("{} cannot be used", directory.display());
-        std::fs::create_dir_all(directory).with_context(unusable)?;
-        if std::fs::read_dir(directory).with_context(unusable)?.next().is_some() {
-            let sentence = format!("{} is not empty: name a new directory with --out", directory.display());
+    /// Makes the directory and its files; it must not hold anything. What must be the same when it is gone on with later
+    /// is kept as the plan.
+    pub(super) fn create(directory: &Path, plan: &Value) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(directory).with_context(|| unusable(directory))?;
+        if std::fs::read_dir(directory).with_context(|| unusable(directory))?.next().is_some() {
+            let sentence = format!(
+                "{} is not empty: name a new directory with --out, or go on there with --resume",
+                directory.display()
+            );
             return Err(Failure::usage(sentence).into());
         }
-        let file =
-            |name: &str| File::create_new(directory.join(name)).map(BufWriter::new).with_context(unusable);
-        let (mut samples, rows) = (file("samples.csv")?, file("scenarios.ndjson")?);
-        writeln!(samples, "{SAMPLES_HEADER}")?;
-        Ok(Self { directory: directory.to_owned(), samples, rows, load_before: load() })
+        write(directory, PLAN, &plan.to_string())?;
+        Self::begin(directory, &[], &[])
+    }
+
+    /// Goes on in a directory; returns the runs that are there already. What an interrupted run left is removed.
+    pub(super) fn resume(directory: &Path, plan: &Value) -> anyhow::Result<(Self, Vec<Row>)> {
+        let kept: Option<Value> = serde_json::from_str(&read(directory, PLAN)?).ok();
+        if kept.as_ref() != Some(plan) {
+            let sentence = format!(
+                "{} was made with other settings: give the same study, scale, seed and latency",
+                directory.display()
+            );
+            return Err(Failure::usage(sentence).into());
+        }
+        for entry in std::fs::read_dir(directory)?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(DIRECTORY) {
+                std::fs::remove_dir_all(entry.path()).with_context(|| unusable(directory))?;
+            }
+        }
+        let (lines, samples) = (read(directory, RUNS)?, read(directory, SAMPLES)?);
+        // The last line of a run that was interrupted may be torn.
+        let parsed = lines.lines().map_while(|line| Some((line, serde_json::from_str(line).ok()?)));
+        let (lines, runs): (Vec<&str>, Vec<Row>) = parsed.unzip();
+        Ok((Self::begin(directory, &lines, &complete(&samples, &runs))?, runs))
+    }
+
+    fn begin(directory: &Path, runs: &[&str], samples: &[&str]) -> anyhow::Result<Self> {
+        let file = |name: &str, lines: &[&str]| {
+            let mut file = BufWriter::new(File::create(directory.join(name))?);
+            lines.iter().try_for_each(|line| writeln!(file, "{line}"))?;
+            file.flush().map(|()| file)
+        };
+        let samples = [&[SAMPLES_HEADER], samples].concat();
+        let samples = file(SAMPLES, &samples).with_context(|| unusable(directory))?;
+        let runs = file(RUNS, runs).with_context(|| unusable(directory))?;
+        Ok(Self { directory: directory.to_owned(), samples, runs, load_before: load() })
     }
 
     /// Adds a look at a running test.
@@ -44,20 +83,19 @@ impl Records {
         Ok(writeln!(self.samples, "{line}")?)
     }
 
-    /// Adds a test that is over.
+    /// Adds a run that is over.
     pub(super) fn row(&mut self, row: &Row) -> anyhow::Result<()> {
-        writeln!(self.rows, "{}", serde_json::to_string(row)?)?;
+        writeln!(self.runs, "{}", serde_json::to_string(row)?)?;
         self.samples.flush()?;
-        Ok(self.rows.flush()?)
+        Ok(self.runs.flush()?)
     }
 
-    /// Says where, when and how all of this was measured.
-    pub(super) async fn provenance(&self, scale: f64, study: &Study, site: &Site) -> anyhow::Result<Value> {
+    /// Says where, when and how all of this was measured; `plan` is said too.
+    pub(super) async fn provenance(&self, plan: &Value, site: &Site) -> anyhow::Result<Value> {
         let server = site.server.client()?;
-        let newest = site.apps[0].client.get_with("/v1/campaigns", &[("limit", "1".to_owned())]).await?;
-        Ok(json!({
+        let mut facts = json!({
             "command": std::env::args().collect::<Vec<_>>().join(" "),
-            "date": newest["campaigns"][0]["created_at"],
+            "date": site.newest_campaign().await?,
             "version": server.get("/version").await?,
             "optimized": !cfg!(debug_assertions),
             "kernel": line_of("/proc/sys/kernel/osrelease"),
@@ -66,29 +104,49 @@ impl Records {
             "memory": fact("/proc/meminfo", "MemTotal"),
             "load_before": self.load_before,
             "load_after": load(),
-            "scale": scale,
-            "runs_of_each_test": 1,
-            "provider_latency_ms": {
-                "kind": "lognormal",
-                "median": study.provider.latency_median_ms,
-                "sigma": study.provider.latency_sigma,
-                "mean": study.provider.mean_ms(),
-            },
-            "background": study.background,
             "network": "loopback, TLS 1.3, HTTP/2",
-        }))
+            "intervals": "95 %, Student's t on logarithms of rates; the unit is the run of a fresh server",
+        });
+        for (name, value) in plan.as_object().into_iter().flatten() {
+            facts[name] = value.clone();
+        }
+        Ok(facts)
     }
 
     /// Writes the report.
     pub(super) fn finish(&self, report: &Report) -> anyhow::Result<()> {
-        let write = |name: &str, text: &str| {
-            let path = self.directory.join(name);
-            std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))
-        };
+        let write = |name: &str, text: &str| write(&self.directory, name, text);
         write("provenance.json", &serde_json::to_string_pretty(&report.provenance)?)?;
-        write("rates.svg", &draw(&report.rows))?;
+        write("rates.svg", &draw(&report.scenarios.iter().collect::<Vec<&Measured>>()))?;
+        write("consumers.svg", &figure(report))?;
+        write("figures.csv", &figures(report, TABLE))?;
+        write("report.md", &markdown(report))?;
         write(PAGE, &page(report))
     }
+}
+
+fn unusable(directory: &Path) -> String {
+    format!("{} cannot be used", directory.display())
+}
+
+fn read(directory: &Path, name: &str) -> anyhow::Result<String> {
+    std::fs::read_to_string(directory.join(name))
+        .with_context(|| format!("{} holds no run to go on with", directory.display()))
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let path = directory.join(name);
+    std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+/// Keeps the samples of runs that came to their end.
+fn complete<'a>(samples: &'a str, runs: &[Row]) -> Vec<&'a str> {
+    let ended: HashSet<String> = runs.iter().map(|row| format!("{},{}", row.id, row.repetition)).collect();
+    let is_ended = |line: &&str| {
+        let name = line.match_indices(',').nth(1).map(|(end, _)| &line[..end]);
+        name.is_some_and(|name| ended.contains(name))
+    };
+    samples.lines().skip(1).filter(is_ended).collect()
 }
 
 fn load() -> String {
@@ -105,4 +163,41 @@ fn fact(path: &str, name: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap_or_default().trim_start_matches([':', ' ', '\t']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str) -> Row {
+        Row { id: id.to_owned(), repetition: 1, wall_seconds: 1.5, ..Row::default() }
+    }
+
+    #[test]
+    fn an_interrupted_run_is_gone_and_every_other_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, plan) = (directory.path(), json!({"scale": 0.5}));
+        let mut records = Records::create(path, &plan).unwrap();
+        records.sample("T1,1,0.5,3").unwrap();
+        records.row(&row("T1")).unwrap();
+        records.sample("T10,1,0.5,3").unwrap();
+        records.samples.flush().unwrap();
+        records.runs.write_all(b"{\"id\":\"T10\"").unwrap();
+        drop(records);
+        std::fs::create_dir(path.join("site-x")).unwrap();
+        let (records, runs) = Records::resume(path, &plan).unwrap();
+        drop(records);
+        assert_eq!(runs, [row("T1")]);
+        assert_eq!(read(path, SAMPLES).unwrap(), format!("{SAMPLES_HEADER}\nT1,1,0.5,3\n"));
+        assert_eq!(read(path, RUNS).unwrap().lines().count(), 1);
+        assert!(!path.join("site-x").exists());
+    }
+
+    #[test]
+    fn runs_of_other_settings_are_not_mixed_in() {
+        let directory = tempfile::tempdir().unwrap();
+        Records::create(directory.path(), &json!({"scale": 0.5})).unwrap();
+        assert!(Records::resume(directory.path(), &json!({"scale": 0.6})).is_err());
+        assert!(Records::create(directory.path(), &json!({})).is_err(), "it is in use");
+    }
 }

@@ -7,17 +7,24 @@ use crate::demo::import;
 use crate::demo::keys::Keys;
 use crate::demo::server::Server;
 use crate::demo::stage::make_app;
+use crate::output::cell;
 use anyhow::Context;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use stentor_lab::study::{Background, Devices, Mix, Study};
+use stentor_lab::study::{Background, Cell, Devices, Mix, Study};
 use tempfile::TempDir;
 
 /// The app of tests of one platform.
-pub(super) const ONE: usize = 0;
+const ONE: usize = 0;
 /// The app of tests of both.
-pub(super) const BOTH: usize = 1;
+const BOTH: usize = 1;
+/// Producers at one provider that an audience can be divided among, apart from a single one.
+const PARTS: [u32; 2] = [2, 4];
+
+/// How the directory of the processes begins, below the results.
+pub(super) const DIRECTORY: &str = "site-";
 
 /// Everything that runs.
 pub(super) struct Site {
@@ -28,6 +35,9 @@ pub(super) struct Site {
     pub(super) apps: Vec<App>,
     /// What goes on beside every trial.
     pub(super) background: Background,
+    /// Apps that send at once, by their number and whether they send to both platforms.
+    at_once: HashMap<(u32, bool), Vec<usize>>,
+    devices: [Devices; 2],
     keys: Keys,
     ca_pem: String,
     _directory: TempDir,
@@ -42,33 +52,81 @@ pub(super) struct App {
 impl Site {
     /// Starts everything, makes the two apps of the study and imports their devices.
     pub(super) async fn build(study: &Study, scale: f64, out: &Path) -> anyhow::Result<Self> {
-        let directory = tempfile::Builder::new().prefix("site-").tempdir_in(out);
+        let directory = tempfile::Builder::new().prefix(DIRECTORY).tempdir_in(out);
         let directory = directory.context("no directory can be made for the processes")?;
         let path = std::path::absolute(directory.path())?;
         let (keys, devices) = (Keys::make()?, [Mix::Gcm, Mix::Both].map(|mix| study.devices(mix, scale)));
         let tokens: u64 = devices.iter().map(|devices| devices.gcm.max(devices.apns)).sum();
-        // Further apps have as many devices again as the second; the rest is for tokens that should not be there.
+        // A run meets no more than these; the rest is for tokens that should not be there.
         let settings = |half| settings(half, &keys, 4 * tokens + 1000);
         let fcm = Emulator::start(Half::Fcm, false, &path, settings(Half::Fcm)).await?;
         let apns = Emulator::start(Half::Apns, false, &path, settings(Half::Apns)).await?;
         let server = Server::start(&path).await?;
         let ca_pem = std::fs::read_to_string(path.join("ca").join("ca.pem"))?;
-        let (apps, background) = (Vec::new(), study.background);
-        let mut site = Self { server, fcm, apns, apps, background, keys, ca_pem, _directory: directory };
+        let mut site = Self {
+            server,
+            fcm,
+            apns,
+            apps: Vec::new(),
+            background: study.background,
+            at_once: HashMap::new(),
+            devices,
+            keys,
+            ca_pem,
+            _directory: directory,
+        };
         for devices in devices {
             site.add_app(devices).await?;
         }
         Ok(site)
     }
 
+    /// Gives the apps that a cell's pushes go out from, made when they are not there yet.
+    pub(super) async fn apps_for(&mut self, cell: &Cell) -> anyhow::Result<Vec<usize>> {
+        let is_both = cell.mix == Mix::Both;
+        let place = if is_both { BOTH } else { ONE };
+        let key = (cell.apps, is_both);
+        if cell.needs_own_devices() || (cell.apps > 1 && !self.at_once.contains_key(&key)) {
+            let made = self.add_apps(cell.apps, self.devices[place]).await?;
+            if cell.needs_own_devices() {
+                return Ok(made);
+            }
+            self.at_once.insert(key, made);
+        }
+        Ok(self.at_once.get(&key).cloned().unwrap_or_else(|| vec![place]))
+    }
+
     /// Makes so many apps that share these devices evenly; returns their places.
-    pub(super) async fn add_apps(&mut self, count: usize, devices: Devices) -> anyhow::Result<Vec<usize>> {
+    async fn add_apps(&mut self, count: u32, devices: Devices) -> anyhow::Result<Vec<usize>> {
         let first = self.apps.len();
-        let share = |all: u64| (all / count as u64).max(2);
+        let share = |all: u64| (all / u64::from(count)).max(2);
         for _ in 0..count {
             self.add_app(Devices { gcm: share(devices.gcm), apns: share(devices.apns) }).await?;
         }
-        Ok((first..first + count).collect())
+        Ok((first..self.apps.len()).collect())
+    }
+
+    /// The tokens of the known devices of a platform: the first of each app.
+    pub(super) fn known_tokens(&self, apps: &[usize], half: Half) -> Vec<String> {
+        apps.iter().map(|app| self.apps[*app].fleet.token(Member { half, number: 0 })).collect()
+    }
+
+    /// Counts the devices that a campaign of each of these apps reaches.
+    pub(super) fn audience(&self, apps: &[usize], mix: Mix) -> u64 {
+        let halves = || halves(mix).iter();
+        apps.iter().map(|app| halves().map(|half| self.apps[*app].fleet.devices_of(*half)).sum::<u64>()).sum()
+    }
+
+    /// Cancels what a run has left unfinished, so that it does not go on in the next.
+    pub(super) async fn cancel_running(&self, apps: &[usize]) -> anyhow::Result<()> {
+        for App { client, .. } in apps.iter().map(|app| &self.apps[*app]) {
+            let listed = client.get_with("/v1/campaigns", &[("limit", "100".to_owned())]).await?;
+            let campaigns = listed["campaigns"].as_array().into_iter().flatten();
+            for campaign in campaigns.filter(|campaign| campaign["ended_at"].is_null()) {
+                client.act(&format!("/v1/campaigns/{}/cancel", cell(&campaign["campaign"]))).await?;
+            }
+        }
+        Ok(())
     }
 
     /// One of the emulators.
@@ -76,6 +134,14 @@ impl Site {
         match half {
             Half::Fcm => &self.fcm,
             Half::Apns => &self.apns,
+        }
+    }
+
+    /// One of the emulators.
+    pub(super) fn emulator_mut(&mut self, half: Half) -> &mut Emulator {
+        match half {
+            Half::Fcm => &mut self.fcm,
+            Half::Apns => &mut self.apns,
         }
     }
 
@@ -87,6 +153,17 @@ impl Site {
             opened += control.get("/counts").await?["wire"]["connections"].as_u64().unwrap_or(0);
         }
         Ok(opened)
+    }
+
+    /// When the newest campaign of any app was asked for, by the server's clock.
+    pub(super) async fn newest_campaign(&self) -> anyhow::Result<Option<String>> {
+        let mut newest = None;
+        for App { client, .. } in &self.apps {
+            let listed = client.get_with("/v1/campaigns", &[("limit", "1".to_owned())]).await?;
+            // Instants in this form are in order as text.
+            newest = newest.max(listed["campaigns"][0]["created_at"].as_str().map(str::to_owned));
+        }
+        Ok(newest)
     }
 
     /// Fails when a process has ended by itself.
@@ -128,6 +205,11 @@ pub(super) const fn topic(half: Half) -> &'static str {
     }
 }
 
+/// The topic that a part of a platform's devices is subscribed to.
+pub(super) fn part(half: Half, parts: u32, number: u64) -> String {
+    format!("{}-{}-of-{parts}", topic(half), number % u64::from(parts) + 1)
+}
+
 /// A device as the API wants it.
 pub(super) fn registration(fleet: Fleet, member: Member) -> Value {
     let platform = match member.half {
@@ -139,7 +221,10 @@ pub(super) fn registration(fleet: Fleet, member: Member) -> Value {
 
 fn write_line(fleet: Fleet, member: Member, lines: &mut String) {
     let mut device = registration(fleet, member);
-    device["topics"] = json!([topic(member.half)]);
+    let parts = PARTS.map(|parts| part(member.half, parts, member.number));
+    let topics: Vec<&str> =
+        [topic(member.half)].into_iter().chain(parts.iter().map(String::as_str)).collect();
+    device["topics"] = json!(topics);
     // Writing to a string cannot fail.
     let _ = writeln!(lines, "{device}");
 }

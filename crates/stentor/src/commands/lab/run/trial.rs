@@ -1,145 +1,173 @@
-//! One trial: the server and the emulators as it wants them, campaigns, and what came of them.
+//! One run of a cell: fresh processes as it wants them, campaigns, and what came of them.
 
 use super::background::Saves;
 use super::known::Known;
+use super::lateness::{self, Lateness};
+use super::policy;
 use super::proof::Proof;
 use super::records::Records;
-use super::site::{self, Site, halves, topic};
+use super::settings;
+use super::site::{Site, halves, part, topic};
 use super::watch::{Watch, Watched};
-use crate::demo::DemoPolicy;
+use crate::cgroup::{Cgroup, Limits};
 use crate::demo::fleet::Half;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use stentor_lab::rates::fairness;
 use stentor_lab::report::Row;
-use stentor_lab::study::{Mix, ProviderModel, Scenario};
+use stentor_lab::study::{Background, Cell, Mix, ProviderModel};
 
-/// Devices in a chunk where consumers are fixed: enough chunks for all of them also at a small scale.
-const CHUNK_DEVICES: usize = 50;
+/// So long after its connections broke a server may still be ending.
+const END_LIMIT: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What is to be run.
-#[derive(Debug, Clone)]
-pub(super) struct Trial {
-    pub(super) id: String,
-    pub(super) mix: Mix,
-    /// Requests in flight at each provider; the server decides when absent.
-    pub(super) consumers: Option<u32>,
-    pub(super) pooled: bool,
-    pub(super) latency: ProviderModel,
-    pub(super) answers: Answers,
-    /// The apps that send at once.
-    pub(super) apps: Vec<usize>,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trial<'a> {
+    pub(super) cell: &'a Cell,
+    /// Which of the repetitions, from 1.
+    pub(super) repetition: u32,
+    /// How long push services take when the cell does not say.
+    pub(super) usual: ProviderModel,
+    /// When to give up that anything moves.
+    pub(super) give_up_after: Duration,
 }
 
-/// What the emulators answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answers {
-    Accepted,
-    /// A few dead tokens, a few passing errors.
-    Realistic,
-}
+impl Trial<'_> {
+    /// Its name in samples: cell and repetition.
+    fn name(&self) -> String {
+        format!("{},{}", self.cell.id, self.repetition)
+    }
 
-impl Trial {
-    /// One of the study's scenarios.
-    pub(super) fn of(scenario: &Scenario, latency: ProviderModel) -> Self {
-        let app = if scenario.mix == Mix::Both { site::BOTH } else { site::ONE };
-        Self {
-            id: scenario.id.clone(),
-            mix: scenario.mix,
-            consumers: Some(scenario.consumers),
-            pooled: scenario.pooled,
-            latency,
-            answers: Answers::Accepted,
-            apps: vec![app],
+    fn limits(&self) -> Limits {
+        Limits { cpu_percent: self.cell.cpu_percent, memory_mib: self.cell.memory_mib }
+    }
+
+    /// The messages that are posted at once to each app.
+    fn messages(&self, mark: &str) -> Vec<Value> {
+        let producers = self.cell.producers;
+        let targets: Vec<Value> = match halves(self.cell.mix) {
+            [half] if producers > 1 => {
+                (0..producers).map(|at| json!({"topic": part(*half, producers, u64::from(at))})).collect()
+            }
+            [half] => vec![json!({"topic": topic(*half)})],
+            _ => vec![json!("everyone")],
+        };
+        let message = |target| json!({"target": target, "notification": {"title": "Stentor", "body": mark}});
+        targets.into_iter().map(message).collect()
+    }
+
+    /// Begins the record of this run.
+    fn row(&self) -> Row {
+        let sent_as = match self.cell.mix {
+            Mix::Gcm => "FCM v1",
+            Mix::Apns => "APNs HTTP/2",
+            Mix::Both => "FCM v1 + APNs HTTP/2",
+        };
+        Row {
+            id: self.cell.id.clone(),
+            repetition: self.repetition,
+            consumers: self.cell.consumers,
+            mix: self.cell.mix.word().to_owned(),
+            pooled: self.cell.pooled,
+            sent_as: sent_as.to_owned(),
+            latency_mean_ms: self.cell.latency(self.usual).mean_ms(),
+            note: self.cell.note.clone(),
+            ..Row::default()
         }
     }
+}
 
-    /// A trial of both platforms that no paper has.
-    pub(super) fn beyond(id: &str, consumers: Option<u32>, latency: ProviderModel, apps: Vec<usize>) -> Self {
-        let (id, mix, answers) = (id.to_owned(), Mix::Both, Answers::Accepted);
-        Self { id, mix, consumers, pooled: true, latency, answers, apps }
+/// Makes a run. A limit that cannot be set, or that ends the server, is told in the row.
+pub(super) async fn run(trial: Trial<'_>, site: &mut Site, records: &mut Records) -> anyhow::Result<Row> {
+    let cgroup = match Cgroup::make(trial.limits()) {
+        Ok(cgroup) => cgroup,
+        Err(skipped) => return Ok(Row { skipped, ..trial.row() }),
+    };
+    let apps = site.apps_for(trial.cell).await?;
+    for half in Half::BOTH {
+        let policy = policy::of(trial.cell, trial.usual, half, &site.known_tokens(&apps, half));
+        site.emulator_mut(half).renew(policy).await?;
     }
-
-    /// Counts the requests that may be in flight, if that is fixed: each app has connections of its own.
-    pub(super) fn inflight_requests(&self) -> Option<u32> {
-        self.consumers.map(|consumers| consumers * self.mix.providers() * self.apps.len() as u32)
-    }
-
-    /// The server's configuration: everything else is the default.
-    fn server_settings(&self) -> String {
-        let Some(consumers) = self.consumers else { return String::new() };
-        let requests_line = if self.pooled { "" } else { "connection_max_requests = 1\n" };
-        // One consumer more than there are: it is kept free for single messages, and idle here.
-        format!(
-            "[pipeline]\nchunk_max_devices = {CHUNK_DEVICES}\nconsumers_max = {}\nconsumer_max_batches = 1\n\
-             urgent_share_percent = 0\n\n[sender]\nconnections_max_count = {consumers}\n\
-             connection_max_inflight_requests = 1\ninflight_min_requests = {consumers}\n\
-             inflight_max_requests = {consumers}\n{requests_line}",
-            consumers as usize * self.apps.len() + 1
-        )
-    }
-
-    fn policy(&self, half: Half) -> Value {
-        let answers = match self.answers {
-            Answers::Accepted => DemoPolicy::AcceptAll,
-            Answers::Realistic => DemoPolicy::Realistic,
-        };
-        let mut policy = answers.of(half);
-        let ProviderModel { latency_median_ms, latency_sigma } = self.latency;
-        policy["latency"] =
-            json!({"kind": "lognormal", "median_ms": latency_median_ms, "sigma": latency_sigma});
-        policy
-    }
-
-    fn message(&self, mark: &str) -> Value {
-        let target = match halves(self.mix) {
-            [half] => json!({"topic": topic(*half)}),
-            _ => json!("everyone"),
-        };
-        json!({"target": target, "notification": {"title": "Stentor", "body": mark}})
+    let measured = match site.server.restart_with(&settings::of(trial.cell), cgroup).await {
+        Ok(()) => measure(trial, &apps, site, records).await,
+        Err(error) => Err(error),
+    };
+    match measured {
+        Ok(row) if row.stuck == 0 => Ok(row),
+        Ok(row) => site.cancel_running(&apps).await.map(|()| row),
+        Err(error) if trial.limits() == Limits::default() => Err(error),
+        Err(error) => {
+            let ended = last_word(site).await.ok_or(error)?;
+            site.server.restart_with("", None).await?;
+            site.cancel_running(&apps).await?;
+            Ok(Row { ended, ..trial.row() })
+        }
     }
 }
 
-/// Runs a trial.
-pub(super) async fn run(
-    trial: &Trial,
+/// Says how the server ended, if it did: its connections break a little before that can be seen.
+async fn last_word(site: &mut Site) -> Option<String> {
+    let asked = Instant::now();
+    while asked.elapsed() < END_LIMIT {
+        if let Err(error) = site.server.check_alive() {
+            return Some(format!("{error:#}").lines().next().unwrap_or_default().to_owned());
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    None
+}
+
+async fn measure(
+    trial: Trial<'_>,
+    apps: &[usize],
     site: &mut Site,
     records: &mut Records,
-    give_up_after: Duration,
 ) -> anyhow::Result<Row> {
-    site.fcm.renew(trial.policy(Half::Fcm)).await?;
-    site.apns.renew(trial.policy(Half::Apns)).await?;
-    site.server.restart_with(&trial.server_settings()).await?;
-    let mark = format!("trial {}", trial.id);
-    let (first, listeners) = (trial.apps[0], trial.answers == Answers::Accepted);
-    let known = if listeners { Some(Known::listen(site, first, trial.mix, &mark).await?) } else { None };
-    let saves = Saves::start(&site.apps[first], site.background);
-    let before = site.server.usage();
+    let mark = format!("run {} of {}", trial.repetition, trial.cell.id);
+    let known = Known::listen(site, apps[0], trial.cell.mix, &mark).await?;
+    let saves = Saves::start(&site.apps[apps[0]], background(trial.cell, site.background));
+    let (before, lateness) = (site.server.usage(), Lateness::watch());
     let started = Instant::now();
     let mut campaigns = Vec::new();
-    for app in &trial.apps {
-        campaigns.push(Watched::post(&site.apps[*app].client, &trial.message(&mark)).await?);
+    for app in apps {
+        for message in trial.messages(&mark) {
+            campaigns.push(Watched::post(&site.apps[*app].client, &message).await?);
+        }
     }
-    let mut watch = Watch::new(campaigns, started);
-    watch.follow(&trial.id, site, records, give_up_after).await?;
+    let mut watch = Watch::new(campaigns, site.audience(apps, trial.cell.mix), started);
+    watch.follow(&trial.name(), site, records, trial.give_up_after).await?;
     let (usage, counts) = (site.server.usage(), saves.counts());
+    let late_ms = lateness.finish();
+    let (saves_p50_ms, saves_p99_ms) = (saves.quantile_ms(0.5), saves.quantile_ms(0.99));
     drop(saves);
-    let known_devices_reached = match known {
-        Some(known) => known.reached().await,
-        None => [0, 0],
-    };
+    let known_devices_reached = known.reached().await;
     let connections_opened = site.connections_opened().await?;
-    let proof = Proof::take(site, &trial.apps, trial.mix)?;
-    let mut row = told(trial, &watch, &proof);
-    row.connections_opened = connections_opened;
-    row.known_devices_reached = known_devices_reached;
-    (row.saves, row.saves_failed) = counts;
-    row.server_cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
-    row.server_peak_rss_bytes = usage.peak_rss_bytes;
-    Ok(row)
+    let proof = Proof::take(site, apps, trial.cell.mix)?;
+    Ok(Row {
+        connections_opened,
+        known_devices_reached,
+        saves: counts.0,
+        saves_failed: counts.1,
+        saves_p50_ms,
+        saves_p99_ms,
+        server_cpu_seconds: usage.cpu_seconds - before.cpu_seconds,
+        server_peak_rss_bytes: usage.peak_rss_bytes,
+        emulators_cpu_seconds: site.fcm.usage().cpu_seconds + site.apns.usage().cpu_seconds,
+        lateness_p95_ms: late_ms,
+        invalid: lateness::verdict(late_ms),
+        ..told(trial, &watch, &proof)
+    })
 }
 
-fn told(trial: &Trial, watch: &Watch, proof: &Proof) -> Row {
+fn background(cell: &Cell, usual: Background) -> Background {
+    cell.saves_per_second.map_or(usual, |per_second| Background {
+        device_saves_per_second: per_second,
+        user_saves_per_second: per_second,
+    })
+}
+
+fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> Row {
     let ledgers = || watch.campaigns.iter().map(|one| &one.ledger);
     let totals = crate::ledger::Totals {
         accepted: ledgers().map(|ledger| ledger.totals.accepted).sum(),
@@ -149,21 +177,12 @@ fn told(trial: &Trial, watch: &Watch, proof: &Proof) -> Row {
     let audience: u64 = ledgers().map(|ledger| ledger.audience).sum();
     let (wall, settled) = (watch.wall().as_secs_f64(), totals.accepted + totals.rejected);
     let until = |part| watch.progress.seconds_until(part, proof.devices);
+    let is_shared = trial.cell.apps > 1;
     Row {
-        id: trial.id.clone(),
-        consumers: trial.consumers,
-        mix: trial.mix.word().to_owned(),
-        pooled: trial.pooled,
-        sent_as: match trial.mix {
-            Mix::Gcm => "FCM v1",
-            Mix::Apns => "APNs HTTP/2",
-            Mix::Both => "FCM v1 + APNs HTTP/2",
-        },
         pushes: proof.devices,
         wall_seconds: wall,
         pushes_per_second: settled as f64 / wall.max(1e-9),
         middle_pushes_per_second: watch.progress.middle_per_second(proof.devices),
-        latency_mean_ms: trial.latency.mean_ms(),
         accepted: totals.accepted,
         rejected: totals.rejected,
         lost: proof.lost(audience, &totals),
@@ -175,18 +194,19 @@ fn told(trial: &Trial, watch: &Watch, proof: &Proof) -> Row {
         p95_seconds: until(0.95),
         p99_seconds: until(0.99),
         inflight_max: watch.inflight_max,
+        inflight_mean: watch.places.mean(proof.devices),
         connections_max: watch.connections_max,
-        fairness: shared(watch),
-        ..Row::default()
+        fairness: if is_shared { shared(watch) } else { None },
+        fairness_midway: watch.midway.as_deref().filter(|_| is_shared).and_then(fairness),
+        ..trial.row()
     }
 }
 
-/// Tells how evenly the rate was shared, when several apps sent at once.
+/// Tells how evenly the rate was shared, to the end of each campaign.
 fn shared(watch: &Watch) -> Option<f64> {
     let rate = |one: &Watched| {
         let seconds = one.ended_after.map_or(f64::INFINITY, |after| after.as_secs_f64());
         one.ledger.totals.ended() as f64 / seconds
     };
-    let rates: Vec<f64> = watch.campaigns.iter().map(rate).collect();
-    if rates.len() > 1 { fairness(&rates) } else { None }
+    fairness(&watch.campaigns.iter().map(rate).collect::<Vec<f64>>())
 }

@@ -5,9 +5,10 @@ use super::site::Site;
 use crate::client::Client;
 use crate::ledger::Ledger;
 use crate::output::{cell, note};
+use crate::progress::Progress as Bar;
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use stentor_lab::rates::Progress;
+use stentor_lab::rates::{Places, Progress};
 
 /// One look in so many parts of what has passed: often at first, so that short trials are timed as well as long ones.
 const LOOKS_PER_SPAN: u32 = 100;
@@ -28,8 +29,12 @@ pub(super) struct Watched {
 pub(super) struct Watch {
     pub(super) campaigns: Vec<Watched>,
     pub(super) progress: Progress,
+    pub(super) places: Places,
+    /// What each campaign had when half of all had ended.
+    pub(super) midway: Option<Vec<f64>>,
     pub(super) inflight_max: u64,
     pub(super) connections_max: u64,
+    pushes: u64,
     started: Instant,
     moved_at: Instant,
 }
@@ -55,29 +60,40 @@ impl Watched {
 }
 
 impl Watch {
-    /// Begins to watch campaigns; the clock started when the first was asked for.
-    pub(super) fn new(campaigns: Vec<Watched>, started: Instant) -> Self {
-        let (progress, moved_at) = (Progress::default(), Instant::now());
-        Self { campaigns, progress, inflight_max: 0, connections_max: 0, started, moved_at }
+    /// Begins to watch campaigns to so many devices in all; the clock started when the first was asked for.
+    pub(super) fn new(campaigns: Vec<Watched>, pushes: u64, started: Instant) -> Self {
+        Self {
+            campaigns,
+            progress: Progress::default(),
+            places: Places::default(),
+            midway: None,
+            inflight_max: 0,
+            connections_max: 0,
+            pushes,
+            started,
+            moved_at: Instant::now(),
+        }
     }
 
-    /// Returns when all have ended, or when nothing has moved for too long.
+    /// Returns when all have ended, or when nothing has moved for too long. Samples begin with this name.
     pub(super) async fn follow(
         &mut self,
-        id: &str,
+        name: &str,
         site: &mut Site,
         records: &mut Records,
         give_up_after: Duration,
     ) -> anyhow::Result<()> {
         let mut last = (0, 0);
+        let mut bar = Bar::start(name.replace(',', ", run "), self.pushes);
         while self.campaigns.iter().any(|one| one.ended_after.is_none()) {
-            self.look(id, site, records).await?;
+            self.look(name, site, records).await?;
+            bar.update(self.ended());
             let now = (self.ended(), self.attempts());
             if now != last {
                 (last, self.moved_at) = (now, Instant::now());
             }
             if self.moved_at.elapsed() > give_up_after {
-                note(&format!("{id}: nothing moved for {give_up_after:?}, giving up"));
+                note(&format!("{name}: nothing moved for {give_up_after:?}, giving up"));
                 return Ok(());
             }
             let pause = self.started.elapsed() / LOOKS_PER_SPAN;
@@ -100,7 +116,7 @@ impl Watch {
         self.campaigns.iter().map(|one| one.ledger.attempts).sum()
     }
 
-    async fn look(&mut self, id: &str, site: &mut Site, records: &mut Records) -> anyhow::Result<()> {
+    async fn look(&mut self, name: &str, site: &mut Site, records: &mut Records) -> anyhow::Result<()> {
         site.check_alive()?;
         let metrics = site.server.client()?.text("/metrics").await?;
         let (inflight, connections) =
@@ -111,11 +127,16 @@ impl Watch {
             campaign.look(self.started).await?;
         }
         let seconds = self.started.elapsed().as_secs_f64();
-        self.progress.note(seconds, self.ended());
+        let ended = self.ended();
+        self.progress.note(seconds, ended);
+        self.places.note(seconds, ended, inflight);
+        if self.midway.is_none() && 2 * ended >= self.pushes {
+            self.midway = Some(self.campaigns.iter().map(|one| one.ledger.totals.ended() as f64).collect());
+        }
         let usage = site.server.usage();
         records.sample(&format!(
-            "{id},{seconds:.4},{},{},{inflight},{connections},{:.2},{}",
-            self.ended(),
+            "{name},{seconds:.4},{},{},{inflight},{connections},{:.2},{}",
+            ended,
             self.attempts(),
             usage.cpu_seconds,
             usage.peak_rss_bytes

@@ -1,0 +1,139 @@
+//! How far a figure can be trusted: intervals by Student's distribution on logarithms.
+//!
+//! Rates are positive and their errors multiply, so the logarithms are what is near normal. The unit of replication is the
+//! run of a fresh process, never the single push: pushes of one process share everything that may have gone wrong.
+
+use serde::Serialize;
+
+use super::Samples;
+
+/// Steps of the numerical integral; even, as Simpson's rule wants it.
+const STEPS: u32 = 4000;
+/// Halvings until a quantile is as exact as the integral.
+const HALVINGS: u32 = 60;
+/// Above this many degrees of freedom the distribution is the normal one to three digits.
+const DEGREES_MAX: f64 = 1000.0;
+
+/// A figure from repeated runs, and where its true value may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Half of the runs are at or below.
+    pub median: f64,
+    /// The geometric mean.
+    pub mean: f64,
+    /// Lower end of the interval of the mean; absent for a single run.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Runs.
+    pub count: usize,
+}
+
+/// One figure over another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Ratio {
+    /// Of the geometric means.
+    pub ratio: f64,
+    /// Lower end of its interval; absent when a side has a single run.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+impl Samples {
+    /// Estimates the figure behind these runs; `None` without samples or when one of them is not positive.
+    #[must_use]
+    pub fn estimate(&self, confidence: f64) -> Option<Estimate> {
+        let logs = Logs::of(self)?;
+        let half = logs
+            .variance
+            .map(|variance| student_t(confidence, logs.count - 1.0) * (variance / logs.count).sqrt());
+        Some(Estimate {
+            median: self.quantile(0.5)?,
+            mean: logs.mean.exp(),
+            low: half.map(|half| (logs.mean - half).exp()),
+            high: half.map(|half| (logs.mean + half).exp()),
+            count: self.values().len(),
+        })
+    }
+}
+
+/// Compares two figures by Welch's method on logarithms; `None` without samples or when one of them is not positive.
+#[must_use]
+pub fn ratio(above: &Samples, below: &Samples, confidence: f64) -> Option<Ratio> {
+    let (above, below) = (Logs::of(above)?, Logs::of(below)?);
+    let difference = above.mean - below.mean;
+    let half = welch(&above, &below, confidence);
+    Some(Ratio {
+        ratio: difference.exp(),
+        low: half.map(|half| (difference - half).exp()),
+        high: half.map(|half| (difference + half).exp()),
+    })
+}
+
+/// Gives the half-width of the interval of a difference; `None` when a side has a single sample.
+fn welch(above: &Logs, below: &Logs, confidence: f64) -> Option<f64> {
+    let parts = [above.variance? / above.count, below.variance? / below.count];
+    let variance = parts[0] + parts[1];
+    if variance <= 0.0 {
+        return Some(0.0);
+    }
+    let spread = parts[0].powi(2) / (above.count - 1.0) + parts[1].powi(2) / (below.count - 1.0);
+    Some(student_t(confidence, variance * variance / spread) * variance.sqrt())
+}
+
+/// Gives the number of standard errors within which the share `confidence` of Student's distribution lies, for one or more
+/// degrees of freedom, not necessarily whole ones.
+#[must_use]
+pub fn student_t(confidence: f64, degrees: f64) -> f64 {
+    let degrees = degrees.clamp(1.0, DEGREES_MAX);
+    // With t = sqrt(degrees) tan(angle) the density becomes a power of the cosine, and its constant cancels.
+    let whole = integral(std::f64::consts::FRAC_PI_2, degrees);
+    let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if integral(middle, degrees) < confidence * whole {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    degrees.sqrt() * low.tan()
+}
+
+/// Integrates cos(x)^(degrees - 1) from 0 by Simpson's rule.
+fn integral(to: f64, degrees: f64) -> f64 {
+    let width = to / f64::from(STEPS);
+    let weight = |step: u32| match step {
+        0 | STEPS => 1.0,
+        odd if odd % 2 == 1 => 4.0,
+        _ => 2.0,
+    };
+    let value = |step: u32| (width * f64::from(step)).cos().max(0.0).powf(degrees - 1.0);
+    (0..=STEPS).map(|step| weight(step) * value(step)).sum::<f64>() * width / 3.0
+}
+
+/// Mean and variance of logarithms.
+struct Logs {
+    mean: f64,
+    /// Absent for a single sample.
+    variance: Option<f64>,
+    count: f64,
+}
+
+impl Logs {
+    fn of(samples: &Samples) -> Option<Self> {
+        let values = samples.values();
+        if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
+            return None;
+        }
+        let count = values.len() as f64;
+        let mean = values.iter().map(|value| value.ln()).sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value.ln() - mean).powi(2)).sum();
+        let variance = (values.len() > 1).then(|| squares / (count - 1.0));
+        Some(Self { mean, variance, count })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! What the emulators answer in a cell; the known devices are always registered.
+
+use crate::demo::DemoPolicy;
+use crate::demo::fleet::Half;
+use serde_json::{Value, json};
+use stentor_lab::study::{Cell, ProviderModel};
+
+/// The policy of an emulator.
+pub(super) fn of(cell: &Cell, usual: ProviderModel, half: Half, known_tokens: &[String]) -> Value {
+    let answers = if cell.some_errors { DemoPolicy::Realistic } else { DemoPolicy::AcceptAll };
+    let mut policy = answers.of(half);
+    let ProviderModel { latency_median_ms, latency_sigma } = cell.latency(usual);
+    if latency_median_ms > 0.0 {
+        policy["latency"] =
+            json!({"kind": "lognormal", "median_ms": latency_median_ms, "sigma": latency_sigma});
+    }
+    if let Some(percent) = cell.unregistered_percent.filter(|percent| *percent > 0) {
+        policy["mix"] = unregistered(half, percent.min(100));
+    }
+    if cell.needs_own_devices() {
+        let registered =
+            known_tokens.iter().map(|token| json!({"token": token, "answers": [], "then": "accept"}));
+        let mut scripts: Vec<Value> = registered.collect();
+        scripts.extend(policy["scripts"].as_array().into_iter().flatten().cloned());
+        policy["scripts"] = json!(scripts);
+    }
+    policy
+}
+
+fn unregistered(half: Half, percent: u32) -> Value {
+    let code = match half {
+        Half::Fcm => "UNREGISTERED",
+        Half::Apns => "Unregistered",
+    };
+    json!({
+        "accept": 100 - percent,
+        "errors": [{"error": {"code": code}, "weight": percent, "per_token": true}],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stentor_emulators::Policy;
+
+    const USUAL: ProviderModel = ProviderModel { latency_median_ms: 30.0, latency_sigma: 0.4 };
+
+    #[test]
+    fn every_policy_is_one_that_the_emulators_take() {
+        let known = ["known".to_owned()];
+        for half in Half::BOTH {
+            for percent in [None, Some(0), Some(50), Some(100)] {
+                let cell =
+                    Cell { unregistered_percent: percent, some_errors: percent.is_none(), ..Cell::default() };
+                let policy = of(&cell, USUAL, half, &known);
+                assert_eq!(policy["scripts"][0]["token"], "known", "{policy}");
+                serde_json::from_value::<Policy>(policy).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn push_services_without_latency_have_none() {
+        let at = |latency_ms| of(&Cell { latency_ms, ..Cell::default() }, USUAL, Half::Fcm, &[]);
+        assert_eq!(at(Some(0.0)), json!({}));
+        assert_eq!(at(Some(50.0))["latency"], json!({"kind": "lognormal", "median_ms": 50.0, "sigma": 0.0}));
+        assert_eq!(at(None)["latency"]["median_ms"], 30.0);
+    }
+}
