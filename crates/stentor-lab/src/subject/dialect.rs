@@ -193,7 +193,8 @@ impl Format {
     }
 }
 
-fn action(op: Op) -> String {
+/// Gives the SOAP action of an operation.
+pub(crate) fn action(op: Op) -> String {
     format!("{NAMESPACE}#{}", op.name())
 }
 

@@ -4,12 +4,12 @@ mod sockets;
 
 use super::SubjectError;
 use super::clock::monotonic_ns;
-use super::dialect::{Dialect, Transport};
+use super::dialect::{Dialect, Format, NAMESPACE, Transport, action};
 use super::reference::Op;
 use super::sample::ServerSample;
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{Request, Response, StatusCode};
+use http::header::{CONTENT_TYPE, HOST, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -18,7 +18,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use stentor_wire::{Content, Limits, WireError};
+use stentor_wire::wsdl::{Operation, Service};
+use stentor_wire::{Content, Limits, WireError, wsdl};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -132,6 +133,19 @@ impl Work {
         self.dialect.write_answer(self.op, &answer)
     }
 
+    /// Describes the service to who asks for it, where its dialect has descriptions; the address is the one that was asked.
+    fn description(&self, host: Option<&HeaderValue>) -> Option<Vec<u8>> {
+        let Format::Soap(_) = self.dialect.format else { return None };
+        let host = host?.to_str().ok()?;
+        let service = Service {
+            name: "Lab".into(),
+            namespace: NAMESPACE.into(),
+            address: format!("http://{host}/{}", self.op.name()),
+            operations: vec![Operation { name: self.op.name().into(), action: action(self.op) }],
+        };
+        wsdl::write(&service).ok()
+    }
+
     fn keep(&self, mut sample: ServerSample) {
         let mut samples = self.lock();
         sample.seq = samples.seen;
@@ -186,6 +200,12 @@ async fn speak_http(stream: TcpStream, work: Work) {
 }
 
 async fn respond(request: Request<Incoming>, work: &Work) -> Result<Response<Full<Bytes>>, Infallible> {
+    if request.method() == Method::GET {
+        return Ok(match work.description(request.headers().get(HOST)) {
+            Some(description) => response(StatusCode::OK, description, work),
+            None => response(StatusCode::METHOD_NOT_ALLOWED, Vec::new(), work),
+        });
+    }
     let limit = Limits::default().document_max_bytes;
     let Ok(body) = Limited::new(request.into_body(), limit).collect().await else {
         return Ok(response(StatusCode::PAYLOAD_TOO_LARGE, Vec::new(), work));

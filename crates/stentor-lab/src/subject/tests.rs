@@ -61,6 +61,35 @@ fn a_request_that_makes_no_sense_fails_and_the_next_is_answered() {
     });
 }
 
+/// Asks with GET and gives the status and the body.
+async fn got(server: &Server) -> (u16, Vec<u8>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("connected");
+    let request = "GET /echo?wsdl HTTP/1.1\r\nHost: lab.test\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).await.expect("received");
+    let head = all.windows(4).position(|end| end == b"\r\n\r\n").expect("a head");
+    let status = String::from_utf8_lossy(&all[9..12]).parse().expect("a status");
+    (status, all[head + 4..].to_vec())
+}
+
+#[test]
+fn a_soap_server_describes_itself_and_others_do_not() {
+    run(async {
+        let soap = Dialect::named("soap").expect("known");
+        let server = Server::start(soap, Op::Echo, loopback(), Manner::Honest).await.expect("listening");
+        let (status, body) = got(&server).await;
+        let service =
+            stentor_wire::wsdl::read(&body, &stentor_wire::Limits::default()).expect("a description");
+        assert_eq!((status, service.address.as_str()), (200, "http://lab.test/echo"));
+        assert_eq!(service.operations[0].action, "urn:stentor:lab#echo");
+        let json = Dialect::named("rest+json").expect("known");
+        let server = Server::start(json, Op::Echo, loopback(), Manner::Honest).await.expect("listening");
+        assert_eq!(got(&server).await, (405, Vec::new()));
+    });
+}
+
 #[test]
 fn contents_follow_from_the_seed_in_the_same_way_everywhere() {
     let exchange = |op: Op, pairs: &[(&str, &str)]| op.exchange(&factors(pairs), 1).expect("sense");
