@@ -3,6 +3,7 @@
 
 mod answers;
 mod connections;
+mod corpus;
 mod faults;
 mod foreign;
 mod frames;

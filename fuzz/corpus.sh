@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Keeps the inputs of a target: `pack` writes corpus/TARGET into seeds/TARGET.hex, one input a line, `unpack` the reverse.
+set -euo pipefail
+cd "$(dirname "$0")"
+target=$2
+packed=seeds/$target.hex
+folder=corpus/$target
+
+case $1 in
+  pack)
+    for input in "$folder"/*; do
+      od -An -v -tx1 "$input" | tr -d ' \n'
+      echo
+    done | LC_ALL=C sort -u >"$packed"
+    ;;
+  unpack)
+    mkdir -p "$folder"
+    number=0
+    while read -r line; do
+      # shellcheck disable=SC2059 # the line is the format: each byte becomes \xNN
+      printf "$(sed 's/../\\x&/g' <<<"$line")" >"$folder/kept-$((number += 1))"
+    done <"$packed"
+    ;;
+esac
