@@ -2,10 +2,13 @@
 
 mod process;
 
+use std::sync::atomic::Ordering;
+
 use stentor_http2::{Client, Limits, Reply, Request, Response};
 
 use crate::foreign::process::{Foreign, Kind, Options};
-use crate::support::{batch_of, quick, requests, within};
+use crate::server;
+use crate::support::{batch_of, client, quick, requests, within};
 
 const REQUESTS: usize = 3_000;
 /// One request of so many has a large body.
@@ -157,4 +160,14 @@ async fn netty_gets_no_more_than_it_allows_and_answers_each_request() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn netty_processes_each_request_once_though_it_leaves_again_and_again() {
     follows_goaways(Kind::Netty).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_of_the_h2_crate_processes_each_request_once_though_it_leaves_again_and_again() {
+    let (port, processed) = server::start_leaving(LEAVE_AFTER).await;
+    let client = client(port, limits());
+    echoed(&client).await;
+    assert_eq!(processed.load(Ordering::Relaxed), REQUESTS);
+    let stats = client.stats();
+    assert!(stats.goaways as usize >= REQUESTS / LEAVE_AFTER / 2 && stats.resets == 0, "{stats:?}");
 }

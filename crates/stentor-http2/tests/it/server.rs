@@ -1,6 +1,7 @@
 //! A server that obeys: the `h2` crate's, with or without TLS.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -9,7 +10,7 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use stentor_http2::{Client, Endpoint, Limits, Roots};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use crate::frames::listen;
@@ -26,6 +27,40 @@ where
         }
     });
     port
+}
+
+/// Echoes, with few streams and small windows, and leaves each connection gracefully after so many requests; gives the
+/// port and the number of requests that were processed.
+pub(crate) async fn start_leaving(leave_after: usize) -> (u16, Arc<AtomicUsize>) {
+    let (listener, port) = listen().await;
+    let processed = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&processed);
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            tokio::spawn(serve_and_leave(tcp, leave_after, Arc::clone(&counter)));
+        }
+    });
+    (port, processed)
+}
+
+async fn serve_and_leave(tcp: TcpStream, leave_after: usize, processed: Arc<AtomicUsize>) {
+    let mut builder = h2::server::Builder::new();
+    builder.max_concurrent_streams(10).initial_window_size(1_000);
+    let Ok(mut connection) = builder.handshake(tcp).await else { return };
+    let mut taken = 0;
+    while let Some(Ok((request, respond))) = connection.accept().await {
+        taken += 1;
+        if taken == leave_after {
+            connection.graceful_shutdown();
+        }
+        let processed = Arc::clone(&processed);
+        tokio::spawn(async move {
+            let (head, body) = request.into_parts();
+            let body = read(body).await;
+            processed.fetch_add(1, Ordering::Relaxed);
+            echo(http::Request::from_parts(head, ()), body, respond);
+        });
+    }
 }
 
 async fn serve<T, F>(io: T, answer: F)
