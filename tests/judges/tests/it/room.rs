@@ -1,19 +1,22 @@
 //! A room of its own for one client: private network and mount namespaces in which the push services' names
 //! lead to this machine, so that a client with built-in addresses needs no change.
 
-use std::future::Future;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+use stentor_emulators::Engine;
 use tempfile::TempDir;
 
 use crate::client::Client;
 
 /// Set inside a room; holds the file that is written when the story has come to its end.
 const INSIDE: &str = "STENTOR_JUDGES_INSIDE";
+
+/// Every story is told on both.
+const ENGINES: [Engine; 2] = [Engine::Frames, Engine::H2];
 
 /// The names that clients have built in.
 const NAMES: &[&str] = &[
@@ -45,12 +48,9 @@ impl Room {
     }
 }
 
-/// Runs `story` inside a room: the test `name` starts itself once more there. Without what it takes the test
-/// reports a skip, or fails when `STENTOR_TEST_REQUIRE` lists `judges`.
-pub(crate) fn judge<F>(name: &str, client: Client, story: impl FnOnce(Room) -> F)
-where
-    F: Future<Output = anyhow::Result<()>>,
-{
+/// Runs `story` on each engine inside a room: the test `name` starts itself once more there. Without what it takes
+/// the test reports a skip, or fails when `STENTOR_TEST_REQUIRE` lists `judges`.
+pub(crate) fn judge(name: &str, client: Client, story: impl AsyncFn(Room, Engine) -> anyhow::Result<()>) {
     let verdict = match std::env::var_os(INSIDE) {
         Some(marker) => tell(Path::new(&marker), story),
         None => match missing(client) {
@@ -63,21 +63,22 @@ where
     }
 }
 
-fn tell<F>(marker: &Path, story: impl FnOnce(Room) -> F) -> anyhow::Result<()>
-where
-    F: Future<Output = anyhow::Result<()>>,
-{
-    let room = furnish()?;
-    tokio::runtime::Runtime::new()?.block_on(story(room))?;
+fn tell(marker: &Path, story: impl AsyncFn(Room, Engine) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let names = tempfile::tempdir()?;
+    furnish(&names.path().join("hosts"))?;
+    for engine in ENGINES {
+        let room = Room { folder: tempfile::tempdir()? };
+        // A runtime for each: what still listens ends with it.
+        let told = tokio::runtime::Runtime::new()?.block_on(story(room, engine));
+        told.with_context(|| format!("on the engine {engine:?}"))?;
+    }
     std::fs::write(marker, "told").context("the marker cannot be written")
 }
 
-fn furnish() -> anyhow::Result<Room> {
-    let room = Room { folder: tempfile::tempdir()? };
-    let hosts = room.file("hosts", &format!("127.0.0.1 {}\n", NAMES.join(" ")))?;
+fn furnish(hosts: &Path) -> anyhow::Result<()> {
+    std::fs::write(hosts, format!("127.0.0.1 {}\n", NAMES.join(" ")))?;
     run(Command::new("ip").args(["link", "set", "lo", "up"]))?;
-    run(Command::new("mount").arg("--bind").arg(&hosts).arg("/etc/hosts"))?;
-    Ok(room)
+    run(Command::new("mount").arg("--bind").arg(hosts).arg("/etc/hosts"))
 }
 
 fn enter(name: &str) -> anyhow::Result<()> {
