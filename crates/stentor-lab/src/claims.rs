@@ -105,6 +105,9 @@ pub struct Statement {
     /// Numbers closer than this count as undecided, in percent of the larger.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tie_percent: f64,
+    /// True when it speaks of the paper's own numbers, so that measurements of others cannot bear on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub about_paper: bool,
     /// Why there is no check.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
@@ -202,7 +205,7 @@ impl Dossier {
     pub fn judge(&self, measured: Option<&Figures>) -> Result<Vec<Judged>, ClaimsError> {
         let judge = |statement: &Statement| {
             let published = statement.judge(&self.figures, true)?;
-            let ours = measured.map(|figures| statement.judge(figures, false)).transpose()?;
+            let ours = measured.map(|figures| statement.judge_measured(figures)).transpose()?;
             Ok(Judged { statement: statement.clone(), published, ours })
         };
         self.definition.claims.iter().map(judge).collect()
@@ -224,10 +227,16 @@ impl Dossier {
 }
 
 impl Statement {
+    fn judge_measured(&self, figures: &Figures) -> Result<Judgment, ClaimsError> {
+        if self.about_paper {
+            return Ok(Judgment::not_testable("it speaks of the paper's own numbers"));
+        }
+        self.judge(figures, false)
+    }
+
     fn judge(&self, figures: &Figures, complete: bool) -> Result<Judgment, ClaimsError> {
         if self.checks.is_empty() {
-            let missing = Some(self.why.clone());
-            return Ok(Judgment { verdict: Verdict::NotTestable, comparisons: Vec::new(), missing });
+            return Ok(Judgment::not_testable(&self.why));
         }
         let claims: Result<Vec<_>, _> = self.checks.iter().map(|check| Claim::parse(check)).collect();
         let claims = claims.map_err(|source| ClaimsError::Syntax { id: self.id.clone(), source })?;
@@ -251,6 +260,10 @@ impl Judged {
 }
 
 impl Judgment {
+    fn not_testable(why: &str) -> Self {
+        Self { verdict: Verdict::NotTestable, comparisons: Vec::new(), missing: Some(why.to_owned()) }
+    }
+
     /// Lists what spoke against the claim.
     pub fn failures(&self) -> impl Iterator<Item = &Compared> {
         self.comparisons.iter().filter(|one| one.is_so == Some(false))

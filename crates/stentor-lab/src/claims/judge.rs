@@ -55,7 +55,8 @@ pub enum JudgeError {
 pub struct Bench<'a> {
     /// The figures.
     pub figures: &'a Figures,
-    /// True when every claim must find its figures, as in the paper's own tables; measurements may lack some.
+    /// True when every claim must find its figures, as in the paper's own tables; measurements may lack some, and come from
+    /// no table, so that `source` and `kind` are not looked at.
     pub complete: bool,
     /// Numbers that differ by no more than this share of the larger count as undecided.
     pub tie_share: f64,

@@ -40,14 +40,16 @@ fn people_read_the_contradictions_first() {
 fn a_record_of_ours_is_judged_beside_the_papers_tables() {
     let directory = tempfile::tempdir().unwrap();
     let header = "source,experiment,subject,factors,metric,value,low,high,unit,kind";
-    let row = |protocol: &str, interval: &str| {
-        format!("ours,network latency,{protocol},,latency,{interval},s,measured")
+    let row = |protocol: &str, items: u32, interval: &str| {
+        format!(
+            "ours,query latency (Zend),{protocol},type=Object;items={items},latency,{interval},s,measured"
+        )
     };
-    let rows = [
-        row("SOAP", "0.055,0.054,0.056"),
-        row("REST", "0.07,0.069,0.071"),
-        row("XML-RPC", "0.06,0.059,0.061"),
-    ];
+    let of_size = |items| {
+        [("SOAP", "1.0,0.9,1.1"), ("REST", "1.2,1.1,1.3"), ("XML-RPC", "3.0,2.9,3.1")]
+            .map(|(protocol, interval)| row(protocol, items, interval))
+    };
+    let rows: Vec<String> = [200, 400, 800, 1600, 3200].into_iter().flat_map(of_size).collect();
     let file = directory.path().join("figures.csv");
     std::fs::write(&file, format!("{header}\n{}\n", rows.join("\n"))).unwrap();
     let told = told(&["lab", "claims", "cai-2009", "--record", directory.path().to_str().unwrap()]);
@@ -55,8 +57,10 @@ fn a_record_of_ours_is_judged_beside_the_papers_tables() {
         let claim = told["claims"].as_array().unwrap().iter().find(|claim| claim["id"] == id);
         claim.unwrap()["verdict_ours"].as_str().unwrap().to_owned()
     };
-    assert_eq!((verdict("C004-6").as_str(), verdict("C004-1").as_str()), ("holds", "not_testable"));
-    std::fs::write(&file, format!("{header}\n{}\n", row("SOAP", "1,2,3"))).unwrap();
+    // Objects alone were measured, and nobody was interviewed.
+    let verdicts = ["C004-3", "C004-1", "C004-6", "C004-14"].map(&verdict);
+    assert_eq!(verdicts, ["holds", "not_testable", "not_testable", "not_testable"]);
+    std::fs::write(&file, format!("{header}\n{}\n", row("SOAP", 200, "1,2,3"))).unwrap();
     let (code, told) = run_json(&["lab", "claims", "cai-2009", "--record", file.to_str().unwrap()]);
     assert_eq!(code, 2, "{told}");
     assert!(told["error"].as_str().unwrap().contains("line 2 of the figures"), "{told}");

@@ -37,6 +37,10 @@ fn the_thirteen_tests_of_a_study_lose_nothing_and_stay_within_their_bound() {
     assert!(sizes.iter().all(|size| *size > 500), "{sizes:?}");
     let entries = out.read_dir().unwrap().count();
     assert_eq!(entries, kept.len() + 1, "the plan is there, and nothing of the processes");
+    let (code, judged) = run_json(&["lab", "claims", "isikligil-2017", "--record", out.to_str().unwrap()]);
+    assert_eq!(code, 0, "{judged}");
+    let claims = judged["claims"].as_array().unwrap();
+    assert!(claims.iter().all(|claim| claim["verdict_ours"] != "not_run"), "{judged}");
 }
 
 fn assert_sound(scenario: &Value) {

@@ -5,6 +5,8 @@ use super::super::figures::{Figure, Interval, Value};
 use super::{Bench, JudgeError, Stop};
 use std::fmt;
 
+/// Columns that say where a paper prints a figure.
+const OF_PAPERS: [&str; 2] = ["source", "kind"];
 /// So many counted figures are named beside a count.
 const WITNESSES_MAX: usize = 6;
 
@@ -63,11 +65,16 @@ impl Bench<'_> {
         let word = match term {
             Term::Word(word) => word.clone(),
             Term::Variable(name) => scope.get(name)?.to_owned(),
-            Term::Figures(selector) => match &self.one(selector, scope)?.value {
-                Value::Word(word) => word.clone(),
-                Value::Number(value) => return Ok(Quantity::Number { value: *value, witnesses: Vec::new() }),
-                Value::Absent => return Err(Stop::Missing(describe(selector, scope))),
-            },
+            Term::Figures(selector) => {
+                let figure = self.one(selector, scope)?;
+                match &figure.value {
+                    Value::Word(word) => word.clone(),
+                    Value::Number(value) => {
+                        return Ok(Quantity::Number { value: *value, witnesses: Vec::new() });
+                    }
+                    Value::Absent => return Err(absent(figure)),
+                }
+            }
             Term::Aggregate(Aggregate::Count, terms) => return self.count(terms, scope),
             _ => return Ok(Quantity::Number { value: self.number(term, scope)?, witnesses: Vec::new() }),
         };
@@ -111,7 +118,7 @@ impl Bench<'_> {
         let number = |figure: &&Figure| match &figure.value {
             Value::Number(value) => Ok(*value),
             Value::Word(word) => Err(JudgeError::NotANumber(word.clone()).into()),
-            Value::Absent => Err(Stop::Missing(describe(selector, scope))),
+            Value::Absent => Err(absent(figure)),
         };
         found.iter().map(number).collect()
     }
@@ -122,6 +129,10 @@ impl Bench<'_> {
             let Term::Figures(selector) = term else {
                 return Err(JudgeError::NotANumber("what is counted".into()).into());
             };
+            // None of a kind that nobody looked for is not the same as none.
+            if !self.complete && self.figures.iter().all(|figure| figure.metric != selector.metric) {
+                return Err(self.nothing(selector, scope));
+            }
             witnesses.extend(self.found(selector, scope)?.into_iter().map(witness));
         }
         Ok(Quantity::Number { value: Interval::point(witnesses.len() as f64), witnesses })
@@ -138,6 +149,9 @@ impl Bench<'_> {
     fn found(&self, selector: &Selector, scope: &Scope) -> Result<Vec<&Figure>, Stop> {
         let mut filters = Vec::new();
         for Filter { name, values } in &selector.filters {
+            if !self.complete && OF_PAPERS.contains(&name.as_str()) {
+                continue;
+            }
             let value = |value: &String| match value.strip_prefix('$') {
                 Some(variable) => scope.get(variable).map(str::to_owned),
                 None => Ok(value.clone()),
@@ -160,6 +174,11 @@ impl Bench<'_> {
         let what = describe(selector, scope);
         if self.complete { Stop::Wrong(JudgeError::NoMatch(what)) } else { Stop::Missing(what) }
     }
+}
+
+/// Says that a figure is in a picture only, or was not measured.
+fn absent(figure: &Figure) -> Stop {
+    Stop::Missing(format!("{}: {figure}", figure.kind))
 }
 
 fn passes(figure: &Figure, name: &str, values: &[String]) -> bool {

@@ -175,3 +175,14 @@ fn measurements_judge_the_same_claims_with_their_intervals() {
     assert_eq!(verdict(["8.2,8.0,9.1", "8.0,7.9,8.1"]), (Verdict::Undecided, Verdict::NotTestable));
     assert_eq!(verdict(["7.0,6.9,7.1", "8.0,7.9,8.1"]), (Verdict::DoesNotHold, Verdict::NotTestable));
 }
+
+#[test]
+fn measurements_say_nothing_about_what_nobody_looked_for_and_about_the_papers_own_numbers() {
+    let nothing = Figures::default();
+    for dossier in everything() {
+        for one in dossier.judge(Some(&nothing)).expect("judged") {
+            let ours = one.ours.expect("judged");
+            assert_eq!(ours.verdict, Verdict::NotTestable, "{}", one.statement.id);
+        }
+    }
+}
