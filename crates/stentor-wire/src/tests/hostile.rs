@@ -86,8 +86,13 @@ fn a_frame_that_promises_too_much_is_refused_at_its_header() {
 
 #[test]
 fn what_is_not_well_formed_is_refused() {
-    let wrong: [&[u8]; 20] = [
+    let wrong: [&[u8]; 25] = [
         b"",
+        b"<a b='<'/>",
+        b"<a xmlns='<'/>",
+        b"<a b='&#1;'/>",
+        b"<a xmlns='&#1;'/>",
+        b"<a xmlns:p='u&laugh;' p:b=''/>",
         b" ",
         b"text",
         b"<a>",

@@ -95,6 +95,23 @@ proptest! {
 }
 
 #[test]
+fn namespaces_that_want_escaping_come_back() {
+    use crate::xml::{
+        Attribute,
+        dom::{Element, parse},
+    };
+    let namespace = "urn:a?b=1&c=<2>\t\"";
+    let mut root = Element::of(namespace, "root").with(Element::of(namespace, "inner"));
+    root.attributes.push(Attribute {
+        namespace: Some(namespace.into()),
+        name: "b".into(),
+        value: "&amp;".into(),
+    });
+    let bytes = root.to_bytes().expect("written");
+    assert_eq!(parse(&bytes, &limits()), Ok(root));
+}
+
+#[test]
 fn bytes_and_dates_come_back_from_xml_rpc() {
     let value = Value::List(vec![Value::Bytes(vec![0, 255, 7]), Value::DateTime("19980717T14:08:55".into())]);
     let bytes = xmlrpc::write_response(&Ok(value.clone())).expect("written");

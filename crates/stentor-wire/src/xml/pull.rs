@@ -5,7 +5,7 @@ use crate::limits::Budget;
 use crate::{Limits, WireError};
 use quick_xml::NsReader;
 use quick_xml::XmlVersion;
-use quick_xml::escape::resolve_xml_entity;
+use quick_xml::escape::{resolve_xml_entity, unescape};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::name::ResolveResult;
 use std::borrow::Cow;
@@ -164,6 +164,9 @@ impl<'a> Pull<'a> {
             if count >= self.limits.attributes_max {
                 return Err(WireError::TooMany { what: "attributes", max: self.limits.attributes_max });
             }
+            if attribute.value.contains('<') {
+                return Err(WireError::Malformed("a < in an attribute".into()));
+            }
             if attribute.key.as_namespace_binding().is_some() {
                 continue;
             }
@@ -171,6 +174,7 @@ impl<'a> Pull<'a> {
             let (namespace, name) = (bound(namespace)?, local.as_ref().to_owned());
             let value = attribute.normalized_value(XmlVersion::Implicit1_0);
             let value = value.map_err(|error| WireError::Malformed(error.to_string()))?.into_owned();
+            only_allowed(&value)?;
             if attributes.iter().any(|other| other.name == name && other.namespace == namespace) {
                 return Err(WireError::Malformed(format!("the attribute {name:.40} is there twice")));
             }
@@ -183,10 +187,26 @@ impl<'a> Pull<'a> {
 fn bound(resolved: ResolveResult) -> Result<Option<String>, WireError> {
     match resolved {
         ResolveResult::Unbound => Ok(None),
-        ResolveResult::Bound(namespace) => Ok(Some(namespace.as_ref().to_owned())),
+        ResolveResult::Bound(namespace) => unescaped(namespace.as_ref()).map(Some),
         ResolveResult::Unknown(prefix) => {
             Err(WireError::Malformed(format!("the prefix {prefix:.40} is unknown")))
         }
+    }
+}
+
+/// Reads the value of a declaration, which the tokenizer leaves as it was written.
+fn unescaped(namespace: &str) -> Result<String, WireError> {
+    let spaced = namespace.replace(['\t', '\n', '\r'], " ");
+    let text = unescape(&spaced).map_err(|error| WireError::Malformed(error.to_string()))?;
+    only_allowed(&text)?;
+    Ok(text.into_owned())
+}
+
+fn only_allowed(text: &str) -> Result<(), WireError> {
+    if text.chars().all(is_allowed) {
+        Ok(())
+    } else {
+        Err(WireError::Malformed("a reference to a character that is not allowed".into()))
     }
 }
 
