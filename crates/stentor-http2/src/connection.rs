@@ -221,7 +221,7 @@ impl Driver {
         let took = Duration::from_millis(self.now_ms().saturating_sub(opened_ms).into());
         let now = self.now.duration_since(self.pool.began);
         self.pool.latency.note(took, now);
-        self.pool.pace.observe(now, answers, self.pool.latency.floor());
+        self.pool.pace.observe(now, answers, took, self.pool.latency.floor());
     }
 
     /// Files streams of one batch; tells whether some of them go again.

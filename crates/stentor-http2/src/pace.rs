@@ -1,9 +1,12 @@
 //! How many requests may be in flight: grows while answers come, shrinks when told or when they fail, and never grows
-//! beyond what the peer's latency gives work to.
+//! beyond what the peer's latency gives work to, nor where growth only made answers later.
 //!
 //! What is in flight beyond rate times latency only waits somewhere else. So the limit stays below twice the best rate
 //! lately times the shortest latency lately: that leaves room to find a higher rate, and where a queue builds up at the
-//! peer neither number rises, so that the limit does not follow the queue.
+//! peer neither number rises, so that the limit does not follow the queue. A queue that stands for long is in every
+//! answer, though, and becomes the shortest latency. So growth is judged as well by what it brought (`trend`).
+
+mod trend;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -11,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::limits::Limits;
+use trend::{Advice, Trend, Watch};
 
 /// Requests added to the limit for each limit's worth of answers, once slowed down for the first time.
 const ADDITIVE_STEP_REQUESTS: usize = 8;
@@ -23,6 +27,8 @@ const SPAN_MIN: Duration = Duration::from_millis(20);
 const RATES_MAX_COUNT: usize = 8;
 /// The most in flight, in latencies at the best rate.
 const GAIN: f64 = 2.0;
+/// Part of the limit that is added for each limit's worth of answers once latency has spoken.
+const CAREFUL_PART: usize = 8;
 /// What answers may take on this side.
 const SLACK: Duration = Duration::from_millis(2);
 
@@ -42,6 +48,11 @@ pub(crate) struct Pace {
     ceiling: AtomicUsize,
     base: usize,
     rates: Mutex<Rates>,
+    /// Growth was useless of late.
+    stays: AtomicBool,
+    /// It was useless once: from then on it goes in smaller steps, though not as small as after a failure.
+    careful: AtomicBool,
+    watch: Mutex<Watch>,
 }
 
 /// The rates of the last spans.
@@ -68,6 +79,9 @@ impl Pace {
             ceiling: AtomicUsize::new(max),
             base: initial.min(BASE_MAX_REQUESTS).max(min),
             rates: Mutex::default(),
+            stays: AtomicBool::new(false),
+            careful: AtomicBool::new(false),
+            watch: Mutex::new(Watch::new()),
         }
     }
 
@@ -92,13 +106,15 @@ impl Pace {
     pub(crate) fn ended(&self, count: usize, answered: usize) {
         let inflight = self.inflight.fetch_sub(count, Relaxed);
         let _ = self.grace.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(count)));
-        if inflight.saturating_mul(4) >= self.limit().saturating_mul(3) {
+        if self.is_needed(inflight) && !self.stays.load(Relaxed) {
             self.grow(answered);
         }
     }
 
-    /// Measures the rate; `now` is any running time, `floor` the shortest latency lately.
-    pub(crate) fn observe(&self, now: Duration, answered: usize, floor: Duration) {
+    /// Learns from answers that came together: `took` is what the youngest of them took, `floor` the shortest lately, `now`
+    /// any running time.
+    pub(crate) fn observe(&self, now: Duration, answered: usize, took: Duration, floor: Duration) {
+        self.judge(now, answered, took);
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         rates.answered += answered as u64;
         let Some(best) = rates.best(now, SPAN_MIN.max(floor)) else { return };
@@ -120,19 +136,43 @@ impl Pace {
         }
     }
 
+    /// Tells whether so many in flight need the limit that there is.
+    fn is_needed(&self, inflight: usize) -> bool {
+        inflight.saturating_mul(4) >= self.limit().saturating_mul(3)
+    }
+
+    /// Obeys the trend of latency and rate whenever a window of answers is full.
+    fn judge(&self, now: Duration, answered: usize, took: Duration) {
+        let inflight = self.inflight() + answered;
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_needed(inflight) {
+            return watch.interrupt();
+        }
+        let Some(advice) = watch.note(now, answered, took, inflight, self.limit()) else { return };
+        self.stays.store(advice != Advice::Grow, Relaxed);
+        if let Advice::Set(limit) = advice {
+            self.limit.store(limit.clamp(self.min, self.max), Relaxed);
+            self.careful.store(true, Relaxed);
+        }
+    }
+
     fn grow(&self, answered: usize) {
         let (limit, ceiling) = (self.limit(), self.ceiling.load(Relaxed));
         if limit >= ceiling {
             return;
         }
-        if !self.slowed.load(Relaxed) {
-            self.limit.store((limit + answered).min(ceiling), Relaxed);
-            return;
-        }
+        let step = match (self.slowed.load(Relaxed), self.careful.load(Relaxed)) {
+            (false, false) => {
+                self.limit.store((limit + answered).min(ceiling), Relaxed);
+                return;
+            }
+            (false, true) => (limit / CAREFUL_PART).max(ADDITIVE_STEP_REQUESTS),
+            (true, _) => ADDITIVE_STEP_REQUESTS,
+        };
         let credit = self.credit.fetch_add(answered, Relaxed) + answered;
         if credit > limit {
             self.credit.store(0, Relaxed);
-            self.limit.store((limit + ADDITIVE_STEP_REQUESTS).min(ceiling), Relaxed);
+            self.limit.store((limit + step).min(ceiling), Relaxed);
         }
     }
 }

@@ -1,3 +1,5 @@
+mod peers;
+
 use super::*;
 
 fn pace(initial: usize) -> Pace {
@@ -82,7 +84,8 @@ fn work_for(pace: &Pace, millis: std::ops::Range<u64>, latency_ms: u64, rate_max
         let whole = answered as usize;
         answered -= whole as f64;
         pace.ended(whole, whole);
-        pace.observe(Duration::from_millis(now), whole, Duration::from_millis(latency_ms));
+        let took = Duration::from_millis(latency_ms);
+        pace.observe(Duration::from_millis(now), whole, took, took);
     }
 }
 
