@@ -5,6 +5,8 @@
 //! gets it from the full part and leaves a debt that the quota pays off, so that a chunk is never too large to go.
 //! How fast it fills depends on how warm it is: it warms up while tokens are missing and cools down while it is full, so
 //! that a credential that was idle starts slowly, as FCM asks for.
+//!
+//! A bucket outlives its process as a [`Level`]: begun anew it would hold a burst that was spent already, and forget debts.
 
 use std::time::Duration;
 
@@ -31,6 +33,19 @@ pub struct Quota {
     pub urgent_share_percent: u8,
 }
 
+/// What a bucket holds at an instant, so that it can be gone on with by another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level {
+    /// When it was looked at last.
+    pub at: Timestamp,
+    /// How warm it is, in milliseconds of the ramp.
+    pub warm_ms: u64,
+    /// The urgent part, in grains; below zero while a debt is paid off.
+    pub urgent_grains: i64,
+    /// The common part, in grains.
+    pub common_grains: i64,
+}
+
 /// The bucket of one credential. Time comes in as an argument and may jump: a jump is worth one full bucket at most.
 #[derive(Debug, Clone)]
 pub struct Bucket {
@@ -48,6 +63,25 @@ impl Bucket {
         let mut bucket = Self { quota, at: now, warm_ms: 0, urgent: 0, common: 0 };
         (bucket.urgent, bucket.common) = (bucket.urgent_max(), bucket.common_max());
         bucket
+    }
+
+    /// Goes on with a bucket of before: it has been filling since, and owes what it owed.
+    #[must_use]
+    pub fn resume(quota: Quota, level: Level, now: Timestamp) -> Self {
+        let (urgent, common) = (i128::from(level.urgent_grains), i128::from(level.common_grains));
+        let mut bucket = Self { quota, at: level.at, warm_ms: level.warm_ms, urgent, common };
+        bucket.warm_ms = bucket.warm_ms.min(bucket.ramp_ms());
+        bucket.clamp();
+        bucket.fill(now);
+        bucket
+    }
+
+    /// Tells what it holds, for [`Self::resume`].
+    #[must_use]
+    pub fn level(&self) -> Level {
+        let narrow = |grains: i128| i64::try_from(grains).unwrap_or(i64::MIN);
+        let (urgent_grains, common_grains) = (narrow(self.urgent), narrow(self.common));
+        Level { at: self.at, warm_ms: self.warm_ms, urgent_grains, common_grains }
     }
 
     /// Gives the quota in force.

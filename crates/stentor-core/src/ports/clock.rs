@@ -32,6 +32,13 @@ impl Timestamp {
         Self(self.0.saturating_add(millis))
     }
 
+    /// Gives the instant `span` earlier.
+    #[must_use]
+    pub fn minus(self, span: Duration) -> Self {
+        let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+
     /// Gives the span since `earlier`, zero when that is not earlier.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

@@ -74,6 +74,24 @@ proptest! {
     }
 
     #[test]
+    fn a_bucket_that_is_gone_on_with_after_every_request_grants_what_one_without_a_break_grants(
+        per_minute in 1..2_000_000_u32,
+        ramp_ms in 0..120_000_u64,
+        asks in prop::collection::vec(any_ask(), 1..100),
+    ) {
+        let quota = quota(per_minute, ramp_ms);
+        let (mut whole, mut broken) = (Bucket::new(quota, at(0)), Bucket::new(quota, at(0)));
+        let mut now = 0;
+        for ask in &asks {
+            now += ask.after_ms;
+            broken = Bucket::resume(quota, broken.level(), at(now));
+            let replies = [&mut whole, &mut broken].map(|bucket| play(bucket, std::slice::from_ref(ask), |_, _| now));
+            prop_assert_eq!(&replies[0], &replies[1]);
+            prop_assert_eq!(whole.level(), broken.level());
+        }
+    }
+
+    #[test]
     fn a_jump_of_the_clock_is_worth_one_burst_at_most(
         per_minute in 1..200_000_u32,
         asks in prop::collection::vec(any_ask(), 1..100),
@@ -189,6 +207,30 @@ fn single_messages_are_bounded_by_the_same_quota() {
     let granted = (0..600_i64).filter(|step| bucket.take(Class::Urgent, 1, at(step * 100)).is_ok()).count();
     let more = (0..600).filter(|_| bucket.take(Class::Urgent, 1, at(60_000)).is_ok()).count();
     assert!(granted <= 600 + 10 && more <= 10, "{granted}, then {more}");
+}
+
+#[test]
+fn a_debt_outlives_the_process_that_made_it() {
+    let slow = quota(60, 0);
+    let mut bucket = Bucket::new(slow, at(0));
+    assert_eq!(bucket.take(Class::Bulk, 100, at(0)), Ok(()));
+    let until = bucket.take(Class::Bulk, 100, at(0)).expect_err("it owes a minute and a half");
+    let mut resumed = Bucket::resume(slow, bucket.level(), at(1));
+    assert_eq!(resumed.take(Class::Bulk, 100, at(1)), Err(until));
+    assert_eq!(
+        Bucket::new(slow, at(1)).take(Class::Bulk, 100, at(1)),
+        Ok(()),
+        "begun anew it would be forgotten"
+    );
+}
+
+#[test]
+fn a_level_from_the_future_is_worth_nothing_more() {
+    let mut bucket = Bucket::new(quota(600, 0), at(1_000_000));
+    while bucket.take(Class::Urgent, 1, at(1_000_000)).is_ok() {}
+    let mut resumed = Bucket::resume(quota(600, 0), bucket.level(), at(0));
+    assert!(resumed.take(Class::Urgent, 1, at(0)).is_err());
+    assert_eq!(resumed.take(Class::Urgent, 1, at(100)), Ok(()));
 }
 
 #[test]

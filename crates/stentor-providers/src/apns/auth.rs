@@ -19,6 +19,9 @@ pub const RENEW_AFTER: Duration = Duration::from_secs(50 * 60);
 /// Age before which it never is, even when Apple calls it expired.
 pub const RENEW_NOT_BEFORE: Duration = Duration::from_secs(20 * 60);
 
+/// A token that was issued later than this from now is one of a clock that was ahead.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
+
 #[derive(Serialize)]
 struct Claims<'a> {
     iss: &'a str,
@@ -30,13 +33,35 @@ pub struct ProviderTokens {
     key: EncodingKey,
     key_id: String,
     team_id: String,
-    held: Mutex<Option<Token>>,
+    held: Mutex<Held>,
+}
+
+/// The token in use, and the one before: when a clock has been ahead for a while, that is the one to go back to.
+#[derive(Default)]
+struct Held {
+    last: Option<Token>,
+    before: Option<Token>,
 }
 
 #[derive(Clone)]
 struct Token {
     bearer: HeaderValue,
     issued_at: Timestamp,
+}
+
+impl Token {
+    /// Tells whether it was issued before now, give or take what clocks may differ.
+    fn is_of(&self, now: Timestamp) -> bool {
+        self.issued_at <= now.plus(CLOCK_TOLERANCE)
+    }
+}
+
+impl Held {
+    /// Gives the newest token that was not issued by a clock ahead of this one; if all were, the oldest.
+    fn best(&self, now: Timestamp) -> Option<&Token> {
+        let both = [&self.last, &self.before].into_iter().flatten();
+        both.clone().find(|token| token.is_of(now)).or_else(|| both.min_by_key(|token| token.issued_at))
+    }
 }
 
 impl ProviderTokens {
@@ -53,7 +78,7 @@ impl ProviderTokens {
     /// Gives the `authorization` header, with a new token when the last one is old.
     pub fn get(&self, now: Timestamp) -> Option<HeaderValue> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*held {
+        match held.best(now) {
             Some(token) if now < token.issued_at.plus(RENEW_AFTER) => Some(token.bearer.clone()),
             _ => self.renew(&mut held, now),
         }
@@ -62,16 +87,17 @@ impl ProviderTokens {
     /// Gives another token than the refused one; `None` when it is too young to be replaced.
     pub fn replace(&self, refused: &HeaderValue, now: Timestamp) -> Option<HeaderValue> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*held {
+        match held.best(now) {
             Some(token) if token.bearer != refused => Some(token.bearer.clone()),
-            Some(token) if now < token.issued_at.plus(RENEW_NOT_BEFORE) => None,
+            Some(token) if token.is_of(now) && now < token.issued_at.plus(RENEW_NOT_BEFORE) => None,
             _ => self.renew(&mut held, now),
         }
     }
 
-    fn renew(&self, held: &mut Option<Token>, now: Timestamp) -> Option<HeaderValue> {
+    fn renew(&self, held: &mut Held, now: Timestamp) -> Option<HeaderValue> {
         let bearer = self.sign(now)?;
-        *held = Some(Token { bearer: bearer.clone(), issued_at: now });
+        let token = Token { bearer: bearer.clone(), issued_at: now };
+        held.before = held.last.replace(token);
         Some(bearer)
     }
 
@@ -84,5 +110,39 @@ impl ProviderTokens {
         let mut bearer = HeaderValue::try_from(format!("bearer {token}")).ok()?;
         bearer.set_sensitive(true);
         Some(bearer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn tokens() -> ProviderTokens {
+        let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key");
+        let key = EncodingKey::from_ec_pem(key.serialize_pem().as_bytes()).expect("sound");
+        let (key_id, team_id) = ("KEY0123456".to_owned(), "TEAM012345".to_owned());
+        ProviderTokens { key, key_id, team_id, held: Mutex::default() }
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_for_a_while_leaves_the_token_of_before() {
+        let (tokens, now) = (tokens(), Timestamp::from_millis(1_800_000_000_000));
+        let first = tokens.get(now);
+        let ahead = tokens.get(now.plus(HOUR));
+        assert_ne!(ahead, first);
+        assert_eq!(tokens.get(now), first, "and no new one, which Apple would call one too many");
+        assert_eq!(tokens.get(now.minus(HOUR)), first, "nor while the clock is behind");
+    }
+
+    #[test]
+    fn a_token_of_a_clock_that_was_ahead_is_replaced_when_it_is_refused() {
+        let (tokens, now) = (tokens(), Timestamp::from_millis(1_800_000_000_000));
+        let ahead = tokens.get(now.plus(HOUR)).expect("signed");
+        assert_eq!(tokens.get(now).as_ref(), Some(&ahead));
+        let replaced = tokens.replace(&ahead, now).expect("signed");
+        assert_ne!(replaced, ahead);
+        assert_eq!(tokens.replace(&replaced, now), None, "it is too young to be replaced again");
     }
 }

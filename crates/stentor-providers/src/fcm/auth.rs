@@ -162,7 +162,7 @@ impl AccessTokens {
 
     fn may_replace(&self, now: Timestamp) -> bool {
         let mut held = self.lock();
-        let recent = held.replaced_at.is_some_and(|at| now < at.plus(REPLACE_MIN_SPAN));
+        let recent = held.replaced_at.is_some_and(|at| at <= now && now < at.plus(REPLACE_MIN_SPAN));
         if !recent {
             held.replaced_at = Some(now);
         }

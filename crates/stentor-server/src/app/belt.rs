@@ -21,6 +21,8 @@ use crate::service::Belt;
 const WAITING_MAX_COUNT: usize = 16_384;
 /// Most batches that are published in one go.
 const TOGETHER_MAX_COUNT: usize = 1_024;
+/// File in the data directory that holds what quotas have left.
+const LEVELS_FILE: &str = "quotas";
 /// What a pipeline may need after its deadline to write what it knows.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
@@ -44,6 +46,7 @@ impl PipelineBelt {
             ids: ground.ids.clone(),
             factory: Arc::new(Adapters::new(ground.clock.clone(), config.sender.limits())),
             instance,
+            levels: Some(config.data_dir.join(LEVELS_FILE)),
         };
         let started = Pipeline::start(deps, config.pipeline.clone()).await;
         let wrap = |cause: stentor_core::ports::store::StoreError| cause.to_string();

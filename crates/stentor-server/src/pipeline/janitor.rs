@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stentor_core::chunk::Ticket;
 use stentor_core::id::ChunkId;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::QueueError;
@@ -19,7 +20,7 @@ const DEPTHS_PAUSE: Duration = Duration::from_millis(250);
 
 /// Why a duty could not be done this time.
 #[derive(Debug, thiserror::Error)]
-enum DutyError {
+pub(super) enum DutyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -34,6 +35,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         every(&shared, "sweeping", config.sweep_interval_ms, sweep),
         every(&shared, "pruning", config.prune_interval_ms, prune),
         watch_depths(&shared),
+        super::setback::watch(&shared),
     );
 }
 
@@ -63,11 +65,20 @@ async fn every<'a, F>(
 
 /// Publishes every queued chunk: what the queue has already stays as it is.
 async fn republish(shared: &Shared) -> Result<(), DutyError> {
+    publish_queued(shared, |ticket| ticket).await
+}
+
+/// Publishes every queued chunk under a ticket made of its own.
+pub(super) async fn publish_queued(
+    shared: &Shared,
+    change: impl Fn(Ticket) -> Ticket,
+) -> Result<(), DutyError> {
     let mut after = ChunkId::from_raw(0);
     loop {
         let tickets = shared.store.queued(after, PAGE_MAX_COUNT).await?;
         let Some(last) = tickets.last() else { return Ok(()) };
         after = last.chunk;
+        let tickets: Vec<_> = tickets.into_iter().map(&change).collect();
         shared.queue.publish(&tickets).await?;
         shared.agenda.note(&tickets);
     }

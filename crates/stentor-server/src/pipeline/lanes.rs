@@ -1,6 +1,7 @@
 //! Providers by app and kind, built when first needed, and the gates in front of them.
 
 mod gate;
+mod levels;
 mod throttle;
 
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ use super::settle::Parking;
 use super::stats::{ParkedStats, QuotaStats};
 use gate::Gate;
 pub(crate) use gate::{GateRules, Look, Verdict};
+pub(crate) use levels::Levels;
 use throttle::Throttle;
 pub(crate) use throttle::{Grant, ThrottleRules};
 
@@ -80,6 +82,7 @@ pub(crate) struct Lanes {
     rules: GateRules,
     throttles: ThrottleRules,
     entries: Mutex<HashMap<Key, Entry>>,
+    levels: Mutex<Levels>,
     closing: TaskTracker,
 }
 
@@ -97,9 +100,10 @@ impl Lanes {
         factory: Arc<dyn ProviderFactory>,
         rules: GateRules,
         throttles: ThrottleRules,
+        levels: Levels,
     ) -> Self {
-        let (entries, closing) = (Mutex::default(), TaskTracker::new());
-        Self { store, factory, rules, throttles, entries, closing }
+        let (entries, levels, closing) = (Mutex::default(), Mutex::new(levels), TaskTracker::new());
+        Self { store, factory, rules, throttles, entries, levels, closing }
     }
 
     /// Tells what may pass at `now`.
@@ -157,7 +161,8 @@ impl Lanes {
         let quota = self.factory.quota(&credential);
         let mut entries = self.lock();
         let entry = entries.entry(key).or_default();
-        entry.throttle = self.throttles.apply(entry.throttle.take(), quota, now);
+        let kept = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
+        entry.throttle = self.throttles.apply(entry.throttle.take(), quota, now, kept);
         entry.credential = Some(credential);
         entry.outlet.get_or_insert(outlet).clone()
     }
@@ -181,6 +186,11 @@ impl Lanes {
     pub(crate) fn probe(self: &Arc<Self>, key: Key) -> Probe {
         self.lock().entry(key).or_default().gate.set_probing(true);
         Probe { lanes: self.clone(), key }
+    }
+
+    /// Brings all gates back with the clock.
+    pub(crate) fn clock_went_back(&self, back: Duration, now: Timestamp) {
+        self.lock().values_mut().for_each(|entry| entry.gate.clock_went_back(back, now));
     }
 
     /// Learns from a batch.

@@ -17,6 +17,7 @@ mod janitor;
 mod lanes;
 mod producer;
 mod scheduler;
+mod setback;
 pub mod settle;
 mod settler;
 mod shared;
@@ -25,6 +26,7 @@ mod watch;
 mod window;
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -67,6 +69,8 @@ pub struct Deps {
     pub factory: Arc<dyn ProviderFactory>,
     /// This start of the server; never that of an earlier one.
     pub instance: u64,
+    /// The file in which quotas survive a restart; `None` to begin them anew.
+    pub levels: Option<PathBuf>,
 }
 
 /// The running pipeline. Dropping it is a crash: what was in flight is recovered by the next one.

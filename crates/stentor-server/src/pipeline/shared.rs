@@ -18,7 +18,7 @@ use super::Deps;
 use super::agenda::Agenda;
 use super::budget::Budget;
 use super::config::PipelineConfig;
-use super::lanes::{GateRules, Lanes, ThrottleRules};
+use super::lanes::{GateRules, Lanes, Levels, ThrottleRules};
 use super::settler::Work;
 use super::stats::FleetMeter;
 use super::watch::Watch;
@@ -87,10 +87,11 @@ impl Shared {
             urgent_share_percent: config.urgent_share_percent,
             chunk_max_devices: config.chunk_max_devices as u64,
         };
+        let levels = Levels::open(deps.levels.as_deref());
         let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
         Self {
             watch: Arc::new(Watch::new(stop.clone(), cut.clone())),
-            lanes: Arc::new(Lanes::new(deps.store.clone(), deps.factory, rules, throttles)),
+            lanes: Arc::new(Lanes::new(deps.store.clone(), deps.factory, rules, throttles, levels)),
             store: deps.store,
             queue: deps.queue,
             clock: deps.clock,
@@ -262,9 +263,11 @@ impl Held {
         self.prolonged_at_ms.store(at.as_millis(), Ordering::Release);
     }
 
-    /// Tells whether they were last prolonged longer ago than `age`.
+    /// Tells whether they were last prolonged longer ago than `age`, or by a clock that has gone back since: those taken
+    /// after that run out earlier than all others.
     pub(crate) fn is_stale(&self, now: Timestamp, age: Duration) -> bool {
-        now.since(Timestamp::from_millis(self.prolonged_at_ms.load(Ordering::Acquire))) > age
+        let prolonged_at = Timestamp::from_millis(self.prolonged_at_ms.load(Ordering::Acquire));
+        now < prolonged_at || now.since(prolonged_at) > age
     }
 
     /// Lists them for the store and for the queue.

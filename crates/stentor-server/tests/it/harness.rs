@@ -56,8 +56,13 @@ pub(crate) async fn server() -> Server {
 
 /// Starts a server in memory with some settings changed.
 pub(crate) async fn server_with(change: impl FnOnce(&mut Config)) -> Server {
+    server_on(Engine::Memory, change).await
+}
+
+/// Starts a server on either engine with some settings changed.
+pub(crate) async fn server_on(engine: Engine, change: impl FnOnce(&mut Config)) -> Server {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut config = config(folder.path(), Engine::Memory);
+    let mut config = config(folder.path(), engine);
     change(&mut config);
     start(config, folder).await
 }

@@ -1,6 +1,7 @@
 //! The pipeline over the memory engines, with scripted push services, in virtual time.
 
 mod campaigns;
+mod clocks;
 mod crashes;
 mod fairness;
 mod parking;
@@ -74,6 +75,8 @@ struct House {
     ids: Arc<IdSource>,
     stub: Arc<Stub>,
     quota: Option<u32>,
+    /// Where quotas survive a crash.
+    folder: tempfile::TempDir,
     instance: u64,
     pipeline: Option<Pipeline>,
 }
@@ -96,7 +99,8 @@ impl House {
         let name = Label::new("test").expect("fits");
         store.create_app(&App { id: APP, name, created_at: clock.now() }).await.expect("kept");
         let ids = Arc::new(IdSource::after(0));
-        Self { store, queue, clock, ids, stub: Arc::new(stub), quota: None, instance: 0, pipeline: None }
+        let (stub, folder) = (Arc::new(stub), tempfile::tempdir().expect("a folder"));
+        Self { store, queue, clock, ids, stub, quota: None, folder, instance: 0, pipeline: None }
     }
 
     async fn put_credential(&self) {
@@ -120,6 +124,7 @@ impl House {
             ids: self.ids.clone(),
             factory: Arc::new(factory),
             instance: self.instance,
+            levels: Some(self.folder.path().join("quotas")),
         };
         let config = config.checked().expect("sound");
         self.pipeline = Some(Pipeline::start(deps, config).await.expect("started"));

@@ -33,6 +33,7 @@ fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> Shared {
         ids: Arc::new(IdSource::after(0)),
         factory: Arc::new(nobody),
         instance: 1,
+        levels: None,
     };
     Shared::new(deps, PipelineConfig::default(), Recovery::default(), mpsc::channel(1).0)
 }

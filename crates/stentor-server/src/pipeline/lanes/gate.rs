@@ -78,6 +78,16 @@ impl Gate {
         }
     }
 
+    /// Keeps the rest of its time when the clock goes back: what was shut by a later clock would stay shut until then.
+    pub(crate) fn clock_went_back(&mut self, back: Duration, now: Timestamp) {
+        if let Some((parking, since)) = &mut self.parked
+            && *since > now
+        {
+            *since = now;
+            parking.until = parking.until.map(|until| until.minus(back).max(now));
+        }
+    }
+
     /// Opens it, whatever shut it.
     pub(crate) fn open(&mut self) {
         *self = Self { probing: self.probing, ..Self::default() };
@@ -161,6 +171,27 @@ mod tests {
         gate.park(parking(Some(at(5))), at(1));
         assert_eq!(gate.look(at(59), &RULES), Look::Shut(at(60)));
         assert_eq!(gate.look(at(60), &RULES), Look::Probe);
+    }
+
+    #[test]
+    fn a_gate_shut_by_a_clock_that_was_ahead_opens_after_the_time_that_was_left() {
+        let mut ended = Gate::default();
+        ended.park(parking(Some(at(3_630))), at(3_600));
+        let mut endless = Gate::default();
+        endless.park(parking(None), at(3_600));
+        for gate in [&mut ended, &mut endless] {
+            gate.clock_went_back(Duration::from_secs(3_600), at(1));
+        }
+        assert_eq!(ended.look(at(1), &RULES), Look::Shut(at(30)));
+        assert_eq!(endless.look(at(1), &RULES), Look::Shut(at(61)));
+    }
+
+    #[test]
+    fn a_gate_that_was_shut_before_the_clock_went_ahead_stays_as_it_is() {
+        let mut gate = Gate::default();
+        gate.park(parking(Some(at(600))), at(0));
+        gate.clock_went_back(Duration::from_secs(3_600), at(2));
+        assert_eq!(gate.look(at(2), &RULES), Look::Shut(at(600)));
     }
 
     #[test]

@@ -6,8 +6,9 @@ use std::time::Duration;
 use stentor_core::chunk::Class;
 use stentor_core::id::AppId;
 use stentor_core::ports::clock::Timestamp;
-use stentor_core::quota::{Bucket, Quota};
+use stentor_core::quota::{Bucket, Level, Quota};
 
+use super::levels::Slot;
 use super::{Key, Lanes};
 use crate::pipeline::stats::QuotaStats;
 
@@ -23,28 +24,34 @@ pub(crate) struct ThrottleRules {
 }
 
 impl ThrottleRules {
-    /// Puts a quota in force, as warm as the credential was; `None` lifts it.
+    /// Puts a quota in force, with what the credential had left, in this process or as `kept` by one before; `None` lifts it.
     pub(crate) fn apply(
         &self,
         old: Option<Throttle>,
         per_minute: Option<u32>,
         now: Timestamp,
+        kept: impl FnOnce() -> (Option<Slot>, Option<Level>),
     ) -> Option<Throttle> {
         let (ramp, urgent_share_percent) = (self.ramp, self.urgent_share_percent);
         let quota = Quota { per_minute: per_minute?, ramp, urgent_share_percent };
-        match old {
-            Some(mut throttle) => {
-                throttle.bucket.set_quota(quota, now);
-                Some(throttle)
-            }
-            None => Some(Throttle::new(Bucket::new(quota, now))),
+        if let Some(mut throttle) = old {
+            throttle.bucket.set_quota(quota, now);
+            return Some(throttle);
         }
+        let (slot, level) = kept();
+        let bucket = match level {
+            Some(level) => Bucket::resume(quota, level, now),
+            None => Bucket::new(quota, now),
+        };
+        Some(Throttle::new(bucket, slot))
     }
 }
 
 /// A bucket, and how it was used.
 pub(crate) struct Throttle {
     bucket: Bucket,
+    /// Where its level is kept.
+    slot: Option<Slot>,
     /// What a chunk of named devices is taken to hold until it is leased: the largest of late, forgotten by and by.
     urgent_guess: u64,
     waits_until: Timestamp,
@@ -52,9 +59,9 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    const fn new(bucket: Bucket) -> Self {
+    const fn new(bucket: Bucket, slot: Option<Slot>) -> Self {
         let waits_until = Timestamp::from_millis(0);
-        Self { bucket, urgent_guess: 1, waits_until, waited: Duration::ZERO }
+        Self { bucket, slot, urgent_guess: 1, waits_until, waited: Duration::ZERO }
     }
 
     /// Takes the tokens of one chunk whose size is not known yet; gives how many.
@@ -65,7 +72,15 @@ impl Throttle {
         now: Timestamp,
     ) -> Result<u64, Timestamp> {
         let count = if class == Class::Bulk { rules.chunk_max_devices } else { self.urgent_guess };
-        self.bucket.take(class, count, now).map(|()| count)
+        self.bucket.take(class, count, now)?;
+        self.keep();
+        Ok(count)
+    }
+
+    fn keep(&self) {
+        if let Some(slot) = &self.slot {
+            slot.keep(self.bucket.level());
+        }
     }
 
     /// Notes that work waits; lanes that wait at the same time count once.
@@ -77,6 +92,7 @@ impl Throttle {
     /// Learns how large the chunk was.
     fn correct(&mut self, class: Class, taken: u64, used: u64) {
         self.bucket.correct(class, taken, used);
+        self.keep();
         if class == Class::Urgent && used > 0 {
             self.urgent_guess = used.max(self.urgent_guess - self.urgent_guess.div_ceil(8)).max(1);
         }

@@ -92,3 +92,32 @@ async fn a_fleet_that_waits_for_its_quota_sleeps() {
     let asked = house.queue.count("lease") - before;
     assert!(asked <= 20, "the queue was asked {asked} times while nothing could go");
 }
+
+#[tokio::test(start_paused = true)]
+async fn restarts_grant_no_second_burst_and_forget_no_debt() {
+    // Slow enough that each chunk is a debt of five seconds.
+    let mut house = open(1_200, warm()).await;
+    house.register(6_000).await;
+    let id = house.send(everyone()).await;
+    for _ in 0..20 {
+        pass(2).await;
+        house.crash().await;
+        house.start(warm()).await;
+    }
+    let ledger = house.finished(id).await;
+    assert_eq!(ledger.total().accepted, 6_000);
+    let busiest = busiest_minute(&house);
+    assert!(busiest <= 1_200 + 2 * 100, "{busiest}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_finds_a_credential_as_warm_as_it_was() {
+    let mut house = open(6_000, quick()).await;
+    house.register(18_000).await;
+    let id = house.send(everyone()).await;
+    pass(90).await;
+    house.crash().await;
+    house.start(quick()).await;
+    pass(2).await;
+    assert_eq!(house.fleet().quotas[0].per_minute_now, 6_000, "{:?}", house.ledger(id).await.total());
+}

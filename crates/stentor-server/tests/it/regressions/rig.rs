@@ -95,7 +95,7 @@ impl Scene {
         self.import((0..count).map(line)).await;
     }
 
-    async fn import(&self, lines: impl Iterator<Item = Value>) {
+    pub(super) async fn import(&self, lines: impl Iterator<Item = Value>) {
         let body: String = lines.map(|line| format!("{line}\n")).collect();
         let request = self.server.send(&self.tenant, Method::POST, "/v1/devices/import");
         let read = request.header("content-type", "application/x-ndjson").body(body).read().await;

@@ -1,0 +1,118 @@
+//! What every quota has left, in a small file: a restart goes on where the process before it was.
+//!
+//! A record is written before its chunk is leased and never synced: it survives the end of the process, however it ends,
+//! and a power cut only as far as the system had written it by itself. A file that is lost or damaged costs a cold start.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::quota::Level;
+
+use super::Key;
+
+const RECORD_BYTES: usize = 64;
+const BODY_BYTES: usize = 56;
+/// Sets this version of the record apart from others.
+const MARK: u64 = 0x5354_4e51_5541_0001;
+
+/// The file.
+#[derive(Default)]
+pub(crate) struct Levels {
+    file: Option<Arc<File>>,
+    /// The place of each, and what a process before left there.
+    known: HashMap<Key, (u64, Option<Level>)>,
+    records: u64,
+}
+
+/// The place of one credential in the file.
+pub(crate) struct Slot {
+    file: Arc<File>,
+    place: u64,
+    key: Key,
+}
+
+impl Levels {
+    /// Opens the file and reads it; without one, levels are not kept.
+    pub(crate) fn open(path: Option<&Path>) -> Self {
+        let Some(path) = path else { return Self::default() };
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let read = opened.and_then(|file| std::fs::read(path).map(|bytes| (file, bytes)));
+        match read {
+            Ok((file, bytes)) => Self::read(file, &bytes),
+            Err(error) => {
+                tracing::warn!(%error, path = %path.display(), "quotas are not kept: a restart begins them anew");
+                Self::default()
+            }
+        }
+    }
+
+    fn read(file: File, bytes: &[u8]) -> Self {
+        let records = bytes.chunks_exact(RECORD_BYTES).zip(0..);
+        let known = records
+            .filter_map(|(record, place)| decode(record).map(|(key, level)| (key, (place, Some(level)))));
+        let (known, records) = (known.collect(), (bytes.len() / RECORD_BYTES) as u64);
+        Self { file: Some(Arc::new(file)), known, records }
+    }
+
+    /// Gives the place of a credential, and what it had left when it was last written.
+    pub(super) fn slot(&mut self, key: Key) -> (Option<Slot>, Option<Level>) {
+        let Some(file) = self.file.clone() else { return (None, None) };
+        let records = &mut self.records;
+        let (place, level) = self.known.entry(key).or_insert_with(|| {
+            *records += 1;
+            (*records - 1, None)
+        });
+        (Some(Slot { file, place: *place, key }), level.take())
+    }
+}
+
+impl Slot {
+    /// Writes what is left now.
+    pub(super) fn keep(&self, level: Level) {
+        let record = encode(self.key, level);
+        if let Err(error) = self.file.write_all_at(&record, self.place * RECORD_BYTES as u64) {
+            tracing::warn!(%error, app = %self.key.0, provider = %self.key.1, "a quota could not be kept");
+        }
+    }
+}
+
+fn encode((app, provider): Key, level: Level) -> [u8; RECORD_BYTES] {
+    let fields = [
+        MARK,
+        app.raw(),
+        u64::from(provider.code()),
+        level.at.as_millis().cast_unsigned(),
+        level.warm_ms,
+        level.urgent_grains.cast_unsigned(),
+        level.common_grains.cast_unsigned(),
+    ];
+    let mut record = [0; RECORD_BYTES];
+    for (to, field) in record.chunks_exact_mut(8).zip(fields) {
+        to.copy_from_slice(&field.to_le_bytes());
+    }
+    let sum = blake3::hash(&record[..BODY_BYTES]);
+    record[BODY_BYTES..].copy_from_slice(&sum.as_bytes()[..RECORD_BYTES - BODY_BYTES]);
+    record
+}
+
+/// Reads a record; `None` when it is not whole, or not of this version.
+fn decode(record: &[u8]) -> Option<(Key, Level)> {
+    let mut fields =
+        record.chunks_exact(8).map(|bytes| bytes.try_into().map(u64::from_le_bytes).unwrap_or_default());
+    let mut next = || fields.next();
+    let (mark, app, provider) = (next()?, AppId::from_raw(next()?), u8::try_from(next()?).ok()?);
+    let at = Timestamp::from_millis(next()?.cast_signed());
+    let (warm_ms, urgent_grains, common_grains) = (next()?, next()?.cast_signed(), next()?.cast_signed());
+    let key = (app, ProviderKind::from_code(provider)?);
+    let level = Level { at, warm_ms, urgent_grains, common_grains };
+    (mark == MARK && encode(key, level) == record).then_some((key, level))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! A registry that changes while a campaign walks through it.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use stentor_emulators::Policy;
+use stentor_emulators::policy::Latency;
+use stentor_server::config::Engine;
+
+use super::rig::{Scene, fcm_token};
+use crate::harness::{Reading, server_on};
+
+const DEVICES: usize = 4_000;
+
+/// Gives the ids of all devices, in the order of their registration.
+async fn ids(scene: &Scene) -> Vec<String> {
+    let (mut ids, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = scene.server.get(&scene.tenant, &format!("/v1/devices?limit=1000{after}")).await;
+        let devices = page["devices"].as_array().expect("a list").iter();
+        ids.extend(devices.map(|device| device["id"].as_str().expect("an id").to_owned()));
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => return ids,
+        }
+    }
+}
+
+fn lines(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = Value> {
+    numbers.map(|number| json!({"platform": "android", "token": fcm_token(number)}))
+}
+
+async fn remove(scene: &Scene, id: &str) {
+    let gone = scene.server.send(&scene.tenant, Method::DELETE, &format!("/v1/devices/{id}")).read().await;
+    assert_eq!(gone.status, 204, "{gone:?}");
+}
+
+/// Registers new devices, registers old ones again, removes some, and removes some to register their tokens anew, until
+/// the audience is complete; gives how often.
+async fn mutate(scene: &Scene, campaign: &str, ids: &[String]) -> usize {
+    for round in 0.. {
+        let ledger = scene.server.get(&scene.tenant, &format!("/v1/campaigns/{campaign}")).await;
+        assert_eq!(ledger["balanced"], json!(true), "{ledger}");
+        if ledger["audience_complete"] == json!(true) || 20 * (round + 1) > DEVICES / 4 {
+            return round;
+        }
+        // From the end backwards, where the campaign has not been yet.
+        let some = |part: usize| (0..20).map(move |place| DEVICES - 1 - part - 4 * (20 * round + place));
+        for number in some(0).chain(some(1)) {
+            remove(scene, &ids[number]).await;
+        }
+        let fresh = DEVICES + 100 * round..DEVICES + 100 * (round + 1);
+        scene.import(lines(some(1).chain(some(2)).chain(fresh))).await;
+    }
+    unreachable!("rounds do not end by themselves")
+}
+
+async fn a_campaign_walks_through_a_changing_registry(engine: Engine) {
+    let server = server_on(engine, |config| {
+        config.pipeline.chunk_max_devices = 50;
+        config.pipeline.expand_max_chunks = 1;
+        // Two chunks ahead of the two that are sent, so that it lasts.
+        config.pipeline.producer_max_queued_deliveries = 100;
+        config.pipeline.max_unsettled_deliveries = 100;
+    });
+    let latency = Some(Latency::Fixed { ms: 50.0 });
+    let scene = Scene::fcm(server.await, Policy { latency, ..Policy::default() }).await;
+    scene.import_fcm(DEVICES).await;
+    let ids = ids(&scene).await;
+    let campaign = scene.send(json!("everyone")).await;
+    let rounds = mutate(&scene, &campaign, &ids).await;
+    assert!(rounds >= 2, "the audience was complete after {rounds} rounds");
+    let ledger = scene.ended(&campaign).await;
+    let audience = ledger["audience"].as_u64().expect("a number");
+    assert!(audience <= DEVICES as u64 && audience >= (DEVICES - 40 * rounds) as u64, "{ledger}");
+    assert_eq!((&ledger["state"], &ledger["balanced"]), (&json!("finished"), &json!(true)), "{ledger}");
+    let asked = |number: usize| scene.fcm.counts(&fcm_token(number)).attempts;
+    let most = (0..DEVICES + 100 * rounds).map(asked).max();
+    assert_eq!(most, Some(1), "each device at most once");
+    let late: u32 = (DEVICES..DEVICES + 100 * rounds).map(asked).sum();
+    assert_eq!(late, 0, "who came later is not meant");
+    let stayed = |number: &usize| matches!((DEVICES - 1 - number) % 4, 2 | 3);
+    assert!((0..DEVICES).filter(stayed).all(|number| asked(number) == 1), "who stayed is reached");
+    assert_eq!(ledger["totals"]["accepted"].as_u64(), Some(scene.attempts()), "{ledger}");
+}
+
+#[tokio::test]
+async fn r12_a_registry_that_changes_meanwhile_changes_nothing_for_who_stays_in_memory() {
+    a_campaign_walks_through_a_changing_registry(Engine::Memory).await;
+}
+
+#[tokio::test]
+async fn r12_a_registry_that_changes_meanwhile_changes_nothing_for_who_stays_on_disk() {
+    a_campaign_walks_through_a_changing_registry(Engine::Sqlite).await;
+}
