@@ -36,9 +36,19 @@ impl Child {
     /// Starts this program once more with other arguments, away from the user's environment; its output is appended
     /// to a log.
     pub(crate) fn start(name: &'static str, arguments: &[OsString], log: &Path) -> anyhow::Result<Self> {
+        Self::start_with(name, arguments, &[], log)
+    }
+
+    /// Starts this program once more, with variables of its own.
+    pub(crate) fn start_with(
+        name: &'static str,
+        arguments: &[OsString],
+        environment: &[(&'static str, OsString)],
+        log: &Path,
+    ) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("this program cannot find itself")?;
         let mut command = Command::new(program);
-        command.args(arguments);
+        command.args(arguments).envs(environment.iter().map(|(variable, value)| (variable, value)));
         Self::spawn(name, command, log)
     }
 
@@ -180,7 +190,8 @@ impl Child {
         stat.map_or(true, |stat| matches!(stat.state, 'Z' | 'X'))
     }
 
-    fn last_words(&self) -> String {
+    /// The end of its log.
+    pub(crate) fn last_words(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(TOLD_LINES)..].join("\n")

@@ -63,6 +63,14 @@ impl Client {
         self.call(self.request(Method::POST, path).json(body).timeout(ANSWER_LIMIT)).await
     }
 
+    /// Posts an object, and returns status and body whatever the server says.
+    pub(crate) async fn offer(&self, path: &str, body: &Value) -> anyhow::Result<(StatusCode, Value)> {
+        let request = self.request(Method::POST, path).json(body).timeout(ANSWER_LIMIT);
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        Ok((status, body_of(response).await?))
+    }
+
     /// Posts an object that may be repeated without harm.
     pub(crate) async fn post_once(
         &self,

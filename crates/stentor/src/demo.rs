@@ -9,9 +9,10 @@ pub(crate) mod keys;
 mod kills;
 mod policy;
 mod questions;
-mod report;
+pub(crate) mod report;
 pub(crate) mod server;
 pub(crate) mod stage;
+pub(crate) mod troubles;
 mod verdict;
 
 use crate::failure::{Exit, Failure};
@@ -24,6 +25,7 @@ use stage::Stage;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
+use troubles::Trouble;
 
 /// Send one campaign to a million emulated devices and prove where every message went
 #[derive(Debug, Args)]
@@ -50,6 +52,9 @@ pub(crate) struct Demo {
     /// How often the emulators stop for a while; the laboratory asks for that.
     #[arg(skip)]
     stalls: u32,
+    /// What goes wrong below the server on the way; the laboratory asks for that.
+    #[arg(skip)]
+    trouble: Option<Trouble>,
     /// Keep everything in this directory, which must not exist or be empty
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -87,6 +92,7 @@ impl Demo {
             kills: 0,
             kill_emulators: false,
             stalls: 0,
+            trouble: None,
             keep,
             seed: 1,
             policy: DemoPolicy::AcceptAll,
@@ -103,6 +109,7 @@ impl Demo {
             kills,
             kill_emulators: kills > 0,
             stalls: kills,
+            trouble: None,
             keep: None,
             seed,
             policy: DemoPolicy::Realistic,
@@ -110,6 +117,11 @@ impl Demo {
             sinks: false,
             give_up_after_seconds: 300,
         }
+    }
+
+    /// A campaign through emulators while a trouble comes again and again below the server, which nobody kills.
+    pub(crate) fn in_trouble(devices: u64, trouble: Trouble, seed: u64) -> Self {
+        Self { trouble: Some(trouble), ..Self::under_fire(devices, 0, seed) }
     }
 
     /// Runs the demo; the exit code says whether the proof holds.
@@ -189,10 +201,19 @@ impl Demo {
     }
 
     fn planned(&self) -> Kills {
-        Kills { server: self.kills, emulators: self.emulator_kills(), stalls: self.stalls }
+        Kills {
+            server: self.kills,
+            emulators: self.emulator_kills(),
+            stalls: self.stalls,
+            troubles: self.planned_troubles(),
+        }
     }
 
     fn all_kills(&self) -> u32 {
-        self.kills + self.emulator_kills() + self.stalls
+        self.kills + self.emulator_kills() + self.stalls + self.planned_troubles()
+    }
+
+    fn planned_troubles(&self) -> u32 {
+        if self.trouble.is_some() { troubles::TIMES } else { 0 }
     }
 }

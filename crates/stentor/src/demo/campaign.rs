@@ -4,6 +4,7 @@ use super::Demo;
 use super::fleet::Half;
 use super::kills::{Plan, Victim};
 use super::stage::{SECONDS_PER_KILL, Stage};
+use super::troubles::Inquiry;
 use crate::ledger::Ledger;
 use crate::output::{cell, thousands};
 use crate::progress::Progress;
@@ -35,6 +36,10 @@ pub(crate) struct Run {
     pub(crate) emulator_kills: u32,
     /// How often the emulators stopped for a while.
     pub(crate) stalls: u32,
+    /// How often what is below the server was in trouble.
+    pub(crate) troubles: u32,
+    /// What the server was asked meanwhile.
+    pub(crate) inquiry: Inquiry,
     /// Deliveries without a final state when it was over, or given up.
     pub(crate) stuck: u64,
 }
@@ -62,6 +67,8 @@ pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
         kills: 0,
         emulator_kills: 0,
         stalls: 0,
+        troubles: 0,
+        inquiry: Inquiry::default(),
         always_balanced: true,
         latest: Ledger::default(),
         moved_at: accepted_at,
@@ -69,9 +76,11 @@ pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
     watch.follow().await?;
     let wall_seconds = accepted_at.elapsed().as_secs_f64();
     let usage = watch.stage.server.usage();
+    watch.inquiry.look_after(&watch.stage.client, watch.give_up_after).await;
     let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
     let peak_rss_bytes = usage.peak_rss_bytes;
-    let Watch { progress, kills, emulator_kills, stalls, always_balanced, latest: ledger, .. } = watch;
+    let Watch { progress, always_balanced, latest: ledger, .. } = watch;
+    let Watch { kills, emulator_kills, stalls, troubles, inquiry, .. } = watch;
     progress.finish(ledger.totals.ended());
     // Devices that are not even in the books have no final state either.
     let stuck = ledger.totals.open() + demo.devices.saturating_sub(ledger.audience);
@@ -84,6 +93,8 @@ pub(crate) async fn run(demo: &Demo, stage: &mut Stage) -> anyhow::Result<Run> {
         kills,
         emulator_kills,
         stalls,
+        troubles,
+        inquiry,
         stuck,
     })
 }
@@ -107,6 +118,8 @@ struct Watch<'a> {
     kills: u32,
     emulator_kills: u32,
     stalls: u32,
+    troubles: u32,
+    inquiry: Inquiry,
     always_balanced: bool,
     latest: Ledger,
     moved_at: Instant,
@@ -166,12 +179,17 @@ impl Watch<'_> {
                 self.stalls += 1;
                 "emulators"
             }
+            Victim::Troubled => {
+                self.stage.shake(&mut self.inquiry).await?;
+                self.troubles += 1;
+                "server"
+            }
         };
         self.plan.is_back();
         let done = thousands(self.latest.totals.ended());
         self.progress.remark(&format!(
             "{} {name} at {done} deliveries, back after {:.2} s",
-            if victim == Victim::Stalled { "stopped" } else { "killed" },
+            victim.fate(),
             started.elapsed().as_secs_f64()
         ));
         Ok(())

@@ -16,6 +16,19 @@ pub(crate) enum Victim {
     Emulator,
     /// Both emulators: they are not killed but stop for a while.
     Stalled,
+    /// The server, which is not killed: what is below it is in trouble.
+    Troubled,
+}
+
+impl Victim {
+    /// Says in a word what becomes of it.
+    pub(crate) const fn fate(self) -> &'static str {
+        match self {
+            Self::Server | Self::Emulator => "killed",
+            Self::Stalled => "stopped",
+            Self::Troubled => "troubled",
+        }
+    }
 }
 
 /// How often whom.
@@ -25,6 +38,8 @@ pub(crate) struct Kills {
     pub(crate) emulators: u32,
     /// How often the emulators stop for a while.
     pub(crate) stalls: u32,
+    /// How often what is below the server is in trouble.
+    pub(crate) troubles: u32,
 }
 
 /// A kill to come.
@@ -53,6 +68,7 @@ impl Plan {
         let mut victims = vec![Victim::Server; kills.server as usize];
         victims.resize(victims.len() + kills.emulators as usize, Victim::Emulator);
         victims.resize(victims.len() + kills.stalls as usize, Victim::Stalled);
+        victims.resize(victims.len() + kills.troubles as usize, Victim::Troubled);
         victims.shuffle(&mut dice);
         let shares = victims.len() as f64 + 1.0;
         let moment = |(index, victim): (usize, Victim)| Moment {

@@ -4,6 +4,7 @@ use super::Demo;
 use super::campaign::Run;
 use super::comparison::{Comparison, Counted};
 use super::fleet::Half;
+use super::troubles::Trouble;
 use super::verdict::Facts;
 use crate::child::Usage;
 use crate::ledger::{ProviderBooks, Totals};
@@ -48,6 +49,9 @@ impl Report {
             kills: [demo.kills, run.kills],
             // An emulator that stops for longer than anybody waits leaves as much in doubt as one that is killed.
             emulator_kills: [demo.emulator_kills() + demo.stalls, run.emulator_kills + run.stalls],
+            troubles: [demo.planned_troubles(), run.troubles],
+            has_wrong_dates: demo.trouble == Some(Trouble::ClockJump),
+            inquiry: run.inquiry.broken(demo.trouble.is_some_and(Trouble::refuses)),
             ..Facts::default()
         };
         facts.compare(&comparison);
@@ -93,6 +97,8 @@ impl Report {
             "kills": self.run.kills,
             "emulator_kills": self.run.emulator_kills,
             "stalls": self.run.stalls,
+            "troubles": self.run.troubles,
+            "inquiry": self.run.inquiry.object(),
             "wall_seconds": rounded(self.run.wall_seconds),
             "pushes_per_second": rounded(self.pushes_per_second()),
             "import_seconds": rounded(self.import.seconds),
@@ -192,6 +198,15 @@ impl Report {
         }
         if run.stalls > 0 {
             lines.push(format!("stopped   emulators {} times", run.stalls));
+        }
+        if run.troubles > 0 {
+            lines.push(format!(
+                "trouble   {} times below the server; of {} messages meanwhile it kept {} and refused {}",
+                run.troubles,
+                run.inquiry.kept() + run.inquiry.refused(),
+                run.inquiry.kept(),
+                run.inquiry.refused()
+            ));
         }
         lines.join("\n")
     }

@@ -19,6 +19,8 @@ pub(crate) struct Server {
     log: PathBuf,
     /// Its configuration file, if it has one.
     config: Option<PathBuf>,
+    /// What its environment holds beyond ours.
+    environment: Vec<(&'static str, OsString)>,
     address: Option<String>,
     child: Option<Child>,
     /// What limits it, if anything does; behind the process, which must have ended before.
@@ -26,14 +28,48 @@ pub(crate) struct Server {
     past: Usage,
 }
 
+/// Where the server of a directory keeps its data.
+pub(crate) fn data_dir(directory: &Path) -> PathBuf {
+    directory.join("server")
+}
+
+fn publish_settings(data_dir: &Path, settings: &str) -> anyhow::Result<PathBuf> {
+    let path = data_dir.with_extension("toml");
+    crate::process::publish(&path, settings)?;
+    Ok(path)
+}
+
 impl Server {
     /// Starts the server and waits until it is ready.
     pub(crate) async fn start(directory: &Path) -> anyhow::Result<Self> {
-        let (data_dir, log) = (directory.join("server"), directory.join("server.log"));
-        let (config, address, child, cgroup) = (None, None, None, None);
-        let mut server = Self { data_dir, log, config, address, child, cgroup, past: Usage::default() };
+        Self::start_with(directory, None, Vec::new()).await
+    }
+
+    /// Starts the server with settings and variables of its own, now and after every kill.
+    pub(crate) async fn start_with(
+        directory: &Path,
+        settings: Option<String>,
+        environment: Vec<(&'static str, OsString)>,
+    ) -> anyhow::Result<Self> {
+        let data_dir = data_dir(directory);
+        let config = settings.map(|settings| publish_settings(&data_dir, &settings)).transpose()?;
+        let mut server = Self {
+            data_dir,
+            log: directory.join("server.log"),
+            config,
+            environment,
+            address: None,
+            child: None,
+            cgroup: None,
+            past: Usage::default(),
+        };
         server.launch().await?;
         Ok(server)
+    }
+
+    /// Its process, while there is one.
+    pub(crate) fn process(&mut self) -> Option<&mut Child> {
+        self.child.as_mut()
     }
 
     /// Returns a client with the root key.
@@ -52,9 +88,7 @@ impl Server {
         self.stop();
         self.cgroup = cgroup;
         self.past = Usage::default();
-        let path = self.data_dir.with_extension("toml");
-        crate::process::publish(&path, settings)?;
-        self.config = Some(path);
+        self.config = Some(publish_settings(&self.data_dir, settings)?);
         self.launch().await
     }
 
@@ -123,7 +157,7 @@ impl Server {
         if let Some(config) = &self.config {
             arguments.extend(["--config".into(), config.clone().into()]);
         }
-        let child = self.child.insert(Child::start("server", &arguments, &self.log)?);
+        let child = self.child.insert(Child::start_with("server", &arguments, &self.environment, &self.log)?);
         if let Some(cgroup) = &self.cgroup {
             cgroup.take(child.id()).context("the server cannot be moved into its control group")?;
         }

@@ -4,7 +4,8 @@ use super::Demo;
 use super::emulator::Emulator;
 use super::fleet::{Fleet, Half};
 use super::keys::Keys;
-use super::server::Server;
+use super::server::{Server, data_dir};
+use super::troubles::{self, Ground, Inquiry};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::output::cell;
@@ -31,6 +32,8 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     /// How long the emulators take to answer, if they were told to take their time.
     pub(crate) latency_ms: Option<f64>,
+    // Gone before its directory, and after the server that stands on it.
+    pub(crate) ground: Ground,
     directory: Directory,
 }
 
@@ -57,12 +60,14 @@ impl Stage {
         let latency_ms = latency_ms(demo);
         let fcm = Emulator::start(Half::Fcm, demo.sinks, path, settings(demo, Half::Fcm, &keys)).await?;
         let apns = Emulator::start(Half::Apns, demo.sinks, path, settings(demo, Half::Apns, &keys)).await?;
-        let server = Server::start(path).await?;
+        let ground = Ground::prepare(demo.trouble, path, &data_dir(path), demo.devices)?;
+        let settings = demo.trouble.map(|_| troubles::settings(demo.devices));
+        let server = Server::start_with(path, settings, ground.environment()).await?;
         let ca_pem = std::fs::read_to_string(path.join("ca").join("ca.pem"))
             .context("the emulators left no ca.pem")?;
         let credentials = [keys.fcm_credential(&fcm.url, &ca_pem), keys.apns_credential(&apns.url, &ca_pem)];
         let client = make_app(server.client()?, "demo", &credentials).await?;
-        Ok(Self { server, fcm, apns, client, latency_ms, directory })
+        Ok(Self { server, fcm, apns, client, latency_ms, ground, directory })
     }
 
     /// Where everything lies.
@@ -98,6 +103,14 @@ impl Stage {
         both.into_iter().for_each(Emulator::pause);
         tokio::time::sleep(span).await;
         both.into_iter().for_each(Emulator::resume);
+    }
+
+    /// Makes the trouble for which this stage was built.
+    pub(crate) async fn shake(&mut self, inquiry: &mut Inquiry) -> anyhow::Result<()> {
+        match self.server.process() {
+            Some(server) => self.ground.shake(server, &self.client, inquiry).await,
+            None => Ok(()),
+        }
     }
 
     /// Fails when a process has ended by itself.

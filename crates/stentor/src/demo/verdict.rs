@@ -40,6 +40,12 @@ pub(crate) struct Facts {
     pub(crate) kills: [u32; 2],
     /// Kills of emulators that were asked for, and that happened.
     pub(crate) emulator_kills: [u32; 2],
+    /// How often what is below the server was to be in trouble, and was.
+    pub(crate) troubles: [u32; 2],
+    /// Whether push services may have refused attempts without counting them, as they do with those of a wrong date.
+    pub(crate) has_wrong_dates: bool,
+    /// What was wrong with the answers that the server gave in its trouble.
+    pub(crate) inquiry: Vec<String>,
 }
 
 impl Facts {
@@ -62,7 +68,8 @@ impl Facts {
     /// Says what does not hold; nothing when the proof holds.
     pub(crate) fn broken(&self) -> Vec<String> {
         let checks = self.of_the_books().into_iter().chain(self.of_the_tokens()).chain(self.of_the_kills());
-        checks.filter(|(is_broken, _)| *is_broken).map(|(_, sentence)| sentence).collect()
+        let broken = checks.filter(|(is_broken, _)| *is_broken).map(|(_, sentence)| sentence);
+        broken.chain(self.inquiry.iter().cloned()).collect()
     }
 
     fn of_the_books(&self) -> Vec<(bool, String)> {
@@ -108,7 +115,7 @@ impl Facts {
         let undisturbed = self.kills[1] + self.emulator_kills[1] == 0;
         vec![
             (
-                self.kills[0] != self.kills[1] || self.emulator_kills[0] != self.emulator_kills[1],
+                [self.kills, self.emulator_kills, self.troubles].iter().any(|[asked, done]| asked != done),
                 "the campaign ended before all kills had happened".to_owned(),
             ),
             (
@@ -116,7 +123,7 @@ impl Facts {
                 format!("the ledger's bound is {}, so many kills allow {most}", self.duplicate_bound),
             ),
             (
-                undisturbed && self.attempts != self.emulator_attempts,
+                undisturbed && !self.has_wrong_dates && self.attempts != self.emulator_attempts,
                 format!(
                     "{} attempts in the ledger, {} at the emulators",
                     self.attempts, self.emulator_attempts

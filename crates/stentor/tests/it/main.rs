@@ -8,6 +8,7 @@ mod doctor;
 mod lab;
 mod messages;
 mod process;
+mod regressions;
 mod repeats;
 mod server;
 mod stalled;

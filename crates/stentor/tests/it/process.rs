@@ -67,6 +67,13 @@ impl Process {
         kill_process(Pid::from_raw(self.child.id().cast_signed()).unwrap(), signal).unwrap();
     }
 
+    /// The memory that is resident now, in bytes.
+    pub(crate) fn rss_bytes(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.child.wait().unwrap()

@@ -18,8 +18,15 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server on a directory, which may hold the data of one before.
     pub(crate) fn start(directory: &Path) -> Self {
-        let data = directory.join("data");
-        let arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap()];
+        Self::start_with(directory, "")
+    }
+
+    /// Starts a server on a directory with settings of its own.
+    pub(crate) fn start_with(directory: &Path, settings: &str) -> Self {
+        let (data, config) = (directory.join("data"), directory.join("stentor.toml"));
+        std::fs::write(&config, settings).unwrap();
+        let (data, config) = (data.to_str().unwrap(), config.to_str().unwrap());
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data, "--config", config];
         let process = Process::start(&arguments, &directory.join("server.log"));
         Self { process, directory: directory.to_owned() }
     }

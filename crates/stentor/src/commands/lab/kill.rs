@@ -1,32 +1,38 @@
-//! `stentor lab kill`: a campaign while everything is killed that can be, and a proof at its end.
+//! `stentor lab kill`: campaigns while everything is killed and troubled that can be, and a proof at the end of each.
+
+mod tally;
 
 use crate::demo::Demo;
+use crate::demo::troubles::Trouble;
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, note};
 use anyhow::Context;
-use clap::Args;
-use serde_json::json;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tally::Tally;
 
-/// Troubles that were not made, and why.
-const SKIPPED: [(&str, &str); 2] = [
-    ("disk full", "not built: the data directory would have to be a small file system of its own"),
-    (
-        "clock jump",
-        "the server reads the system's clock, which is not ours to change; tests of the pipeline jump a clock",
-    ),
-];
+/// Most devices of a campaign in trouble: what matters there is the trouble, and the disk is small.
+const TROUBLED_MAX_DEVICES: u64 = 20_000;
 
-/// Kill server and emulators again and again while a campaign runs, stop emulators, and prove that nothing was lost
+/// Kill server and emulators again and again while campaigns run, stop emulators, fill the disk, fail its syncs, turn the clock, and prove that nothing was lost
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor lab kill
   stentor lab kill --devices 100000 --kills 20 --seed 7 --json
+  stentor lab kill --devices 1000000 --kills 40
+  stentor lab kill --only disk-full,fsync-error
 
-Each of server and emulators is killed (kill -9) so often, at random moments while deliveries are on their way, and
-both emulators are stopped as often (SIGSTOP, 6 or 1 seconds, SIGCONT): connections stay open and nobody answers. As `stentor demo --kills`, with the same proof. FILE gets the report as JSON.")]
+The phases are campaigns of their own, each proven as by `stentor demo --kills`:
+  kills        server and emulators are killed (kill -9) K times each, at random moments while deliveries are on their
+               way, and both emulators are stopped as often (SIGSTOP, 6 or 1 seconds, SIGCONT)
+  disk-full    the data directory is a tmpfs of its own that is filled while the campaign runs (needs root)
+  fsync-error  strace makes every sync of the running server fail for a while (needs strace)
+  clock-jump   the server's clock goes an hour ahead, an hour behind, and back (needs libfaketime)
+In the last three, with at most 20,000 devices, nobody is killed; the server is asked to keep messages meanwhile and has
+to keep or to refuse them, and both must be true. A phase that cannot be made here is skipped, says why, and proves
+nothing. FILE gets the report as JSON.")]
 pub(crate) struct Kill {
     /// How many devices: half through FCM, half through APNs
     #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=10_000_000))]
@@ -34,6 +40,9 @@ pub(crate) struct Kill {
     /// How often the server is killed, how often an emulator is, and how often both stop for a while
     #[arg(long, default_value_t = 3, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=300))]
     kills: u32,
+    /// Only these phases
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PHASE")]
+    only: Vec<Phase>,
     /// Makes tokens, answers and moments repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
@@ -42,28 +51,77 @@ pub(crate) struct Kill {
     out: PathBuf,
 }
 
+/// A campaign of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Phase {
+    /// All that can be killed is, and emulators stop
+    Kills,
+    /// The disk is full for a while
+    DiskFull,
+    /// Every sync fails for a while
+    FsyncError,
+    /// The clock jumps
+    ClockJump,
+}
+
+impl Phase {
+    /// Its name on the command line and in the report.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Kills => "kills",
+            Self::DiskFull => "disk-full",
+            Self::FsyncError => "fsync-error",
+            Self::ClockJump => "clock-jump",
+        }
+    }
+
+    const fn trouble(self) -> Option<Trouble> {
+        match self {
+            Self::Kills => None,
+            Self::DiskFull => Some(Trouble::DiskFull),
+            Self::FsyncError => Some(Trouble::FsyncError),
+            Self::ClockJump => Some(Trouble::ClockJump),
+        }
+    }
+}
+
 impl Kill {
-    /// Runs it; the exit code says whether the proof holds.
+    /// Runs it; the exit code says whether the proofs hold.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
-        let demo = Demo::under_fire(self.devices, self.kills, self.seed);
-        let report = tokio::select! {
-            report = demo.perform() => report?,
+        let tally = tokio::select! {
+            tally = self.perform() => tally,
             () = ended => {
                 return Err(Failure::new(Exit::Interrupted, "interrupted; every process is ended").into());
             }
         };
-        let mut object = report.object();
-        object["seed"] = self.seed.into();
-        object["skipped"] =
-            SKIPPED.map(|(what, why)| json!({"what": what, "reason": why})).into_iter().collect();
+        let object = tally.object(self.seed);
         let text = serde_json::to_string_pretty(&object)?;
         std::fs::write(&self.out, text)
             .with_context(|| format!("{} cannot be written", self.out.display()))?;
-        for (what, why) in SKIPPED {
-            note(&format!("skipped: {what}: {why}"));
+        output.result(&object, || format!("{}\n\nreport: {}", tally.describe(), self.out.display()))?;
+        Ok(if tally.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    async fn perform(&self) -> Tally {
+        let mut tally = Tally::default();
+        let all = Phase::value_variants().iter();
+        for phase in all.filter(|phase| self.only.is_empty() || self.only.contains(phase)) {
+            if let Some(reason) = phase.trouble().and_then(Trouble::obstacle) {
+                note(&format!("skipped: {}: {reason}", phase.word()));
+                tally.skip(phase.word(), reason);
+                continue;
+            }
+            note(&format!("phase: {}", phase.word()));
+            tally.note(phase.word(), self.demo(*phase).perform().await);
         }
-        output.result(&object, || format!("{}\n\nreport: {}", report.describe(), self.out.display()))?;
-        Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        tally
+    }
+
+    fn demo(&self, phase: Phase) -> Demo {
+        match phase.trouble() {
+            None => Demo::under_fire(self.devices, self.kills, self.seed),
+            Some(trouble) => Demo::in_trouble(self.devices.min(TROUBLED_MAX_DEVICES), trouble, self.seed),
+        }
     }
 }

@@ -9,7 +9,7 @@ fn at(accepted: u64) -> Totals {
 }
 
 fn kills(server: u32, emulators: u32) -> Kills {
-    Kills { server, emulators, stalls: 0 }
+    Kills { server, emulators, ..Kills::default() }
 }
 
 #[test]

@@ -98,3 +98,18 @@ fn attempts_agree_when_nothing_was_killed() {
         "11 attempts in the ledger",
     );
 }
+
+#[test]
+fn attempts_that_a_push_service_refused_for_their_date_are_not_among_its_own() {
+    let calm = Facts { kills: [0, 0], emulator_kills: [0, 0], ..proven() };
+    let calm = Facts { duplicates: 0, unanswered_duplicates: 0, duplicate_bound: 0, ..calm };
+    assert_eq!(calm.broken().len(), 1, "13 attempts at the emulators are not the ledger's 11");
+    let dated = Facts { has_wrong_dates: true, troubles: [2, 2], ..calm };
+    assert_eq!(dated.broken(), [""; 0]);
+}
+
+#[test]
+fn a_trouble_that_did_not_come_or_was_answered_wrongly_breaks_the_proof() {
+    assert_breaks(|facts| facts.troubles = [2, 1], "before all kills had happened");
+    assert_breaks(|facts| facts.inquiry = vec!["1 messages are lies".to_owned()], "1 messages are lies");
+}

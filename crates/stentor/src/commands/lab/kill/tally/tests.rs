@@ -1,0 +1,34 @@
+use super::Tally;
+use serde_json::json;
+
+fn phase(ok: bool, lost: u64) -> (serde_json::Value, String) {
+    (json!({"ok": ok, "lost": lost, "ledger_balanced": ok}), String::new())
+}
+
+#[test]
+fn nothing_that_was_only_skipped_is_proven() {
+    let mut tally = Tally::default();
+    tally.skip("disk-full", "no root".to_owned());
+    assert!(!tally.holds());
+    assert_eq!(tally.object(1)["skipped"][0]["reason"], json!("no root"));
+}
+
+#[test]
+fn one_broken_phase_breaks_the_whole_and_its_losses_are_summed() {
+    let tally = Tally { phases: vec![phase(true, 0), phase(false, 2)], skipped: Vec::new() };
+    let object = tally.object(1);
+    assert_eq!(
+        (tally.holds(), &object["lost"], &object["ledger_balanced"]),
+        (false, &json!(2), &json!(false))
+    );
+    assert!(Tally { phases: vec![phase(true, 0)], skipped: Vec::new() }.holds());
+}
+
+#[test]
+fn a_phase_that_breaks_off_does_not_hold() {
+    let mut tally = Tally::default();
+    tally.note("kills", Err(anyhow::anyhow!("the server ended by itself")));
+    let object = tally.object(1);
+    assert!(!tally.holds() && object["ledger_balanced"] == json!(false), "{object}");
+    assert!(object["phases"][0]["broken"][0].as_str().unwrap().contains("ended by itself"));
+}

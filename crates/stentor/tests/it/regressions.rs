@@ -1,0 +1,6 @@
+//! What broke other push servers, against real processes: the numbers are those of the invariants in ARCHITECTURE.md.
+
+mod caller;
+mod crashes;
+mod faults;
+mod memory;
