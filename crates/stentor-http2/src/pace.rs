@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::limits::Limits;
-use trend::{Advice, Trend, Watch};
+use trend::{Advice, Watch};
 
 /// Requests added to the limit for each limit's worth of answers, once slowed down for the first time.
 const ADDITIVE_STEP_REQUESTS: usize = 8;
