@@ -21,21 +21,13 @@ pub(super) struct Sent {
 
 /// Asks a route that does nothing, as often and by as many: what callers, HTTP and the machine cost by themselves.
 pub(super) async fn ask_nothing(client: &Client, count: u64, callers: u64) -> anyhow::Result<Duration> {
-    let next = Arc::new(AtomicU64::new(0));
+    let client = client.clone();
     let began = Instant::now();
-    let mut tasks = JoinSet::new();
-    for _ in 0..callers {
-        let (client, next) = (client.clone(), Arc::clone(&next));
-        tasks.spawn(async move {
-            while next.fetch_add(1, Ordering::Relaxed) < count {
-                client.probe("/healthz").await?;
-            }
-            anyhow::Ok(())
-        });
-    }
-    while let Some(done) = tasks.join_next().await {
-        done??;
-    }
+    let asked = side_by_side(count, callers, move |_| {
+        let client = client.clone();
+        async move { client.probe("/healthz").await.map(drop) }
+    });
+    asked.await?;
     Ok(began.elapsed())
 }
 
@@ -46,35 +38,58 @@ pub(super) async fn send(
     callers: u64,
     pace: Option<Duration>,
 ) -> anyhow::Result<Sent> {
-    let next = Arc::new(AtomicU64::new(0));
+    let client = client.clone();
     let began = Instant::now();
+    let seen = side_by_side(count, callers, move |number| {
+        let client = client.clone();
+        async move {
+            let asked = Instant::now();
+            let reply = client.post("/v1/messages", &message(number)).await?;
+            let took = asked.elapsed();
+            if let Some(pace) = pace {
+                tokio::time::sleep(pace).await;
+            }
+            anyhow::Ok((took, cell(&reply["campaign"])))
+        }
+    });
+    let (mut latency_ms, mut campaigns) = (Samples::default(), Vec::new());
+    for (took, campaign) in seen.await? {
+        latency_ms.push(took.as_secs_f64() * 1e3);
+        campaigns.push(campaign);
+    }
+    Ok(Sent { latency_ms, wall: began.elapsed(), campaigns })
+}
+
+/// Makes the calls 0 to `count`, `callers` at a time, and gathers what they give; the first failure ends it.
+async fn side_by_side<T, F>(
+    count: u64,
+    callers: u64,
+    call: impl Fn(u64) -> F + Clone + Send + 'static,
+) -> anyhow::Result<Vec<T>>
+where
+    T: Send + 'static,
+    F: Future<Output = anyhow::Result<T>> + Send,
+{
+    let next = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
     for _ in 0..callers {
-        let (client, next) = (client.clone(), Arc::clone(&next));
+        let (call, next) = (call.clone(), Arc::clone(&next));
         tasks.spawn(async move {
-            let mut seen = Vec::new();
+            let mut given = Vec::new();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= count {
-                    return anyhow::Ok(seen);
+                    return anyhow::Ok(given);
                 }
-                let asked = Instant::now();
-                let reply = client.post("/v1/messages", &message(number)).await?;
-                seen.push((asked.elapsed(), cell(&reply["campaign"])));
-                if let Some(pace) = pace {
-                    tokio::time::sleep(pace).await;
-                }
+                given.push(call(number).await?);
             }
         });
     }
-    let (mut latency_ms, mut campaigns) = (Samples::default(), Vec::new());
-    while let Some(seen) = tasks.join_next().await {
-        for (took, campaign) in seen?? {
-            latency_ms.push(took.as_secs_f64() * 1e3);
-            campaigns.push(campaign);
-        }
+    let mut all = Vec::new();
+    while let Some(given) = tasks.join_next().await {
+        all.extend(given??);
     }
-    Ok(Sent { latency_ms, wall: began.elapsed(), campaigns })
+    Ok(all)
 }
 
 /// A message to a token that nobody else has.
