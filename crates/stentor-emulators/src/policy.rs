@@ -68,10 +68,13 @@ pub struct Refusal {
     /// The time since which the token is dead, in milliseconds since 1970 (APNs 410; default: now).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp_ms: Option<u64>,
+    /// The field that an FCM `INVALID_ARGUMENT` blames, as `message.token`; none without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
 }
 
 impl Refusal {
-    /// Returns a refusal without `Retry-After` and timestamp.
+    /// Returns a refusal without `Retry-After`, timestamp and field.
     pub fn new(code: impl Into<String>) -> Self {
         Self { code: code.into(), ..Self::default() }
     }

@@ -14,7 +14,7 @@ pub(super) fn error_answer(refusal: &Refusal) -> Answer {
     let Some(row) = errors::find(&refusal.code) else {
         return json_answer(StatusCode::INTERNAL_SERVER_ERROR, Bytes::new());
     };
-    let mut answer = json_answer(row.http, row.body());
+    let mut answer = json_answer(row.http, row.body(refusal.field.as_deref()));
     if let (Answer::Response(response, _), Some(seconds)) = (&mut answer, refusal.retry_after_s) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -24,7 +24,7 @@ pub(super) fn error_answer(refusal: &Refusal) -> Answer {
 /// Words one of FCM's errors with another message.
 pub(super) fn saying(code: &str, message: &str) -> Answer {
     match errors::find(code) {
-        Some(row) => json_answer(row.http, row.body_saying(message)),
+        Some(row) => json_answer(row.http, row.body_saying(message, None)),
         None => json_answer(StatusCode::INTERNAL_SERVER_ERROR, Bytes::new()),
     }
 }

@@ -3,7 +3,7 @@
 use crate::policy::{Dialect, Refusal, WeightedMix, WeightedRefusal};
 use bytes::Bytes;
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const FCM_ERROR: &str = "type.googleapis.com/google.firebase.fcm.v1.FcmError";
 const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
@@ -65,31 +65,32 @@ pub(super) fn find(code: &str) -> Option<&'static Row> {
 }
 
 impl Row {
-    /// Returns the body of this error.
-    pub(super) fn body(&self) -> Bytes {
-        self.body_saying(self.message)
+    /// Returns the body of this error, blaming a field if there is one.
+    pub(super) fn body(&self, field: Option<&str>) -> Bytes {
+        self.body_saying(self.message, field)
     }
 
     /// Returns the body of this error with another message.
-    pub(super) fn body_saying(&self, message: &str) -> Bytes {
-        let details = if self.detailed {
-            vec![json!({"@type": FCM_ERROR, "errorCode": self.code})]
-        } else {
-            Vec::new()
-        };
+    pub(super) fn body_saying(&self, message: &str, field: Option<&str>) -> Bytes {
+        let own = self.detailed.then(|| json!({"@type": FCM_ERROR, "errorCode": self.code}));
+        let blame = field.map(|field| violation(field, message));
+        let details: Vec<Value> = own.into_iter().chain(blame).collect();
         status_body(self.http, self.status, message, &details)
     }
 }
 
 /// Returns the body for a request that is malformed at a field.
 pub(super) fn violation_body(field: &str, description: &str) -> Bytes {
-    let details =
-        [json!({"@type": BAD_REQUEST, "fieldViolations": [{"field": field, "description": description}]})];
+    let details = [violation(field, description)];
     status_body(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", description, &details)
 }
 
+fn violation(field: &str, description: &str) -> Value {
+    json!({"@type": BAD_REQUEST, "fieldViolations": [{"field": field, "description": description}]})
+}
+
 /// Returns a `google.rpc.Status` as JSON.
-fn status_body(http: StatusCode, status: &str, message: &str, details: &[serde_json::Value]) -> Bytes {
+fn status_body(http: StatusCode, status: &str, message: &str, details: &[Value]) -> Bytes {
     let mut error = json!({"code": http.as_u16(), "message": message, "status": status});
     if !details.is_empty() {
         error["details"] = details.into();
@@ -99,12 +100,15 @@ fn status_body(http: StatusCode, status: &str, message: &str, details: &[serde_j
 
 fn realistic() -> WeightedMix {
     let row = |code, weight, per_token| WeightedRefusal { error: Refusal::new(code), weight, per_token };
+    // A realistic sender's payload is in order, so what is invalid is the token.
+    let invalid_token =
+        Refusal { field: Some("message.token".to_owned()), ..Refusal::new("INVALID_ARGUMENT") };
     WeightedMix {
         accept: 9650,
         errors: vec![
             row("UNREGISTERED", 270, true),
             row("SENDER_ID_MISMATCH", 20, true),
-            row("INVALID_ARGUMENT", 10, true),
+            WeightedRefusal { error: invalid_token, weight: 10, per_token: true },
             row("QUOTA_EXCEEDED", 20, false),
             row("UNAVAILABLE", 20, false),
             row("INTERNAL", 10, false),

@@ -88,6 +88,17 @@ async fn every_error_comes_with_its_status_and_detail() {
 }
 
 #[tokio::test]
+async fn an_invalid_argument_blames_the_field_that_the_policy_names() {
+    let error = json!({"code": "INVALID_ARGUMENT", "field": "message.token"});
+    let fcm = rig::fcm(json!({"scripts": [{"prefix": "", "then": {"error": error}}]})).await;
+    let (status, body) = post(fcm.addr(), SEND, &to_token("abc")).await;
+    let details = &body["error"]["details"];
+    assert_eq!((status, &details[0]["errorCode"]), (400, &json!("INVALID_ARGUMENT")));
+    assert_eq!(details[1]["@type"], "type.googleapis.com/google.rpc.BadRequest");
+    assert_eq!(details[1]["fieldViolations"][0]["field"], "message.token");
+}
+
+#[tokio::test]
 async fn a_script_goes_on_per_token() {
     let policy = json!({"scripts": [{"prefix": "slow", "answers": [
         {"answer": {"error": {"code": "QUOTA_EXCEEDED", "retry_after_s": 1}}, "times": 2},
