@@ -45,9 +45,9 @@ pub(crate) trait Service: Send + Sync + 'static {
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// The `h2` crate, with faults slipped in below it.
-    #[default]
     H2,
-    /// Frames of our own, for load.
+    /// Frames of our own.
+    #[default]
     Frames,
 }
 
