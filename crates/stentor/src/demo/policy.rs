@@ -8,16 +8,38 @@ use super::DemoPolicy;
 use super::fleet::Half;
 use serde_json::{Value, json};
 
-/// Tokens that begin so are refused for good. Of FCM's, each letter begins one token in 64.
-const DEAD_FCM: &[(&str, &[&str])] = &[
-    ("UNREGISTERED", &["A", "B"]),
-    ("SENDER_ID_MISMATCH", &["Ca", "Cb", "Cc", "Cd", "Ce", "Cf", "Cg", "Ch"]),
+/// One way to be refused for good.
+struct Dead {
+    code: &'static str,
+    /// What FCM blames: the same code without it would be about the payload, and so about everybody.
+    field: Option<&'static str>,
+    /// How the tokens begin that meet it.
+    prefixes: &'static [&'static str],
+}
+
+/// Of FCM's tokens, each letter begins one in 64.
+const DEAD_FCM: &[Dead] = &[
+    Dead { code: "UNREGISTERED", field: None, prefixes: &["A", "B"] },
+    Dead {
+        code: "SENDER_ID_MISMATCH",
+        field: None,
+        prefixes: &["Ca", "Cb", "Cc", "Cd", "Ce", "Cf", "Cg", "Ch"],
+    },
+    Dead {
+        code: "INVALID_ARGUMENT",
+        field: Some("message.token"),
+        prefixes: &["Ci", "Cj", "Ck", "Cl", "Cm", "Cn", "Co", "Cp"],
+    },
 ];
 /// Of APNs' tokens, each pair of digits begins one in 256.
-const DEAD_APNS: &[(&str, &[&str])] = &[
-    ("Unregistered", &["00", "01", "02", "03", "04"]),
-    ("BadDeviceToken", &["10", "11"]),
-    ("DeviceTokenNotForTopic", &["200", "201", "202", "203", "204", "205", "206", "207"]),
+const DEAD_APNS: &[Dead] = &[
+    Dead { code: "Unregistered", field: None, prefixes: &["00", "01", "02", "03", "04"] },
+    Dead { code: "BadDeviceToken", field: None, prefixes: &["10", "11"] },
+    Dead {
+        code: "DeviceTokenNotForTopic",
+        field: None,
+        prefixes: &["200", "201", "202", "203", "204", "205", "206", "207"],
+    },
 ];
 /// Of 10,000 attempts, so many meet this. Few enough that hardly any meets it three times in a row.
 const PASSING_FCM: &[(&str, u32)] = &[("UNAVAILABLE", 10), ("INTERNAL", 5)];
@@ -31,8 +53,9 @@ impl DemoPolicy {
         if self == Self::AcceptAll {
             return json!({});
         }
-        let scripts = dead(half).iter().flat_map(|(code, prefixes)| {
-            prefixes.iter().map(move |prefix| json!({"prefix": prefix, "then": {"error": {"code": code}}}))
+        let scripts = dead(half).iter().flat_map(|Dead { code, field, prefixes }| {
+            let error = json!({"code": code, "field": field});
+            prefixes.iter().map(move |prefix| json!({"prefix": prefix, "then": {"error": error}}))
         });
         let passing = passing(half);
         let errors = passing.iter().map(|(code, weight)| json!({"error": {"code": code}, "weight": weight}));
@@ -45,12 +68,12 @@ impl DemoPolicy {
 
     /// Tells whether a token is refused for good.
     pub(crate) fn is_dead(self, half: Half, token: &str) -> bool {
-        let mut prefixes = dead(half).iter().flat_map(|(_, prefixes)| *prefixes);
+        let mut prefixes = dead(half).iter().flat_map(|dead| dead.prefixes);
         self == Self::Realistic && prefixes.any(|prefix| token.starts_with(prefix))
     }
 }
 
-fn dead(half: Half) -> &'static [(&'static str, &'static [&'static str])] {
+fn dead(half: Half) -> &'static [Dead] {
     match half {
         Half::Fcm => DEAD_FCM,
         Half::Apns => DEAD_APNS,

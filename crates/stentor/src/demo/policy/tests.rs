@@ -1,3 +1,4 @@
+use super::{Dead, dead};
 use crate::demo::DemoPolicy;
 use crate::demo::fleet::{Fleet, Half};
 use stentor_emulators::Policy;
@@ -21,6 +22,19 @@ fn about_three_tokens_in_a_hundred_are_dead_and_none_if_all_are_accepted() {
         };
         let (realistic, none) = (dead(DemoPolicy::Realistic), dead(DemoPolicy::AcceptAll));
         assert!((200..450).contains(&realistic) && none == 0, "{half:?}: {realistic}, {none}");
+    }
+}
+
+#[test]
+fn tokens_meet_each_way_to_be_refused_for_good() {
+    let fleet = Fleet::new(20_000, 1);
+    for half in Half::BOTH {
+        let tokens: Vec<String> =
+            fleet.members().filter(|member| member.half == half).map(|member| fleet.token(member)).collect();
+        for Dead { code, prefixes, .. } in dead(half) {
+            let meets = |token: &String| prefixes.iter().any(|prefix| token.starts_with(prefix));
+            assert!(tokens.iter().any(meets), "no token meets {code}");
+        }
     }
 }
 
