@@ -74,7 +74,7 @@ struct Settings {
     /// How many requests a client may have open on one connection
     #[arg(long, value_name = "N")]
     streams: Option<u32>,
-    /// What HTTP/2 is spoken with
+    /// What HTTP/2 is spoken with; frames unless the file says otherwise
     #[arg(long, value_enum)]
     engine: Option<EngineName>,
     /// All settings as a JSON file; options win
@@ -91,7 +91,7 @@ struct Settings {
 enum EngineName {
     /// The h2 library
     H2,
-    /// Frames of our own, for load
+    /// Frames of our own
     Frames,
 }
 
