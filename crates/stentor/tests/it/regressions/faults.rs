@@ -16,7 +16,7 @@ fn phase(name: &str) -> Option<Value> {
         let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
         assert!(!required.split(',').any(|word| word == "faults"), "{sentence}");
         assert_eq!((code, &told["ok"]), (1, &json!(false)), "what was skipped is not proven: {told}");
-        writeln!(std::io::stderr(), "{sentence}").unwrap();
+        let _nobody_reads_it = std::io::stderr().write_all(format!("{sentence}\n").as_bytes());
         return None;
     }
     assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told:#}");
