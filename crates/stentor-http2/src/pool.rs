@@ -305,10 +305,8 @@ impl Pool {
 
     /// Wakes the least loaded connections until their room covers what waits; opens another if it does not.
     fn spread(self: &Arc<Self>, state: &mut State) {
-        let mut ready: Vec<_> = state.members.iter().filter(|member| member.room.load(Relaxed) > 0).collect();
-        ready.sort_by_key(|member| member.open.load(Relaxed));
         let mut missing = state.waiting;
-        for member in ready {
+        for member in ready(&state.members) {
             if missing == 0 {
                 return;
             }
@@ -346,6 +344,14 @@ impl Pool {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Lists the connections with room, the least loaded first.
+fn ready(members: &[Arc<Member>]) -> Vec<&Arc<Member>> {
+    let mut ready: Vec<_> = members.iter().filter(|member| member.room.load(Relaxed) > 0).collect();
+    // Loads change meanwhile: each is looked at once, for an order that contradicts itself makes sorting panic.
+    ready.sort_by_cached_key(|member| member.open.load(Relaxed));
+    ready
 }
 
 impl State {
@@ -387,3 +393,6 @@ impl State {
         queues.into_iter().flat_map(std::mem::take).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;
