@@ -2,7 +2,7 @@
 //!
 //! LSP-1, the lab subject protocol: orders on standard input, reports on standard output, one JSON object a line (see
 //! [`protocol`]); samples in a file, 64 bytes each (see [`sample`]). What an operation must answer is known beforehand
-//! ([`reference`]), so that a subject with wrong answers is refused and never timed ([`check`]).
+//! ([`mod@reference`]), so that a subject with wrong answers is refused and never timed ([`check`]).
 
 pub mod check;
 pub mod client;
