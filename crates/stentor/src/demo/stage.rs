@@ -17,8 +17,8 @@ use tempfile::TempDir;
 
 /// How long the campaign should last at least, for every kill, so that all of them fall into it.
 pub(crate) const SECONDS_PER_KILL: f64 = 0.5;
-/// About how many requests a provider has in flight when it begins.
-const USUAL_INFLIGHT_REQUESTS: f64 = 512.0;
+/// How many requests a provider may have in flight when it begins.
+const USUAL_INFLIGHT_REQUESTS: f64 = 4_096.0;
 /// A small campaign is in flight as a whole; it must not be answered before the next kill can come.
 const MAX_LATENCY_MS: f64 = 1000.0 * SECONDS_PER_KILL;
 
