@@ -8,14 +8,17 @@ mod peer;
 mod pulse;
 pub(crate) mod streams;
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::time::{Instant, Sleep};
 
 use self::mux::{Ended, Mux, Violation};
@@ -42,7 +45,9 @@ const AGE_MAX: Duration = Duration::from_secs(20 * 24 * 3_600);
 /// Serves the pool over one connection until either is done with the other.
 pub(crate) async fn run(pool: Arc<Pool>, opened: Opened, settle_by: Instant) {
     let mut driver = Driver::new(pool, opened, settle_by);
-    let code = (&mut driver).await;
+    let Ok(code) = AssertUnwindSafe(&mut driver).catch_unwind().await else {
+        return driver.rescue();
+    };
     let Driver { mut transport, mut mux, .. } = driver;
     mux.say_goodbye(code);
     let goodbye = async {
@@ -60,7 +65,10 @@ struct Driver {
     /// Bytes of the peer that make no whole frame yet.
     plain: Vec<u8>,
     ended: Vec<Ended>,
-    taken: Vec<Run>,
+    /// Runs that count as in flight and have no streams yet.
+    taken: VecDeque<Run>,
+    /// Requests of the first of them that cannot be written.
+    refused: Vec<(u32, Reply)>,
     pulse: Pulse,
     timer: Pin<Box<Sleep>>,
     was_busy: bool,
@@ -82,7 +90,8 @@ impl Driver {
             mux: Mux::new(&pool.limits),
             plain,
             ended: Vec::new(),
-            taken: Vec::new(),
+            taken: VecDeque::new(),
+            refused: Vec::new(),
             pulse: Pulse::new(pool.limits.ping_timeout(), now),
             timer: Box::pin(tokio::time::sleep(pool.limits.tick())),
             was_busy: true,
@@ -342,41 +351,37 @@ impl Driver {
     /// Takes requests from the pool until there is no room or the buffer is full; tells whether there were any.
     fn fill(&mut self, mut room: usize) -> bool {
         let mut any = false;
-        let mut taken = std::mem::take(&mut self.taken);
         while room > 0 && self.mux.out.len() < WRITE_MAX_BYTES {
-            self.pool.take(room, &mut taken);
-            if taken.is_empty() {
+            self.pool.take(room, &mut self.taken);
+            if self.taken.is_empty() {
                 break;
             }
             any = true;
-            for run in taken.drain(..) {
-                room -= run.len();
-                self.open(run);
-            }
+            room -= self.taken.iter().map(Run::len).sum::<usize>();
+            while self.open_first() {}
         }
-        self.taken = taken;
         any
     }
 
-    /// Opens streams for a run; what does not fit into the buffer goes back.
-    fn open(&mut self, mut run: Run) {
-        let count = run.len() as u32;
+    /// Opens streams for the first run taken; what does not fit into the buffer goes back. Tells whether there was one.
+    fn open_first(&mut self) -> bool {
         let now_ms = self.now_ms();
-        let batch = self.mux.enlist(&run.work, count);
-        let (work, mut refusals) = (Arc::clone(&run.work), Vec::new());
-        self.mux.open(batch, &mut run, now_ms, WRITE_MAX_BYTES, |index, fault| {
-            refusals.push((index, Reply::NotSent(fault)));
+        let Some(run) = self.taken.front_mut() else { return false };
+        let batch = self.mux.enlist(&run.work, run.len() as u32);
+        let refused = &mut self.refused;
+        self.mux.open(batch, run, now_ms, WRITE_MAX_BYTES, |index, fault| {
+            refused.push((index, Reply::NotSent(fault)));
         });
-        let left = run.len() as u32;
-        let lost = refusals.len() as u32;
-        self.mux.let_go(batch, left + lost);
+        let (left, lost) = (run.len(), self.refused.len());
+        self.mux.let_go(batch, (left + lost) as u32);
         if lost > 0 {
-            self.pool.pace.ended(lost as usize, 0);
-            work.settle(refusals.into_iter());
+            self.pool.pace.ended(lost, 0);
+            run.work.settle(self.refused.drain(..));
         }
-        if left > 0 {
+        if let Some(run) = self.taken.pop_front().filter(|run| run.len() > 0) {
             self.pool.give_back(run);
         }
+        true
     }
 
     /// Asks an unused connection whether it lives before anything is entrusted to it.
@@ -398,6 +403,27 @@ impl Driver {
 
     fn now_ms(&self) -> u32 {
         self.now.duration_since(self.opened_at).as_millis() as u32
+    }
+
+    /// Ends a connection whose loop has panicked: what it had in hand gets its reply, for somebody waits for it.
+    ///
+    /// Nothing more is written, for the buffer may end in half a frame.
+    fn rescue(&mut self) {
+        let fault = Fault::Lost("an error in this program ended the connection".into());
+        tracing::error!(streams = self.mux.streams.len(), "a connection's loop panicked");
+        if let Some(run) = self.taken.front() {
+            self.pool.pace.ended(self.refused.len(), 0);
+            run.work.settle(self.refused.drain(..));
+        }
+        for run in self.taken.drain(..) {
+            self.pool.pace.ended(run.len(), 0);
+            run.settle(&Reply::NotSent(fault.clone()));
+        }
+        // A second panic must not keep the pool from forgetting the connection.
+        let ended = catch_unwind(AssertUnwindSafe(|| self.abort(fault.clone(), Code::NO_ERROR)));
+        if ended.is_err() {
+            self.leave(&fault, Code::NO_ERROR);
+        }
     }
 
     /// Ends a lost connection: every open stream gets its reply.

@@ -1,9 +1,11 @@
 //! Opening a connection: name, TCP, TLS, ALPN, HTTP/2 preface.
 
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -82,8 +84,10 @@ pub(crate) async fn open(pool: Arc<Pool>, not_before: Option<Instant>) {
         return pool.failed_to_open(&Fault::Closed);
     }
     let deadline = Instant::now() + pool.limits.connect_timeout();
-    let dialed = tokio::time::timeout_at(deadline, pool.dialer().dial(&pool.limits)).await;
-    match dialed.unwrap_or(Err(Fault::ConnectTimeout)) {
+    let dialed = tokio::time::timeout_at(deadline, pool.dialer().dial(&pool.limits));
+    // A panic here would leave those waiting who rely on this attempt.
+    let dialed = AssertUnwindSafe(dialed).catch_unwind().await.map_err(|_| panicked());
+    match dialed.and_then(|dialed| dialed.unwrap_or(Err(Fault::ConnectTimeout))) {
         Ok(opened) => connection::run(pool, opened, deadline).await,
         Err(fault) => {
             tracing::debug!(%fault, "no connection");
@@ -102,6 +106,10 @@ async fn secure(
     let transport = Transport::secure(tcp, session, &mut plain).await.map_err(tls_fault)?;
     let agreed = transport.protocol() == Some(b"h2");
     if agreed { Ok(Opened { transport, plain }) } else { Err(Fault::Alpn) }
+}
+
+fn panicked() -> Fault {
+    Fault::Connect("an error in this program ended the attempt".into())
 }
 
 fn connect_fault(cause: io::Error) -> Fault {

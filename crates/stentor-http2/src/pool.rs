@@ -118,7 +118,7 @@ impl Pool {
     }
 
     /// Hands out up to `most` requests; they count as in flight from here on.
-    pub(crate) fn take(&self, most: usize, into: &mut Vec<Run>) {
+    pub(crate) fn take(&self, most: usize, into: &mut VecDeque<Run>) {
         let now = Instant::now();
         let mut late = Vec::new();
         let mut state = self.lock();
@@ -129,7 +129,7 @@ impl Pool {
             let Some(run) = state.pop(left, small_first) else { break };
             if now < run.work.give_up_at && !run.work.is_abandoned() {
                 left -= run.len();
-                into.push(run);
+                into.push_back(run);
             } else {
                 late.push(run);
             }

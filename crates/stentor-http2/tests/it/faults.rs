@@ -1,13 +1,14 @@
 //! What goes wrong, and which of the three replies it becomes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use stentor_http2::{Batch, Endpoint, Fault, Limits, Reply, Roots};
+use stentor_http2::{Batch, Endpoint, Fault, Limits, Line, Reply, Request, Requests, Roots};
 
 use crate::frames::{CANCEL, Event, INTERNAL_ERROR, Peer, REFUSED_STREAM, deserted_port, listen};
 use crate::server::Tls;
-use crate::support::{batch, client, fault, quick, statuses, within};
+use crate::support::{batch, client, fault, quick, requests, statuses, within};
 
 fn numbers(range: std::ops::Range<usize>) -> BTreeSet<String> {
     range.map(|n| n.to_string()).collect()
@@ -293,4 +294,51 @@ async fn closing_does_not_wait_for_the_next_try_to_connect() {
     };
     let (replies, ()) = tokio::join!(waiting, closing);
     assert_eq!(fault(&replies[0]), &Fault::Closed);
+}
+
+/// Requests of which one cannot be written without a panic.
+struct Treacherous {
+    requests: Vec<Request>,
+    bad: usize,
+}
+
+impl Requests for Treacherous {
+    fn count(&self) -> usize {
+        self.requests.len()
+    }
+
+    fn write(&self, index: usize, line: &mut Line<'_>) {
+        self.requests.write(index, line);
+        assert_ne!(index, self.bad, "a test's own panic");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_a_connections_loop_leaves_no_request_without_a_reply() {
+    let (listener, port) = listen().await;
+    let client = client(port, Limits { max_connections: 1, ..quick() });
+    let requests = Arc::new(Treacherous { requests: requests(20), bad: 7 });
+    let treacherous = Batch { requests, ..batch(0) };
+    let server = async {
+        loop {
+            let mut peer = Peer::accept(&listener, 100).await;
+            while let Some(event) = peer.next().await {
+                if let Event::Request { stream, .. } = event {
+                    peer.answer(stream).await;
+                }
+            }
+        }
+    };
+    let sending = async {
+        let replies = client.send(treacherous).await;
+        (replies, client.send(batch(3)).await)
+    };
+    let (replies, next) = within(20, async {
+        tokio::select! { replies = sending => replies, () = server => unreachable!() }
+    })
+    .await;
+    assert_eq!(statuses(&replies[..7]), [200; 7], "what was written before goes over another connection");
+    assert!(replies[7..].iter().all(|reply| matches!(reply, Reply::NotSent(Fault::Lost(_)))));
+    assert_eq!(statuses(&next), [200; 3], "the client goes on");
+    assert_eq!(client.stats().inflight, 0);
 }

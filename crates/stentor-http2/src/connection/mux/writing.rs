@@ -101,7 +101,6 @@ impl Mux {
     ) {
         while run.len() > 0 && self.out.len() < out_max_bytes {
             let index = run.from;
-            run.from += 1;
             let open = Open {
                 batch,
                 index,
@@ -115,6 +114,8 @@ impl Mux {
                 Ok(()) => self.streams.push(open),
                 Err(problem) => refused(index, Fault::Request(problem.into())),
             }
+            // Last, so that a request whose writing panics still belongs to the run.
+            run.from += 1;
         }
     }
 
