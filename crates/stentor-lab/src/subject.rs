@@ -4,11 +4,13 @@
 //! [`protocol`]); samples in a file, 64 bytes each (see [`sample`]). What an operation must answer is known beforehand
 //! ([`mod@reference`]), so that a subject with wrong answers is refused and never timed ([`check`]).
 
+pub mod catalogue;
 pub mod check;
 pub mod client;
 pub mod clock;
 pub mod dialect;
 pub mod host;
+pub mod needs;
 pub mod protocol;
 pub mod reference;
 pub mod sample;
@@ -16,10 +18,14 @@ pub mod server;
 pub mod speaker;
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Ids of the subjects that the binary plays itself, by their dialects.
 pub const BUILT_IN: &str = "stentor/rust";
+
+/// Stands in the words that start a subject where its heap is limited.
+const HEAP: &str = "@heap";
 
 /// What goes wrong with a subject.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +36,24 @@ pub enum SubjectError {
     /// It speaks nothing that we know.
     #[error("{0:?} is no dialect: they are {known}", known = dialect::names())]
     Dialect(String),
+    /// A file is no definition.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        source: Box<SubjectError>,
+    },
+    /// It could not be built.
+    #[error("{command:?} in {directory} {what}")]
+    Build {
+        /// The words of the command.
+        command: String,
+        /// Where it ran.
+        directory: String,
+        /// How it ended.
+        what: String,
+    },
     /// It cannot be started, or its files cannot be used.
     #[error("{what}: {source}")]
     Io {
@@ -94,7 +118,10 @@ pub struct Definition {
     /// How it is built, when asked.
     #[serde(default)]
     pub build: Vec<String>,
-    /// How it is started.
+    /// What building leaves behind, seen from the directory; without it, it is not built.
+    #[serde(default)]
+    pub artefact: Option<PathBuf>,
+    /// How it is started; `@heap` becomes `-Xmx` and the level of the factor `heap` in MiB, or nothing.
     pub run: Vec<String>,
     /// Where; by default where its file is.
     #[serde(default)]
@@ -113,6 +140,22 @@ impl Definition {
         dialect::Dialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
     }
 
+    /// Gives the words that start it in a cell with these factors.
+    #[must_use]
+    pub fn words(&self, factors: &BTreeMap<String, String>) -> Vec<String> {
+        let word = |word: &String| match word.as_str() {
+            HEAP => factors.get("heap").map(|level| format!("-Xmx{level}m")),
+            other => Some(other.to_owned()),
+        };
+        self.run.iter().filter_map(word).collect()
+    }
+
+    /// Gives the definition for a cell with these factors: with them, it is started as the cell wants it.
+    #[must_use]
+    pub fn for_cell(&self, factors: &BTreeMap<String, String>) -> Self {
+        Self { run: self.words(factors), ..self.clone() }
+    }
+
     /// Describes a subject that the binary plays itself, given the command that starts it.
     #[must_use]
     pub fn built_in(dialect: dialect::Dialect, run: Vec<String>) -> Self {
@@ -122,6 +165,7 @@ impl Definition {
             roles: vec![protocol::Role::Server, protocol::Role::Client],
             needs: Vec::new(),
             build: Vec::new(),
+            artefact: None,
             run,
             directory: None,
         }

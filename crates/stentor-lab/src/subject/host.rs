@@ -3,6 +3,7 @@
 use super::protocol::{LINE_MAX_BYTES, Order, Report};
 use super::{Definition, SubjectError};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -23,7 +24,8 @@ pub struct Host {
 impl Host {
     /// Starts a subject in a process group of its own; its log goes to our standard error.
     pub fn start(definition: &Definition, patience: Duration) -> Result<Self, SubjectError> {
-        let [program, arguments @ ..] = &definition.run[..] else {
+        let words = definition.words(&BTreeMap::new());
+        let [program, arguments @ ..] = &words[..] else {
             return Err(SubjectError::Exchange(format!("{} says nothing about how it runs", definition.id)));
         };
         let mut command = Command::new(program);

@@ -8,6 +8,9 @@ pub const SAMPLE_BYTES: usize = 64;
 /// Numbers of eight bytes at the beginning of a sample.
 const WORDS: usize = 7;
 
+/// The status of an exchange whose client had no memory left.
+pub const STATUS_OUT_OF_MEMORY: u16 = 2;
+
 /// An exchange as its client saw it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientSample {
@@ -25,9 +28,10 @@ pub struct ClientSample {
     pub t_end: i64,
     /// When the answer was values.
     pub t_deser_end: i64,
-    /// What came of it; 0 is an answer.
+    /// What came of it; 0 is an answer, 1 a failure, 2 a heap that was too small.
     pub status: u16,
-    /// Not used yet.
+    /// What blurs the phases: 1 when the request was sent while it was still written, 2 when the answer was read while it was
+    /// still received.
     pub flags: u16,
     /// Bytes of the answer's body.
     pub bytes: u32,

@@ -1,17 +1,21 @@
 //! `stentor lab subject`: what is measured, as processes that take orders; and whether one may be measured.
 
+mod foreign;
+
 use crate::failure::Failure;
 use crate::output::{Output, table};
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
+use foreign::{Build, List, Place};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use stentor_lab::statistics::Samples;
+use stentor_lab::subject::catalogue;
 use stentor_lab::subject::check::{Passed, check};
 use stentor_lab::subject::client::Client;
 use stentor_lab::subject::dialect::{DIALECTS, Dialect};
@@ -33,6 +37,7 @@ pub(crate) struct Subject {
 #[derive(Debug, Subcommand)]
 enum Action {
     List(List),
+    Build(Build),
     Check(Check),
     Serve(Serve),
     Call(Call),
@@ -40,24 +45,22 @@ enum Action {
     Speak(Speak),
 }
 
-/// List the subjects that need nothing else
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  stentor lab subject list")]
-struct List {}
-
 /// Find out whether a subject may be measured: it answers what it must, keeps samples, and ends when told
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor lab subject check soap
+  stentor lab subject check soap/cxf-2.7.4
   stentor lab subject check --definition my-subject.toml
 
 Every half is started as a process and told what to do by LSP-1; every answer is compared with what has to come. A subject
 with one wrong answer is refused. docs/lab.md says how to write one.")]
 struct Check {
-    /// A subject of ours, by its dialect
-    #[arg(value_parser = names(), required_unless_present = "definition", conflicts_with = "definition")]
-    dialect: Option<String>,
+    /// A subject of ours, by its dialect, or a foreign one, by its id or the beginning of it
+    #[arg(required_unless_present = "definition", conflicts_with = "definition")]
+    subject: Option<String>,
+    #[command(flatten)]
+    place: Place,
     /// A subject of yours, by its file
     #[arg(long, value_name = "FILE")]
     definition: Option<PathBuf>,
@@ -170,19 +173,14 @@ impl Subject {
     /// Runs it.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.action {
-            Action::List(_) => list(output),
+            Action::List(list) => list.run(output),
+            Action::Build(build) => build.run(output).await,
             Action::Check(check) => check.run(output).await,
             Action::Serve(serve) => serve.run(output).await,
             Action::Call(call) => call.run(output).await,
             Action::Speak(speak) => speak.run().await,
         }
     }
-}
-
-fn list(output: Output) -> anyhow::Result<ExitCode> {
-    let subjects = DIALECTS.map(|dialect| Definition::built_in(dialect, Vec::new()).id);
-    output.result(&json!({ "subjects": subjects }), || subjects.join("\n"))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 impl Check {
@@ -198,24 +196,31 @@ impl Check {
     }
 
     fn definition(&self) -> anyhow::Result<Definition> {
-        let Some(path) = &self.definition else {
-            let dialect = dialect(self.dialect.as_deref().unwrap_or_default())?;
-            let program = std::env::current_exe().context("the path of this program is not known")?;
-            let words = ["lab", "subject", "speak", dialect.name()].map(str::to_owned);
-            let run = [program.display().to_string()].into_iter().chain(words);
-            return Ok(Definition::built_in(dialect, run.collect()));
-        };
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
-        let wrong = |error| Failure::usage(format!("{}: {error}", path.display()));
-        let mut definition = Definition::parse(&text).map_err(wrong)?;
-        definition.dialect().map_err(wrong)?;
-        if definition.directory.is_none() {
-            let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            definition.directory = beside.map(Path::to_owned);
+        if let Some(path) = &self.definition {
+            let entry = catalogue::entry(path.clone()).map_err(|error| Failure::usage(error.to_string()))?;
+            return Ok(entry.definition);
         }
-        Ok(definition)
+        let subject = self.subject.as_deref().unwrap_or_default();
+        if let Some(dialect) = Dialect::named(subject) {
+            return built_in(dialect);
+        }
+        let entry = self.place.entry(subject)?;
+        if !entry.is_built() {
+            let id = &entry.definition.id;
+            return Err(
+                Failure::not_done(format!("{id} is not built: stentor lab subject build {id}")).into()
+            );
+        }
+        Ok(entry.definition)
     }
+}
+
+/// Describes a subject of ours: this program plays it.
+fn built_in(dialect: Dialect) -> anyhow::Result<Definition> {
+    let program = std::env::current_exe().context("the path of this program is not known")?;
+    let words = ["lab", "subject", "speak", dialect.name()].map(str::to_owned);
+    let run = [program.display().to_string()].into_iter().chain(words);
+    Ok(Definition::built_in(dialect, run.collect()))
 }
 
 fn describe(definition: &Definition, passed: &[Passed]) -> String {

@@ -1,0 +1,153 @@
+//! The foreign subjects that are at hand: their definitions, whether they can run here, and how they are built.
+
+use super::needs::{Missing, Probes};
+use super::{Definition, SubjectError};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::process::Command;
+
+/// Where definitions are, seen from the top of the project.
+pub const FOLDER: &str = "lab/subjects";
+/// What the name of a definition's file ends with.
+const EXTENSION: &str = "toml";
+/// Most definitions that are read.
+const DEFINITIONS_MAX: usize = 1_000;
+
+/// A foreign subject and whether it can run here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Its file.
+    pub file: PathBuf,
+    /// What the file says; the directory is absolute.
+    #[serde(flatten)]
+    pub definition: Definition,
+}
+
+/// Whether a subject can run here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Readiness {
+    /// Whether it is built; true of what needs no building.
+    pub built: bool,
+    /// What is missing to run it.
+    pub missing: Vec<Missing>,
+    /// What is missing to build it.
+    pub missing_to_build: Vec<Missing>,
+}
+
+impl Readiness {
+    /// Tells whether it can run now.
+    #[must_use]
+    pub const fn can_run(&self) -> bool {
+        self.built && self.missing.is_empty()
+    }
+}
+
+/// Finds the folder of definitions: in one of these places or above it.
+#[must_use]
+pub fn folder<'a>(places: impl IntoIterator<Item = &'a Path>) -> Option<PathBuf> {
+    let above = places.into_iter().flat_map(Path::ancestors);
+    above.map(|place| place.join(FOLDER)).find(|folder| folder.is_dir())
+}
+
+/// Reads all definitions of a folder and the folders directly in it, in the order of their ids.
+pub fn read(folder: &Path) -> Result<Vec<Entry>, SubjectError> {
+    let folder = std::path::absolute(folder).map_err(SubjectError::io(folder.display().to_string()))?;
+    let mut files = Vec::new();
+    for inner in
+        std::iter::once(folder.clone()).chain(listed(&folder)?.into_iter().filter(|one| one.is_dir()))
+    {
+        files.extend(
+            listed(&inner)?.into_iter().filter(|one| one.extension().is_some_and(|end| end == EXTENSION)),
+        );
+    }
+    let entries = files.into_iter().take(DEFINITIONS_MAX).map(entry);
+    let mut entries = entries.collect::<Result<Vec<Entry>, SubjectError>>()?;
+    entries.sort_by(|one, other| one.definition.id.cmp(&other.definition.id));
+    Ok(entries)
+}
+
+/// Reads the definition in a file; its subject runs where the file is, unless it says otherwise.
+pub fn entry(file: PathBuf) -> Result<Entry, SubjectError> {
+    let path = || file.display().to_string();
+    let unreadable = |source| SubjectError::Unreadable { path: path(), source: Box::new(source) };
+    let text = std::fs::read_to_string(&file).map_err(SubjectError::io(path()))?;
+    let mut definition = Definition::parse(&text).map_err(unreadable)?;
+    definition.dialect().map_err(unreadable)?;
+    let beside = std::path::absolute(&file).map_err(SubjectError::io(path()))?;
+    let beside = beside.parent().unwrap_or(Path::new("/"));
+    definition.directory = Some(definition.directory.map_or(beside.to_owned(), |inner| beside.join(inner)));
+    Ok(Entry { file, definition })
+}
+
+/// Finds the subject with this id, or the only one whose id begins so.
+#[must_use]
+pub fn find<'a>(entries: &'a [Entry], id: &str) -> Option<&'a Entry> {
+    let exact = entries.iter().find(|entry| entry.definition.id == id);
+    let mut beginning = entries.iter().filter(|entry| entry.definition.id.starts_with(id));
+    exact.or_else(|| beginning.next().filter(|_| beginning.next().is_none()))
+}
+
+impl Entry {
+    /// Looks what is missing.
+    pub fn readiness(&self, probes: &mut Probes) -> Readiness {
+        let (to_build, to_run): (Vec<_>, Vec<_>) =
+            self.definition.needs.iter().partition(|need| super::needs::is_to_build(need));
+        let mut missing =
+            |needs: Vec<&String>| needs.into_iter().filter_map(|need| probes.missing(need)).collect();
+        Readiness { built: self.is_built(), missing: missing(to_run), missing_to_build: missing(to_build) }
+    }
+
+    /// Tells whether what it needs from its build is there.
+    #[must_use]
+    pub fn is_built(&self) -> bool {
+        let directory = self.definition.directory.as_deref().unwrap_or(Path::new("."));
+        self.definition.artefact.as_ref().is_none_or(|artefact| directory.join(artefact).exists())
+    }
+
+    /// Builds it with its own tools; what they say goes to standard error. What needs no building is left alone.
+    pub async fn build(&self) -> Result<(), SubjectError> {
+        let [program, arguments @ ..] = &self.definition.build[..] else { return Ok(()) };
+        let directory = self.definition.directory.clone().unwrap_or_default();
+        let failed = |what: String| SubjectError::Build {
+            command: self.definition.build.join(" "),
+            directory: directory.display().to_string(),
+            what,
+        };
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(&directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        let child = command.spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
+        let output = child.wait_with_output().await.map_err(|error| failed(format!("was lost: {error}")))?;
+        if !output.status.success() {
+            return Err(failed(format!("ended with {}\n{}", output.status, last_lines(&output.stdout))));
+        }
+        if self.is_built() { Ok(()) } else { Err(failed("left nothing behind".into())) }
+    }
+}
+
+/// Lists a folder, without what is hidden.
+fn listed(folder: &Path) -> Result<Vec<PathBuf>, SubjectError> {
+    let name = || SubjectError::io(folder.display().to_string());
+    let entries = std::fs::read_dir(folder).map_err(name())?;
+    let paths: Result<Vec<PathBuf>, std::io::Error> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths.map_err(name())?;
+    paths.retain(|path| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')));
+    paths.sort();
+    Ok(paths)
+}
+
+/// Gives the end of what a tool said.
+fn last_lines(said: &[u8]) -> String {
+    const LINES_MAX: usize = 20;
+    let said = String::from_utf8_lossy(said);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests;

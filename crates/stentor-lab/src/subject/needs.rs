@@ -1,0 +1,108 @@
+//! What foreign subjects need: programs, with a version, and extensions of PHP. It is looked for and told, never installed.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+/// What stands behind a need that only building has.
+const TO_BUILD: &str = " to build";
+/// What begins the name of an extension of PHP.
+const PHP_EXTENSION: &str = "php-";
+
+/// Programs by the names that needs have: how they tell their version, and what brings them.
+const PROGRAMS: [(&str, &[&str], &str); 6] = [
+    ("java", &["java", "-version"], "Debian: openjdk-17-jre-headless"),
+    ("javac", &["javac", "-version"], "Debian: openjdk-17-jdk-headless"),
+    ("mvn", &["mvn", "-v"], "Debian: maven"),
+    ("php", &["php", "-v"], "Debian: php8.2-cli"),
+    ("python", &["python3", "--version"], "Debian: python3"),
+    ("cc", &["cc", "--version"], "Debian: gcc"),
+];
+
+/// What is missing, and what brings it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// The need, as the definition has it.
+    pub need: String,
+    /// The version that is there, if it is too old.
+    pub found: Option<String>,
+    /// What brings it, where we know.
+    pub brought_by: Option<String>,
+}
+
+/// Looks for programs, for each only once.
+#[derive(Debug, Default)]
+pub struct Probes {
+    said: BTreeMap<String, Option<String>>,
+}
+
+/// Tells whether only building needs it.
+#[must_use]
+pub fn is_to_build(need: &str) -> bool {
+    need.ends_with(TO_BUILD)
+}
+
+impl Probes {
+    /// Gives what is missing of a need: `NAME`, `NAME>=VERSION`, or one of these and ` to build`.
+    pub fn missing(&mut self, need: &str) -> Option<Missing> {
+        let asked = need.strip_suffix(TO_BUILD).unwrap_or(need).trim();
+        let (name, version) = asked.split_once(">=").unwrap_or((asked, ""));
+        let missing =
+            |found: Option<String>| Some(Missing { need: need.into(), found, brought_by: brought_by(name) });
+        if let Some(extension) = name.strip_prefix(PHP_EXTENSION) {
+            let modules = self.ask("php -m", &["php", "-m"]).unwrap_or_default();
+            let is_there = modules.lines().any(|line| line.trim().eq_ignore_ascii_case(extension));
+            return if is_there { None } else { missing(None) };
+        }
+        let unknown = [name, "--version"];
+        let command = PROGRAMS.iter().find(|(known, ..)| *known == name).map_or(&unknown[..], |one| one.1);
+        let Some(said) = self.ask(name, command) else { return missing(None) };
+        let found = version_in(&said).unwrap_or_default();
+        if numbers(&found) >= numbers(version) { None } else { missing(Some(found)) }
+    }
+
+    /// Starts a program and keeps what it says; `None` when it cannot be started or fails.
+    fn ask(&mut self, name: &str, command: &[&str]) -> Option<String> {
+        self.said.entry(name.to_owned()).or_insert_with(|| ask(command)).clone()
+    }
+}
+
+fn ask(command: &[&str]) -> Option<String> {
+    let (program, arguments) = command.split_first()?;
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().ok()?;
+    // Java tells its version on standard error.
+    let said = [output.stdout, output.stderr].concat();
+    output.status.success().then(|| String::from_utf8_lossy(&said).into_owned())
+}
+
+fn brought_by(name: &str) -> Option<String> {
+    let known = PROGRAMS.iter().find(|(known, ..)| *known == name).map(|(.., package)| (*package).to_owned());
+    known.or_else(|| name.strip_prefix(PHP_EXTENSION).map(|extension| format!("Debian: php8.2-{extension}")))
+}
+
+/// Finds a version in what a program says: the first number with a dot, or else the first number.
+fn version_in(said: &str) -> Option<String> {
+    let words = || {
+        said.split(|letter: char| !letter.is_ascii_digit() && letter != '.')
+            .filter(|word| !numbers(word).is_empty())
+    };
+    let dotted = words().find(|word| word.trim_matches('.').contains('.'));
+    dotted.or_else(|| words().next()).map(|word| word.trim_matches('.').to_owned())
+}
+
+fn numbers(version: &str) -> Vec<u64> {
+    version.split('.').filter_map(|number| number.parse().ok()).collect()
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.need)?;
+        if let Some(found) = self.found.as_deref().filter(|found| !found.is_empty()) {
+            write!(f, ", found {found}")?;
+        }
+        self.brought_by.as_ref().map_or(Ok(()), |package| write!(f, " ({package})"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

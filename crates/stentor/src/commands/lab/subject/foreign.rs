@@ -1,0 +1,179 @@
+//! Foreign subjects: which there are, whether they can run here, and building them.
+
+use crate::failure::{Exit, Failure};
+use crate::output::{Output, table};
+use crate::progress::Progress;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use stentor_lab::subject::Definition;
+use stentor_lab::subject::catalogue::{self, Entry, FOLDER, Readiness};
+use stentor_lab::subject::dialect::DIALECTS;
+use stentor_lab::subject::needs::{Missing, Probes};
+
+/// Where foreign subjects are.
+#[derive(Debug, Args)]
+pub(super) struct Place {
+    /// Folder of definitions; otherwise `lab/subjects` here, above, or above this program
+    #[arg(long, value_name = "DIR")]
+    subjects: Option<PathBuf>,
+}
+
+/// List the subjects: ours, which need nothing else, and foreign ones with what they still need here
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab subject list
+  stentor lab subject list --subjects my-subjects --json")]
+pub(super) struct List {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Build foreign subjects with their own tools
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab subject build soap/cxf-2.7.4
+  stentor lab subject build --all
+
+Java's subjects are built by Maven, which downloads what they need the first time. Subjects of one build are built once.
+Nothing is installed: what is missing is told.")]
+pub(super) struct Build {
+    /// A subject, by its id or the beginning of it
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    id: Option<String>,
+    /// Build everything for which the tools are here
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Place {
+    fn folder(&self) -> Option<PathBuf> {
+        let program = std::env::current_exe().ok();
+        let here = std::env::current_dir().ok();
+        let places = here.iter().chain(&program).map(PathBuf::as_path);
+        self.subjects.clone().or_else(|| catalogue::folder(places))
+    }
+
+    /// Reads the definitions; none where there is no folder and none was named.
+    pub(super) fn entries(&self) -> anyhow::Result<Vec<Entry>> {
+        let Some(folder) = self.folder() else { return Ok(Vec::new()) };
+        catalogue::read(&folder).map_err(|error| Failure::usage(error.to_string()).into())
+    }
+
+    /// Finds a subject by its id or the beginning of it.
+    pub(super) fn entry(&self, id: &str) -> anyhow::Result<Entry> {
+        let entries = self.entries()?;
+        let found = catalogue::find(&entries, id).cloned();
+        found.ok_or_else(|| {
+            let beginning = entries.iter().map(|entry| entry.definition.id.as_str());
+            let beginning: Vec<&str> = beginning.filter(|known| known.starts_with(id)).collect();
+            let sentence = match &beginning[..] {
+                [] if entries.is_empty() => {
+                    format!(
+                        "there is no subject {id:?}, and no folder {FOLDER} here: name one with --subjects"
+                    )
+                }
+                [] => format!("there is no subject {id:?}: stentor lab subject list names them"),
+                several => format!("{id:?} is the beginning of several: {}", several.join(", ")),
+            };
+            Failure::new(Exit::NotFound, sentence).into()
+        })
+    }
+}
+
+impl List {
+    pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let ours = DIALECTS.map(|dialect| Definition::built_in(dialect, Vec::new()).id);
+        let mut probes = Probes::default();
+        let entries = self.place.entries()?;
+        let foreign: Vec<(Entry, Readiness)> = entries
+            .into_iter()
+            .map(|entry| {
+                let readiness = entry.readiness(&mut probes);
+                (entry, readiness)
+            })
+            .collect();
+        let objects: Vec<Value> = foreign.iter().map(|(entry, readiness)| object(entry, readiness)).collect();
+        output.result(&json!({ "subjects": ours, "foreign": objects }), || describe(&ours, &foreign))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn object(entry: &Entry, readiness: &Readiness) -> Value {
+    let definition = &entry.definition;
+    json!({
+        "id": definition.id,
+        "file": entry.file,
+        "ops": definition.ops,
+        "roles": definition.roles,
+        "can_run": readiness.can_run(),
+        "built": readiness.built,
+        "missing": readiness.missing,
+        "missing_to_build": readiness.missing_to_build,
+    })
+}
+
+fn describe(ours: &[String], foreign: &[(Entry, Readiness)]) -> String {
+    let built_in = ours.iter().map(|id| [id.clone(), String::new(), "can run".to_owned()]);
+    let rows = foreign.iter().map(|(entry, readiness)| {
+        let roles: Vec<String> =
+            entry.definition.roles.iter().map(|role| format!("{role:?}").to_lowercase()).collect();
+        [entry.definition.id.clone(), roles.join(" "), state(readiness)]
+    });
+    table(["subject", "halves", "here"], built_in.chain(rows))
+}
+
+fn state(readiness: &Readiness) -> String {
+    if readiness.can_run() {
+        return "can run".into();
+    }
+    let mut missing: Vec<&Missing> = readiness.missing.iter().collect();
+    if !readiness.built {
+        missing.extend(&readiness.missing_to_build);
+    }
+    if missing.is_empty() { "not built".into() } else { format!("missing: {}", listed(missing)) }
+}
+
+fn listed<'a>(missing: impl IntoIterator<Item = &'a Missing>) -> String {
+    missing.into_iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl Build {
+    pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let entries = match &self.id {
+            Some(id) => vec![self.place.entry(id)?],
+            None => self.place.entries()?,
+        };
+        let mut probes = Probes::default();
+        let mut built: Vec<&Entry> = Vec::new();
+        let mut skipped = Vec::new();
+        let mut progress = Progress::start("building", entries.len() as u64);
+        for (done, entry) in entries.iter().enumerate() {
+            let missing = entry.readiness(&mut probes).missing_to_build;
+            if !missing.is_empty() {
+                skipped.push(json!({ "id": entry.definition.id, "missing": missing }));
+                progress.remark(&format!("skipped: {}, missing: {}", entry.definition.id, listed(&missing)));
+            } else if !built.iter().any(|other| is_same_build(other, entry)) {
+                entry.build().await.map_err(|error| Failure::not_done(error.to_string()))?;
+            }
+            if missing.is_empty() {
+                built.push(entry);
+            }
+            progress.update(done as u64 + 1);
+        }
+        progress.finish(entries.len() as u64);
+        let ids: Vec<&str> = built.iter().map(|entry| entry.definition.id.as_str()).collect();
+        output.result(&json!({ "built": ids, "skipped": skipped }), || ids.join("\n"))?;
+        // What was asked for by name has to be there; of everything, what can be.
+        Ok(if self.all || skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn is_same_build(one: &Entry, other: &Entry) -> bool {
+    one.definition.build == other.definition.build && one.definition.directory == other.definition.directory
+}

@@ -1,0 +1,85 @@
+package stentor.lab.plain;
+
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.HttpURLConnection;
+import java.net.InetSocketAddress;
+import java.net.URL;
+import java.util.Map;
+import java.util.concurrent.Executors;
+import stentor.lab.Content;
+import stentor.lab.Lsp;
+import stentor.lab.Samples;
+import stentor.lab.Times;
+
+/** REST: HttpURLConnection on one side, the JDK's own server on the other. */
+final class Http {
+    private Http() {}
+
+    static int serve(Codec codec, String op, InetSocketAddress bind, Samples samples) throws Exception {
+        System.setProperty("sun.net.httpserver.nodelay", "true");
+        HttpServer server = HttpServer.create(bind, 0);
+        server.createContext("/" + op, exchange -> answer(codec, op, exchange, samples));
+        server.setExecutor(Executors.newCachedThreadPool());
+        server.start();
+        return server.getAddress().getPort();
+    }
+
+    private static void answer(Codec codec, String op, HttpExchange exchange, Samples samples) {
+        try (exchange) {
+            byte[] request = exchange.getRequestBody().readAllBytes();
+            Samples.Sample sample = samples.begin();
+            sample.bytes(request.length);
+            byte[] answer;
+            try {
+                answer = codec.writeAnswer(op, samples.work(op, codec.readRequest(op, request)));
+            } catch (Exception error) {
+                sample.done(false);
+                exchange.sendResponseHeaders(400, -1);
+                return;
+            }
+            sample.done(true);
+            exchange.getResponseHeaders().set("Content-Type", codec.contentType());
+            exchange.sendResponseHeaders(200, answer.length);
+            exchange.getResponseBody().write(answer);
+        } catch (java.io.IOException gone) {
+            System.err.println(gone);
+        }
+    }
+
+    /** Asks; the factor keepalive = off gives each exchange a connection of its own, agent = ksoap2 the headers of that. */
+    static Lsp.Client call(Codec codec, String op, InetSocketAddress target, Map<String, String> factors)
+            throws Exception {
+        URL url = new URL("http", target.getHostString(), target.getPort(), "/" + op);
+        boolean alone = "off".equals(factors.get("keepalive"));
+        return (request, times) -> {
+            byte[] body = codec.writeRequest(op, request);
+            times.serialized();
+            HttpURLConnection connection = (HttpURLConnection) url.openConnection();
+            connection.setDoOutput(true);
+            connection.setRequestProperty("Content-Type", codec.contentType());
+            if (alone) {
+                connection.setRequestProperty("Connection", "close");
+            }
+            if (codec instanceof KsoapLike) {
+                KsoapLike.headers(connection, op);
+            }
+            connection.setFixedLengthStreamingMode(body.length);
+            try (OutputStream out = connection.getOutputStream()) {
+                out.write(body);
+            }
+            byte[] answer;
+            try (InputStream in = connection.getInputStream()) {
+                answer = times.whole(in, connection.getContentLength());
+            }
+            Content content = codec.readAnswer(op, answer);
+            times.deserialized();
+            if (alone) {
+                connection.disconnect();
+            }
+            return content;
+        };
+    }
+}

@@ -1,0 +1,116 @@
+package stentor.lab;
+
+import java.io.ByteArrayOutputStream;
+import java.io.FilterInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/** The samples of a server, in the order of arrival. */
+public final class Samples {
+    private static final long PATIENCE_NS = 2_000_000_000L;
+    private final ThreadLocal<Sample> current = new ThreadLocal<>();
+    private final ByteArrayOutputStream kept = new ByteArrayOutputStream();
+    private long seen;
+    private int open;
+
+    /** A request that is being answered. */
+    public final class Sample {
+        private final long received = System.nanoTime();
+        private long deserialized;
+        private long worked;
+        private int bytes;
+        private boolean closed;
+
+        public void deserialized() {
+            deserialized = System.nanoTime();
+        }
+
+        public void worked() {
+            worked = System.nanoTime();
+        }
+
+        public void bytes(int count) {
+            bytes = count;
+        }
+
+        /** Counts what is read of the request. */
+        public InputStream count(InputStream stream) {
+            return new FilterInputStream(stream) {
+                @Override
+                public int read() throws IOException {
+                    int one = super.read();
+                    bytes += one < 0 ? 0 : 1;
+                    return one;
+                }
+
+                @Override
+                public int read(byte[] into, int from, int most) throws IOException {
+                    int count = super.read(into, from, most);
+                    bytes += Math.max(count, 0);
+                    return count;
+                }
+            };
+        }
+
+        /** Ends it: the answer is bytes, or there is none. */
+        public void done(boolean answered) {
+            long serialized = System.nanoTime();
+            synchronized (Samples.this) {
+                if (!closed) {
+                    closed = true;
+                    keep(this, serialized, answered);
+                }
+            }
+        }
+    }
+
+    /** Begins one; it is the thread's own until the next. */
+    public Sample begin() {
+        synchronized (this) {
+            open++;
+        }
+        Sample sample = new Sample();
+        current.set(sample);
+        return sample;
+    }
+
+    /** Gives the one that this thread began. */
+    public Sample current() {
+        return current.get();
+    }
+
+    /** Does the work of a server, between two times. */
+    public Content work(String op, Content request) {
+        Sample sample = current();
+        sample.deserialized();
+        Content answer = Reference.answer(op, request);
+        sample.worked();
+        return answer;
+    }
+
+    private void keep(Sample sample, long serialized, boolean answered) {
+        ByteBuffer bytes = ByteBuffer.allocate(Times.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        bytes.putLong(seen++).putLong(sample.received).putLong(sample.deserialized).putLong(sample.worked);
+        bytes.putLong(serialized).putLong(0).putLong(0);
+        bytes.putShort((short) (answered ? 0 : Times.FAILED)).putShort((short) 0).putInt(sample.bytes);
+        kept.write(bytes.array(), 0, Times.BYTES);
+        open--;
+        notifyAll();
+    }
+
+    synchronized void clear() {
+        kept.reset();
+        seen = 0;
+    }
+
+    /** Gives all samples, once those under way have ended: a client may have its answer before we know that it was sent. */
+    synchronized byte[] take() throws InterruptedException {
+        long until = System.nanoTime() + PATIENCE_NS;
+        while (open > 0 && System.nanoTime() < until) {
+            wait(50);
+        }
+        return kept.toByteArray();
+    }
+}
