@@ -10,6 +10,7 @@ import java.nio.ByteOrder;
 public final class Times {
     /** Bytes of a sample. */
     static final int BYTES = 64;
+    private static final int READ_BYTES = 64 << 10;
     /** Status: the exchange failed. */
     public static final int FAILED = 1;
     /** Status: the heap was too small. */
@@ -70,14 +71,19 @@ public final class Times {
     public byte[] whole(InputStream stream, int expected) throws IOException {
         byte[] bytes = new byte[Math.max(expected, 8192)];
         int length = 0;
-        for (int count; (count = stream.read(bytes, length, bytes.length - length)) >= 0; length += count) {
-            got(count);
-            if (length + count == bytes.length && expected != bytes.length) {
-                bytes = java.util.Arrays.copyOf(bytes, 2 * bytes.length);
-            }
-            if (length + count == expected) {
-                length += count;
+        while (true) {
+            int most = Math.min(length == 0 ? 1 : READ_BYTES, bytes.length - length); // One byte first, for its time.
+            int count = stream.read(bytes, length, most);
+            if (count < 0) {
                 break;
+            }
+            got(count);
+            length += count;
+            if (length == expected) {
+                break;
+            }
+            if (length == bytes.length) {
+                bytes = java.util.Arrays.copyOf(bytes, 2 * bytes.length);
             }
         }
         return length == bytes.length ? bytes : java.util.Arrays.copyOf(bytes, length);
