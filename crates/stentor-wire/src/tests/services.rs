@@ -172,3 +172,22 @@ fn a_multicall_is_taken_apart_and_cannot_nest() {
     let odd = Call { method: xmlrpc::MULTICALL.into(), params: vec![] };
     assert!(xmlrpc::calls_of_multicall(&odd).is_err());
 }
+
+#[test]
+fn a_description_declares_nothing_twice_whatever_its_operations_are_called() {
+    let operation = |name: &str| wsdl::Operation { name: name.into(), action: format!("urn:lab#{name}") };
+    let service = wsdl::Service {
+        name: "Lab".into(),
+        namespace: "urn:lab".into(),
+        address: "http://lab.test/".into(),
+        operations: ["payload", "numbers", "points"].map(operation).into(),
+    };
+    let description = wsdl::write(&service).expect("written");
+    let root = crate::xml::dom::parse(&description, &Limits::default()).expect("XML");
+    let schema = root.element("types").and_then(|types| types.element("schema")).expect("a schema");
+    let mut names: Vec<_> = schema.elements().map(|one| (&one.name, one.attribute("name"))).collect();
+    let declared = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), declared);
+}
