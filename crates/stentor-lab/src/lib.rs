@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod claims;
+pub mod energy;
 pub mod load;
 pub mod order;
 pub mod rates;

@@ -1,0 +1,199 @@
+//! A battery that a radio empties: exchanges of a trace again and again, a cell, and a log as the phone would write it.
+
+mod cell;
+mod traffic;
+
+use super::EnergyError;
+use super::coefficients::{Bound, RadioModel};
+use super::phone_log::LogLine;
+use super::radio::{self, Sink, Stretch};
+use super::trace::Trace;
+use super::{SECOND_NS, seconds};
+use serde::Serialize;
+
+pub use cell::{Cell, MAH_OF_NEXUS_7};
+pub use traffic::Traffic;
+
+/// Hours after which a battery that is not empty yet is given up: more than a month.
+pub const HOURS_MAX: f64 = 1000.0;
+/// Seconds between two lines of the log, as in albertengo-2020.
+pub const LOG_EVERY_S: f64 = 180.0;
+/// Celsius that every line of the log says: the middle of albertengo-2020's 25 to 30; nothing models a temperature.
+pub const CELSIUS: f64 = 27.5;
+
+const HOUR_S: f64 = 3600.0;
+/// The cell is asked for its voltage this often.
+const STEP_NS: i64 = SECOND_NS;
+
+/// What is emptied, and how.
+#[derive(Debug, Clone)]
+pub struct Discharge<'a> {
+    /// The radio.
+    pub model: &'a RadioModel,
+    /// What is sent, with one exchange a period.
+    pub trace: &'a Trace,
+    /// From one exchange to the next.
+    pub period_ns: i64,
+    /// From one exchange to the next in the trace.
+    pub captured_every_ns: i64,
+    /// Each exchange begins up to so much late.
+    pub jitter_ns: i64,
+    /// The full cell.
+    pub cell: Cell,
+    /// What the rest of the phone uses all the time.
+    pub base_w: f64,
+}
+
+/// One discharge.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// What the jitter follows from.
+    pub seed: u64,
+    /// Which coefficients.
+    pub bound: Bound,
+    /// From full to empty.
+    pub hours: f64,
+    /// Exchanges that were begun.
+    pub exchanges: u64,
+    /// Joules that the radio used.
+    pub radio_joule: f64,
+    /// Joules that the rest used.
+    pub base_joule: f64,
+    /// A line each three minutes, and one at the end.
+    #[serde(skip)]
+    pub log: Vec<LogLine>,
+}
+
+/// Several discharges: as the source has the coefficients, and with all of them low and all of them high.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// Hours, on average over the runs with the source's coefficients.
+    pub hours: f64,
+    /// Hours of the shortest and the longest of these runs.
+    pub hours_of_runs: (f64, f64),
+    /// Hours with all coefficients high, and with all of them low.
+    pub hours_band: (f64, f64),
+    /// All runs; the last two are the band's.
+    pub runs: Vec<Run>,
+}
+
+impl Discharge<'_> {
+    /// Empties the cell `runs` times with seeds of their own, and once with low and once with high coefficients.
+    ///
+    /// `progress` is told the hours that were simulated so far and the number of the run, from 0.
+    pub fn answer(
+        &self,
+        seed: u64,
+        runs: u32,
+        mut progress: impl FnMut(usize, f64),
+    ) -> Result<Answer, EnergyError> {
+        let seeds = (0..runs).map(|run| (seed.wrapping_add(u64::from(run)), Bound::Value));
+        let bounds = [(seed, Bound::Low), (seed, Bound::High)];
+        let all: Result<Vec<Run>, EnergyError> = seeds
+            .chain(bounds)
+            .enumerate()
+            .map(|(place, (seed, bound))| self.run(seed, bound, |hours| progress(place, hours)))
+            .collect();
+        let all = all?;
+        let (own, band) = all.split_at(all.len().saturating_sub(2));
+        let hours = || own.iter().map(|run| run.hours);
+        let extremes = (hours().fold(f64::INFINITY, f64::min), hours().fold(0.0, f64::max));
+        let (low, high) = (band[0].hours, band[1].hours);
+        Ok(Answer {
+            hours: hours().sum::<f64>() / own.len().max(1) as f64,
+            hours_of_runs: extremes,
+            hours_band: (high.min(low), high.max(low)),
+            runs: all,
+        })
+    }
+
+    /// Empties the cell once.
+    pub fn run(&self, seed: u64, bound: Bound, mut progress: impl FnMut(f64)) -> Result<Run, EnergyError> {
+        let mut traffic =
+            Traffic::new(self.trace, self.captured_every_ns, self.period_ns, self.jitter_ns, seed)?;
+        let mut radio = radio::machine(self.model, bound, 0)?;
+        let mut drain = Drain::new(self.cell.clone(), self.base_w);
+        let mut packets = Vec::new();
+        while !drain.is_empty() {
+            packets.clear();
+            traffic.next_period(&mut packets);
+            for packet in &packets {
+                radio.packet(*packet, &mut drain);
+            }
+            if drain.hours() > HOURS_MAX {
+                return Err(EnergyError::Missing(format!(
+                    "the battery is not empty after {HOURS_MAX} hours: nothing here uses it; see --base-watt"
+                )));
+            }
+            progress(drain.hours());
+        }
+        Ok(drain.finish(seed, bound, traffic.exchanges()))
+    }
+}
+
+/// What takes energy out of a cell as a radio tells it, and writes the log.
+struct Drain {
+    cell: Cell,
+    base_w: f64,
+    now_ns: i64,
+    /// Joules of bytes that are not yet taken.
+    owed: f64,
+    next_log_ns: i64,
+    radio_joule: f64,
+    base_joule: f64,
+    log: Vec<LogLine>,
+}
+
+impl Drain {
+    fn new(cell: Cell, base_w: f64) -> Self {
+        let (now_ns, owed, next_log_ns) = (0, 0.0, 0);
+        Self { cell, base_w, now_ns, owed, next_log_ns, radio_joule: 0.0, base_joule: 0.0, log: Vec::new() }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.cell.is_empty()
+    }
+
+    fn hours(&self) -> f64 {
+        seconds(self.now_ns) / HOUR_S
+    }
+
+    /// Takes a power for a time in which the voltage hardly changes.
+    fn take(&mut self, radio_w: f64, to_ns: i64) {
+        let lasts = seconds(to_ns - self.now_ns);
+        let radio = radio_w * lasts + std::mem::take(&mut self.owed);
+        let base = self.base_w * lasts;
+        self.radio_joule += radio;
+        self.base_joule += base;
+        self.cell.take((radio + base) / lasts, lasts);
+        self.now_ns = to_ns;
+    }
+
+    fn line(&mut self, at_ns: i64) {
+        let (percent, volt) = (self.cell.percent(), Some(self.cell.volt()));
+        self.log.push(LogLine { seconds: seconds(at_ns), percent, volt, celsius: Some(CELSIUS) });
+    }
+
+    fn finish(mut self, seed: u64, bound: Bound, exchanges: u64) -> Run {
+        self.line(self.now_ns);
+        let Self { radio_joule, base_joule, log, .. } = self;
+        Run { seed, bound, hours: seconds(self.now_ns) / HOUR_S, exchanges, radio_joule, base_joule, log }
+    }
+}
+
+impl Sink for Drain {
+    fn stretch(&mut self, stretch: Stretch) {
+        while self.now_ns < stretch.to_ns && !self.is_empty() {
+            if self.now_ns >= self.next_log_ns {
+                self.line(self.next_log_ns);
+                self.next_log_ns += (LOG_EVERY_S * SECOND_NS as f64) as i64;
+            }
+            let step = stretch.to_ns.min(self.now_ns + STEP_NS).min(self.next_log_ns.max(self.now_ns + 1));
+            self.take(stretch.watt, step);
+        }
+    }
+
+    fn pulse(&mut self, _at_ns: i64, joule: f64) {
+        self.owed += joule;
+    }
+}

@@ -1,0 +1,88 @@
+//! The exchanges of a trace, one a period, again and again and never quite on time.
+
+use super::super::EnergyError;
+use super::super::trace::{Packet, Trace};
+
+/// Exchanges of a trace at most: eleven days of one each half second.
+const EXCHANGES_MAX: i64 = 2_000_000;
+
+/// An endless repetition of a trace's exchanges.
+#[derive(Debug)]
+pub struct Traffic {
+    /// The packets of each exchange, with times since its beginning.
+    exchanges: Vec<Vec<Packet>>,
+    period_ns: i64,
+    jitter_ns: i64,
+    dice: Dice,
+    count: u64,
+    /// Packets of exchanges that reach into the next period.
+    waiting: Vec<Packet>,
+}
+
+impl Traffic {
+    /// Cuts a trace into exchanges of `captured_every_ns` from its first packet on, and begins one each `period_ns`, up to
+    /// `jitter_ns` late.
+    pub fn new(
+        trace: &Trace,
+        captured_every_ns: i64,
+        period_ns: i64,
+        jitter_ns: i64,
+        seed: u64,
+    ) -> Result<Self, EnergyError> {
+        if captured_every_ns <= 0 || period_ns <= 0 || jitter_ns < 0 || jitter_ns >= period_ns {
+            let problem = "periods must be longer than nothing, and the jitter shorter than a period";
+            return Err(EnergyError::Senseless(problem.into()));
+        }
+        let nothing = || EnergyError::Missing("there is no packet that could be repeated".into());
+        let (first, last) = trace.span_ns().ok_or_else(nothing)?;
+        let count = (last - first) / captured_every_ns + 1;
+        if count > EXCHANGES_MAX {
+            return Err(EnergyError::Senseless(format!("more than {EXCHANGES_MAX} exchanges in the trace")));
+        }
+        let mut exchanges = vec![Vec::new(); count as usize];
+        for packet in trace.packets() {
+            let since = packet.at_ns - first;
+            let place = since / captured_every_ns;
+            exchanges[place as usize].push(Packet { at_ns: since % captured_every_ns, ..*packet });
+        }
+        Ok(Self { exchanges, period_ns, jitter_ns, dice: Dice(seed), count: 0, waiting: Vec::new() })
+    }
+
+    /// Gives the packets of the next period, in the order of time and behind all before.
+    pub fn next_period(&mut self, packets: &mut Vec<Packet>) {
+        let begin = self.now_ns() + self.dice.below(self.jitter_ns as u64 + 1) as i64;
+        let place = (self.count % self.exchanges.len() as u64) as usize;
+        let moved =
+            self.exchanges[place].iter().map(|packet| Packet { at_ns: packet.at_ns + begin, ..*packet });
+        self.waiting.extend(moved);
+        self.waiting.sort_by_key(|packet| packet.at_ns);
+        self.count += 1;
+        let due = self.waiting.partition_point(|packet| packet.at_ns < self.now_ns());
+        packets.extend(self.waiting.drain(..due));
+    }
+
+    /// Gives the instant at which the next period begins.
+    #[must_use]
+    pub const fn now_ns(&self) -> i64 {
+        self.count as i64 * self.period_ns
+    }
+
+    /// Gives how many exchanges were begun.
+    #[must_use]
+    pub const fn exchanges(&self) -> u64 {
+        self.count
+    }
+}
+
+/// Repeatable chance (SplitMix64).
+#[derive(Debug)]
+struct Dice(u64);
+
+impl Dice {
+    const fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}

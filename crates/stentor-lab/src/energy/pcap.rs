@@ -1,0 +1,191 @@
+//! Captures in the classic pcap format: micro- and nanoseconds, either byte order, raw IP or Ethernet.
+
+use super::EnergyError;
+use super::trace::{Direction, Packet, Trace};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Bytes of a file that are read: an hour of 2 Mbit/s.
+pub const FILE_MAX_BYTES: u64 = 1 << 30;
+/// Bytes that a packet may claim to have been kept.
+const KEPT_MAX_BYTES: usize = 256 * 1024;
+const FILE_HEADER_BYTES: usize = 24;
+const PACKET_HEADER_BYTES: usize = 16;
+const ETHERNET_HEADER_BYTES: usize = 14;
+const VLAN_TAG_BYTES: usize = 4;
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// What a capture holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capture {
+    /// Its IP packets, in the order of the file.
+    pub packets: Vec<CapturedPacket>,
+    /// Frames of other protocols.
+    pub others: u64,
+    /// True when the file ends within a packet, as when a capture was killed.
+    pub is_cut: bool,
+}
+
+/// One IP packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CapturedPacket {
+    /// When, in nanoseconds since 1970 or whatever the file counts from.
+    pub at_ns: i64,
+    /// Who sent it.
+    pub source: IpAddr,
+    /// To whom.
+    pub destination: IpAddr,
+    /// Bytes of the IP packet.
+    pub bytes: u32,
+}
+
+impl Capture {
+    /// Reads a file.
+    pub fn read(file: &[u8]) -> Result<Self, EnergyError> {
+        let (form, mut rest) = Form::read(file)?;
+        let mut capture = Self { packets: Vec::new(), others: 0, is_cut: false };
+        while !rest.is_empty() {
+            let Some((header, behind)) = rest.split_at_checked(PACKET_HEADER_BYTES) else {
+                capture.is_cut = true;
+                break;
+            };
+            let number = |place: usize| form.order.u32(&header[place * 4..]);
+            let (seconds, fraction, kept, whole) = (number(0), number(1), number(2) as usize, number(3));
+            if kept > KEPT_MAX_BYTES {
+                let at = file.len() - rest.len();
+                let problem = format!("the packet at byte {at} claims {kept} bytes: the file is damaged");
+                return Err(EnergyError::Capture(problem));
+            }
+            let Some((frame, behind)) = behind.split_at_checked(kept) else {
+                capture.is_cut = true;
+                break;
+            };
+            rest = behind;
+            let at_ns = i64::from(seconds) * SECOND_NS + i64::from(fraction) * form.fraction_ns;
+            match form.packet(frame, whole, at_ns) {
+                Some(packet) => capture.packets.push(packet),
+                None => capture.others += 1,
+            }
+        }
+        Ok(capture)
+    }
+
+    /// Guesses the device: whoever sent the first packet, since phones ask and servers answer.
+    #[must_use]
+    pub fn first_sender(&self) -> Option<IpAddr> {
+        self.packets.first().map(|packet| packet.source)
+    }
+
+    /// Gives the packets from and to a device; those of others are left out.
+    #[must_use]
+    pub fn trace(&self, device: IpAddr) -> Trace {
+        let seen = self.packets.iter().filter_map(|packet| {
+            let direction = match (packet.source == device, packet.destination == device) {
+                (true, _) => Direction::Up,
+                (false, true) => Direction::Down,
+                (false, false) => return None,
+            };
+            Some(Packet { at_ns: packet.at_ns, direction, bytes: packet.bytes })
+        });
+        Trace::new(seen.collect())
+    }
+}
+
+/// The order of the bytes of numbers in the file's own headers.
+#[derive(Clone, Copy)]
+enum Order {
+    Little,
+    Big,
+}
+
+impl Order {
+    /// Reads a number; the caller has made sure of its bytes, and what is missing is zero.
+    fn u32(self, bytes: &[u8]) -> u32 {
+        let four = bytes.first_chunk().copied().unwrap_or_default();
+        match self {
+            Self::Little => u32::from_le_bytes(four),
+            Self::Big => u32::from_be_bytes(four),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Link {
+    Raw,
+    Ethernet,
+}
+
+struct Form {
+    order: Order,
+    fraction_ns: i64,
+    link: Link,
+}
+
+impl Form {
+    fn read(file: &[u8]) -> Result<(Self, &[u8]), EnergyError> {
+        let wrong = |problem: String| Err(EnergyError::Capture(problem));
+        let Some((header, rest)) = file.split_at_checked(FILE_HEADER_BYTES) else {
+            return wrong(format!("{} bytes are no pcap file", file.len()));
+        };
+        let (order, fraction_ns) = match header.first_chunk() {
+            Some([0xd4, 0xc3, 0xb2, 0xa1]) => (Order::Little, 1_000),
+            Some([0xa1, 0xb2, 0xc3, 0xd4]) => (Order::Big, 1_000),
+            Some([0x4d, 0x3c, 0xb2, 0xa1]) => (Order::Little, 1),
+            Some([0xa1, 0xb2, 0x3c, 0x4d]) => (Order::Big, 1),
+            Some([0x0a, 0x0d, 0x0d, 0x0a]) => {
+                return wrong("this is pcapng: turn it into pcap with `editcap -F nsecpcap IN OUT`".into());
+            }
+            _ => return wrong("this is no pcap file: it does not begin with pcap's number".into()),
+        };
+        // The upper bits say whether frames end with a check sequence.
+        let link = match order.u32(&header[20..]) & 0xffff {
+            12 | 101 => Link::Raw,
+            1 => Link::Ethernet,
+            other => {
+                return wrong(format!("link type {other}: raw IP (101) and Ethernet (1) are understood"));
+            }
+        };
+        Ok((Self { order, fraction_ns, link }, rest))
+    }
+
+    fn packet(&self, frame: &[u8], whole: u32, at_ns: i64) -> Option<CapturedPacket> {
+        let header = match self.link {
+            Link::Raw => 0,
+            Link::Ethernet => ethernet_header(frame)?,
+        };
+        let ip = frame.get(header..)?;
+        let on_wire = whole.checked_sub(u32::try_from(header).ok()?)?;
+        let (source, destination, told) = addresses(ip)?;
+        // Ethernet pads short frames; a length of zero stands for a packet that the card cut up later.
+        let bytes = if told == 0 { on_wire } else { told.min(on_wire) };
+        Some(CapturedPacket { at_ns, source, destination, bytes })
+    }
+}
+
+/// Gives where the IP packet begins.
+fn ethernet_header(frame: &[u8]) -> Option<usize> {
+    let kind = |at: usize| Some([*frame.get(at)?, *frame.get(at + 1)?]);
+    let (kind, bytes) = match kind(ETHERNET_HEADER_BYTES - 2)? {
+        [0x81, 0x00] => {
+            let bytes = ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES;
+            (kind(bytes - 2)?, bytes)
+        }
+        other => (other, ETHERNET_HEADER_BYTES),
+    };
+    matches!(kind, [0x08, 0x00] | [0x86, 0xdd]).then_some(bytes)
+}
+
+/// Gives both addresses and the length that the packet tells of itself.
+fn addresses(ip: &[u8]) -> Option<(IpAddr, IpAddr, u32)> {
+    let four = |at: usize| ip.get(at..at + 4)?.first_chunk::<4>().copied();
+    let sixteen = |at: usize| ip.get(at..at + 16)?.first_chunk::<16>().copied();
+    let length = |at: usize| Some(u32::from(u16::from_be_bytes([*ip.get(at)?, *ip.get(at + 1)?])));
+    match ip.first()? >> 4 {
+        4 => Some((Ipv4Addr::from(four(12)?).into(), Ipv4Addr::from(four(16)?).into(), length(2)?)),
+        6 => {
+            let payload = length(4)?;
+            let told = if payload == 0 { 0 } else { payload + 40 };
+            Some((Ipv6Addr::from(sixteen(8)?).into(), Ipv6Addr::from(sixteen(24)?).into(), told))
+        }
+        _ => None,
+    }
+}

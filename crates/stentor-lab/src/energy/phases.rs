@@ -1,0 +1,172 @@
+//! Energy by phase and side: a meter's readings joined with what a subject did when.
+
+use super::value::{EnergySource, EnergyValue, PhaseName, Side};
+use super::{EnergyError, seconds};
+use crate::subject::sample::{ClientSample, ServerSample};
+use serde::Serialize;
+
+/// One exchange as one side saw it: phases that follow each other, in nanoseconds of the monotonic clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    phases: [(PhaseName, i64, i64); 3],
+}
+
+impl From<&ClientSample> for Exchange {
+    fn from(of: &ClientSample) -> Self {
+        let phases = [
+            (PhaseName::Serialize, of.t_start, of.t_ser_end),
+            (PhaseName::Service, of.t_ser_end, of.t_end),
+            (PhaseName::Deserialize, of.t_end, of.t_deser_end),
+        ];
+        Self { phases }
+    }
+}
+
+impl From<&ServerSample> for Exchange {
+    fn from(of: &ServerSample) -> Self {
+        let phases = [
+            (PhaseName::Deserialize, of.t_recv, of.t_deser_end),
+            (PhaseName::Service, of.t_deser_end, of.t_work_end),
+            (PhaseName::Serialize, of.t_work_end, of.t_ser_end),
+        ];
+        Self { phases }
+    }
+}
+
+impl Exchange {
+    const fn span(&self) -> (i64, i64) {
+        (self.phases[0].1, self.phases[2].2)
+    }
+
+    fn is_in_order(&self) -> bool {
+        let instants = self.phases.iter().flat_map(|(_, from, to)| [*from, *to]);
+        instants.is_sorted() && self.phases[0].1 > 0
+    }
+}
+
+/// Energy of one phase of all exchanges.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PhaseEnergy {
+    /// The figure, or that there is none.
+    #[serde(flatten)]
+    pub value: EnergyValue,
+    /// How often the phase was seen.
+    pub times: usize,
+    /// How long it lasted in all.
+    pub seconds: f64,
+    /// Joules of one time, on average.
+    pub joule_mean: Option<f64>,
+    /// How often it was shorter than the meter's period.
+    pub times_unresolved: usize,
+    /// Why there is no number; empty when there is one.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub reason: &'static str,
+}
+
+/// Stretches of time that belong to one name.
+struct Spans {
+    name: PhaseName,
+    spans: Vec<(i64, i64)>,
+}
+
+const TOO_SHORT: &str = "shorter than the meter's period";
+const OVERLAP: &str = "exchanges overlap: what one of them uses cannot be told from what another does";
+
+/// Gives the energy of each phase, of what is left, and of all, from the first exchange's start to the last one's end.
+///
+/// A phase is not resolved when it was shorter than the meter's period even once: it then gets no number at all, because
+/// the others would stand for it.
+pub fn energy(
+    source: &dyn EnergySource,
+    side: Side,
+    exchanges: &[Exchange],
+) -> Result<Vec<PhaseEnergy>, EnergyError> {
+    let (from, to) = bounds(exchanges)?;
+    let total = Spans { name: PhaseName::Total, spans: vec![(from, to)] };
+    let all = covered(source, from, to)?;
+    let overlap = exchanges.windows(2).any(|pair| pair[1].span().0 < pair[0].span().1);
+    let names = [PhaseName::Serialize, PhaseName::Deserialize, PhaseName::Service];
+    let mut parts: Vec<Spans> = names.into_iter().map(|name| of_name(exchanges, name)).collect();
+    parts.push(Spans { name: PhaseName::Others, spans: gaps(exchanges) });
+    let mut told: Vec<PhaseEnergy> = parts
+        .iter()
+        .map(|part| if overlap { none(source, side, part, OVERLAP) } else { resolve(source, side, part) })
+        .collect();
+    let mut whole = resolve(source, side, &total);
+    if whole.value.joule.is_some() {
+        whole.value =
+            EnergyValue::of(PhaseName::Total.word(), side, all, seconds(to - from), source.origin());
+    }
+    told.push(whole);
+    Ok(told)
+}
+
+fn bounds(exchanges: &[Exchange]) -> Result<(i64, i64), EnergyError> {
+    if let Some(place) = exchanges.iter().position(|exchange| !exchange.is_in_order()) {
+        return Err(EnergyError::Senseless(format!("sample {place}: its times do not follow each other")));
+    }
+    if !exchanges.is_sorted_by_key(|exchange| exchange.span().0) {
+        return Err(EnergyError::Senseless("the samples are not in the order of their start".into()));
+    }
+    let first = exchanges.first().map(|exchange| exchange.span().0);
+    let last = exchanges.iter().map(|exchange| exchange.span().1).max();
+    first.zip(last).ok_or_else(|| EnergyError::Missing("there is no sample".into()))
+}
+
+fn covered(source: &dyn EnergySource, from: i64, to: i64) -> Result<f64, EnergyError> {
+    source.joules(from, to).ok_or_else(|| {
+        let (first, last) = source.span_ns().unwrap_or_default();
+        EnergyError::Missing(format!(
+            "the meter knows {:.3} s to {:.3} s, the samples lie between {:.3} s and {:.3} s: shift the meter's clock with --offset-seconds",
+            seconds(first),
+            seconds(last),
+            seconds(from),
+            seconds(to)
+        ))
+    })
+}
+
+fn of_name(exchanges: &[Exchange], name: PhaseName) -> Spans {
+    let all = exchanges.iter().flat_map(|exchange| exchange.phases);
+    let spans = all.filter(|(phase, ..)| *phase == name).map(|(_, from, to)| (from, to));
+    Spans { name, spans: spans.collect() }
+}
+
+/// Gives the time between exchanges.
+fn gaps(exchanges: &[Exchange]) -> Vec<(i64, i64)> {
+    let gaps = exchanges.windows(2).map(|pair| (pair[0].span().1, pair[1].span().0));
+    gaps.filter(|(from, to)| to > from).collect()
+}
+
+fn resolve(source: &dyn EnergySource, side: Side, part: &Spans) -> PhaseEnergy {
+    let is_short = |(from, to): &&(i64, i64)| to - from < source.period_ns();
+    let times_unresolved = part.spans.iter().filter(is_short).count();
+    let joules: Option<Vec<f64>> = part.spans.iter().map(|(from, to)| source.joules(*from, *to)).collect();
+    let Some(joules) = joules.filter(|_| times_unresolved == 0) else {
+        return PhaseEnergy { times_unresolved, ..none(source, side, part, TOO_SHORT) };
+    };
+    let (sum, lasted) = (joules.iter().sum::<f64>(), lasted(part));
+    PhaseEnergy {
+        value: EnergyValue::of(part.name.word(), side, sum, lasted, source.origin()),
+        times: part.spans.len(),
+        seconds: lasted,
+        joule_mean: (!joules.is_empty()).then(|| sum / joules.len() as f64),
+        times_unresolved: 0,
+        reason: "",
+    }
+}
+
+fn none(source: &dyn EnergySource, side: Side, part: &Spans, reason: &'static str) -> PhaseEnergy {
+    PhaseEnergy {
+        value: EnergyValue::unresolved(part.name.word(), side, source.origin()),
+        times: part.spans.len(),
+        seconds: lasted(part),
+        joule_mean: None,
+        times_unresolved: part.spans.len(),
+        reason,
+    }
+}
+
+fn lasted(part: &Spans) -> f64 {
+    seconds(part.spans.iter().map(|(from, to)| to - from).sum())
+}

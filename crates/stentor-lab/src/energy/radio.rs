@@ -1,0 +1,132 @@
+//! Radios by model: machines of states that packets drive; each state has a power, and energy is power times time.
+
+mod course;
+mod lte;
+mod umts;
+mod umts_box;
+mod wifi;
+
+use super::EnergyError;
+use super::coefficients::{Bound, MachineName, RadioModel};
+use super::trace::{Packet, Trace};
+use super::value::{Kind, Origin};
+use serde::Serialize;
+
+pub use course::{Course, StateShare, Stretch};
+
+/// What a radio is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Nothing; now and then it listens for a page.
+    Idle,
+    /// On the way to being able to send.
+    Promotion,
+    /// Packets flow.
+    Active,
+    /// Nothing flows and nothing is saved yet.
+    Tail,
+    /// LTE's first and short rest.
+    ShortDrx,
+    /// LTE's long rest, before idle.
+    LongDrx,
+    /// 3G's shared channel.
+    Fach,
+    /// 3G's own channel.
+    Dch,
+    /// Wi-Fi asleep (PSM).
+    Sleep,
+    /// Wi-Fi awake (CAM).
+    Awake,
+    /// Wi-Fi awake at a high rate.
+    High,
+}
+
+impl State {
+    /// Gives its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Promotion => "promotion",
+            Self::Active => "active",
+            Self::Tail => "tail",
+            Self::ShortDrx => "short-drx",
+            Self::LongDrx => "long-drx",
+            Self::Fach => "fach",
+            Self::Dch => "dch",
+            Self::Sleep => "sleep",
+            Self::Awake => "awake",
+            Self::High => "high",
+        }
+    }
+}
+
+/// What takes a radio's states as they become known.
+pub trait Sink {
+    /// Takes a state and its watts from one instant to a later one; stretches follow each other without a gap.
+    fn stretch(&mut self, stretch: Stretch);
+
+    /// Takes joules that bytes cost at an instant, beside the power of the state.
+    fn pulse(&mut self, at_ns: i64, joule: f64);
+}
+
+/// A radio that packets drive, in the order of time.
+pub trait Machine {
+    /// Takes the next packet; what the radio did until then is told to the sink.
+    fn packet(&mut self, packet: Packet, sink: &mut dyn Sink);
+
+    /// Tells what the radio does until an instant, after which no packet comes.
+    fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink);
+
+    /// Gives the nanoseconds before a packet in which the radio may already use power for it.
+    fn lead_ns(&self) -> i64;
+
+    /// Gives the nanoseconds after a last packet after which the radio is surely at rest.
+    fn rest_ns(&self) -> i64;
+}
+
+/// Makes a radio at rest since an instant.
+pub fn machine(model: &RadioModel, bound: Bound, since_ns: i64) -> Result<Box<dyn Machine>, EnergyError> {
+    Ok(match model.machine {
+        MachineName::Lte => Box::new(lte::Lte::new(model.fields(bound)?, since_ns)?),
+        MachineName::Umts => Box::new(umts::Umts::new(model.fields(bound)?, since_ns)),
+        MachineName::UmtsBox => Box::new(umts_box::UmtsBox::new(model.fields(bound)?, since_ns)),
+        MachineName::WifiAdaptive => Box::new(wifi::Adaptive::new(model.fields(bound)?, since_ns)?),
+        MachineName::Wifi => Box::new(wifi::Plain::new(model.fields(bound)?, since_ns)),
+    })
+}
+
+/// Runs a radio over a trace, from its first promotion until it rests after its last packet.
+pub fn simulate(model: &RadioModel, bound: Bound, trace: &Trace) -> Result<Course, EnergyError> {
+    let (first, last) = trace.span_ns().unwrap_or_default();
+    let timing = machine(model, bound, 0)?;
+    simulate_between(model, bound, trace, first - timing.lead_ns(), last + timing.rest_ns())
+}
+
+/// Runs a radio over a trace and between two instants, at rest at the first.
+pub fn simulate_between(
+    model: &RadioModel,
+    bound: Bound,
+    trace: &Trace,
+    from_ns: i64,
+    to_ns: i64,
+) -> Result<Course, EnergyError> {
+    let outside = |(first, last)| first < from_ns || last > to_ns;
+    if trace.span_ns().is_some_and(outside) || from_ns > to_ns {
+        return Err(EnergyError::Senseless("packets outside of the time that is asked for".into()));
+    }
+    let mut machine = machine(model, bound, from_ns)?;
+    let mut course = Course::new(origin(model));
+    for packet in trace.packets() {
+        machine.packet(*packet, &mut course);
+    }
+    machine.finish(to_ns, &mut course);
+    Ok(course)
+}
+
+/// Gives what figures of this model rest on.
+#[must_use]
+pub fn origin(model: &RadioModel) -> Origin {
+    Origin::new(Kind::Modelled, model.name.clone(), model.source.clone())
+}

@@ -1,0 +1,140 @@
+//! What a radio did over time.
+
+use super::super::seconds;
+use super::super::value::{EnergySource, Origin};
+use super::{Sink, State};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A state from one instant to another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Stretch {
+    /// What the radio did.
+    pub state: State,
+    /// From when, in nanoseconds of the trace's clock.
+    pub from_ns: i64,
+    /// Until when.
+    pub to_ns: i64,
+    /// Its power.
+    pub watt: f64,
+}
+
+/// Seconds and joules of one state.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct StateShare {
+    /// Which.
+    pub state: State,
+    /// How long in all.
+    pub seconds: f64,
+    /// How much in all, with what bytes cost.
+    pub joule: f64,
+}
+
+/// The states of a radio, one after the other, and what bytes cost on the way.
+#[derive(Debug, Clone)]
+pub struct Course {
+    origin: Origin,
+    stretches: Vec<Stretch>,
+    pulses: Vec<(i64, f64)>,
+}
+
+impl Course {
+    pub(super) const fn new(origin: Origin) -> Self {
+        Self { origin, stretches: Vec::new(), pulses: Vec::new() }
+    }
+
+    /// Lists the states in the order of time.
+    #[must_use]
+    pub fn stretches(&self) -> &[Stretch] {
+        &self.stretches
+    }
+
+    /// Gives seconds and joules by state.
+    #[must_use]
+    pub fn shares(&self) -> Vec<StateShare> {
+        let mut shares: BTreeMap<State, StateShare> = BTreeMap::new();
+        let mut add = |state, seconds, joule| {
+            let share = shares.entry(state).or_insert(StateShare { state, seconds: 0.0, joule: 0.0 });
+            share.seconds += seconds;
+            share.joule += joule;
+        };
+        for stretch in &self.stretches {
+            let lasted = seconds(stretch.to_ns - stretch.from_ns);
+            add(stretch.state, lasted, lasted * stretch.watt);
+        }
+        for (at_ns, joule) in &self.pulses {
+            let place = self.stretches.partition_point(|stretch| stretch.to_ns <= *at_ns);
+            let stretch = self.stretches.get(place).or(self.stretches.last());
+            add(stretch.map_or(State::Active, |stretch| stretch.state), 0.0, *joule);
+        }
+        shares.into_values().collect()
+    }
+}
+
+impl Sink for Course {
+    fn stretch(&mut self, stretch: Stretch) {
+        match self.stretches.last_mut() {
+            Some(last) if last.state == stretch.state && last.watt == stretch.watt => {
+                last.to_ns = stretch.to_ns
+            }
+            _ => self.stretches.push(stretch),
+        }
+    }
+
+    fn pulse(&mut self, at_ns: i64, joule: f64) {
+        self.pulses.push((at_ns, joule));
+    }
+}
+
+impl EnergySource for Course {
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    fn component(&self) -> &'static str {
+        "radio"
+    }
+
+    fn span_ns(&self) -> Option<(i64, i64)> {
+        Some((self.stretches.first()?.from_ns, self.stretches.last()?.to_ns))
+    }
+
+    fn period_ns(&self) -> i64 {
+        0
+    }
+
+    /// Counts bytes at the first instant, and not those at the last, so that spans add up; the very end belongs to it.
+    fn joules(&self, from_ns: i64, to_ns: i64) -> Option<f64> {
+        let (first, last) = self.span_ns()?;
+        if from_ns < first || to_ns > last || from_ns > to_ns {
+            return None;
+        }
+        let begin = self.stretches.partition_point(|stretch| stretch.to_ns <= from_ns);
+        let within = self.stretches[begin..].iter().take_while(|stretch| stretch.from_ns < to_ns);
+        let power = |stretch: &Stretch| {
+            seconds(stretch.to_ns.min(to_ns) - stretch.from_ns.max(from_ns)) * stretch.watt
+        };
+        let states: f64 = within.map(power).sum();
+        let at_end = to_ns == last;
+        let counts = |at: i64| at >= from_ns && (at < to_ns || (at_end && at == to_ns));
+        let bytes: f64 = self.pulses.iter().filter(|(at, _)| counts(*at)).map(|(_, joule)| joule).sum();
+        Some(states + bytes)
+    }
+}
+
+/// Tells the stretches of a machine so that they follow each other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cursor {
+    /// Until when everything has been told.
+    pub(super) at_ns: i64,
+}
+
+impl Cursor {
+    /// Tells that the radio was in a state until an instant; nothing when that is past.
+    pub(super) fn until(&mut self, to_ns: i64, state: State, watt: f64, sink: &mut dyn Sink) {
+        if to_ns > self.at_ns {
+            sink.stretch(Stretch { state, from_ns: self.at_ns, to_ns, watt });
+            self.at_ns = to_ns;
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! 3G as ARO has it: promotions to the own channel, a timer there that small packets do not reset, and a shared channel.
+
+use super::super::nanoseconds;
+use super::super::trace::{Direction, Packet};
+use super::course::Cursor;
+use super::{Machine, Sink, State};
+use serde::Deserialize;
+
+/// Seconds of a millisecond.
+const MILLISECOND_S: f64 = 1e-3;
+
+/// Numbers of the model, as in its file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Coefficients {
+    idle_w: f64,
+    dch_w: f64,
+    fach_w: f64,
+    dch_timer_s: f64,
+    fach_timer_s: f64,
+    idle_dch_s: f64,
+    idle_dch_w: f64,
+    fach_dch_s: f64,
+    fach_dch_w: f64,
+    up_threshold_bytes: f64,
+    down_threshold_bytes: f64,
+    reset_bytes: f64,
+    reset_window_s: f64,
+    up_rate_p2: f64,
+    up_rate_p1: f64,
+    up_rate_p0: f64,
+    down_rate_p2: f64,
+    down_rate_p1: f64,
+    down_rate_p0: f64,
+}
+
+/// Bytes that wait or were counted in one direction, and when the last came.
+#[derive(Debug, Clone, Copy, Default)]
+struct Heap {
+    bytes: f64,
+    at_ns: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Idle,
+    /// On the way until an instant, at some watts.
+    Promotion(i64, f64),
+    /// With the instant at which the timer began.
+    Dch(i64),
+    /// With the instant of the last packet there.
+    Fach(i64),
+}
+
+/// A radio of 3G.
+pub(super) struct Umts {
+    of: Coefficients,
+    cursor: Cursor,
+    place: Place,
+    /// The last packet of all.
+    last_ns: i64,
+    /// Per direction: what waits on the shared channel, and what was counted on the own one.
+    waiting: [Heap; 2],
+    counted: [Heap; 2],
+}
+
+const fn way(direction: Direction) -> usize {
+    match direction {
+        Direction::Up => 0,
+        Direction::Down => 1,
+    }
+}
+
+impl Umts {
+    pub(super) fn new(of: Coefficients, since_ns: i64) -> Self {
+        let none = [Heap::default(); 2];
+        let cursor = Cursor { at_ns: since_ns };
+        Self { of, cursor, place: Place::Idle, last_ns: i64::MIN / 2, waiting: none, counted: none }
+    }
+
+    /// Follows the timers until an instant; the state that holds then is not yet told.
+    fn advance(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+        loop {
+            let (end, state, watt, next) = match self.place {
+                Place::Idle => return,
+                Place::Promotion(end, watt) => (end, State::Promotion, watt, Place::Dch(end)),
+                Place::Dch(since) => {
+                    let end = since + nanoseconds(self.of.dch_timer_s);
+                    (end, State::Dch, self.of.dch_w, Place::Fach(end))
+                }
+                Place::Fach(since) => {
+                    let end = since + nanoseconds(self.of.fach_timer_s);
+                    (end, State::Fach, self.of.fach_w, Place::Idle)
+                }
+            };
+            if end >= to_ns {
+                return;
+            }
+            self.cursor.until(end, state, watt, sink);
+            self.waiting = [Heap::default(); 2];
+            self.place = next;
+        }
+    }
+
+    /// Adds a packet to the queue of the shared channel; gives whether it is too much for it.
+    fn overflows(&mut self, packet: Packet) -> bool {
+        let of = &self.of;
+        let (p2, p1, p0, threshold) = match packet.direction {
+            Direction::Up => (of.up_rate_p2, of.up_rate_p1, of.up_rate_p0, of.up_threshold_bytes),
+            Direction::Down => (of.down_rate_p2, of.down_rate_p1, of.down_rate_p0, of.down_threshold_bytes),
+        };
+        let heap = &mut self.waiting[way(packet.direction)];
+        let empties_s = (heap.bytes * heap.bytes * p2 + heap.bytes * p1 + p0) * MILLISECOND_S;
+        if packet.at_ns - heap.at_ns > nanoseconds(empties_s) {
+            heap.bytes = 0.0;
+        }
+        heap.bytes += f64::from(packet.bytes);
+        heap.at_ns = packet.at_ns;
+        heap.bytes > threshold
+    }
+
+    /// Counts a packet on the own channel; gives whether the timer begins anew.
+    fn resets(&mut self, packet: Packet) -> bool {
+        let window_ns = nanoseconds(self.of.reset_window_s);
+        for heap in &mut self.counted {
+            if packet.at_ns - heap.at_ns > window_ns {
+                heap.bytes = 0.0;
+            }
+        }
+        let heap = &mut self.counted[way(packet.direction)];
+        heap.bytes += f64::from(packet.bytes);
+        heap.at_ns = packet.at_ns;
+        self.counted.iter().any(|heap| heap.bytes >= self.of.reset_bytes)
+    }
+
+    /// Goes to the own channel: after a packet of the device, before one to it.
+    fn promote(&mut self, packet: Packet, from: (State, f64), lasts_s: f64, watt: f64, sink: &mut dyn Sink) {
+        let (at, lasts) = (packet.at_ns, nanoseconds(lasts_s));
+        self.counted = [Heap::default(); 2];
+        match packet.direction {
+            Direction::Up => {
+                self.cursor.until(at, from.0, from.1, sink);
+                self.place = Place::Promotion(at + lasts, watt);
+            }
+            Direction::Down => {
+                self.cursor.until((at - lasts).max(self.last_ns), from.0, from.1, sink);
+                self.cursor.until(at, State::Promotion, watt, sink);
+                self.place = Place::Dch(at);
+                self.resets(packet);
+            }
+        }
+    }
+}
+
+impl Machine for Umts {
+    fn packet(&mut self, packet: Packet, sink: &mut dyn Sink) {
+        self.advance(packet.at_ns, sink);
+        match self.place {
+            Place::Idle => {
+                let (lasts, watt) = (self.of.idle_dch_s, self.of.idle_dch_w);
+                self.promote(packet, (State::Idle, self.of.idle_w), lasts, watt, sink);
+            }
+            Place::Promotion(..) => {}
+            Place::Dch(_) => {
+                if self.resets(packet) {
+                    self.place = Place::Dch(packet.at_ns);
+                }
+            }
+            Place::Fach(_) => {
+                if self.overflows(packet) {
+                    let (lasts, watt) = (self.of.fach_dch_s, self.of.fach_dch_w);
+                    self.promote(packet, (State::Fach, self.of.fach_w), lasts, watt, sink);
+                } else {
+                    self.place = Place::Fach(packet.at_ns);
+                }
+            }
+        }
+        self.last_ns = packet.at_ns;
+    }
+
+    fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+        self.advance(to_ns, sink);
+        let (state, watt) = match self.place {
+            Place::Idle => (State::Idle, self.of.idle_w),
+            Place::Promotion(_, watt) => (State::Promotion, watt),
+            Place::Dch(_) => (State::Dch, self.of.dch_w),
+            Place::Fach(_) => (State::Fach, self.of.fach_w),
+        };
+        self.cursor.until(to_ns, state, watt, sink);
+    }
+
+    fn lead_ns(&self) -> i64 {
+        nanoseconds(self.of.idle_dch_s)
+    }
+
+    fn rest_ns(&self) -> i64 {
+        let of = &self.of;
+        nanoseconds(of.idle_dch_s.max(of.fach_dch_s))
+            + nanoseconds(of.dch_timer_s)
+            + nanoseconds(of.fach_timer_s)
+    }
+}

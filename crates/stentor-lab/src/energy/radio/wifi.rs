@@ -1,0 +1,162 @@
+//! Wi-Fi: awake while packets come and for a while after; some phones use more at a high rate.
+
+use super::super::EnergyError;
+use super::super::nanoseconds;
+use super::super::trace::Packet;
+use super::course::Cursor;
+use super::{Machine, Sink, State};
+use serde::Deserialize;
+
+/// Numbers of the model that knows a high rate, as in its file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AdaptiveCoefficients {
+    sleep_w: f64,
+    awake_w: f64,
+    high_w: f64,
+    sleep_after_s: f64,
+    window_s: f64,
+    window_bytes: f64,
+}
+
+/// Numbers of the plain model, as in its file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlainCoefficients {
+    active_w: f64,
+    standby_w: f64,
+    tail_s: f64,
+}
+
+/// A radio that sleeps after a while; windows from its waking on with many bytes have a higher power.
+pub(super) struct Adaptive {
+    of: AdaptiveCoefficients,
+    cursor: Cursor,
+    last: Option<i64>,
+    sleep_after_ns: i64,
+    window_ns: i64,
+    /// When the window began that is not yet told, and its bytes.
+    window_from: i64,
+    window_bytes: u64,
+}
+
+impl Adaptive {
+    pub(super) fn new(of: AdaptiveCoefficients, since_ns: i64) -> Result<Self, EnergyError> {
+        let (sleep_after_ns, window_ns) = (nanoseconds(of.sleep_after_s), nanoseconds(of.window_s));
+        if window_ns <= 0 {
+            return Err(EnergyError::Senseless("Wi-Fi's window of bytes is zero".into()));
+        }
+        let cursor = Cursor { at_ns: since_ns };
+        Ok(Self { of, cursor, last: None, sleep_after_ns, window_ns, window_from: 0, window_bytes: 0 })
+    }
+
+    /// Tells all windows that have ended by an instant.
+    fn windows(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+        let ended = (to_ns - self.window_from) / self.window_ns;
+        if ended >= 1 {
+            self.window(self.window_from + self.window_ns, sink);
+            self.window_from += ended * self.window_ns;
+            self.window_bytes = 0;
+            self.window(self.window_from, sink);
+        }
+    }
+
+    fn window(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+        let is_high = self.window_bytes as f64 > self.of.window_bytes;
+        let (state, watt) =
+            if is_high { (State::High, self.of.high_w) } else { (State::Awake, self.of.awake_w) };
+        self.cursor.until(to_ns, state, watt, sink);
+    }
+
+    /// Tells what comes until an instant; gives whether the radio sleeps by then.
+    fn advance(&mut self, last: i64, to_ns: i64, sink: &mut dyn Sink) -> bool {
+        let sleeps_at = last + self.sleep_after_ns;
+        let awake_until = sleeps_at.min(to_ns);
+        self.windows(awake_until, sink);
+        if sleeps_at >= to_ns {
+            return false;
+        }
+        self.window(sleeps_at, sink);
+        true
+    }
+}
+
+impl Machine for Adaptive {
+    fn packet(&mut self, packet: Packet, sink: &mut dyn Sink) {
+        let at = packet.at_ns;
+        let sleeps = self.last.is_none_or(|last| self.advance(last, at, sink));
+        if sleeps {
+            self.cursor.until(at, State::Sleep, self.of.sleep_w, sink);
+            self.window_from = at;
+            self.window_bytes = 0;
+        }
+        self.window_bytes += u64::from(packet.bytes);
+        self.last = Some(at);
+    }
+
+    fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+        if let Some(last) = self.last
+            && !self.advance(last, to_ns, sink)
+        {
+            self.window(to_ns, sink);
+        }
+        self.cursor.until(to_ns, State::Sleep, self.of.sleep_w, sink);
+    }
+
+    fn lead_ns(&self) -> i64 {
+        0
+    }
+
+    fn rest_ns(&self) -> i64 {
+        self.sleep_after_ns
+    }
+}
+
+/// A radio that is active, or not.
+pub(super) struct Plain {
+    of: PlainCoefficients,
+    cursor: Cursor,
+    last: Option<i64>,
+    tail_ns: i64,
+}
+
+impl Plain {
+    pub(super) fn new(of: PlainCoefficients, since_ns: i64) -> Self {
+        let tail_ns = nanoseconds(of.tail_s);
+        Self { of, cursor: Cursor { at_ns: since_ns }, last: None, tail_ns }
+    }
+
+    /// Tells the tail after the last packet until an instant.
+    fn rest(&mut self, last: i64, to_ns: i64, sink: &mut dyn Sink) {
+        self.cursor.until(last, State::Active, self.of.active_w, sink);
+        self.cursor.until((last + self.tail_ns).min(to_ns), State::Tail, self.of.active_w, sink);
+        self.cursor.until(to_ns, State::Idle, self.of.standby_w, sink);
+    }
+}
+
+impl Machine for Plain {
+    fn packet(&mut self, packet: Packet, sink: &mut dyn Sink) {
+        let at = packet.at_ns;
+        match self.last {
+            Some(last) if at - last > self.tail_ns => self.rest(last, at, sink),
+            Some(_) => {}
+            None => self.cursor.until(at, State::Idle, self.of.standby_w, sink),
+        }
+        self.last = Some(at);
+    }
+
+    fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+        match self.last {
+            Some(last) => self.rest(last, to_ns, sink),
+            None => self.cursor.until(to_ns, State::Idle, self.of.standby_w, sink),
+        }
+    }
+
+    fn lead_ns(&self) -> i64 {
+        0
+    }
+
+    fn rest_ns(&self) -> i64 {
+        self.tail_ns
+    }
+}

@@ -1,0 +1,39 @@
+mod battery;
+mod imported;
+mod measured;
+mod pcap;
+mod phases;
+mod phone_log;
+mod radio;
+
+use super::EnergySource;
+use super::trace::{Direction, Packet, Trace};
+
+/// Nanoseconds of a millisecond.
+const MS: i64 = 1_000_000;
+
+fn up(at_ms: i64, bytes: u32) -> Packet {
+    Packet { at_ns: at_ms * MS, direction: Direction::Up, bytes }
+}
+
+fn down(at_ms: i64, bytes: u32) -> Packet {
+    Packet { at_ns: at_ms * MS, direction: Direction::Down, bytes }
+}
+
+#[track_caller]
+fn assert_near(value: f64, expected: f64, off: f64) {
+    assert!((value - expected).abs() <= off, "{value} is not within {off} of {expected}");
+}
+
+fn all_joules(source: &dyn EnergySource) -> f64 {
+    let (from, to) = source.span_ns().expect("a span");
+    source.joules(from, to).expect("joules")
+}
+
+/// An exchange each 500 ms; the packets of one are at these milliseconds.
+fn exchanges(count: i64, packets: &[Packet]) -> Trace {
+    let moved = |round: i64| {
+        packets.iter().map(move |packet| Packet { at_ns: packet.at_ns + round * 500 * MS, ..*packet })
+    };
+    Trace::new((0..count).flat_map(moved).collect())
+}

@@ -1,0 +1,119 @@
+//! Captures: the forms that are understood, and bytes that are none.
+
+use super::super::pcap::Capture;
+use super::super::trace::{Direction, Packet};
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const DEVICE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+
+/// An IPv4 packet that says its length and addresses, and no more.
+fn ipv4(source: Ipv4Addr, destination: Ipv4Addr, length: u16) -> Vec<u8> {
+    let mut packet = vec![0; 20];
+    packet[0] = 0x45;
+    packet[2..4].copy_from_slice(&length.to_be_bytes());
+    packet[12..16].copy_from_slice(&source.octets());
+    packet[16..20].copy_from_slice(&destination.octets());
+    packet
+}
+
+/// A capture, little-endian unless told otherwise; frames are (seconds, fraction, bytes, length on the wire).
+fn file(magic: u32, link: u32, is_big: bool, frames: &[(u32, u32, Vec<u8>, u32)]) -> Vec<u8> {
+    let four = |number: u32| if is_big { number.to_be_bytes() } else { number.to_le_bytes() };
+    let mut bytes: Vec<u8> = [magic, 0x0002_0004, 0, 0, 65_535, link].into_iter().flat_map(four).collect();
+    for (seconds, fraction, frame, whole) in frames {
+        bytes.extend([*seconds, *fraction, frame.len() as u32, *whole].into_iter().flat_map(four));
+        bytes.extend(frame);
+    }
+    bytes
+}
+
+#[test]
+fn micro_and_nanoseconds_in_both_orders_of_bytes_are_read() {
+    for is_big in [false, true] {
+        for (magic, fraction, expected) in [(0xa1b2_c3d4, 500_000, 500_000_000), (0xa1b2_3c4d, 7, 7)] {
+            let frames = [
+                (3, 0, ipv4(DEVICE, SERVER, 312), 312),
+                (3, fraction, ipv4(SERVER, DEVICE, 1500), 1500),
+                (4, 0, ipv4(SERVER, Ipv4Addr::LOCALHOST, 40), 40),
+            ];
+            let capture = Capture::read(&file(magic, 101, is_big, &frames)).expect("a capture");
+            assert_eq!(capture.first_sender(), Some(IpAddr::V4(DEVICE)));
+            let up = Packet { at_ns: 3_000_000_000, direction: Direction::Up, bytes: 312 };
+            let down = Packet { at_ns: 3_000_000_000 + expected, direction: Direction::Down, bytes: 1500 };
+            assert_eq!(capture.trace(DEVICE.into()).packets(), [up, down]);
+        }
+    }
+}
+
+#[test]
+fn frames_of_ethernet_count_as_the_packets_within() {
+    let frame = |kind: &[u8], ip: Vec<u8>| [vec![0; 12], kind.to_vec(), ip].concat();
+    let mut six = vec![0; 40];
+    six[0] = 0x60;
+    six[4..6].copy_from_slice(&60_u16.to_be_bytes());
+    six[8..24].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
+    let frames = [
+        // Padded to 60 bytes on the wire: the packet itself says 40.
+        (1, 0, frame(&[8, 0], ipv4(DEVICE, SERVER, 40)), 60),
+        (1, 1, frame(&[0x81, 0, 0, 7, 8, 0], ipv4(DEVICE, SERVER, 100)), 118),
+        (1, 2, frame(&[8, 6], vec![0; 28]), 42),
+        (1, 3, frame(&[0x86, 0xdd], six), 114),
+    ];
+    let capture = Capture::read(&file(0xa1b2_c3d4, 1, false, &frames)).expect("a capture");
+    let bytes: Vec<u32> = capture.packets.iter().map(|packet| packet.bytes).collect();
+    assert_eq!((bytes, capture.others), (vec![40, 100, 100], 1));
+    assert_eq!(capture.packets[2].source, IpAddr::V6(Ipv6Addr::LOCALHOST));
+}
+
+#[test]
+fn a_capture_that_was_killed_gives_what_it_has() {
+    let whole = file(
+        0xa1b2_3c4d,
+        101,
+        false,
+        &[(1, 0, ipv4(DEVICE, SERVER, 40), 40), (1, 1, ipv4(SERVER, DEVICE, 40), 40)],
+    );
+    let capture = Capture::read(&whole[..whole.len() - 3]).expect("a capture");
+    assert_eq!((capture.packets.len(), capture.is_cut), (1, true));
+}
+
+#[test]
+fn what_is_no_capture_is_told_what_it_is() {
+    let damaged = file(0xa1b2_3c4d, 101, false, &[(1, 0, vec![0; 16], 16)]);
+    let claim = [&damaged[..32], &[0xff; 8], &damaged[40..]].concat();
+    let cases = [
+        (b"GIF89a".to_vec(), "6 bytes are no pcap file"),
+        (vec![b'x'; 64], "does not begin with pcap's number"),
+        ([vec![0x0a, 0x0d, 0x0d, 0x0a], vec![0; 60]].concat(), "pcapng"),
+        (file(0xa1b2_c3d4, 105, false, &[]), "link type 105"),
+        (claim, "the packet at byte 24 claims 4294967295 bytes"),
+    ];
+    for (bytes, expected) in cases {
+        let error = Capture::read(&bytes).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_reader_panic(
+        magic in prop::sample::select(vec![0xa1b2_c3d4_u32, 0xa1b2_3c4d, 0]),
+        link in prop::sample::select(vec![1_u32, 12, 101, 7]),
+        is_big: bool,
+        frames in prop::collection::vec((any::<u32>(), any::<u32>(), prop::collection::vec(any::<u8>(), 0..80), any::<u32>()), 0..6),
+        noise in prop::collection::vec(any::<u8>(), 0..40),
+        cut in 0..400_usize,
+    ) {
+        let mut bytes = file(magic, link, is_big, &frames);
+        bytes.extend(noise);
+        bytes.truncate(bytes.len().saturating_sub(cut));
+        if let Ok(capture) = Capture::read(&bytes) {
+            for packet in &capture.packets {
+                let trace = capture.trace(packet.source);
+                prop_assert!(trace.packets().is_sorted_by_key(|packet| packet.at_ns));
+            }
+        }
+    }
+}

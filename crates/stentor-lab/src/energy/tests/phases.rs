@@ -1,0 +1,111 @@
+//! Phases joined with a meter's readings.
+
+use super::super::imported::read;
+use super::super::phases::{Exchange, PhaseEnergy, energy};
+use super::super::series::{PowerSeries, period_of_rate};
+use super::super::{PhaseName, Side};
+use super::{MS, assert_near};
+use crate::subject::sample::{ClientSample, ServerSample};
+
+/// A meter of 170 readings a second that shows 2 W, and 5 W between 400 and 600 ms.
+fn meter() -> PowerSeries {
+    let lines: Vec<String> = (0..=340)
+        .map(|reading| {
+            let time = f64::from(reading) / 170.0;
+            let ampere = if (0.4..0.6).contains(&time) { 1.0 } else { 0.4 };
+            format!("{time},5,{ampere}")
+        })
+        .collect();
+    read(&lines.join("\n"), "meter").expect("a meter's file").series
+}
+
+/// Two exchanges with a gap of 100 ms between them; serializing takes 100 ms, then 300 ms pass, then so many more.
+fn samples(deserialize_ms: i64) -> Vec<ClientSample> {
+    let at = |begin: i64| ClientSample {
+        t_start: begin * MS,
+        t_ser_end: (begin + 100) * MS,
+        t_first_byte: (begin + 300) * MS,
+        t_end: (begin + 400) * MS,
+        t_deser_end: (begin + 400 + deserialize_ms) * MS,
+        ..ClientSample::default()
+    };
+    vec![at(100), at(1000 - 500 + 400 + deserialize_ms - 300)]
+}
+
+fn of(all: &[PhaseEnergy], name: PhaseName) -> &PhaseEnergy {
+    all.iter().find(|phase| phase.value.component == name.word()).expect("the phase")
+}
+
+#[test]
+fn the_joules_of_each_phase_are_those_of_its_time() {
+    let samples = samples(100);
+    assert_eq!(samples[1].t_start - samples[0].t_deser_end, 100 * MS);
+    let exchanges: Vec<Exchange> = samples.iter().map(Exchange::from).collect();
+    let all = energy(&meter(), Side::Client, &exchanges).expect("joined");
+    let joule = |name| of(&all, name).value.joule.expect("resolved");
+    // 2 W everywhere, and 3 W more between 400 and 600 ms; a reading's width is the error.
+    let off = 3.0 * 2.0 / 170.0;
+    assert_near(joule(PhaseName::Serialize), 0.4, off);
+    assert_near(joule(PhaseName::Service), 1.2 + 0.3, off);
+    assert_near(joule(PhaseName::Deserialize), 0.4 + 0.3, off);
+    assert_near(joule(PhaseName::Others), 0.2, off);
+    let parts =
+        [PhaseName::Serialize, PhaseName::Service, PhaseName::Deserialize, PhaseName::Others].map(joule);
+    assert_near(parts.iter().sum(), joule(PhaseName::Total), 1e-9);
+    let service = of(&all, PhaseName::Service);
+    assert_eq!((service.times, service.times_unresolved, service.value.side), (2, 0, Side::Client));
+    assert_near(service.value.watt.expect("resolved"), joule(PhaseName::Service) / 0.6, 1e-9);
+}
+
+#[test]
+fn a_phase_shorter_than_the_meters_period_gets_no_number() {
+    let period = super::super::EnergySource::period_ns(&meter());
+    assert_near(period as f64 / MS as f64, 5.88, 0.01);
+    assert!((period - period_of_rate(170.0)).abs() < 1000);
+    let exchanges: Vec<Exchange> = samples(5).iter().map(Exchange::from).collect();
+    let all = energy(&meter(), Side::Client, &exchanges).expect("joined");
+    let short = of(&all, PhaseName::Deserialize);
+    assert!(short.value.unresolved && short.value.joule.is_none() && short.value.watt.is_none());
+    assert_eq!((short.times_unresolved, short.reason), (2, "shorter than the meter's period"));
+    assert!(!of(&all, PhaseName::Serialize).value.unresolved);
+}
+
+#[test]
+fn a_servers_phases_have_the_same_names() {
+    let sample = ServerSample {
+        t_recv: 100 * MS,
+        t_deser_end: 200 * MS,
+        t_work_end: 350 * MS,
+        t_ser_end: 400 * MS,
+        ..ServerSample::default()
+    };
+    let all = energy(&meter(), Side::Server, &[Exchange::from(&sample)]).expect("joined");
+    assert_near(of(&all, PhaseName::Deserialize).value.joule.expect("resolved"), 0.2, 1e-3);
+    assert_near(of(&all, PhaseName::Service).value.joule.expect("resolved"), 0.3, 1e-3);
+    let others = of(&all, PhaseName::Others);
+    assert_eq!((others.value.joule, others.value.watt, others.times), (Some(0.0), None, 0));
+}
+
+#[test]
+fn exchanges_that_overlap_share_no_energy_among_themselves() {
+    let mut samples = samples(100);
+    samples[1].t_start = samples[0].t_end;
+    samples[1].t_ser_end = samples[1].t_start;
+    let exchanges: Vec<Exchange> = samples.iter().map(Exchange::from).collect();
+    let all = energy(&meter(), Side::Client, &exchanges).expect("joined");
+    assert!(of(&all, PhaseName::Service).reason.contains("overlap"));
+    assert!(of(&all, PhaseName::Total).value.joule.is_some());
+}
+
+#[test]
+fn samples_outside_of_the_meters_time_are_refused() {
+    let mut late = samples(100);
+    late[1].t_deser_end += 10_000 * MS;
+    let exchanges: Vec<Exchange> = late.iter().map(Exchange::from).collect();
+    let error = energy(&meter(), Side::Client, &exchanges).expect_err("outside").to_string();
+    assert!(error.contains("--offset-seconds"), "{error}");
+    let shifted = meter().shifted(5 * super::super::SECOND_NS);
+    let exchanges: Vec<Exchange> = samples(100).iter().map(Exchange::from).collect();
+    assert!(energy(&shifted, Side::Client, &exchanges).is_err());
+    assert!(energy(&meter(), Side::Client, &[]).is_err());
+}

@@ -1,0 +1,225 @@
+//! Radios: the numbers that follow from the coefficients by hand, and what must hold for any trace.
+
+use super::super::coefficients::{Bound, RADIOS, RadioModel};
+use super::super::radio::{Course, State, simulate, simulate_between};
+use super::super::trace::{Direction, Packet, Trace};
+use super::super::{EnergySource, Kind};
+use super::{MS, all_joules, assert_near, down, exchanges, up};
+use proptest::prelude::*;
+
+fn model(id: &str) -> RadioModel {
+    RadioModel::built_in(id).expect("coefficients")
+}
+
+fn course(id: &str, trace: &Trace) -> Course {
+    simulate(&model(id), Bound::Value, trace).expect("a course")
+}
+
+fn states(course: &Course) -> Vec<(State, i64)> {
+    course.stretches().iter().map(|stretch| (stretch.state, (stretch.to_ns - stretch.from_ns) / MS)).collect()
+}
+
+/// Mean watts between the 10th and the 110th exchange, and the part of that time in some states.
+fn settled(id: &str, packets: &[Packet], busy: &[State]) -> (f64, f64) {
+    let course = course(id, &exchanges(120, packets));
+    let (from, to) = (5_000 * MS, 55_000 * MS);
+    let inside = course.stretches().iter().filter(|stretch| busy.contains(&stretch.state));
+    let lasted: i64 = inside.map(|stretch| (stretch.to_ns.min(to) - stretch.from_ns.max(from)).max(0)).sum();
+    (course.joules(from, to).expect("within") / 50.0, lasted as f64 / (to - from) as f64)
+}
+
+/// An exchange during which the radio stays awake: packets at most 200 ms apart until the answer.
+fn busy_exchange(round_trip_ms: i64) -> Vec<Packet> {
+    let mut packets: Vec<Packet> = (0..round_trip_ms).step_by(200).map(|at| up(at, 60)).collect();
+    packets.push(down(round_trip_ms, 400));
+    packets
+}
+
+const WIFI_BUSY: [State; 2] = [State::Awake, State::High];
+
+#[test]
+fn wifi_of_the_galaxy_s2_is_awake_for_the_round_trip_and_220_ms() {
+    // The published mean round trips; with one exchange each 500 ms the sleep timer decides.
+    for (round_trip_ms, watt, duty) in
+        [(100, 0.171, 0.64), (177, 0.205, 0.79), (531, 0.250, 1.0), (697, 0.250, 1.0)]
+    {
+        let (mean, awake) = settled("wifi-s2", &busy_exchange(round_trip_ms), &WIFI_BUSY);
+        assert_near(mean, watt, 0.0006);
+        assert_near(awake, duty, 0.005);
+    }
+}
+
+#[test]
+fn wifi_of_the_galaxy_s2_sleeps_in_a_long_wait_when_nothing_keeps_it_awake() {
+    // Request and answer alone: 531 ms are awake from 0 to 251 ms of each half second, 697 ms from 0 to 417.
+    for (round_trip_ms, awake) in [(177, 0.397 / 0.5), (531, 0.251 / 0.5), (697, 0.417 / 0.5)] {
+        let (mean, duty) = settled("wifi-s2", &[up(0, 400), down(round_trip_ms, 400)], &WIFI_BUSY);
+        assert_near(duty, awake, 1e-3);
+        assert_near(mean, awake * 0.25 + (1.0 - awake) * 0.03, 1e-3);
+    }
+}
+
+#[test]
+fn lte_never_leaves_its_tail_at_one_exchange_each_half_second() {
+    let means = [100, 177, 531, 697].map(|round_trip_ms| {
+        let packets = [up(0, 400), down(round_trip_ms, 400)];
+        let (mean, idle) = settled("lte", &packets, &[State::Idle, State::Promotion]);
+        assert_near(idle, 0.0, 0.0);
+        mean
+    });
+    let (least, greatest) =
+        (means.iter().fold(9.0, |a: f64, b| a.min(*b)), means.iter().fold(0.0, |a: f64, b| a.max(*b)));
+    assert!(least > 1.05 && greatest < 1.25 && greatest / least < 1.07, "{means:?}");
+}
+
+#[test]
+fn wifi_has_its_higher_power_in_windows_with_many_bytes() {
+    let course = course("wifi-s2", &Trace::new((0..10).map(|packet| down(packet, 1500)).collect()));
+    assert_eq!(states(&course), [(State::High, 50), (State::Awake, 179)]);
+    assert_near(all_joules(&course), 0.05 * 0.45 + 0.179 * 0.25, 1e-9);
+}
+
+#[test]
+fn lte_goes_through_promotion_reception_and_a_tail() {
+    let course = course("lte", &Trace::new(vec![up(0, 1_000_000), down(80, 1_000_000)]));
+    let expected = [
+        (State::Promotion, 260),
+        (State::Active, 80),
+        (State::Tail, 100),
+        (State::ShortDrx, 20),
+        (State::LongDrx, 10_000),
+    ];
+    assert_eq!(states(&course), expected);
+    // 8 Mbit each way at 438.39 and 51.97 mJ, promotion, reception and tail at 1.2 W, and DRX by its pings.
+    let bytes = 8.0 * (0.43839 + 0.05197);
+    let drx = 0.02 * (0.1 * 1.68 + 0.9 * 1.06) + 10.0 * (0.05 * 1.68 + 0.95 * 1.06);
+    assert_near(all_joules(&course), 0.26 * 1.21 + 0.18 * 1.2 + drx + bytes, 1e-9);
+    let shares: f64 = course.shares().iter().map(|share| share.joule).sum();
+    assert_near(shares, all_joules(&course), 1e-9);
+    assert_eq!((course.origin().kind, course.period_ns()), (Kind::Modelled, 0));
+}
+
+#[test]
+fn lte_is_idle_between_distant_packets_and_pages() {
+    let trace = Trace::new(vec![up(0, 0), up(60_000, 0)]);
+    let course = simulate_between(&model("lte"), Bound::Value, &trace, 0, 60_000 * MS).expect("a course");
+    let idle = course.shares().into_iter().find(|share| share.state == State::Idle).expect("idle");
+    assert_near(idle.seconds, 60.0 - 10.12 - 0.26, 1e-9);
+    assert_near(idle.joule / idle.seconds, 0.043 / 1.28 * 0.594, 1e-9);
+}
+
+#[test]
+fn plain_wifi_is_active_until_a_tail_ends() {
+    let trace = Trace::new(vec![up(0, 100), down(100, 100), up(1_000, 100)]);
+    let expected = [(State::Active, 100), (State::Tail, 250), (State::Idle, 650), (State::Tail, 250)];
+    let course = course("wifi", &trace);
+    assert_eq!(states(&course), expected);
+    assert_near(all_joules(&course), 0.6 * 0.403 + 0.65 * 0.02, 1e-9);
+}
+
+#[test]
+fn three_g_promotes_after_a_packet_of_the_device_and_before_one_to_it() {
+    let sent = course("3g", &Trace::new(vec![up(0, 100)]));
+    let expected =
+        [(State::Idle, 2_000), (State::Promotion, 2_000), (State::Dch, 4_000), (State::Fach, 10_000)];
+    assert_eq!(states(&sent), expected);
+    assert_near(all_joules(&sent), 2.0 * 0.51 + 4.0 * 1.02 + 10.0 * 0.40, 1e-9);
+    let received = course("3g", &Trace::new(vec![down(0, 100)]));
+    let expected =
+        [(State::Promotion, 2_000), (State::Dch, 4_000), (State::Fach, 10_000), (State::Idle, 2_000)];
+    assert_eq!(states(&received), expected);
+}
+
+#[test]
+fn three_g_lets_small_packets_pass_on_the_shared_channel_and_does_not_reset_its_timer_for_them() {
+    // DCH from 2 s; 100 B at 4 s do not begin its 4 s anew, 400 B would.
+    let small = course("3g", &Trace::new(vec![up(0, 1000), up(4_000, 100)]));
+    let large = course("3g", &Trace::new(vec![up(0, 1000), up(4_000, 400)]));
+    let dch = |course: &Course| {
+        course.shares().iter().find(|share| share.state == State::Dch).expect("dch").seconds
+    };
+    assert_near(dch(&small), 4.0, 1e-9);
+    assert_near(dch(&large), 6.0, 1e-9);
+    // On the shared channel 300 B stay there, 600 B go to the own one.
+    let stays = course("3g", &Trace::new(vec![up(0, 1000), up(8_000, 300)]));
+    let leaves = course("3g", &Trace::new(vec![up(0, 1000), up(8_000, 600)]));
+    assert_near(dch(&stays), 4.0, 1e-9);
+    assert_near(dch(&leaves), 8.0, 1e-9);
+}
+
+#[test]
+fn three_g_of_energybox_takes_the_shared_channel_for_little() {
+    let little = course("3g-energybox", &Trace::new(vec![up(0, 200)]));
+    assert_eq!(states(&little)[0], (State::Fach, 5_600));
+    let more = course("3g-energybox", &Trace::new(vec![up(0, 200), up(50, 200), up(60, 200)]));
+    assert_eq!(states(&more)[..3], [(State::Fach, 60), (State::Dch, 4_100), (State::Fach, 5_600)]);
+    let much = course("3g-energybox", &Trace::new(vec![up(0, 1400)]));
+    assert_eq!(states(&much)[..3], [(State::Promotion, 1_700), (State::Dch, 2_400), (State::Fach, 5_600)]);
+    assert_near(all_joules(&much), 2.4 * 0.6 + 5.6 * 0.45, 1e-9);
+}
+
+#[test]
+fn coefficients_keep_their_order_and_unknown_ones_are_refused() {
+    for id in RADIOS {
+        let model = model(id);
+        assert!(model.id == id && model.source.contains("github"), "{id}");
+        let trace = exchanges(5, &[up(0, 400), down(150, 400)]);
+        let joules = [Bound::Low, Bound::Value, Bound::High]
+            .map(|bound| all_joules(&simulate(&model, bound, &trace).expect("a course")));
+        assert!(joules[0] < joules[2] && joules.is_sorted(), "{id}: {joules:?}");
+    }
+    let own = toml::to_string(&model("wifi")).expect("text").replace("tail_s", "tale_s");
+    let unknown = RadioModel::parse(&own).expect("coefficients");
+    let error =
+        simulate(&unknown, Bound::Value, &Trace::default()).expect_err("no such coefficient").to_string();
+    assert!(error.contains("tale_s"), "{error}");
+    let own = toml::to_string(&model("wifi")).expect("text").replace("0.403", "-0.403");
+    assert!(RadioModel::parse(&own).expect_err("less than nothing").to_string().contains("active_w"));
+}
+
+fn packets() -> impl Strategy<Value = Vec<Packet>> {
+    let packet = (0..40_000_i64, any::<bool>(), 0..1500_u32).prop_map(|(at_ms, is_up, bytes)| {
+        let direction = if is_up { Direction::Up } else { Direction::Down };
+        Packet { at_ns: at_ms * MS, direction, bytes }
+    });
+    prop::collection::vec(packet, 0..40)
+}
+
+proptest! {
+    #[test]
+    fn states_follow_each_other_and_spans_of_a_course_add_up(packets in packets(), cuts in prop::collection::vec(0.0..1.0_f64, 1..5)) {
+        let trace = Trace::new(packets);
+        for id in RADIOS {
+            let course = course(id, &trace);
+            let Some((from, to)) = course.span_ns() else { continue };
+            prop_assert!(course.stretches().windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{}", id);
+            prop_assert!(course.stretches().iter().all(|stretch| stretch.watt >= 0.0 && stretch.to_ns > stretch.from_ns));
+            let mut instants: Vec<i64> = cuts.iter().map(|cut| from + ((to - from) as f64 * cut) as i64).collect();
+            instants.extend([from, to]);
+            instants.sort_unstable();
+            let parts: Vec<f64> = instants.windows(2).map(|pair| course.joules(pair[0], pair[1]).expect("within")).collect();
+            prop_assert!(parts.iter().all(|part| *part >= 0.0));
+            prop_assert!((parts.iter().sum::<f64>() - all_joules(&course)).abs() < 1e-6, "{}", id);
+            let shares: f64 = course.shares().iter().map(|share| share.joule).sum();
+            prop_assert!((shares - all_joules(&course)).abs() < 1e-6, "{}", id);
+        }
+    }
+
+    #[test]
+    fn two_traces_with_a_rest_between_them_cost_as_much_as_one(first in packets(), second in packets()) {
+        // 40 s of packets, a rest that is longer than every tail, and the rest of the packets.
+        let apart = 100_000 * MS;
+        let moved = second.iter().map(|packet| Packet { at_ns: packet.at_ns + apart, ..*packet });
+        let whole = Trace::new(first.into_iter().chain(moved).collect());
+        let middle = 80_000 * MS;
+        let (before, after) = whole.split_at(middle);
+        let (from, to) = (-5_000 * MS, 200_000 * MS);
+        for id in RADIOS {
+            let between = |trace: &Trace, from, to| {
+                all_joules(&simulate_between(&model(id), Bound::Value, trace, from, to).expect("a course"))
+            };
+            let parts = between(&before, from, middle) + between(&after, middle, to);
+            prop_assert!((parts - between(&whole, from, to)).abs() < 1e-6, "{}", id);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The one form in which energy is told, and the one trait that everything that knows energy implements.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How a figure came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// By a meter that this program read.
+    Measured,
+    /// By a meter that somebody else read, from a file.
+    Imported,
+    /// By a model with cited coefficients: nothing was measured.
+    Modelled,
+}
+
+impl Kind {
+    /// Gives its word, as in records and on pictures.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Imported => "imported",
+            Self::Modelled => "modelled",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// Where figures come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// How they came about.
+    pub kind: Kind,
+    /// The meter or the model by name.
+    pub model: String,
+    /// Where its coefficients stand; for a meter, where its scale is set.
+    pub coefficients_ref: String,
+}
+
+impl Origin {
+    /// Makes one.
+    pub fn new(kind: Kind, model: impl Into<String>, coefficients_ref: impl Into<String>) -> Self {
+        Self { kind, model: model.into(), coefficients_ref: coefficients_ref.into() }
+    }
+}
+
+/// Whose energy it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The one that asks; in studies of phones, the phone.
+    Client,
+    /// The one that answers.
+    Server,
+    /// The whole machine, where sides cannot be told apart.
+    Machine,
+}
+
+impl Side {
+    /// Gives its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Machine => "machine",
+        }
+    }
+}
+
+/// What a side does at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PhaseName {
+    /// Values become bytes.
+    Serialize,
+    /// Bytes become values.
+    Deserialize,
+    /// The work; for a client, everything between its request and the last byte of its answer.
+    Service,
+    /// What is left between exchanges.
+    Others,
+    /// From the first instant to the last.
+    Total,
+}
+
+impl PhaseName {
+    /// Gives its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Serialize => "serialize",
+            Self::Deserialize => "deserialize",
+            Self::Service => "service",
+            Self::Others => "others",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// One figure of energy, as it stands in records; `component` is a part of the machine, or a phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EnergyValue {
+    /// What used it: `radio`, `processor`, `board`, or a phase such as `serialize`.
+    pub component: String,
+    /// Whose it is.
+    pub side: Side,
+    /// Joules; absent when it is not resolved.
+    pub joule: Option<f64>,
+    /// Joules over the seconds in which they were used; absent when it is not resolved or took no time.
+    pub watt: Option<f64>,
+    /// How it came about.
+    pub kind: Kind,
+    /// The meter or the model by name.
+    pub model: String,
+    /// Where the coefficients stand.
+    pub coefficients_ref: String,
+    /// True where the meter was too slow, or what happened overlapped: then there is no number.
+    pub unresolved: bool,
+}
+
+impl EnergyValue {
+    /// Makes one of joules that were used in so many seconds.
+    pub fn of(component: impl Into<String>, side: Side, joule: f64, seconds: f64, origin: &Origin) -> Self {
+        let watt = (seconds > 0.0).then(|| joule / seconds);
+        Self { joule: Some(joule), watt, unresolved: false, ..Self::unresolved(component, side, origin) }
+    }
+
+    /// Makes one that says that there is no number.
+    pub fn unresolved(component: impl Into<String>, side: Side, origin: &Origin) -> Self {
+        Self {
+            component: component.into(),
+            side,
+            joule: None,
+            watt: None,
+            kind: origin.kind,
+            model: origin.model.clone(),
+            coefficients_ref: origin.coefficients_ref.clone(),
+            unresolved: true,
+        }
+    }
+}
+
+/// Something that knows the energy between two instants: a meter's readings or a model's course.
+pub trait EnergySource {
+    /// Says where its figures come from.
+    fn origin(&self) -> &Origin;
+
+    /// Names the part of the machine that it speaks of.
+    fn component(&self) -> &str;
+
+    /// Gives the first and the last instant that it knows, in nanoseconds of its clock; `None` when it knows nothing.
+    fn span_ns(&self) -> Option<(i64, i64)>;
+
+    /// Gives the nanoseconds between its readings; zero where every instant is known, as in a model.
+    fn period_ns(&self) -> i64;
+
+    /// Gives the joules between two instants; `None` unless it knows all of the time between them.
+    fn joules(&self, from_ns: i64, to_ns: i64) -> Option<f64>;
+
+    /// Gives everything that it knows, as a value.
+    fn value(&self, side: Side) -> Option<EnergyValue> {
+        let (from, to) = self.span_ns()?;
+        let joules = self.joules(from, to)?;
+        Some(EnergyValue::of(self.component(), side, joules, super::seconds(to - from), self.origin()))
+    }
+}
