@@ -9,6 +9,7 @@ pub mod energy;
 pub mod load;
 pub mod order;
 pub mod rates;
+pub mod record;
 pub mod report;
 pub mod statistics;
 pub mod study;

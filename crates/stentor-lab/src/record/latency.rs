@@ -1,0 +1,105 @@
+//! Distributions of times: the whole histogram, and a summary for those who only look.
+
+use super::RecordError;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use serde::{Deserialize, Serialize};
+
+/// Digits that a histogram keeps of every time: it is off by at most a thousandth.
+const DIGITS: u8 = 3;
+/// The longest text of a histogram that is read.
+const TEXT_MAX_BYTES: usize = 1 << 20;
+
+/// Which moment times count from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum From {
+    /// The actual start.
+    #[default]
+    Start,
+    /// The moment when it should have started.
+    Intended,
+}
+
+/// Times of one phase over the measured exchanges of one fork.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latency {
+    /// Always `ns`.
+    pub unit: String,
+    /// `HdrHistogram` V2, not compressed, in base64; quantiles of several forks come from adding these up.
+    pub hdr: String,
+    /// Arithmetic mean of the exact times.
+    pub mean: f64,
+    /// Standard deviation of the exact times.
+    pub sd: f64,
+    /// Half are at or below.
+    pub p50: u64,
+    /// 90 of 100.
+    pub p90: u64,
+    /// 95 of 100.
+    pub p95: u64,
+    /// 99 of 100.
+    pub p99: u64,
+    /// 999 of 1000.
+    pub p999: u64,
+    /// The longest.
+    pub max: u64,
+    /// How many.
+    pub n: u64,
+    /// What they count from.
+    pub from: From,
+}
+
+impl Latency {
+    /// Sums times up; those below zero count as zero. `None` without times.
+    #[must_use]
+    pub fn of(times_ns: &[i64], from: From) -> Option<Self> {
+        let mut sorted: Vec<u64> = times_ns.iter().map(|time| u64::try_from(*time).unwrap_or(0)).collect();
+        sorted.sort_unstable();
+        let max = *sorted.last()?;
+        let count = sorted.len() as f64;
+        let mean = sorted.iter().map(|time| *time as f64).sum::<f64>() / count;
+        let squares: f64 = sorted.iter().map(|time| (*time as f64 - mean).powi(2)).sum();
+        let sd = if sorted.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 };
+        let at = |share: f64| sorted[((share * count).ceil() as usize).clamp(1, sorted.len()) - 1];
+        let (p50, p90, p95) = (at(0.5), at(0.9), at(0.95));
+        Some(Self {
+            unit: "ns".into(),
+            hdr: text(&sorted).unwrap_or_default(),
+            mean,
+            sd,
+            p50,
+            p90,
+            p95,
+            p99: at(0.99),
+            p999: at(0.999),
+            max,
+            n: sorted.len() as u64,
+            from,
+        })
+    }
+
+    /// Reads the histogram; whoever wrote the text may have meant harm.
+    pub fn histogram(&self) -> Result<Histogram<u64>, RecordError> {
+        if self.hdr.len() > TEXT_MAX_BYTES {
+            return Err(RecordError::Histogram(format!("it is longer than {TEXT_MAX_BYTES} bytes")));
+        }
+        let bytes = STANDARD.decode(&self.hdr);
+        let bytes = bytes.map_err(|error| RecordError::Histogram(error.to_string()))?;
+        let histogram = Deserializer::new().deserialize(&mut bytes.as_slice());
+        histogram.map_err(|error| RecordError::Histogram(error.to_string()))
+    }
+}
+
+fn text(times_ns: &[u64]) -> Option<String> {
+    let mut histogram = Histogram::<u64>::new(DIGITS).ok()?;
+    for time in times_ns {
+        histogram.record(*time).ok()?;
+    }
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(&histogram, &mut bytes).ok()?;
+    Some(STANDARD.encode(bytes))
+}

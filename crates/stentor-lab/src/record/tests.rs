@@ -1,0 +1,92 @@
+use super::*;
+use proptest::prelude::*;
+use std::path::Path;
+
+fn record(fork: u32) -> Record {
+    let latency = Latency::of(&[1_000, 2_000, 3_000], From::Start).expect("three times");
+    Record {
+        schema: SCHEMA.into(),
+        study: "cai-2009".into(),
+        cell: BTreeMap::from([("items".into(), "200".into())]),
+        fork,
+        valid: true,
+        latency: BTreeMap::from([(phase::RTT.into(), latency)]),
+        start_ns: Sides { client: Some(5), server: None },
+        ..Record::default()
+    }
+}
+
+fn written(records: &[Record], path: &Path) {
+    let mut writer = Writer::append(path).expect("opened");
+    records.iter().for_each(|record| writer.write(record).expect("written"));
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let records = [record(1), record(2)];
+    written(&records, &directory.path().join(RECORDS));
+    assert_eq!(read_directory(directory.path()).expect("read"), records);
+}
+
+#[test]
+fn a_torn_last_line_is_left_out_and_cut_off_before_more_is_written() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join(RECORDS);
+    written(&[record(1)], &path);
+    let mut torn = std::fs::read(&path).expect("there");
+    torn.extend_from_slice(b"{\"schema\":\"stent");
+    std::fs::write(&path, torn).expect("written");
+    assert_eq!(read(&path).expect("read"), [record(1)]);
+    written(&[record(2)], &path);
+    assert_eq!(read(&path).expect("read"), [record(1), record(2)]);
+}
+
+#[test]
+fn lines_of_others_are_refused_with_their_number() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join(RECORDS);
+    let error = |text: &str| {
+        std::fs::write(&path, text).expect("written");
+        read(&path).expect_err("no record").to_string()
+    };
+    assert!(error("{}\n").contains("line 1: its schema is \"\""));
+    assert!(error("\n").contains("line 1"));
+    let good = serde_json::to_string(&record(1)).expect("written");
+    assert!(error(&format!("{good}\n[]\n")).contains("line 2"));
+    assert!(error(&format!("{}\n", "x".repeat(LINE_MAX_BYTES + 1))).contains("longer than"));
+}
+
+#[test]
+fn a_summary_is_of_exact_times_and_the_histogram_of_times_to_a_thousandth() {
+    let times: Vec<i64> = (1..=1000).map(|time| time * 1_000).collect();
+    let latency = Latency::of(&times, From::Intended).expect("times");
+    assert_eq!((latency.p50, latency.p99, latency.max, latency.n), (500_000, 990_000, 1_000_000, 1000));
+    assert!((latency.mean - 500_500.0).abs() < 1e-6);
+    let histogram = latency.histogram().expect("a histogram");
+    let off = (histogram.value_at_quantile(0.5) as f64 / 500_000.0 - 1.0).abs();
+    assert!(off < 0.002, "{off}");
+    assert_eq!(Latency::of(&[], From::Start), None);
+}
+
+#[test]
+fn a_key_names_the_fork_and_not_the_attempt() {
+    let again = Record { attempt: 2, ..record(1) };
+    assert_eq!(again.key(), record(1).key());
+    assert_ne!(record(2).key(), record(1).key());
+}
+
+proptest! {
+    #[test]
+    fn no_text_of_a_histogram_panics(hdr in "[A-Za-z0-9+/]{0,200}={0,2}") {
+        let _ = Latency { hdr, ..Latency::default() }.histogram();
+    }
+
+    #[test]
+    fn no_line_panics(text in ".{0,200}") {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join(RECORDS);
+        std::fs::write(&path, text + "\n").expect("written");
+        let _ = read(&path);
+    }
+}
