@@ -21,6 +21,9 @@ pub const LOG_EVERY_S: f64 = 180.0;
 /// Celsius that every line of the log says: the middle of albertengo-2020's 25 to 30; nothing models a temperature.
 pub const CELSIUS: f64 = 27.5;
 
+/// Steps in which the progress of one discharge is told.
+pub const THOUSAND: u64 = 1000;
+
 const HOUR_S: f64 = 3600.0;
 /// The cell is asked for its voltage this often.
 const STEP_NS: i64 = SECOND_NS;
@@ -80,19 +83,16 @@ pub struct Answer {
 impl Discharge<'_> {
     /// Empties the cell `runs` times with seeds of their own, and once with low and once with high coefficients.
     ///
-    /// `progress` is told the hours that were simulated so far and the number of the run, from 0.
-    pub fn answer(
-        &self,
-        seed: u64,
-        runs: u32,
-        mut progress: impl FnMut(usize, f64),
-    ) -> Result<Answer, EnergyError> {
+    /// `progress` is told the thousandths of all charges that were taken so far.
+    pub fn answer(&self, seed: u64, runs: u32, mut progress: impl FnMut(u64)) -> Result<Answer, EnergyError> {
         let seeds = (0..runs).map(|run| (seed.wrapping_add(u64::from(run)), Bound::Value));
         let bounds = [(seed, Bound::Low), (seed, Bound::High)];
         let all: Result<Vec<Run>, EnergyError> = seeds
             .chain(bounds)
             .enumerate()
-            .map(|(place, (seed, bound))| self.run(seed, bound, |hours| progress(place, hours)))
+            .map(|(place, (seed, bound))| {
+                self.run(seed, bound, |taken| progress(place as u64 * THOUSAND + taken))
+            })
             .collect();
         let all = all?;
         let (own, band) = all.split_at(all.len().saturating_sub(2));
@@ -108,12 +108,12 @@ impl Discharge<'_> {
     }
 
     /// Empties the cell once.
-    pub fn run(&self, seed: u64, bound: Bound, mut progress: impl FnMut(f64)) -> Result<Run, EnergyError> {
+    pub fn run(&self, seed: u64, bound: Bound, mut progress: impl FnMut(u64)) -> Result<Run, EnergyError> {
         let mut traffic =
             Traffic::new(self.trace, self.captured_every_ns, self.period_ns, self.jitter_ns, seed)?;
         let mut radio = radio::machine(self.model, bound, 0)?;
         let mut drain = Drain::new(self.cell.clone(), self.base_w);
-        let mut packets = Vec::new();
+        let (mut packets, mut told) = (Vec::new(), 0);
         while !drain.is_empty() {
             packets.clear();
             traffic.next_period(&mut packets);
@@ -125,7 +125,11 @@ impl Discharge<'_> {
                     "the battery is not empty after {HOURS_MAX} hours: nothing here uses it; see --base-watt"
                 )));
             }
-            progress(drain.hours());
+            let taken = drain.taken();
+            if taken > told {
+                told = taken;
+                progress(taken);
+            }
         }
         Ok(drain.finish(seed, bound, traffic.exchanges()))
     }
@@ -152,6 +156,11 @@ impl Drain {
 
     const fn is_empty(&self) -> bool {
         self.cell.is_empty()
+    }
+
+    /// Gives the thousandths of the charge that were taken.
+    fn taken(&self) -> u64 {
+        THOUSAND - (self.cell.percent() * 10.0).ceil() as u64
     }
 
     fn hours(&self) -> f64 {

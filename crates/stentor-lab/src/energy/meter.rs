@@ -115,7 +115,9 @@ impl<W: Write> Recorder<W> {
             self.so_far.lines_refused += u64::from(!line.trim_ascii().is_empty());
             return Ok(());
         };
-        writeln!(self.out, "{},{},{},{at_ns}", reading.time_s, reading.volt, reading.ampere)?;
+        // One write a line: what has come is in the file, whatever happens next.
+        let kept = format!("{},{},{},{at_ns}\n", reading.time_s, reading.volt, reading.ampere);
+        self.out.write_all(kept.as_bytes())?;
         if let Some(last) = self.last {
             let seconds = reading.time_s - last.time_s;
             self.so_far.joule += (reading.watt() + last.watt()) / 2.0 * seconds;

@@ -2,8 +2,9 @@
 
 use super::value::{EnergySource, EnergyValue, PhaseName, Side};
 use super::{EnergyError, seconds};
-use crate::subject::sample::{ClientSample, ServerSample};
+use crate::subject::sample::{ClientSample, SAMPLE_BYTES, ServerSample};
 use serde::Serialize;
+use std::path::Path;
 
 /// One exchange as one side saw it: phases that follow each other, in nanoseconds of the monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,23 @@ impl From<&ServerSample> for Exchange {
 }
 
 impl Exchange {
+    /// Reads the samples that a subject wrote (LSP-1), without those that did not come to an answer.
+    pub fn read(path: &Path, side: Side) -> Result<Vec<Self>, EnergyError> {
+        let bytes = std::fs::read(path).map_err(EnergyError::io(path.display().to_string()))?;
+        let (samples, rest) = bytes.as_chunks::<SAMPLE_BYTES>();
+        if !rest.is_empty() {
+            let problem = format!("{} bytes of samples are no multiple of {SAMPLE_BYTES}", bytes.len());
+            return Err(EnergyError::Senseless(problem));
+        }
+        let exchange = |bytes: &[u8; SAMPLE_BYTES]| match side {
+            Side::Server => {
+                Some(ServerSample::of_bytes(bytes)).filter(|one| one.status == 0).as_ref().map(Self::from)
+            }
+            _ => Some(ClientSample::of_bytes(bytes)).filter(|one| one.status == 0).as_ref().map(Self::from),
+        };
+        Ok(samples.iter().filter_map(exchange).collect())
+    }
+
     const fn span(&self) -> (i64, i64) {
         (self.phases[0].1, self.phases[2].2)
     }

@@ -1,6 +1,7 @@
 //! Packets as a device's radio saw them: when, which way, how many bytes.
 
-use super::EnergyError;
+use super::meter::number;
+use super::{EnergyError, nanoseconds};
 
 /// Which way a packet went, as the device sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,24 @@ pub struct Packet {
     pub bytes: u32,
 }
 
+impl Packet {
+    fn parse(line: &str) -> Result<Self, String> {
+        let cells: Vec<&str> = line.split([',', ';', '\t']).map(str::trim).collect();
+        let &[time, direction, bytes] = cells.as_slice() else {
+            return Err("time in seconds, up or down, and bytes are wanted".into());
+        };
+        let seconds = number(time).filter(|time| (0.0..4e9).contains(time));
+        let seconds = seconds.ok_or_else(|| format!("{time:?} is no time in seconds"))?;
+        let direction = match direction {
+            "up" => Direction::Up,
+            "down" => Direction::Down,
+            other => return Err(format!("{other:?} is neither up nor down")),
+        };
+        let bytes = bytes.parse().map_err(|_| format!("{bytes:?} are no bytes"))?;
+        Ok(Self { at_ns: nanoseconds(seconds), direction, bytes })
+    }
+}
+
 /// Packets in the order of time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace(Vec<Packet>);
@@ -32,6 +51,22 @@ impl Trace {
     pub fn new(mut packets: Vec<Packet>) -> Self {
         packets.sort_by_key(|packet| packet.at_ns);
         Self(packets)
+    }
+
+    /// Reads a list: a packet a line as time in seconds, `up` or `down`, bytes; a header and remarks (`#`) may stand there.
+    pub fn parse(text: &str) -> Result<Self, EnergyError> {
+        let mut packets = Vec::new();
+        for (place, line) in text.lines().enumerate() {
+            let line = line.trim();
+            let is_header =
+                packets.is_empty() && line.starts_with(|letter: char| letter.is_ascii_alphabetic());
+            if line.is_empty() || line.starts_with('#') || is_header {
+                continue;
+            }
+            packets
+                .push(Packet::parse(line).map_err(|problem| EnergyError::line(place as u64 + 1, problem))?);
+        }
+        Ok(Self::new(packets))
     }
 
     /// Lists the packets.

@@ -70,12 +70,12 @@ fn hours_follow_from_the_mean_power_and_the_log_has_a_line_each_three_minutes() 
 #[test]
 fn four_runs_differ_by_their_seeds_and_the_band_encloses_them() {
     let (model, trace) = (model("wifi-s2"), exchange(177));
-    let answer = discharge(&model, &trace, 20.0).answer(7, 4, |_, _| {}).expect("an answer");
+    let answer = discharge(&model, &trace, 20.0).answer(7, 4, |_| {}).expect("an answer");
     assert_eq!(answer.runs.len(), 6);
     let (short, long) = answer.hours_of_runs;
     assert!(short < long && long / short < 1.01, "{short} {long}");
     assert!(answer.hours_band.0 < short && answer.hours_band.1 > long, "{:?}", answer.hours_band);
-    let again = discharge(&model, &trace, 20.0).answer(7, 4, |_, _| {}).expect("an answer");
+    let again = discharge(&model, &trace, 20.0).answer(7, 4, |_| {}).expect("an answer");
     assert_eq!(again.runs, answer.runs);
 }
 

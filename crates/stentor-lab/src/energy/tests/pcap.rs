@@ -1,7 +1,7 @@
 //! Captures: the forms that are understood, and bytes that are none.
 
 use super::super::pcap::Capture;
-use super::super::trace::{Direction, Packet};
+use super::super::trace::{Direction, Packet, Trace};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -115,5 +115,24 @@ proptest! {
                 prop_assert!(trace.packets().is_sorted_by_key(|packet| packet.at_ns));
             }
         }
+    }
+}
+
+#[test]
+fn a_list_of_packets_is_a_trace_too() {
+    let list = "time_s,direction,bytes\n# from a phone\n0.25,down,900\n0,up,120\n";
+    let expected = [
+        Packet { at_ns: 0, direction: Direction::Up, bytes: 120 },
+        Packet { at_ns: 250_000_000, direction: Direction::Down, bytes: 900 },
+    ];
+    assert_eq!(Trace::parse(list).expect("a list").packets(), expected);
+    for (text, expected) in [
+        ("0,up", "line 1: time in seconds, up or down"),
+        ("0,up,1\n1,left,2", "line 2: \"left\" is neither"),
+        ("0,up,1\n\nx,up,2", "line 3: \"x\" is no time"),
+        ("0,up,-1", "line 1: \"-1\" are no bytes"),
+    ] {
+        let error = Trace::parse(text).expect_err(text).to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }

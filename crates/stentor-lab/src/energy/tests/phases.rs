@@ -1,6 +1,7 @@
 //! Phases joined with a meter's readings.
 
 use super::super::imported::read;
+use super::super::observed::{Observed, trace_of};
 use super::super::phases::{Exchange, PhaseEnergy, energy};
 use super::super::series::{PowerSeries, period_of_rate};
 use super::super::{PhaseName, Side};
@@ -108,4 +109,41 @@ fn samples_outside_of_the_meters_time_are_refused() {
     let exchanges: Vec<Exchange> = samples(100).iter().map(Exchange::from).collect();
     assert!(energy(&shifted, Side::Client, &exchanges).is_err());
     assert!(energy(&meter(), Side::Client, &[]).is_err());
+}
+
+#[test]
+fn everything_that_was_observed_of_a_run_becomes_values_with_their_kinds() {
+    let exchanges: Vec<Exchange> = samples(5).iter().map(Exchange::from).collect();
+    let trace = super::exchanges(4, &[super::up(0, 300), super::down(90, 300)]);
+    let processors = super::super::processor::Processor::all();
+    let meter = meter();
+    let observed = Observed {
+        trace: Some(&trace),
+        radios: &["wifi-s2", "lte"],
+        cpu_seconds: &[(Side::Client, 1.0), (Side::Server, 2.0)],
+        processor: processors.first(),
+        meter: Some((Side::Client, &meter)),
+        exchanges: &exchanges,
+    };
+    let values = observed.values().expect("values");
+    let told: Vec<String> =
+        values.iter().map(|one| format!("{} {} {}", one.kind, one.side.word(), one.component)).collect();
+    let phases = ["serialize", "deserialize", "service", "others", "total"]
+        .map(|name| format!("imported client {name}"));
+    let modelled = ["client radio", "client radio", "client processor", "server processor"];
+    let modelled = modelled.map(|name| format!("modelled {name}"));
+    assert_eq!(told, [phases.to_vec(), modelled.to_vec()].concat());
+    assert!(
+        values.iter().all(|one| one.unresolved == one.joule.is_none() && !one.coefficients_ref.is_empty())
+    );
+    assert_eq!(values.iter().filter(|one| one.unresolved).count(), 1);
+    assert!(Observed { radios: &["5g"], trace: Some(&trace), ..Observed::default() }.values().is_err());
+    assert!(Observed::default().values().expect("nothing").is_empty());
+    let nowhere = std::path::Path::new("/nowhere.pcap");
+    assert!(trace_of(nowhere, std::net::Ipv4Addr::LOCALHOST.into()).is_err());
+    let line = serde_json::to_value(&values[1]).expect("plain");
+    assert_eq!(
+        (&line["side"], &line["unresolved"], &line["joule"]),
+        (&"client".into(), &true.into(), &serde_json::Value::Null)
+    );
 }
