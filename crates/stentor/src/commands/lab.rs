@@ -2,6 +2,7 @@
 
 mod bench;
 mod claims;
+mod energy;
 mod kill;
 mod load;
 mod run;
@@ -25,6 +26,7 @@ enum Action {
     Kill(kill::Kill),
     Claims(claims::Claims),
     Subject(subject::Subject),
+    Energy(energy::Energy),
     #[command(hide = true)]
     Load(load::Load),
 }
@@ -38,6 +40,7 @@ impl Lab {
             Action::Kill(kill) => kill.run(output).await,
             Action::Claims(claims) => claims.run(output),
             Action::Subject(subject) => subject.run(output).await,
+            Action::Energy(energy) => energy.run(output).await,
             Action::Load(load) => load.run(output),
         }
     }

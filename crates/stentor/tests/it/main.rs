@@ -5,6 +5,7 @@ mod claims;
 mod commands;
 mod demo;
 mod doctor;
+mod energy;
 mod lab;
 mod messages;
 mod process;

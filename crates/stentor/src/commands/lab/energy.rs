@@ -1,0 +1,81 @@
+//! `stentor lab energy`: measured where there is a meter, imported, or modelled; the kind stands with every figure.
+
+mod battery;
+mod import;
+mod measure;
+mod model;
+mod phases;
+mod port;
+mod record;
+mod traffic;
+
+use crate::output::{Output, table};
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+use stentor_lab::energy::{CAVEATS, EnergyValue};
+
+/// Energy: measured, imported, or modelled from a packet trace, and never without saying which
+#[derive(Debug, Args)]
+pub(crate) struct Energy {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Measure(measure::Measure),
+    Record(record::Record),
+    Import(import::Import),
+    Phases(phases::Phases),
+    Model(model::Model),
+    Battery(battery::Battery),
+    ImportLog(import::ImportLog),
+}
+
+impl Energy {
+    /// Runs it.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        match self.action {
+            Action::Measure(measure) => measure.run(output).await,
+            Action::Record(record) => record.run(output).await,
+            Action::Import(import) => import.run(output),
+            Action::Phases(phases) => phases.run(output),
+            Action::Model(model) => model.run(output),
+            Action::Battery(battery) => battery.run(output),
+            Action::ImportLog(log) => log.run(output),
+        }
+    }
+}
+
+/// Lays out values: what, joules, watts, and how they came about.
+fn values(values: &[EnergyValue]) -> String {
+    let rows = values.iter().map(|value| {
+        let number = |number: Option<f64>| number.map_or_else(|| "unresolved".into(), short);
+        [
+            value.component.clone(),
+            number(value.joule),
+            number(value.watt),
+            value.kind.to_string(),
+            value.model.clone(),
+        ]
+    });
+    table(["component", "joule", "watt", "kind", "meter or model"], rows)
+}
+
+/// Writes a number with four digits that count.
+fn short(number: f64) -> String {
+    let decimals = match number.abs() {
+        size if size >= 1000.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        size if size >= 1.0 || size == 0.0 => 3,
+        _ => 4,
+    };
+    format!("{number:.decimals$}")
+}
+
+/// Says what has to be known of figures of a model.
+fn caveats() -> String {
+    let lines = CAVEATS.map(|caveat| format!("  - {caveat}"));
+    format!("To be known:\n{}", lines.join("\n"))
+}

@@ -1,0 +1,176 @@
+//! `stentor lab energy model`: what a radio used for a captured trace.
+
+use super::traffic::{ProcessorOptions, TraceOptions, Traffic, device};
+use super::{caveats, short, values};
+use crate::failure::Failure;
+use crate::output::{Output, facts, table};
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use stentor_lab::energy::coefficients::Bound;
+use stentor_lab::energy::radio::{Course, simulate};
+use stentor_lab::energy::trace::Direction;
+use stentor_lab::energy::{CAVEATS, EnergySource, EnergyValue, Side, seconds};
+
+/// States of the course that are told to people; the file has them all.
+const STRETCHES_SHOWN: usize = 12;
+/// States of the course in the object for programs; the file has them all.
+const STRETCHES_MAX: usize = 20_000;
+
+/// Model what a radio used for a packet trace: joules by state, and the course of states
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab energy model --trace phone.pcap --radio wifi-s2 --device-address 10.0.0.2
+  stentor lab energy model --trace phone.pcap --radio lte --timeline states.csv --json
+  stentor lab energy model --trace packets.csv --radio 3g --cpu-seconds 1.8 --processor htc-dream
+
+The radio is at rest before the first packet and the course ends when it is at rest after the last one. Nothing of it is
+measured: docs/lab.md, Energy, has the coefficients' sources and what the models leave out.")]
+pub(super) struct Model {
+    #[command(flatten)]
+    traffic: TraceOptions,
+    #[command(flatten)]
+    processor: ProcessorOptions,
+    /// CPU seconds that go with the trace, to be added as a figure of its own
+    #[arg(long, value_name = "SECONDS")]
+    cpu_seconds: Option<f64>,
+    /// Where to write the whole course of states, as CSV
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
+}
+
+impl Model {
+    pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let traffic = self.traffic.open()?;
+        let course = course_with(&traffic, Bound::Value)?;
+        let radio = course.value(Side::Client).context("the course is empty")?;
+        let mut figures = vec![radio];
+        figures.extend(self.processor()?);
+        let total =
+            |bound| anyhow::Ok(course_with(&traffic, bound)?.shares().iter().map(|share| share.joule).sum());
+        let band = [total(Bound::Low)?, total(Bound::High)?];
+        if let Some(path) = &self.timeline {
+            std::fs::write(path, csv(&course))
+                .with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        let object = object(&traffic, &course, &figures, band);
+        output.result(&object, || describe(&traffic, &course, &figures, band, self.timeline.as_deref()))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn processor(&self) -> anyhow::Result<Option<EnergyValue>> {
+        let Some(cpu_seconds) = self.cpu_seconds else { return Ok(None) };
+        if !(cpu_seconds.is_finite() && cpu_seconds >= 0.0) {
+            return Err(Failure::usage("--cpu-seconds must be seconds from 0 on").into());
+        }
+        let unknown = || Failure::usage("--cpu-seconds needs --processor or --cpu-watt");
+        Ok(Some(self.processor.open()?.ok_or_else(unknown)?.energy(Side::Client, cpu_seconds)))
+    }
+}
+
+fn course_with(traffic: &Traffic, bound: Bound) -> anyhow::Result<Course> {
+    Ok(simulate(&traffic.model, bound, &traffic.trace).map_err(|error| Failure::usage(error.to_string()))?)
+}
+
+fn object(traffic: &Traffic, course: &Course, figures: &[EnergyValue], band: [f64; 2]) -> Value {
+    let (from, to) = course.span_ns().unwrap_or_default();
+    let start = traffic.trace.span_ns().map_or(from, |(first, _)| first);
+    let timeline = course.stretches().iter().take(STRETCHES_MAX).map(|stretch| {
+        json!({
+            "state": stretch.state,
+            "from_s": seconds(stretch.from_ns - start),
+            "to_s": seconds(stretch.to_ns - start),
+            "watt": stretch.watt,
+        })
+    });
+    json!({
+        "radio": traffic.model.id,
+        "kind": "modelled",
+        "model": traffic.model.name,
+        "coefficients_ref": traffic.model.source,
+        "note": traffic.model.note,
+        "device": traffic.device,
+        "device_guessed": traffic.is_device_guessed,
+        "packets": traffic.trace.packets().len(),
+        "packets_left_out": traffic.left_out,
+        "capture_cut": traffic.is_cut,
+        "bytes_up": traffic.trace.bytes(Direction::Up),
+        "bytes_down": traffic.trace.bytes(Direction::Down),
+        "seconds": seconds(to - from),
+        "joule": figures[0].joule,
+        "joule_band": band,
+        "watt": figures[0].watt,
+        "states": course.shares(),
+        "values": figures,
+        "timeline": timeline.collect::<Vec<_>>(),
+        "timeline_cut": course.stretches().len() > STRETCHES_MAX,
+        "caveats": CAVEATS,
+    })
+}
+
+fn describe(
+    traffic: &Traffic,
+    course: &Course,
+    figures: &[EnergyValue],
+    band: [f64; 2],
+    timeline: Option<&Path>,
+) -> String {
+    let cut = if traffic.is_cut { "; the capture ends within a packet" } else { "" };
+    let head = facts(&json!({
+        "radio": traffic.model.name,
+        "kind": "modelled, nothing was measured",
+        "coefficients": traffic.model.source,
+        "differs": traffic.model.note,
+        "device": device(traffic),
+        "trace": format!(
+            "{} packets, {} bytes up, {} down, {} packets left out{cut}",
+            traffic.trace.packets().len(),
+            traffic.trace.bytes(Direction::Up),
+            traffic.trace.bytes(Direction::Down),
+            traffic.left_out
+        ),
+        "band": format!("{} to {} J with all coefficients low, or high", short(band[0]), short(band[1])),
+    }));
+    let shares = course.shares();
+    let all: f64 = shares.iter().map(|share| share.seconds).sum();
+    let rows = shares.iter().map(|share| {
+        let part = format!("{:.1} %", share.seconds / all.max(f64::MIN_POSITIVE) * 100.0);
+        [share.state.word().into(), short(share.seconds), part, short(share.joule)]
+    });
+    let states = table(["state", "seconds", "of the time", "joule"], rows);
+    format!(
+        "{head}\n\n{}\n\n{states}\n\n{}\n\n{}",
+        values(figures),
+        stretches(traffic, course, timeline),
+        caveats()
+    )
+}
+
+fn stretches(traffic: &Traffic, course: &Course, timeline: Option<&Path>) -> String {
+    let start = traffic.trace.span_ns().map_or(0, |(first, _)| first);
+    let shown = course.stretches().iter().take(STRETCHES_SHOWN).map(|stretch| {
+        let at = |instant: i64| format!("{:.3}", seconds(instant - start));
+        [at(stretch.from_ns), at(stretch.to_ns), stretch.state.word().into(), short(stretch.watt)]
+    });
+    let mut text = table(["from s", "to s", "state", "watt"], shown);
+    let more = course.stretches().len().saturating_sub(STRETCHES_SHOWN);
+    if more > 0 {
+        let place =
+            timeline.map_or_else(|| "--timeline FILE writes them".into(), |path| path.display().to_string());
+        let _ = write!(text, "\n… and {more} more ({place})");
+    }
+    text
+}
+
+fn csv(course: &Course) -> String {
+    let mut text = String::from("from_ns,to_ns,state,watt\n");
+    for stretch in course.stretches() {
+        let _ =
+            writeln!(text, "{},{},{},{}", stretch.from_ns, stretch.to_ns, stretch.state.word(), stretch.watt);
+    }
+    text
+}
