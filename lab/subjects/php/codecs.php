@@ -171,7 +171,7 @@ class Soap implements Codec
 /** What SOAP's server calls: any operation. */
 final class SoapWork
 {
-    public function __construct(private $work)
+    public function __construct(public $work)
     {
     }
 

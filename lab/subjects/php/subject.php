@@ -1,13 +1,30 @@
 <?php
-// Subjects in PHP. Usage: php subject.php rest+json|rest+xml|xmlrpc|soap
+// Subjects in PHP. Usage: php subject.php rest+json|rest+xml|xmlrpc|soap|zend-xmlrpc|zend-soap
 declare(strict_types=1);
 
 require __DIR__ . '/lsp.php';
 require __DIR__ . '/http.php';
 require __DIR__ . '/codecs.php';
+require __DIR__ . '/zend.php';
 
 ini_set('display_errors', 'stderr');
-$codecs = ['rest+json' => Json::class, 'rest+xml' => Xml::class, 'xmlrpc' => XmlRpc::class, 'soap' => Soap::class];
-$extensions = ['rest+json' => 'json', 'rest+xml' => 'SimpleXML', 'xmlrpc' => 'xmlrpc', 'soap' => 'soap'];
-$class = $codecs[$argv[1]];
-speak(fn (array $factors) => new $class(), [$extensions[$argv[1]] => (string) phpversion($extensions[$argv[1]])]);
+$zend = str_starts_with($argv[1], 'zend-');
+[$class, $extension] = match ($argv[1]) {
+    'rest+json' => ['Json', 'json'],
+    'rest+xml' => ['Xml', 'SimpleXML'],
+    'xmlrpc' => ['XmlRpc', 'xmlrpc'],
+    'soap' => ['Soap', 'soap'],
+    'zend-xmlrpc' => ['ZendXmlRpc', 'dom'],
+    'zend-soap' => ['ZendSoap', 'soap'],
+};
+$codec = function (array $factors) use ($class, $zend): Codec {
+    $zend ? zend_at($factors['zend'] ?? null) : null;
+    return new $class();
+};
+$versions = [$extension => (string) phpversion($extension)];
+$file = getenv('ZEND_PATH') . '/Zend/Version.php';
+if ($zend && is_file($file)) {
+    require_once $file;
+    $versions['zend'] = Zend_Version::VERSION;
+}
+speak($codec, $versions);

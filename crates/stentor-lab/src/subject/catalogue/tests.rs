@@ -28,7 +28,7 @@ fn every_definition_of_ours_can_be_read_and_speaks_a_known_dialect() {
 }
 
 fn is_known(name: &str) -> bool {
-    ["java", "javac", "mvn", "php", "python", "cc"].contains(&name) || name.starts_with("php-")
+    ["java", "javac", "mvn", "php", "python", "cc", "zend"].contains(&name) || name.starts_with("php-")
 }
 
 /// Makes a folder with these files.
