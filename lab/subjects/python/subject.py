@@ -1,6 +1,9 @@
-"""A subject for the laboratory, with nothing but Python's standard library: REST with JSON, and XML-RPC.
+"""A subject for the laboratory, with nothing but Python's standard library: REST with JSON, REST with XML, and XML-RPC.
 
-Takes orders as LSP-1 has them (docs/lab.md). Usage: subject.py rest+json|xmlrpc
+XML is read by libexpat with callbacks, the parser behind Android's SAX; here it calls Python instead of Dalvik, so it shows
+that parser's events and memory, not its speed on a phone.
+
+Takes orders as LSP-1 has them (docs/lab.md). Usage: subject.py rest+json|rest+xml-sax|xmlrpc
 """
 
 import http.client
@@ -11,6 +14,8 @@ import struct
 import sys
 import threading
 import time
+import xml.parsers.expat
+import xml.sax.saxutils
 import xmlrpc.client
 
 # seq, six times, status, flags, bytes; and seq, four times, two words of zero, status, flags, bytes.
@@ -113,6 +118,59 @@ class Json:
     @staticmethod
     def read(_op, body):
         return json.loads(body)
+
+    write_answer = write
+    read_answer = read
+
+
+class Xml:
+    kind = "application/xml"
+    entries = {"numbers": ("n", []), "texts": ("t", []), "objects": ("object", ["id", "name", "price"]),
+               "points": ("point", FIELDS)}
+
+    @classmethod
+    def write(cls, _op, content):
+        escape = xml.sax.saxutils.escape
+        (kind, value), = content.items()
+        if kind == "payload":
+            inside = escape(value)
+        else:
+            name, fields = cls.entries[kind]
+            entry = lambda one: "".join(f"<{f}>{escape(str(one[f]))}</{f}>" for f in fields) or escape(str(one))
+            inside = "".join(f"<{name}>{entry(one)}</{name}>" for one in value)
+        return f'<?xml version="1.0" encoding="UTF-8"?><{kind}>{inside}</{kind}>'.encode()
+
+    @classmethod
+    def read(cls, _op, body):
+        path, text, fields, content = [], [], {}, {}
+
+        def start(name, _attributes):
+            path.append(name)
+            text.clear()
+            if len(path) == 1:
+                content[name] = "" if name == "payload" else []
+            elif path[1] != cls.entries[path[0]][0] or len(path) > 2 and name not in cls.entries[path[0]][1]:
+                raise ValueError(f"<{name}> was not expected")
+
+        def end(name):
+            value, depth, kind = "".join(text), len(path), path[0]
+            text.clear()
+            path.pop()
+            if depth == 3:
+                fields[name] = {"id": int, "price": float}.get(name, str)(value) if kind == "objects" else value
+            elif depth == 2:
+                one = dict(fields) if fields else int(value) if kind == "numbers" else value
+                content[kind].append(one)
+                fields.clear()
+            elif kind == "payload":
+                content[kind] = value
+
+        parser = xml.parsers.expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler, parser.EndElementHandler = start, end
+        parser.CharacterDataHandler = text.append
+        parser.Parse(body, True)
+        return content
 
     write_answer = write
     read_answer = read
@@ -263,7 +321,7 @@ class Subject:
         self.dialect, self.half = dialect, None
 
     def hello(self, _order):
-        versions = {"python": platform.python_version()}
+        versions = {"python": platform.python_version(), "expat": xml.parsers.expat.EXPAT_VERSION}
         return {"report": "hello", "lsp": 1, "versions": versions, "clock": "CLOCK_MONOTONIC"}
 
     def prepare(self, order):
@@ -285,7 +343,7 @@ class Subject:
 
 
 def main():
-    subject = Subject({"rest+json": Json, "xmlrpc": XmlRpc}[sys.argv[1]])
+    subject = Subject({"rest+json": Json, "rest+xml-sax": Xml, "xmlrpc": XmlRpc}[sys.argv[1]])
     for line in sys.stdin:
         order = json.loads(line)
         try:
