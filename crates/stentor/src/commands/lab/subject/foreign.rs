@@ -112,6 +112,7 @@ fn object(entry: &Entry, readiness: &Readiness) -> Value {
         "ops": definition.ops,
         "roles": definition.roles,
         "can_run": readiness.can_run(),
+        "needs_building": !definition.build.is_empty(),
         "built": readiness.built,
         "missing": readiness.missing,
         "missing_to_build": readiness.missing_to_build,
