@@ -1,7 +1,6 @@
 //! The `stentor` binary: one download, one command line.
 #![forbid(unsafe_code)]
 
-mod cgroup;
 mod child;
 mod client;
 mod commands;

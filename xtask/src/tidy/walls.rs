@@ -32,15 +32,17 @@ const ROOMS: &[Room] = &[
     Room { name: "stentor-emulators", may: &[], tests_may: &[] },
     // Formats are bytes and values: whoever speaks one, a subject or one day a face of the server, brings its own sockets.
     Room { name: "stentor-wire", may: &[], tests_may: &[] },
+    // Namespaces, links, control groups and clocks know nothing of what runs between them.
+    Room { name: "stentor-rig", may: &[], tests_may: &[] },
     Room {
         // The laboratory measures the sender from within and everything else as a process; its own subjects speak formats.
         name: "stentor-lab",
-        may: &["stentor-http2", "stentor-wire"],
+        may: &["stentor-http2", "stentor-wire", "stentor-rig"],
         tests_may: &["stentor-emulators"],
     },
     Room {
         name: "stentor",
-        may: &["stentor-server", "stentor-emulators", "stentor-lab"],
+        may: &["stentor-server", "stentor-emulators", "stentor-lab", "stentor-rig"],
         tests_may: &["stentor-core", "stentor-storage", "stentor-providers", "stentor-http2"],
     },
     Room { name: "stentor-judges", may: &["stentor-emulators"], tests_may: &[] },
@@ -81,6 +83,12 @@ const OWNED: &[Owned] = &[
         by: &["stentor-wire"],
         tests_of: &[],
         why: "the formats of services are one room",
+    },
+    Owned {
+        library: "etherparse",
+        by: &["stentor-rig"],
+        tests_of: &[],
+        why: "packets are foreign bytes, and read where they are captured",
     },
     Owned {
         library: "jsonwebtoken",

@@ -1,6 +1,5 @@
 //! The server as a process of its own, which may be killed and goes on where it was.
 
-use crate::cgroup::Cgroup;
 use crate::child::{Child, Usage};
 use crate::client::Client;
 use crate::connection::read_key;
@@ -9,6 +8,7 @@ use anyhow::Context;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use stentor_rig::cgroup::Cgroup;
 
 const START_LIMIT: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(2);

@@ -9,13 +9,13 @@ use super::records::Records;
 use super::settings;
 use super::site::{Site, halves, part, topic};
 use super::watch::{Watch, Watched};
-use crate::cgroup::{Cgroup, Limits};
 use crate::demo::fleet::Half;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use stentor_lab::rates::fairness;
 use stentor_lab::report::Row;
 use stentor_lab::study::{Background, Cell, Mix, ProviderModel};
+use stentor_rig::cgroup::{Cgroup, Limits};
 
 /// So long after its connections broke a server may still be ending.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -40,7 +40,10 @@ impl Trial<'_> {
     }
 
     fn limits(&self) -> Limits {
-        Limits { cpu_percent: self.cell.cpu_percent, memory_mib: self.cell.memory_mib }
+        Limits {
+            cpu_percent: self.cell.cpu_percent,
+            memory_bytes: self.cell.memory_mib.map(|mib| u64::from(mib) << 20),
+        }
     }
 
     /// The messages that are posted at once to each app.
@@ -82,7 +85,7 @@ impl Trial<'_> {
 pub(super) async fn run(trial: Trial<'_>, site: &mut Site, records: &mut Records) -> anyhow::Result<Row> {
     let cgroup = match Cgroup::make(trial.limits()) {
         Ok(cgroup) => cgroup,
-        Err(skipped) => return Ok(Row { skipped, ..trial.row() }),
+        Err(refusal) => return Ok(Row { skipped: refusal.to_string(), ..trial.row() }),
     };
     let apps = site.apps_for(trial.cell).await?;
     for half in Half::BOTH {

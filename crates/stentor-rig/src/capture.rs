@@ -1,0 +1,81 @@
+//! What went over a link: every packet at both of its ends, with the time and what became of it.
+
+mod pcap;
+
+use crate::anatomy::Anatomy;
+use crate::side::Side;
+use serde::Serialize;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of packets that one capture holds; what comes after is only counted.
+pub const CAPTURE_MAX_BYTES: usize = 512 << 20;
+
+/// One packet at one end of the link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The end where it was seen.
+    pub at: Side,
+    /// The side that sent it.
+    pub from: Side,
+    /// When, by `CLOCK_MONOTONIC`, in nanoseconds.
+    pub time_ns: u64,
+    /// What became of it.
+    pub note: Note,
+    /// The packet from its IP header on.
+    pub bytes: Arc<[u8]>,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "fate")]
+pub enum Note {
+    /// Seen where it entered, and later at the other end.
+    Sent {
+        /// How long it waits for its turn, in nanoseconds.
+        queued_ns: u64,
+    },
+    /// Seen where it entered, and lost on the way.
+    Lost,
+    /// Seen where it entered, and dropped since the queue was full.
+    Overflowed,
+    /// Seen where it left.
+    Received {
+        /// How much later than it was due, in nanoseconds.
+        late_ns: u64,
+    },
+}
+
+/// All packets between the begin and the end of a capture.
+#[derive(Clone, Debug, Default)]
+pub struct Capture {
+    /// In the order of their times.
+    pub packets: Vec<Packet>,
+    /// Packets that were not kept, for the capture was full; anything counted from `packets` is then too low.
+    pub not_kept: u64,
+    /// What is added to a packet's time to make it a time of day, in nanoseconds.
+    pub epoch_ns: u64,
+    /// False where packets cannot be seen: there is nothing in `packets`, whatever was sent.
+    pub is_complete: bool,
+}
+
+impl Capture {
+    /// Takes the packets that one end saw apart, by exchange and by purpose.
+    #[must_use]
+    pub fn anatomy(&self, end: Side) -> Anatomy {
+        Anatomy::of(self.packets.iter().filter(|packet| packet.at == end))
+    }
+
+    /// Writes what one end saw as a pcap file (raw IP, times in nanoseconds).
+    pub fn write_pcap(&self, end: Side, file: &Path) -> io::Result<()> {
+        let mut out = io::BufWriter::new(std::fs::File::create(file)?);
+        pcap::write(&mut out, self.packets.iter().filter(|packet| packet.at == end), self.epoch_ns)
+    }
+
+    /// Writes a line for each packet at each end, with its note, as CSV.
+    pub fn write_notes(&self, file: &Path) -> io::Result<()> {
+        let mut out = io::BufWriter::new(std::fs::File::create(file)?);
+        pcap::write_notes(&mut out, &self.packets)
+    }
+}

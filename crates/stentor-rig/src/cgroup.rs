@@ -1,0 +1,193 @@
+//! Limits of processor time and memory, and what was used, by control groups, where the machine and the rights allow it.
+
+use crate::usage::{Source, Usage};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, io};
+
+const ROOT: &str = "/sys/fs/cgroup";
+/// What all our groups begin with; the number of the process that made them follows.
+const PREFIX: &str = "stentor-lab-";
+/// The span over which processor time is counted, in microseconds.
+const PERIOD_MICROSECONDS: u64 = 100_000;
+const MICROSECOND_NS: u64 = 1_000;
+
+/// Groups made by this process: the next is made while the one before still holds its process.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// What a group of processes may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Processor time: 100 is one core.
+    pub cpu_percent: Option<u32>,
+    /// Memory with the page cache of its files.
+    pub memory_bytes: Option<u64>,
+}
+
+/// Why there is no control group.
+#[derive(Debug, thiserror::Error)]
+#[error("no control group for {controller} can be made at {}: {source}", directory.display())]
+pub struct CgroupError {
+    controller: &'static str,
+    directory: PathBuf,
+    source: io::Error,
+}
+
+/// Groups that hold processes together; dropping them removes them.
+#[derive(Debug)]
+pub struct Cgroup {
+    is_unified: bool,
+    directories: Vec<PathBuf>,
+}
+
+/// A file of a group and what is written to it.
+type Setting = (&'static str, String);
+/// A controller and what is set there.
+type Settings = (&'static str, Vec<Setting>);
+
+impl Cgroup {
+    /// Makes groups with these limits; `None` without any.
+    pub fn make(limits: Limits) -> Result<Option<Self>, CgroupError> {
+        Self::make_below(Path::new(ROOT), limits, false)
+    }
+
+    /// Makes groups with these limits that also count what is used, without any limit too.
+    pub fn make_counting(limits: Limits) -> Result<Self, CgroupError> {
+        let made = Self::make_below(Path::new(ROOT), limits, true)?;
+        Ok(made.unwrap_or(Self { is_unified: false, directories: Vec::new() }))
+    }
+
+    fn make_below(root: &Path, limits: Limits, counts: bool) -> Result<Option<Self>, CgroupError> {
+        let is_unified = root.join("cgroup.controllers").exists();
+        let plan = if is_unified { unified(limits, counts) } else { divided(limits, counts) };
+        // Dropped half-made, it removes what was made.
+        let mut group = Self { is_unified, directories: Vec::new() };
+        let name = format!("{PREFIX}{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        for (controller, settings) in plan {
+            let place = if is_unified { root.to_owned() } else { root.join(controller) };
+            if is_unified {
+                // Where it is on already, or may not be switched on, the files below tell.
+                let _ = fs::write(root.join("cgroup.subtree_control"), format!("+{controller}"));
+            }
+            // Two controllers can be one tree under two names.
+            let place = fs::canonicalize(&place).unwrap_or(place);
+            sweep(&place);
+            group.add(&place.join(&name), controller, &settings)?;
+        }
+        Ok(Some(group).filter(|group| !group.directories.is_empty()))
+    }
+
+    fn add(
+        &mut self,
+        directory: &Path,
+        controller: &'static str,
+        settings: &[Setting],
+    ) -> Result<(), CgroupError> {
+        let refused = |source| CgroupError { controller, directory: directory.to_owned(), source };
+        if !self.directories.iter().any(|made| made == directory) {
+            fs::create_dir(directory).map_err(refused)?;
+            self.directories.push(directory.to_owned());
+        }
+        for (file, value) in settings {
+            fs::write(directory.join(file), value).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Moves a process into the groups, with all its threads.
+    pub fn take(&self, process: u32) -> io::Result<()> {
+        self.write_each("cgroup.procs", process)
+    }
+
+    /// Moves one thread into the groups, so that what it starts is born there; `false` where only whole processes can be
+    /// moved (version 2).
+    pub fn take_thread(&self, thread: u32) -> io::Result<bool> {
+        if !self.is_unified {
+            self.write_each("tasks", thread)?;
+        }
+        Ok(!self.is_unified)
+    }
+
+    /// What its processes have used since it was made.
+    pub fn usage(&self) -> io::Result<Usage> {
+        let cpu_ns = match self.read("cpuacct.usage") {
+            Ok(text) => number(&text)?,
+            Err(_) => stat(&self.read("cpu.stat")?, "usage_usec")? * MICROSECOND_NS,
+        };
+        let peak = self.read("memory.max_usage_in_bytes").or_else(|_| self.read("memory.peak"))?;
+        Ok(Usage { cpu_ns, memory_peak_bytes: number(&peak)?, source: Source::Cgroup })
+    }
+
+    fn write_each(&self, file: &str, id: u32) -> io::Result<()> {
+        self.directories.iter().try_for_each(|directory| fs::write(directory.join(file), id.to_string()))
+    }
+
+    fn read(&self, file: &str) -> io::Result<String> {
+        let found =
+            self.directories.iter().find_map(|directory| fs::read_to_string(directory.join(file)).ok());
+        found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no control group has {file}")))
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        for directory in &self.directories {
+            // Fails only while a process is in it, which its owner has ended before.
+            let _ = fs::remove_dir(directory);
+        }
+    }
+}
+
+/// Removes empty groups of processes of ours that were killed before they could.
+fn sweep(place: &Path) {
+    let Ok(entries) = fs::read_dir(place) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let maker =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
+        if maker.is_some_and(|maker| !Path::new("/proc").join(maker.to_string()).exists()) {
+            // Fails while a process is in it.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// One tree for all controllers (version 2).
+fn unified(limits: Limits, counts: bool) -> Vec<Settings> {
+    let cpu = limits.cpu_percent.map(|percent| {
+        ("cpu", vec![("cpu.max", format!("{} {PERIOD_MICROSECONDS}", quota_microseconds(percent)))])
+    });
+    let memory = limits.memory_bytes.map(|bytes| ("memory", vec![("memory.max", bytes.to_string())]));
+    let counted = |controller| counts.then(|| (controller, Vec::new()));
+    cpu.or_else(|| counted("cpu")).into_iter().chain(memory.or_else(|| counted("memory"))).collect()
+}
+
+/// A tree for each controller (version 1).
+fn divided(limits: Limits, counts: bool) -> Vec<Settings> {
+    let cpu = limits.cpu_percent.map(|percent| {
+        let period = ("cpu.cfs_period_us", PERIOD_MICROSECONDS.to_string());
+        ("cpu", vec![period, ("cpu.cfs_quota_us", quota_microseconds(percent).to_string())])
+    });
+    let memory =
+        limits.memory_bytes.map(|bytes| ("memory", vec![("memory.limit_in_bytes", bytes.to_string())]));
+    let counted = |controller| counts.then(|| (controller, Vec::new()));
+    let memory = memory.or_else(|| counted("memory"));
+    cpu.into_iter().chain(counted("cpuacct")).chain(memory).collect()
+}
+
+fn quota_microseconds(percent: u32) -> u64 {
+    PERIOD_MICROSECONDS * u64::from(percent) / 100
+}
+
+fn number(text: &str) -> io::Result<u64> {
+    text.trim().parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Finds a line `name value`.
+fn stat(text: &str, name: &str) -> io::Result<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    number(value.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

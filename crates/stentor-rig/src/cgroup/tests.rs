@@ -1,0 +1,68 @@
+use super::*;
+
+const HALF_A_CORE: Limits = Limits { cpu_percent: Some(50), memory_bytes: Some(64 << 20) };
+
+#[test]
+fn limits_are_written_as_each_version_of_control_groups_wants_them() {
+    let one = vec![("cpu", vec![("cpu.max", "50000 100000".to_owned())])];
+    assert_eq!(unified(Limits { memory_bytes: None, ..HALF_A_CORE }, false), one);
+    let [(_, cpu), (_, memory)] = &divided(HALF_A_CORE, false)[..] else { panic!("two controllers") };
+    assert_eq!(cpu[1], ("cpu.cfs_quota_us", "50000".to_owned()));
+    assert_eq!(memory[0], ("memory.limit_in_bytes", "67108864".to_owned()));
+}
+
+#[test]
+fn nothing_is_made_without_limits() {
+    assert!(matches!(Cgroup::make(Limits::default()), Ok(None)));
+}
+
+#[test]
+fn counting_needs_the_controllers_that_count_but_sets_nothing() {
+    let names =
+        |plan: Vec<Settings>| plan.into_iter().map(|(name, set)| (name, set.len())).collect::<Vec<_>>();
+    assert_eq!(names(unified(Limits::default(), true)), [("cpu", 0), ("memory", 0)]);
+    assert_eq!(names(divided(Limits::default(), true)), [("cpuacct", 0), ("memory", 0)]);
+    assert_eq!(names(divided(HALF_A_CORE, true)), [("cpu", 2), ("cpuacct", 0), ("memory", 1)]);
+}
+
+#[test]
+fn a_controller_that_the_machine_does_not_have_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    // A plain directory takes the files of the first controller; the second has none.
+    fs::create_dir(root.path().join("cpu")).unwrap();
+    let refusal = Cgroup::make_below(root.path(), HALF_A_CORE, false).unwrap_err().to_string();
+    assert!(refusal.contains("for memory") && refusal.contains("/memory/"), "{refusal}");
+    let cpu = Limits { memory_bytes: None, ..HALF_A_CORE };
+    fs::remove_dir_all(root.path().join("cpu")).unwrap();
+    fs::create_dir(root.path().join("cpu")).unwrap();
+    let group = Cgroup::make_below(root.path(), cpu, false).unwrap().unwrap();
+    group.take(7).unwrap();
+    let written = |file: &str| fs::read_to_string(group.directories[0].join(file)).unwrap();
+    assert_eq!((written("cpu.cfs_quota_us"), written("cgroup.procs")), ("50000".into(), "7".into()));
+}
+
+#[test]
+fn what_was_used_is_read_from_either_version() {
+    let place = tempfile::tempdir().unwrap();
+    let group = Cgroup { is_unified: true, directories: vec![place.path().to_owned()] };
+    fs::write(place.path().join("cpu.stat"), "usage_usec 1500\nuser_usec 1000\n").unwrap();
+    fs::write(place.path().join("memory.peak"), "4096\n").unwrap();
+    assert_eq!(
+        group.usage().unwrap(),
+        Usage { cpu_ns: 1_500_000, memory_peak_bytes: 4096, source: Source::Cgroup }
+    );
+    fs::write(place.path().join("cpuacct.usage"), "77\n").unwrap();
+    assert_eq!(group.usage().unwrap().cpu_ns, 77);
+    // What is not a group cannot be removed as one.
+    std::mem::forget(group);
+}
+
+#[test]
+fn groups_of_dead_processes_are_swept_away_and_others_stay() {
+    let place = tempfile::tempdir().unwrap();
+    let names =
+        [format!("{PREFIX}4294967294-0"), format!("{PREFIX}{}-0", std::process::id()), "else-1-0".to_owned()];
+    names.iter().for_each(|name| fs::create_dir(place.path().join(name)).unwrap());
+    sweep(place.path());
+    assert_eq!(names.map(|name| place.path().join(name).exists()), [false, true, true]);
+}

@@ -1,0 +1,14 @@
+//! Clocks: the machine's own, clocks that differ from it, and how two of them are compared over a link.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// The clock of all measurements, `CLOCK_MONOTONIC`, in nanoseconds.
+#[must_use]
+pub fn now_ns() -> u64 {
+    nanoseconds(ClockId::Monotonic)
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}

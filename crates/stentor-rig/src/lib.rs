@@ -1,0 +1,26 @@
+//! The rig: what an experiment stands in.
+//!
+//! Two sides, a device and a server, each in a network namespace of its own where the machine allows it, and a link
+//! between them that delays, slows, loses and counts packets. Each side has its limits, and what it used is known to the
+//! nanosecond. Nothing here knows what runs on the sides.
+#![deny(unsafe_code)]
+
+pub mod anatomy;
+pub mod capture;
+pub mod cgroup;
+pub mod clock;
+mod kernel;
+pub mod lateness;
+pub mod level;
+pub mod link;
+pub mod rig;
+pub mod side;
+pub mod usage;
+
+pub use capture::Capture;
+pub use cgroup::Limits;
+pub use level::{Level, Wanted};
+pub use link::Link;
+pub use rig::{Plan, Rig, RigError};
+pub use side::Side;
+pub use usage::Usage;
