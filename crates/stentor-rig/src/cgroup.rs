@@ -1,8 +1,10 @@
 //! Limits of processor time and memory, and what was used, by control groups, where the machine and the rights allow it.
 
 use crate::usage::{Source, Usage};
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 use std::{fs, io};
 
 const ROOT: &str = "/sys/fs/cgroup";
@@ -11,6 +13,9 @@ const PREFIX: &str = "stentor-lab-";
 /// The span over which processor time is counted, in microseconds.
 const PERIOD_MICROSECONDS: u64 = 100_000;
 const MICROSECOND_NS: u64 = 1_000;
+/// How long a killed process may take to go.
+const END_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Groups made by this process: the next is made while the one before still holds its process.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -116,6 +121,29 @@ impl Cgroup {
         };
         let peak = self.read("memory.max_usage_in_bytes").or_else(|_| self.read("memory.peak"))?;
         Ok(Usage { cpu_ns, memory_peak_bytes: number(&peak)?, source: Source::Cgroup })
+    }
+
+    /// Ends every other process that is still in the groups, and waits a little until they are gone.
+    pub fn end_all(&self) {
+        // Version 1 lists a process of which only one thread is in the group: us.
+        let ours = Pid::from_raw(std::process::id().cast_signed());
+        let deadline = Instant::now() + END_WITHIN;
+        loop {
+            let listed = self.read("cgroup.procs").unwrap_or_default();
+            let left: Vec<Pid> = listed
+                .lines()
+                .filter_map(|line| Pid::from_raw(line.parse().ok()?))
+                .filter(|process| Some(*process) != ours)
+                .collect();
+            if left.is_empty() || Instant::now() > deadline {
+                return;
+            }
+            for process in left {
+                // One that has ended meanwhile is what was wanted.
+                let _ = kill_process(process, Signal::KILL);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 
     fn write_each(&self, file: &str, id: u32) -> io::Result<()> {

@@ -1,15 +1,27 @@
 //! The rig itself: raised from a plan, used, and taken down without a trace.
 
+mod seat;
+
 use crate::capture::Capture;
-use crate::cgroup::{Cgroup, CgroupError, Limits};
+use crate::cgroup::{CgroupError, Limits};
+use crate::engine::{Engine, Traffic};
 use crate::lateness::Lateness;
 use crate::level::{Level, Wanted};
 use crate::link::Link;
+use crate::namespace::{Counters, Namespace};
 use crate::side::Side;
 use crate::usage::Usage;
+use seat::Seat;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Child, Command};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The address of the device, and of the server, where they have addresses of their own.
+const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
+
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// What is to be raised.
 #[derive(Clone, Debug)]
@@ -31,13 +43,6 @@ impl Plan {
     #[must_use]
     pub fn new(link: Link) -> Self {
         Self { link, level: Wanted::Best, seed: 1, device: Limits::default(), server: Limits::default() }
-    }
-
-    fn limits(&self, side: Side) -> Limits {
-        match side {
-            Side::Device => self.device,
-            Side::Server => self.server,
-        }
     }
 }
 
@@ -65,33 +70,49 @@ pub enum RigError {
     Io(#[from] io::Error),
 }
 
-/// Two sides and what is between them. Dropping it takes everything down; end the processes on it before.
+/// Two sides and what is between them. Dropping it takes everything down, and ends what still runs in its control groups.
 #[derive(Debug)]
 pub struct Rig {
     level: Level,
     notes: Vec<String>,
-    groups: [Option<Cgroup>; 2],
+    // Stopped before the sides go, whose interfaces it holds.
+    engine: Option<Engine>,
+    /// The device's, and the server's.
+    seats: [Seat; 2],
 }
 
 impl Rig {
-    /// Raises what the plan says. At `Wanted::Best` a lower level is taken where a higher one cannot be had; `notes` say why.
+    /// Raises what the plan says. At [`Wanted::Best`] a lower level is taken where a higher one cannot be had; `notes` say why.
     pub fn raise(plan: &Plan) -> Result<Self, RigError> {
         let mut notes = Vec::new();
-        let mut group = |side| -> Result<Option<Cgroup>, RigError> {
-            match Cgroup::make_counting(plan.limits(side)) {
-                Ok(group) => Ok(Some(group)),
-                Err(source) if plan.limits(side) != Limits::default() => {
-                    Err(RigError::NoLimits { side, source })
-                }
-                Err(source) => {
-                    notes.push(format!("usage of the {} comes from /proc: {source}", side.word()));
-                    Ok(None)
+        let candidates = plan.level.candidates();
+        for level in &candidates {
+            match Self::raise_at(*level, plan) {
+                Err(RigError::NoLevel { level, reason }) => notes.push(no_level(level, &reason)),
+                Err(error) => return Err(error),
+                Ok(mut rig) => {
+                    notes.append(&mut rig.notes);
+                    return Ok(Self { notes, ..rig });
                 }
             }
+        }
+        let level = candidates[0];
+        Err(RigError::NoLevel { level, reason: notes.join("; ") })
+    }
+
+    fn raise_at(level: Level, plan: &Plan) -> Result<Self, RigError> {
+        let refused = |error: io::Error| RigError::NoLevel { level, reason: what_to_do(&error) };
+        let place = |side: Side| match level {
+            Level::Loopback => Namespace::shared(side.word()),
+            Level::Netns | Level::Veth => Namespace::fresh(side.word()),
         };
-        let groups = [group(Side::Device)?, group(Side::Server)?];
-        let level = plan.level.candidates().last().copied().unwrap_or(Level::Loopback);
-        Ok(Self { level, notes, groups })
+        let places = [place(Side::Device).map_err(refused)?, place(Side::Server).map_err(refused)?];
+        let engine = join(level, plan, &places).map_err(refused)?;
+        let mut notes = Vec::new();
+        let [device, server] = places;
+        let device = Seat::take(Side::Device, device, plan.device, &mut notes)?;
+        let server = Seat::take(Side::Server, server, plan.server, &mut notes)?;
+        Ok(Self { level, notes, engine, seats: [device, server] })
     }
 
     /// What stands between the sides.
@@ -108,40 +129,131 @@ impl Rig {
 
     /// The address of a side: what the other side connects to.
     #[must_use]
-    pub const fn address(&self, _side: Side) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    pub const fn address(&self, side: Side) -> IpAddr {
+        match self.level {
+            Level::Netns | Level::Veth => IpAddr::V4(ADDRESSES[side.index()]),
+            Level::Loopback => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        }
     }
 
     /// Starts a process on a side, in its namespace and within its limits.
-    pub fn spawn(&self, side: Side, mut command: Command) -> io::Result<Child> {
-        let child = command.spawn()?;
-        if let Some(group) = &self.groups[side.index()] {
-            group.take(child.id())?;
-        }
-        Ok(child)
+    pub fn spawn(&self, side: Side, command: Command) -> io::Result<Child> {
+        self.seats[side.index()].spawn(command)
+    }
+
+    /// Starts a process on a side whose `CLOCK_MONOTONIC` is ahead of ours by so many nanoseconds, in a time namespace.
+    pub fn spawn_ahead(&self, side: Side, ahead_ns: i64, command: Command) -> io::Result<Child> {
+        self.seats[side.index()].spawn_ahead(ahead_ns, command)
+    }
+
+    /// Runs something on a thread in a side's namespace, outside of its limits: sockets made there belong to the side.
+    pub fn within<T: Send + 'static>(
+        &self,
+        side: Side,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<JoinHandle<T>> {
+        // A thread is born in the namespace of the one that starts it.
+        self.seats[side.index()].place.run(move || std::thread::Builder::new().spawn(work))
     }
 
     /// Begins to keep packets; what was kept before is forgotten.
-    pub fn begin_capture(&self) {}
+    pub fn begin_capture(&self) {
+        if let Some(engine) = &self.engine {
+            engine.begin_capture();
+        }
+    }
 
-    /// Ends it and hands over what was kept.
+    /// Ends it and hands over what was kept, which is incomplete where there is no engine. Packets that are still on
+    /// their way are in it at their first end only.
     #[must_use]
     pub fn end_capture(&self) -> Capture {
-        Capture::default()
+        self.engine.as_ref().map(Engine::end_capture).unwrap_or_default()
     }
 
     /// What all processes of a side have used so far.
     pub fn usage(&self, side: Side) -> io::Result<Usage> {
-        self.groups[side.index()].as_ref().map_or_else(|| Ok(Usage::default()), Cgroup::usage)
+        self.seats[side.index()].usage()
     }
 
-    /// How late the link was since the last call of [`Self::reset_lateness`], or since it was raised; zero packets where there
-    /// is no engine.
+    /// How late the link was since the last call of [`Self::reset_lateness`], or since it was raised; no packets where
+    /// there is no engine.
     #[must_use]
     pub fn lateness(&self) -> Lateness {
-        Lateness::default()
+        self.engine.as_ref().map(Engine::lateness).unwrap_or_default()
     }
 
     /// Counts lateness anew.
-    pub fn reset_lateness(&self) {}
+    pub fn reset_lateness(&self) {
+        if let Some(engine) = &self.engine {
+            engine.reset_lateness();
+        }
+    }
+
+    /// What the engine counted of the packets that a side sent; nothing where there is no engine.
+    #[must_use]
+    pub fn traffic(&self, from: Side) -> Traffic {
+        self.engine.as_ref().map(|engine| engine.traffic(from)).unwrap_or_default()
+    }
+
+    /// Waits until no packet has been on its way and none has come for so long; `false` if that did not come to pass in time.
+    #[must_use]
+    pub fn settle(&self, quiet: Duration, at_most: Duration) -> bool {
+        let Some(engine) = &self.engine else { return true };
+        let traffic = || Side::BOTH.map(|side| engine.traffic(side));
+        let (started, mut since, mut last) = (Instant::now(), Instant::now(), traffic());
+        while started.elapsed() < at_most {
+            std::thread::sleep(LOOK_EVERY);
+            let now = traffic();
+            if now != last || now.iter().any(|way| way.on_the_way() > 0) {
+                (since, last) = (Instant::now(), now);
+            } else if since.elapsed() >= quiet {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What the kernel counted at a side's interface.
+    pub fn counters(&self, side: Side) -> io::Result<Counters> {
+        self.seats[side.index()].place.counters()
+    }
+
+    /// Makes the engine late on purpose, by a pause before each of its rounds; zero ends that.
+    pub fn hinder(&self, pause: Duration) {
+        if let Some(engine) = &self.engine {
+            engine.hinder(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
+        }
+    }
 }
+
+/// Puts between the sides what belongs there.
+fn join(level: Level, plan: &Plan, [device, server]: &[Namespace; 2]) -> io::Result<Option<Engine>> {
+    let [device_address, server_address] = ADDRESSES;
+    match level {
+        Level::Netns => {
+            let tuns = [device.add_tun(device_address)?, server.add_tun(server_address)?];
+            Engine::start(&plan.link, plan.seed, tuns).map(Some)
+        }
+        Level::Veth => device.add_pair(device_address, server, server_address).map(|()| None),
+        Level::Loopback => Ok(None),
+    }
+}
+
+fn no_level(level: Level, reason: &str) -> String {
+    format!("no {level}: {reason}")
+}
+
+/// Says what a refusal means for whoever ran this.
+fn what_to_do(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!(
+            "namespaces and TUN devices need rights ({error}): run it as root, or as `unshare -Ur stentor …` where \
+             /dev/net/tun may be written by all"
+        ),
+        io::ErrorKind::NotFound => format!("/dev/net/tun is missing ({error}): load the module `tun`"),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -119,3 +119,6 @@ impl Cursor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! The link engine: one thread that takes packets from either side and hands them to the other when their time has come.
+
+mod books;
+mod wire;
+
+use crate::capture::Capture;
+use crate::clock::now_ns;
+use crate::lateness::Lateness;
+use crate::link::{Fate, Link, Shaper};
+use crate::side::Side;
+use books::Books;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use wire::Wire;
+
+pub use books::Traffic;
+
+/// The kernel wakes a thread with less slack than this as exactly as it can.
+const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
+/// As far to the front as a process may go.
+const FIRST_IN_LINE: i32 = -20;
+/// Packets that are taken from one side before the other has its turn.
+const TURN_PACKETS: usize = 64;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A running engine; dropping it stops it.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and its owner both see.
+#[derive(Debug)]
+struct Shared {
+    books: Mutex<Books>,
+    is_over: AtomicBool,
+    wake: OwnedFd,
+    /// Slows the engine down on purpose, so that it can be seen to be noticed.
+    hindrance_ns: AtomicU64,
+}
+
+impl Shared {
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // Books are sums and a list: a panic elsewhere leaves them as they were.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Starts it between two TUN devices, the device's first.
+    pub(crate) fn start(link: &Link, seed: u64, tuns: [File; 2]) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            books: Mutex::default(),
+            is_over: AtomicBool::new(false),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            hindrance_ns: AtomicU64::new(0),
+        });
+        // The two directions are to differ in their luck.
+        let shapers = [Shaper::new(link.up.clone(), seed), Shaper::new(link.down.clone(), !seed)];
+        let mut run =
+            Run { shared: Arc::clone(&shared), tuns, wire: Wire::new(shapers), buffer: vec![0; 65_536] };
+        let thread = thread::Builder::new().name("rig-link".to_owned()).spawn(move || run.go())?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Begins to keep packets.
+    pub(crate) fn begin_capture(&self) {
+        self.shared.books().begin_capture();
+    }
+
+    /// Hands over what was kept.
+    pub(crate) fn end_capture(&self) -> Capture {
+        self.shared.books().end_capture()
+    }
+
+    /// How late it was.
+    pub(crate) fn lateness(&self) -> Lateness {
+        self.shared.books().lateness.summary()
+    }
+
+    /// Counts lateness anew.
+    pub(crate) fn reset_lateness(&self) {
+        self.shared.books().lateness = crate::lateness::Histogram::default();
+    }
+
+    /// What went in one direction, by the side that sends.
+    pub(crate) fn traffic(&self, from: Side) -> Traffic {
+        self.shared.books().traffic[from.index()]
+    }
+
+    /// Makes it pause so long before each round; 0 lets it run freely.
+    pub(crate) fn hinder(&self, pause_ns: u64) {
+        self.shared.hindrance_ns.store(pause_ns, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        // Cannot fail: the counter is far from full.
+        let _ = rustix::io::write(&self.shared.wake, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread's own things.
+struct Run {
+    shared: Arc<Shared>,
+    /// By the side on which it is.
+    tuns: [File; 2],
+    wire: Wire,
+    buffer: Vec<u8>,
+}
+
+impl Run {
+    fn go(&mut self) {
+        // Both make it more exact where they are allowed; lateness is measured either way.
+        let _ = rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS));
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), FIRST_IN_LINE);
+        while !self.shared.is_over.load(Ordering::Relaxed) {
+            self.hand_on();
+            if self.wait().is_err() {
+                break;
+            }
+            self.pause();
+            for side in Side::BOTH {
+                self.take_in(side);
+            }
+        }
+    }
+
+    /// Sleeps until a packet comes or is due, or the end.
+    fn wait(&self) -> io::Result<()> {
+        let left_ns = self.wire.next_due_ns().map(|due| due.saturating_sub(now_ns()));
+        let timeout = left_ns.map(|left| Timespec {
+            tv_sec: (left / SECOND_NS).cast_signed(),
+            tv_nsec: (left % SECOND_NS).cast_signed(),
+        });
+        let [device, server] = &self.tuns;
+        let mut files = [
+            PollFd::new(device, PollFlags::IN),
+            PollFd::new(server, PollFlags::IN),
+            PollFd::new(&self.shared.wake, PollFlags::IN),
+        ];
+        match poll(&mut files, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn pause(&self) {
+        let pause_ns = self.shared.hindrance_ns.load(Ordering::Relaxed);
+        if pause_ns > 0 {
+            thread::sleep(std::time::Duration::from_nanos(pause_ns));
+        }
+    }
+
+    /// Reads what a side sends and decides about each packet.
+    fn take_in(&mut self, from: Side) {
+        for _ in 0..TURN_PACKETS {
+            let Ok(length) = rustix::io::read(&self.tuns[from.index()], &mut self.buffer[..]) else { return };
+            let time_ns = now_ns();
+            let bytes: Arc<[u8]> = self.buffer[..length].into();
+            let fate = self.wire.offer(from, time_ns, &bytes);
+            self.shared.books().entered(from, time_ns, fate, &bytes);
+            if matches!(fate, Fate::Due { at_ns, .. } if at_ns <= time_ns) {
+                self.hand_on();
+            }
+        }
+    }
+
+    /// Hands on whatever is due.
+    fn hand_on(&mut self) {
+        while let Some(packet) = self.wire.take_due(now_ns()) {
+            let to = packet.from.other();
+            let is_written = rustix::io::write(&self.tuns[to.index()], &packet.bytes).is_ok();
+            self.shared.books().left(&packet, now_ns(), is_written);
+        }
+    }
+}

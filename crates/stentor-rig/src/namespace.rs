@@ -1,0 +1,187 @@
+//! A network namespace, held by a thread that lives there: what the thread starts is born there too.
+
+use crate::kernel;
+use crate::netlink::Netlink;
+use rustix::net::{AddressFamily, SocketType, netdevice::name_to_index, socket};
+use rustix::thread::gettid;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+/// What all packets fit into, with their IP header, as on Ethernet.
+pub const MTU_BYTES: u32 = 1500;
+const TUN: &str = "/dev/net/tun";
+/// What our interfaces are called.
+pub(crate) const INTERFACE: &str = "stentor0";
+const NETWORK_PREFIX: u8 = 24;
+/// `O_NONBLOCK`.
+const NONBLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread in a network namespace, or without one, that does what it is told.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    /// The thread's number, under which others find its namespace.
+    pub(crate) thread_id: u32,
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Namespace {
+    /// Starts a thread that stays where it is.
+    pub(crate) fn shared(name: &str) -> io::Result<Self> {
+        Self::start(name, || Ok(()))
+    }
+
+    /// Starts a thread in a fresh network namespace whose loopback is on.
+    pub(crate) fn fresh(name: &str) -> io::Result<Self> {
+        Self::start(name, || {
+            kernel::leave_network()?;
+            // Neighbour discovery would mix packets of its own with those of an experiment.
+            let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+            let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
+            Netlink::open()?.switch_on(index_of("lo")?, 0)
+        })
+    }
+
+    fn start(name: &str, prepare: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<Self> {
+        let (jobs, todo) = channel::<Job>();
+        let (ready, prepared) = channel();
+        let work = move || {
+            let outcome = prepare().map(|()| gettid().as_raw_nonzero().get());
+            let is_ready = outcome.is_ok();
+            // Nobody waits any more when the one who asked is gone.
+            let _ = ready.send(outcome);
+            if is_ready {
+                todo.into_iter().for_each(|job| job());
+            }
+        };
+        let thread = thread::Builder::new().name(format!("rig-{name}")).spawn(work)?;
+        let outcome = prepared.recv().unwrap_or_else(|_| Err(gone()));
+        let thread_id = outcome?.cast_unsigned();
+        Ok(Self { thread_id, jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// Has something done there, and waits for it.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let (done, outcome) = channel();
+        let job: Job = Box::new(move || {
+            let _ = done.send(job());
+        });
+        self.jobs.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())?;
+        outcome.recv().map_err(|_| gone())?
+    }
+
+    /// Makes a TUN device there, with an address and all routes; reading and writing it never blocks.
+    pub(crate) fn add_tun(&self, address: Ipv4Addr) -> io::Result<File> {
+        self.run(move || {
+            let file = OpenOptions::new().read(true).write(true).custom_flags(NONBLOCKING).open(TUN)?;
+            kernel::attach_tun(&file, INTERFACE)?;
+            set_up(address)?;
+            Ok(file)
+        })
+    }
+
+    /// Makes a pair of virtual Ethernet devices between this namespace and another.
+    pub(crate) fn add_pair(&self, here: Ipv4Addr, other: &Self, there: Ipv4Addr) -> io::Result<()> {
+        let other_thread = other.thread_id;
+        self.run(move || {
+            Netlink::open()?.add_pair(INTERFACE, other_thread)?;
+            set_up(here)
+        })?;
+        other.run(move || set_up(there))
+    }
+
+    /// Reads the interface's own counters: bytes and packets received, then sent.
+    pub(crate) fn counters(&self) -> io::Result<Counters> {
+        self.run(|| {
+            // Not /proc/net, which is the namespace of the process' first thread.
+            let table = fs::read_to_string("/proc/thread-self/net/dev")?;
+            Counters::parse(&table, INTERFACE)
+                .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the interface has no counters"))
+        })
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            // It ends with its last job; one that panicked has been told of already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What an interface has counted by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes that came in.
+    pub received_bytes: u64,
+    /// Packets that came in.
+    pub received_packets: u64,
+    /// Bytes that went out.
+    pub sent_bytes: u64,
+    /// Packets that went out.
+    pub sent_packets: u64,
+}
+
+impl Counters {
+    fn parse(table: &str, interface: &str) -> Option<Self> {
+        let row = table.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'))?;
+        let fields: Vec<u64> = row.split_whitespace().map_while(|field| field.parse().ok()).collect();
+        Some(Self {
+            received_bytes: *fields.first()?,
+            received_packets: *fields.get(1)?,
+            sent_bytes: *fields.get(8)?,
+            sent_packets: *fields.get(9)?,
+        })
+    }
+}
+
+fn set_up(address: Ipv4Addr) -> io::Result<()> {
+    let netlink = Netlink::open()?;
+    let index = index_of(INTERFACE)?;
+    netlink.add_address(index, address, NETWORK_PREFIX)?;
+    netlink.switch_on(index, MTU_BYTES)?;
+    netlink.add_default_route(index)
+}
+
+fn index_of(name: &str) -> io::Result<u32> {
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    Ok(name_to_index(&socket, name)?)
+}
+
+fn gone() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the thread of this side has ended")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_by_the_name_of_the_interface() {
+        let table = "Inter-|   Receive\n face |bytes\n    lo: 1 2 0 0 0 0 0 0 3 4 0 0 0 0 0 0\nstentor0:10 20 0 0 0 0 0 0 30 40 0 0 0 0 0 0\n";
+        let expected =
+            Counters { received_bytes: 10, received_packets: 20, sent_bytes: 30, sent_packets: 40 };
+        assert_eq!(Counters::parse(table, INTERFACE), Some(expected));
+        assert_eq!(Counters::parse(table, "eth0"), None);
+        assert_eq!(Counters::parse("stentor0: 1 x", INTERFACE), None);
+    }
+
+    #[test]
+    fn what_is_run_there_is_run_by_its_thread() {
+        let place = Namespace::shared("test").unwrap();
+        let id = place.run(|| Ok(gettid().as_raw_nonzero().get())).unwrap();
+        assert_eq!(id.cast_unsigned(), place.thread_id);
+        assert_eq!(place.run(|| Err::<(), _>(io::Error::other("no"))).unwrap_err().to_string(), "no");
+    }
+}

@@ -1,0 +1,99 @@
+//! A side in the rig: its namespace, its control groups, and what it has started.
+
+use super::RigError;
+use crate::cgroup::{Cgroup, Limits};
+use crate::kernel;
+use crate::namespace::Namespace;
+use crate::side::Side;
+use crate::usage::{ProcMeter, Usage};
+use rustix::thread::gettid;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::{fs, io};
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// One side.
+#[derive(Debug)]
+pub(super) struct Seat {
+    /// A thread in its namespace, outside of its limits.
+    pub(super) place: Namespace,
+    /// A thread in its namespace and, where single threads can be moved, within its limits: what it starts is born there.
+    nursery: Namespace,
+    group: Option<Arc<Cgroup>>,
+    /// Counts where there is no group.
+    meter: ProcMeter,
+}
+
+impl Seat {
+    /// Takes a namespace and makes its groups. Without rights, that is told in `notes` if nothing was to be limited.
+    pub(super) fn take(
+        side: Side,
+        place: Namespace,
+        limits: Limits,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, RigError> {
+        let name = format!("{}-nursery", side.word());
+        let nursery = place.run(move || Namespace::shared(&name))?;
+        let group = match Cgroup::make_counting(limits) {
+            Ok(group) => Some(Arc::new(group)),
+            Err(source) if limits != Limits::default() => return Err(RigError::NoLimits { side, source }),
+            Err(source) => {
+                notes.push(format!("usage of the {} comes from /proc: {source}", side.word()));
+                None
+            }
+        };
+        if let Some(group) = &group {
+            group.take_thread(nursery.thread_id)?;
+        }
+        Ok(Self { place, nursery, group, meter: ProcMeter::default() })
+    }
+
+    /// Starts a process here.
+    pub(super) fn spawn(&self, mut command: Command) -> io::Result<Child> {
+        let child = self.nursery.run(move || command.spawn())?;
+        self.adopt(child)
+    }
+
+    /// Starts a process here whose monotonic clock is ahead.
+    pub(super) fn spawn_ahead(&self, ahead_ns: i64, mut command: Command) -> io::Result<Child> {
+        // A thread of its own: what it starts from then on would all be ahead.
+        let starter = self.nursery.run(|| Namespace::shared("ahead"))?;
+        let child = starter.run(move || {
+            kernel::leave_time()?;
+            let (seconds, rest) = (ahead_ns.div_euclid(SECOND_NS), ahead_ns.rem_euclid(SECOND_NS));
+            let offsets = format!("monotonic {seconds} {rest}\n");
+            fs::write(format!("/proc/{}/timens_offsets", gettid().as_raw_nonzero()), offsets)?;
+            command.spawn()
+        })?;
+        self.adopt(child)
+    }
+
+    /// What was used here so far.
+    pub(super) fn usage(&self) -> io::Result<Usage> {
+        self.group.as_ref().map_or_else(|| Ok(self.meter.look()), |group| group.usage())
+    }
+
+    fn adopt(&self, mut child: Child) -> io::Result<Child> {
+        self.meter.add(child.id());
+        if let Some(group) = &self.group {
+            // It is there already where threads can be moved. One that has ended meanwhile cannot be.
+            if let Err(error) = group.take(child.id())
+                && child.try_wait()?.is_none()
+            {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(error);
+            }
+        }
+        Ok(child)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Some(group) = &self.group {
+            group.end_all();
+        }
+    }
+}
