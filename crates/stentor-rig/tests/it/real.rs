@@ -1,5 +1,6 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -110,10 +111,11 @@ fn what_runs_on_a_side_is_counted_and_nothing_is_left_behind() {
         command.arg("1000");
         command
     });
+    let groups = groups_of(idle.as_ref().unwrap().id());
+    assert!(!groups.is_empty() && groups.iter().all(|group| group.exists()), "{groups:?}");
     drop(rig);
     assert!(!idle.as_mut().unwrap().wait().unwrap().success());
-    let left = groups_of(std::process::id());
-    assert!(left.is_empty(), "{left:?}");
+    assert!(groups.iter().all(|group| !group.exists()), "{groups:?}");
 }
 
 #[test]
@@ -131,13 +133,10 @@ fn a_process_can_live_ahead_of_our_clock() {
     assert_eq!(fields, ["monotonic", "-2", "500000000"]);
 }
 
-/// The names of this process' control groups that exist.
-fn groups_of(process: u32) -> Vec<String> {
-    let prefix = format!("stentor-lab-{process}-");
-    let controllers = ["", "cpu", "cpuacct", "memory"].map(|name| format!("/sys/fs/cgroup/{name}"));
-    let entries = controllers.iter().filter_map(|place| std::fs::read_dir(place).ok()).flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| name.starts_with(&prefix))
-        .collect()
+/// The directories of the control groups of ours that a process is in.
+fn groups_of(process: u32) -> Vec<PathBuf> {
+    let table = std::fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
+    let ours = table.lines().filter(|line| line.contains("/stentor-lab-"));
+    let split = ours.filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    split.map(|(controllers, path)| PathBuf::from(format!("/sys/fs/cgroup/{controllers}{path}"))).collect()
 }

@@ -1,0 +1,214 @@
+//! What of an application's bytes is payload and what stands around it. Knows HTTP/1 and the records of TLS.
+
+/// Bytes of a head, or of a line between chunks, that are looked at; longer ones are no HTTP.
+const HEAD_MAX_BYTES: usize = 64 << 10;
+/// The longest method of HTTP/1 that is known here.
+const METHOD_MAX_BYTES: usize = 8;
+const RECORD_HEADER_BYTES: usize = 5;
+const TLS_APPLICATION_DATA: u8 = 23;
+
+/// Bytes of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kinds {
+    pub(super) framing: u64,
+    pub(super) tls: u64,
+    pub(super) payload: u64,
+}
+
+/// The bytes of one direction of a connection, read as they come.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Content {
+    state: State,
+    /// The beginning of a head, a line or a record that is not complete yet; counted as framing already.
+    pending: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing is known yet.
+    #[default]
+    Beginning,
+    /// In the head of a message.
+    Head,
+    /// So many bytes of a body are left.
+    Body(u64),
+    /// In the line that says how long the next chunk is.
+    ChunkSize,
+    /// So many bytes of a chunk are left; a line end follows.
+    Chunk(u64),
+    /// In the line end after a chunk.
+    ChunkEnd,
+    /// In what follows the last chunk.
+    Trailer,
+    /// In the header of a TLS record.
+    Record,
+    /// So many bytes of a TLS record are left.
+    RecordBody { left: u64, is_application: bool },
+    /// All the rest is payload.
+    Opaque,
+}
+
+impl Content {
+    /// Reads on.
+    pub(super) fn read(&mut self, mut bytes: &[u8]) -> Kinds {
+        let mut kinds = Kinds::default();
+        while !bytes.is_empty() {
+            let used = self.step(bytes, &mut kinds);
+            bytes = &bytes[used..];
+        }
+        kinds
+    }
+
+    /// Gives up understanding: a piece is missing.
+    pub(super) fn lose_track(&mut self) {
+        *self = Self { state: State::Opaque, pending: Vec::new() };
+    }
+
+    /// Reads some bytes and returns how many: none only at the very beginning, which is left then.
+    fn step(&mut self, bytes: &[u8], kinds: &mut Kinds) -> usize {
+        match self.state {
+            State::Beginning => self.begin(bytes),
+            State::Head
+                if self.pending.is_empty() && bytes.len() > METHOD_MAX_BYTES && !looks_like_http(bytes) =>
+            {
+                // Another protocol took over, as after an upgrade.
+                self.lose_track();
+                self.step(bytes, kinds)
+            }
+            State::Head => self.line_end(bytes, b"\r\n\r\n", kinds, body_of),
+            State::ChunkSize => self.line_end(bytes, b"\r\n", kinds, chunk_of),
+            State::ChunkEnd => self.line_end(bytes, b"\r\n", kinds, |_| State::ChunkSize),
+            State::Trailer => self.line_end(bytes, b"\r\n", kinds, |line| match line {
+                b"\r\n" => State::Head,
+                _ => State::Trailer,
+            }),
+            State::Record => self.record(bytes, kinds),
+            State::Body(left) => self.run(bytes, left, &mut kinds.payload, State::Body, State::Head),
+            State::Chunk(left) => self.run(bytes, left, &mut kinds.payload, State::Chunk, State::ChunkEnd),
+            State::RecordBody { left, is_application } => {
+                let kind = if is_application { &mut kinds.payload } else { &mut kinds.tls };
+                let on = |left| State::RecordBody { left, is_application };
+                self.run(bytes, left, kind, on, State::Record)
+            }
+            State::Opaque => {
+                kinds.payload += bytes.len() as u64;
+                bytes.len()
+            }
+        }
+    }
+
+    /// Finds out what is spoken, without taking a byte.
+    fn begin(&mut self, bytes: &[u8]) -> usize {
+        self.state = match bytes {
+            [20..=23, 3, ..] => State::Record,
+            _ if looks_like_http(bytes) => State::Head,
+            _ => State::Opaque,
+        };
+        0
+    }
+
+    /// Reads up to and with an end mark, and asks what comes then.
+    fn line_end(
+        &mut self,
+        bytes: &[u8],
+        end: &[u8],
+        kinds: &mut Kinds,
+        next: impl Fn(&[u8]) -> State,
+    ) -> usize {
+        let before = self.pending.len();
+        self.pending.extend_from_slice(bytes);
+        // The mark may have begun in the bytes before.
+        let from = before.saturating_sub(end.len() - 1);
+        let found = self.pending[from..].windows(end.len()).position(|window| window == end);
+        let Some(position) = found else {
+            kinds.framing += bytes.len() as u64;
+            if self.pending.len() > HEAD_MAX_BYTES {
+                self.lose_track();
+            }
+            return bytes.len();
+        };
+        let used = from + position + end.len() - before;
+        kinds.framing += used as u64;
+        self.state = next(&self.pending[..before + used]);
+        self.pending.clear();
+        used
+    }
+
+    fn record(&mut self, bytes: &[u8], kinds: &mut Kinds) -> usize {
+        let used = bytes.len().min(RECORD_HEADER_BYTES - self.pending.len());
+        self.pending.extend_from_slice(&bytes[..used]);
+        kinds.framing += used as u64;
+        if let [kind, _, _, high, low] = self.pending[..] {
+            let left = u64::from(u16::from_be_bytes([high, low]));
+            let is_application = kind == TLS_APPLICATION_DATA;
+            self.state = if left == 0 { State::Record } else { State::RecordBody { left, is_application } };
+            self.pending.clear();
+        }
+        used
+    }
+
+    fn run(
+        &mut self,
+        bytes: &[u8],
+        left: u64,
+        kind: &mut u64,
+        on: impl Fn(u64) -> State,
+        then: State,
+    ) -> usize {
+        let used = (bytes.len() as u64).min(left);
+        *kind += used;
+        self.state = if used == left { then } else { on(left - used) };
+        used as usize
+    }
+}
+
+/// Whether this is the beginning of a request or an answer of HTTP/1: a version, or a method in capitals and a space.
+fn looks_like_http(bytes: &[u8]) -> bool {
+    if bytes.starts_with(b"HTTP/1.") {
+        return true;
+    }
+    // HTTP/2 begins with a method that no HTTP/1 has.
+    let method = bytes.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
+    (3..=METHOD_MAX_BYTES).contains(&method)
+        && bytes.get(method) == Some(&b' ')
+        && !bytes.starts_with(b"PRI ")
+}
+
+/// What follows a head.
+fn body_of(head: &[u8]) -> State {
+    let text = String::from_utf8_lossy(head);
+    let mut lines = text.split("\r\n");
+    let start = lines.next().unwrap_or_default();
+    let mut length = None;
+    for line in lines {
+        let Some((name, value)) = line.split_once(':') else { continue };
+        if name.eq_ignore_ascii_case("transfer-encoding") && value.to_ascii_lowercase().contains("chunked") {
+            return State::ChunkSize;
+        }
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().ok();
+        }
+    }
+    let status = start.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1));
+    let has_no_body = |status: &str| status.starts_with('1') || status == "204" || status == "304";
+    match (length, status) {
+        (Some(0), _) => State::Head,
+        (Some(length), status) if !status.is_some_and(has_no_body) => State::Body(length),
+        (None, Some(status)) if !has_no_body(status) => State::Opaque,
+        _ => State::Head,
+    }
+}
+
+/// What follows the line before a chunk.
+fn chunk_of(line: &[u8]) -> State {
+    let text = String::from_utf8_lossy(line);
+    let digits = text.split([';', '\r']).next().unwrap_or_default().trim();
+    match u64::from_str_radix(digits, 16) {
+        Ok(0) => State::Trailer,
+        Ok(length) => State::Chunk(length),
+        Err(_) => State::Opaque,
+    }
+}
+
+#[cfg(test)]
+mod tests;
