@@ -33,7 +33,7 @@ final class Json extends TextCodec
 /** XML: written by XMLWriter, read by SimpleXML, as the first benchmark of cai-2009 reads it. */
 final class Xml extends TextCodec
 {
-    private const ENTRIES = ['numbers' => 'n', 'texts' => 't', 'objects' => 'object', 'points' => 'point'];
+    public const ENTRIES = ['numbers' => 'n', 'texts' => 't', 'objects' => 'object', 'points' => 'point'];
 
     public function type(): string
     {
@@ -78,7 +78,12 @@ final class Xml extends TextCodec
 
     protected function read_answer(string $body): array
     {
-        $root = simplexml_load_string($body) ?: throw new InvalidArgumentException('no XML');
+        return self::content(simplexml_load_string($body) ?: throw new InvalidArgumentException('no XML'));
+    }
+
+    /** Takes content out of what SimpleXML read. */
+    public static function content(SimpleXMLElement $root): array
+    {
         $kind = $root->getName();
         if ($kind === 'payload') {
             return ['payload' => (string) $root];
@@ -156,8 +161,12 @@ class Soap implements Codec
         $this->server ??= new SoapServer(self::WSDL, self::OPTIONS);
         $this->server->setObject(new SoapWork($work));
         ob_start();
-        $this->server->handle($body);
-        return ob_get_clean();
+        try {
+            $this->server->handle($body); // A fault of its own, as for bytes that are no XML, ends the script.
+        } finally {
+            $answer = ob_get_clean();
+        }
+        return $answer;
     }
 
     public function ask(string $op, string $address, array $content, Stamps $stamps): array
@@ -196,13 +205,11 @@ final class TimedSoapClient extends SoapClient
     }
 }
 
-const SOAP_ENTRIES = ['numbers' => 'n', 'texts' => 't', 'objects' => 'object', 'points' => 'point'];
-
 /** Makes content what the description has inside the element of an operation. */
 function wrapped(array $content): object
 {
     $kind = array_key_first($content);
-    return (object) [$kind => $kind === 'payload' ? $content[$kind] : [SOAP_ENTRIES[$kind] => $content[$kind]]];
+    return (object) [$kind => $kind === 'payload' ? $content[$kind] : [Xml::ENTRIES[$kind] => $content[$kind]]];
 }
 
 /** Takes content out of what ext-soap read. */
@@ -212,7 +219,7 @@ function content_of(object $wrapper): array
         if ($kind === 'payload') {
             return ['payload' => $value];
         }
-        $entries = (array) $value->{SOAP_ENTRIES[$kind]} ?? [];
+        $entries = (array) $value->{Xml::ENTRIES[$kind]} ?? [];
         $arrays = $kind === 'objects' || $kind === 'points';
         return [$kind => $arrays ? array_map(fn ($entry) => (array) $entry, $entries) : $entries];
     }

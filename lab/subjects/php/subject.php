@@ -1,5 +1,5 @@
 <?php
-// Subjects in PHP. Usage: php subject.php rest+json|rest+xml|xmlrpc|soap|zend-xmlrpc|zend-soap
+// Subjects in PHP. Usage: php subject.php rest+json|rest+xml|xmlrpc|soap|zend-xmlrpc|zend-soap|zend-rest
 declare(strict_types=1);
 
 require __DIR__ . '/lsp.php';
@@ -16,6 +16,7 @@ $zend = str_starts_with($argv[1], 'zend-');
     'soap' => ['Soap', 'soap'],
     'zend-xmlrpc' => ['ZendXmlRpc', 'dom'],
     'zend-soap' => ['ZendSoap', 'soap'],
+    'zend-rest' => ['ZendRest', 'dom'],
 };
 $codec = function (array $factors) use ($class, $zend): Codec {
     $zend ? zend_at($factors['zend'] ?? null) : null;
