@@ -3,14 +3,13 @@
 //! A [`Dossier`] holds a study's figures and its claims. Nothing here knows a result: each verdict is worked out anew, and
 //! compared with the one that was recorded when the claim was written down.
 
-pub mod effects;
 pub mod expression;
 pub mod figures;
 pub mod judge;
 mod shelf;
 
+use crate::statistics::{Effect, factorial};
 use crate::study::Verdict;
-use effects::{Effect, effects};
 use expression::{Binding, Claim, SyntaxError, Term};
 use figures::{Figures, FiguresError, Interval};
 use judge::{Bench, Compared, JudgeError, Judgment, combinations};
@@ -20,6 +19,8 @@ pub use shelf::STUDIES;
 
 /// Percent of a whole.
 const PERCENT: f64 = 100.0;
+/// Confidence of intervals.
+const CONFIDENCE: f64 = 0.95;
 
 /// Why the claims of a study cannot be judged.
 #[derive(Debug, thiserror::Error)]
@@ -294,13 +295,16 @@ impl Factorial {
         // The last name turns fastest, and effects want the first to.
         let reversed: Vec<Binding> = factors.iter().rev().cloned().collect();
         let cells = combinations(&reversed);
-        let responses: Result<Vec<f64>, _> =
-            cells.iter().map(|bound| work_out(figures, &self.name, &term, bound)).collect();
+        // A paper prints one mean for each cell.
+        let response = |bound: &Vec<_>| {
+            work_out(figures, &self.name, &term, bound).map(|one| [one].into_iter().collect())
+        };
+        let responses: Result<Vec<_>, _> = cells.iter().map(response).collect();
         let names: Vec<&str> = factors.iter().map(|factor| factor.name.as_str()).collect();
         let has_two_levels = factors.iter().all(|factor| factor.values.len() == 2);
-        let effects = if has_two_levels { effects(&names, &responses?) } else { None };
-        let effects = effects.ok_or_else(|| ClaimsError::Factorial(self.name.clone()))?;
-        Ok(Analysis { response: self.name.clone(), effects })
+        let found = if has_two_levels { factorial(&names, &responses?, CONFIDENCE) } else { None };
+        let found = found.ok_or_else(|| ClaimsError::Factorial(self.name.clone()))?;
+        Ok(Analysis { response: self.name.clone(), effects: found.effects })
     }
 }
 

@@ -4,7 +4,7 @@
 /// seed. A pair is the cell's place and the round, from 1.
 #[must_use]
 pub fn rounds(cells: usize, repetitions: u32, seed: u64) -> Vec<(usize, u32)> {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let rounds = (1..=repetitions).flat_map(|round| {
         let mut places: Vec<usize> = (0..cells).collect();
         for last in (1..cells).rev() {
@@ -16,10 +16,15 @@ pub fn rounds(cells: usize, repetitions: u32, seed: u64) -> Vec<(usize, u32)> {
 }
 
 /// Repeatable chance (SplitMix64).
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Gives a number from 0 up to but without `bound`, which is not 0.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

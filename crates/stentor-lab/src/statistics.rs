@@ -1,10 +1,24 @@
 //! What is said of repeated measurements: the median and how far they spread, never a single number.
 
+mod bootstrap;
+mod distribution;
+mod factorial;
+mod histogram;
 mod interval;
+#[cfg(test)]
+mod invented;
+mod ranks;
+mod warmup;
 
 use serde::Serialize;
 
-pub use interval::{Estimate, Ratio, ratio, student_t};
+pub use bootstrap::{QuantileEstimate, quantile};
+pub use distribution::{normal_p, student_p, student_t};
+pub use factorial::{Effect, Factorial, factorial};
+pub use histogram::{Histogram, HistogramError};
+pub use interval::{Estimate, Ratio, ratio, welch_p};
+pub use ranks::{RankTest, cliffs_delta, holm, ks_distance, mann_whitney};
+pub use warmup::warm_up;
 
 /// Several measurements of one thing, in one unit.
 #[derive(Debug, Clone, Default, Serialize)]

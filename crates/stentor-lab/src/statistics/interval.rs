@@ -6,13 +6,7 @@
 use serde::Serialize;
 
 use super::Samples;
-
-/// Steps of the numerical integral; even, as Simpson's rule wants it.
-const STEPS: u32 = 4000;
-/// Halvings until a quantile is as exact as the integral.
-const HALVINGS: u32 = 60;
-/// Above this many degrees of freedom the distribution is the normal one to three digits.
-const DEGREES_MAX: f64 = 1000.0;
+use super::distribution::{student_p, student_t};
 
 /// A figure from repeated runs, and where its true value may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -71,46 +65,31 @@ pub fn ratio(above: &Samples, below: &Samples, confidence: f64) -> Option<Ratio>
     })
 }
 
+/// Gives the share of cases in which chance alone puts two figures at least this far apart, by Welch's test on logarithms;
+/// `None` when a side has a single sample, or one that is not positive.
+#[must_use]
+pub fn welch_p(above: &Samples, below: &Samples) -> Option<f64> {
+    let (above, below) = (Logs::of(above)?, Logs::of(below)?);
+    let (variance, degrees) = welch_parts(&above, &below)?;
+    let distance = above.mean - below.mean;
+    if variance <= 0.0 {
+        return Some(if distance == 0.0 { 1.0 } else { 0.0 });
+    }
+    Some(student_p(distance / variance.sqrt(), degrees))
+}
+
 /// Gives the half-width of the interval of a difference; `None` when a side has a single sample.
 fn welch(above: &Logs, below: &Logs, confidence: f64) -> Option<f64> {
+    let (variance, degrees) = welch_parts(above, below)?;
+    Some(if variance > 0.0 { student_t(confidence, degrees) * variance.sqrt() } else { 0.0 })
+}
+
+/// Gives the variance of a difference and its degrees of freedom.
+fn welch_parts(above: &Logs, below: &Logs) -> Option<(f64, f64)> {
     let parts = [above.variance? / above.count, below.variance? / below.count];
     let variance = parts[0] + parts[1];
-    if variance <= 0.0 {
-        return Some(0.0);
-    }
     let spread = parts[0].powi(2) / (above.count - 1.0) + parts[1].powi(2) / (below.count - 1.0);
-    Some(student_t(confidence, variance * variance / spread) * variance.sqrt())
-}
-
-/// Gives the number of standard errors within which the share `confidence` of Student's distribution lies, for one or more
-/// degrees of freedom, not necessarily whole ones.
-#[must_use]
-pub fn student_t(confidence: f64, degrees: f64) -> f64 {
-    let degrees = degrees.clamp(1.0, DEGREES_MAX);
-    // With t = sqrt(degrees) tan(angle) the density becomes a power of the cosine, and its constant cancels.
-    let whole = integral(std::f64::consts::FRAC_PI_2, degrees);
-    let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(low, high);
-        if integral(middle, degrees) < confidence * whole {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    degrees.sqrt() * low.tan()
-}
-
-/// Integrates cos(x)^(degrees - 1) from 0 by Simpson's rule.
-fn integral(to: f64, degrees: f64) -> f64 {
-    let width = to / f64::from(STEPS);
-    let weight = |step: u32| match step {
-        0 | STEPS => 1.0,
-        odd if odd % 2 == 1 => 4.0,
-        _ => 2.0,
-    };
-    let value = |step: u32| (width * f64::from(step)).cos().max(0.0).powf(degrees - 1.0);
-    (0..=STEPS).map(|step| weight(step) * value(step)).sum::<f64>() * width / 3.0
+    Some((variance, if spread > 0.0 { variance * variance / spread } else { 1.0 }))
 }
 
 /// Mean and variance of logarithms.

@@ -117,16 +117,6 @@ fn measured_figures_need_bounds_around_them() {
     }
 }
 
-#[test]
-fn effects_are_those_of_the_textbook() {
-    // Jain, example 17.1: memory and cache, 15, 45, 25 and 75 MIPS.
-    let found = effects(&["memory", "cache"], &[15.0, 45.0, 25.0, 75.0]).expect("four cells");
-    let rows: Vec<_> =
-        found.iter().map(|one| (one.name.as_str(), one.effect, (one.share * 100.0).round())).collect();
-    assert_eq!(rows, [("memory", 20.0, 76.0), ("cache", 10.0, 19.0), ("memory x cache", 5.0, 5.0)]);
-    assert_eq!(effects(&["memory", "cache"], &[1.0, 2.0, 3.0]), None);
-}
-
 proptest! {
     #[test]
     fn whatever_is_typed_is_read_or_refused(text in "[a-z0-9 \\[\\]()<>=$|,:'*/+.é-]{0,60}") {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::statistics::invented::Invented;
 use proptest::prelude::*;
 
 /// What is asked for everywhere.
@@ -8,25 +9,13 @@ fn samples(values: &[f64]) -> Samples {
     values.iter().copied().collect()
 }
 
-#[test]
-fn quantiles_of_students_distribution_are_those_of_the_tables() {
-    // Two-sided, from the tables in statistics books.
-    let table = [
-        (0.95, 1.0, 12.706),
-        (0.95, 2.0, 4.303),
-        (0.95, 3.0, 3.182),
-        (0.95, 4.0, 2.776),
-        (0.95, 10.0, 2.228),
-        (0.95, 30.0, 2.042),
-        (0.99, 2.0, 9.925),
-        (0.99, 5.0, 4.032),
-        (0.90, 7.0, 1.895),
-        (0.95, 1000.0, 1.962),
+/// Student's own data on two sleeping drugs, as logarithms.
+fn sleep() -> [Samples; 2] {
+    let hours = [
+        [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
+        [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4],
     ];
-    for (confidence, degrees, expected) in table {
-        let found = student_t(confidence, degrees);
-        assert!((found - expected).abs() < 0.0011, "{confidence} {degrees}: {found}, not {expected}");
-    }
+    hours.map(|hours| hours.into_iter().map(f64::exp).collect())
 }
 
 #[test]
@@ -41,12 +30,8 @@ fn the_interval_of_three_runs_is_that_of_the_textbook() {
 
 #[test]
 fn a_comparison_is_that_of_welch() {
-    // Student's own data on two sleeping drugs; R's t.test gives -3.3654832 and 0.2054832 with 17.776 degrees of freedom.
-    let [first, second] = [
-        [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
-        [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4],
-    ]
-    .map(|hours| hours.into_iter().map(f64::exp).collect::<Samples>());
+    // R's t.test gives -3.3654832 and 0.2054832 with 17.776 degrees of freedom.
+    let [first, second] = sleep();
     let found = ratio(&first, &second, USUAL).expect("positive");
     let ends = [found.low.expect("ten runs").ln(), found.high.expect("ten runs").ln()];
     assert!((ends[0] + 3.365_483_2).abs() < 1e-4 && (ends[1] - 0.205_483_2).abs() < 1e-4, "{ends:?}");
@@ -61,34 +46,43 @@ fn a_single_run_has_no_interval_and_no_runs_have_no_figure() {
     assert_eq!(ratio(&samples(&[4.0]), &samples(&[2.0, 2.0]), USUAL).expect("positive").low, None);
 }
 
-/// Repeatable normal numbers, by Box and Muller from SplitMix64.
-struct Dice(u64);
-
-impl Dice {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        (-2.0 * (1.0 - self.uniform()).ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-}
-
 #[test]
 fn of_two_thousand_invented_studies_about_95_in_100_have_the_truth_in_their_interval() {
-    let mut dice = Dice(7);
-    let critical = student_t(USUAL, 4.0);
+    let mut invented = Invented::new(7);
     let covered = (0..2000).filter(|_| {
-        let runs: Samples = (0..5).map(|_| (6.0 + 0.1 * dice.normal()).exp()).collect();
-        let logs = Logs::of(&runs).expect("positive");
-        let half = critical * (logs.variance.expect("five runs") / 5.0).sqrt();
-        (logs.mean - 6.0).abs() <= half
+        let runs: Samples = (0..5).map(|_| (6.0 + 0.1 * invented.normal()).exp()).collect();
+        let estimate = runs.estimate(USUAL).expect("positive");
+        let truth = 6.0_f64.exp();
+        estimate.low.is_some_and(|low| low <= truth) && estimate.high.is_some_and(|high| truth <= high)
     });
     let covered = covered.count();
     assert!((1860..=1940).contains(&covered), "{covered} of 2000");
+}
+
+#[test]
+fn of_two_thousand_invented_comparisons_about_95_in_100_have_the_truth_in_their_interval() {
+    let mut invented = Invented::new(8);
+    let covered = (0..2000).filter(|_| {
+        // Unequal spreads and unequal numbers of runs, as in reality.
+        let first: Samples = (0..8).map(|_| (2.0 + 0.05 * invented.normal()).exp()).collect();
+        let second: Samples = (0..5).map(|_| (1.0 + 0.15 * invented.normal()).exp()).collect();
+        let found = ratio(&first, &second, USUAL).expect("positive");
+        let truth = 1.0_f64.exp();
+        found.low.is_some_and(|low| low <= truth) && found.high.is_some_and(|high| truth <= high)
+    });
+    let covered = covered.count();
+    assert!((1860..=1940).contains(&covered), "{covered} of 2000");
+}
+
+#[test]
+fn the_p_value_of_a_comparison_is_that_of_welch() {
+    // Student's sleep data again: R gives 0.07939.
+    let [first, second] = sleep();
+    let found = welch_p(&first, &second).expect("ten runs");
+    assert!((found - 0.079_394).abs() < 1e-5, "{found}");
+    assert_eq!(welch_p(&samples(&[1.0]), &samples(&[2.0, 3.0])), None);
+    assert_eq!(welch_p(&samples(&[2.0, 2.0]), &samples(&[2.0, 2.0])), Some(1.0));
+    assert_eq!(welch_p(&samples(&[2.0, 2.0]), &samples(&[3.0, 3.0])), Some(0.0));
 }
 
 proptest! {

@@ -1,0 +1,60 @@
+//! Intervals of quantiles by drawing anew: forks first, then the samples of each drawn fork.
+//!
+//! Samples of one process resemble each other, so that drawing all of them alike would make intervals far too narrow. The
+//! seed is fixed: the same samples always give the same interval.
+
+use serde::Serialize;
+
+use super::Samples;
+use crate::order::Dice;
+
+/// How often is drawn anew.
+const ROUNDS: usize = 500;
+/// So that anyone gets the same interval from the same samples.
+const SEED: u64 = 2012;
+
+/// A quantile and where its true value may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct QuantileEstimate {
+    /// The quantile of all samples together.
+    pub value: f64,
+    /// Lower end of its interval; absent for a single fork.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+/// Estimates the value below which the share `part` of the samples lies, with an interval of `confidence`; `None` without
+/// samples.
+#[must_use]
+pub fn quantile(forks: &[Samples], part: f64, confidence: f64) -> Option<QuantileEstimate> {
+    let forks: Vec<&[f64]> = forks.iter().map(Samples::values).filter(|values| !values.is_empty()).collect();
+    let value = place(&mut forks.concat(), part)?;
+    if forks.len() < 2 {
+        return Some(QuantileEstimate { value, low: None, high: None });
+    }
+    let mut dice = Dice::new(SEED);
+    let mut drawn = Vec::new();
+    let rounds = (0..ROUNDS).filter_map(|_| {
+        drawn.clear();
+        for _ in 0..forks.len() {
+            let fork = forks[dice.below(forks.len() as u64) as usize];
+            drawn.extend((0..fork.len()).map(|_| fork[dice.below(fork.len() as u64) as usize]));
+        }
+        place(&mut drawn, part)
+    });
+    let rounds: Samples = rounds.collect();
+    let rest = (1.0 - confidence) / 2.0;
+    Some(QuantileEstimate { value, low: rounds.quantile(rest), high: rounds.quantile(1.0 - rest) })
+}
+
+/// Gives a quantile by the nearest rank; what is in order afterwards is left unsaid.
+fn place(values: &mut [f64], part: f64) -> Option<f64> {
+    let last = values.len().checked_sub(1)?;
+    let place = (part.clamp(0.0, 1.0) * last as f64).round() as usize;
+    let (_, value, _) = values.select_nth_unstable_by(place, f64::total_cmp);
+    Some(*value)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+use super::*;
+use crate::statistics::invented::Invented;
+
+fn steady(invented: &mut Invented, count: usize) -> Vec<f64> {
+    (0..count).map(|_| (2.0 + 0.05 * invented.normal()).exp()).collect()
+}
+
+#[test]
+fn a_slow_beginning_is_found_where_it_ends() {
+    let mut invented = Invented::new(5);
+    let cold = (0..30).map(|call| 8.0 * (40.0 - f64::from(call)));
+    let samples: Vec<f64> = cold.chain(steady(&mut invented, 170)).collect();
+    assert_eq!(warm_up(&samples), 30);
+}
+
+#[test]
+fn steady_samples_are_kept_nearly_all() {
+    let mut invented = Invented::new(6);
+    let discarded: Vec<usize> = (0..50).map(|_| warm_up(&steady(&mut invented, 200))).collect();
+    let mean = discarded.iter().sum::<usize>() as f64 / 50.0;
+    assert!(mean < 30.0, "{mean} of 200 on average: {discarded:?}");
+}
+
+#[test]
+fn never_more_than_about_half_is_warm_up_even_when_it_never_ends() {
+    let samples: Vec<f64> = (0..100).map(|call| 1000.0 * 0.97_f64.powi(call)).collect();
+    assert_eq!(warm_up(&samples), 50);
+}
+
+#[test]
+fn of_a_few_calls_the_first_is_cold() {
+    assert_eq!((warm_up(&[9.0, 1.0, 1.0]), warm_up(&[9.0]), warm_up(&[])), (1, 0, 0));
+    assert_eq!(warm_up(&[3.0; 40]), 0);
+}
