@@ -6,8 +6,10 @@
 
 pub mod claims;
 pub mod energy;
+mod document;
 pub mod load;
 pub mod order;
+mod plot;
 pub mod rates;
 pub mod record;
 pub mod report;

@@ -15,7 +15,7 @@ use serde::Serialize;
 pub use bootstrap::{QuantileEstimate, quantile};
 pub use distribution::{normal_p, student_p, student_t};
 pub use factorial::{Effect, Factorial, factorial};
-pub use histogram::{Histogram, HistogramError};
+pub use histogram::{merged, shares};
 pub use interval::{Estimate, Ratio, ratio, welch_p};
 pub use ranks::{RankTest, cliffs_delta, holm, ks_distance, mann_whitney};
 pub use warmup::warm_up;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Measured;
+use crate::plot::Scale;
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 250.0;
@@ -10,8 +11,6 @@ const RIGHT: f64 = 70.0;
 const ROW: f64 = 36.0;
 const TOP: f64 = 44.0;
 const BAR: f64 = 11.0;
-/// Lines of the scale, about.
-const LINES: f64 = 5.0;
 
 pub(super) const PAPER: &str = "#b9bfc7";
 pub(super) const OURS: &str = "#2b6cb0";
@@ -36,7 +35,7 @@ pub fn draw(cells: &[&Measured]) -> String {
     let height = TOP + ROW * cells.len() as f64 + 8.0;
     let mut svg = open(WIDTH, height, "Pushes per second, published and measured");
     legend(cells, &mut svg);
-    scale.lines(height, &mut svg);
+    lines(scale, height, &mut svg);
     for (at, one) in cells.iter().enumerate() {
         bars(one, TOP + ROW * at as f64, scale, &mut svg);
     }
@@ -65,43 +64,20 @@ fn limit(cells: &[&Measured], largest: f64) -> f64 {
     largest.min(1.3 * rates.flatten().fold(1.0, f64::max))
 }
 
-/// A scale from 0 to a round number.
-#[derive(Clone, Copy)]
-pub(super) struct Scale {
-    pub(super) step: f64,
-    pub(super) most: f64,
+fn x_of(scale: Scale, rate: f64) -> f64 {
+    LEFT + (WIDTH - LEFT - RIGHT) * (rate / scale.most).min(1.0)
 }
 
-impl Scale {
-    pub(super) fn new(largest: f64) -> Self {
-        let rough = largest / LINES;
-        let power = 10_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|one| one * power).find(|step| *step >= rough);
-        let step = step.unwrap_or(rough);
-        Self { step, most: (largest / step).ceil() * step }
-    }
-
-    /// Lists the values at its lines.
-    pub(super) fn values(self) -> impl Iterator<Item = f64> {
-        let count = (self.most / self.step).round() as usize;
-        (0..=count).map(move |line| line as f64 * self.step)
-    }
-
-    fn x(self, rate: f64) -> f64 {
-        LEFT + (WIDTH - LEFT - RIGHT) * (rate / self.most).min(1.0)
-    }
-
-    fn lines(self, height: f64, svg: &mut String) {
-        for rate in self.values() {
-            let x = self.x(rate);
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                svg,
-                "<line x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{height}\" stroke=\"{GRID}\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"{FAINT}\">{rate}</text>",
-                TOP - 6.0
-            );
-        }
+fn lines(scale: Scale, height: f64, svg: &mut String) {
+    for rate in scale.values() {
+        let x = x_of(scale, rate);
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{height}\" stroke=\"{GRID}\"/>\
+             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"{FAINT}\">{rate}</text>",
+            TOP - 6.0
+        );
     }
 }
 
@@ -126,7 +102,7 @@ fn legend(cells: &[&Measured], svg: &mut String) {
 
 fn bars(one: &Measured, y: f64, scale: Scale, svg: &mut String) {
     let row = &one.row;
-    let name = super::page::escape(&label(one));
+    let name = crate::document::escape(&label(one));
     let middle = if row.published_pushes_per_second.is_some() { y + 20.0 } else { y + 26.0 };
     let _ = writeln!(svg, "<text x=\"0\" y=\"{middle:.1}\">{name}</text>");
     if let Some(published) = row.published_pushes_per_second {
@@ -137,7 +113,7 @@ fn bars(one: &Measured, y: f64, scale: Scale, svg: &mut String) {
         whiskers(one, y + 5.0 + 1.5 * BAR, scale, svg);
     }
     if let Some(bound) = row.bound_pushes_per_second {
-        let (x, from, to) = (scale.x(bound), y + 3.0, y + 6.0 + 2.0 * BAR);
+        let (x, from, to) = (x_of(scale, bound), y + 3.0, y + 6.0 + 2.0 * BAR);
         let _ = writeln!(
             svg,
             "<line x1=\"{x:.1}\" y1=\"{from:.1}\" x2=\"{x:.1}\" y2=\"{to:.1}\" stroke=\"{BOUND}\" stroke-width=\"2\"/>"
@@ -159,7 +135,7 @@ fn label(one: &Measured) -> String {
 }
 
 fn bar(rate: f64, y: f64, color: &str, scale: Scale, svg: &mut String) {
-    let width = scale.x(rate) - LEFT;
+    let width = x_of(scale, rate) - LEFT;
     let _ = writeln!(
         svg,
         "<rect x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\" rx=\"1\" fill=\"{color}\"/>\
@@ -172,7 +148,7 @@ fn bar(rate: f64, y: f64, color: &str, scale: Scale, svg: &mut String) {
 /// Draws the interval as a line with ends, and each run as a dot.
 fn whiskers(one: &Measured, y: f64, scale: Scale, svg: &mut String) {
     if let Some((Some(low), Some(high))) = one.rate.map(|rate| (rate.low, rate.high)) {
-        let (from, to) = (scale.x(low), scale.x(high));
+        let (from, to) = (x_of(scale, low), x_of(scale, high));
         let _ = writeln!(
             svg,
             "<path d=\"M{from:.1} {:.1}V{:.1}M{from:.1} {y:.1}H{to:.1}M{to:.1} {:.1}V{:.1}\" stroke=\"{INK}\" fill=\"none\"/>",
@@ -183,7 +159,7 @@ fn whiskers(one: &Measured, y: f64, scale: Scale, svg: &mut String) {
         );
     }
     for rate in one.rates.values().iter().filter(|_| one.runs > 1) {
-        let x = scale.x(*rate);
+        let x = x_of(scale, *rate);
         let _ =
             writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.2\" fill=\"#fff\" stroke=\"{INK}\"/>");
     }

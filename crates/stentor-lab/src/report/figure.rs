@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::Report;
-use super::drawing::{FAINT, GRID, Scale, open};
+use super::drawing::{FAINT, GRID, open};
+use crate::plot::Scale;
 use crate::study::Mix;
 
 const WIDTH: f64 = 860.0;

@@ -1,7 +1,7 @@
 //! The same figures as Markdown, for a repository.
 
-use super::tables::{self, Table};
-use super::{Measured, Report};
+use super::{Measured, Report, tables};
+use crate::document::Table;
 
 /// Writes a report's tables.
 #[must_use]
@@ -30,13 +30,5 @@ fn section(title: &str, table: &Table) -> String {
     if table.rows.is_empty() {
         return String::new();
     }
-    let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
-    let header: Vec<String> = table.header.iter().map(|&name| name.to_owned()).collect();
-    let rule: Vec<String> = table.header.iter().map(|_| "---".to_owned()).collect();
-    let rows = table.rows.iter().map(|row| {
-        let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
-        line(&cells)
-    });
-    let lines: Vec<String> = [line(&header), line(&rule)].into_iter().chain(rows).collect();
-    format!("## {title}\n\n{}", lines.join("\n"))
+    format!("## {title}\n\n{}", table.markdown())
 }

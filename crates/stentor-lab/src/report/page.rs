@@ -1,12 +1,10 @@
 //! One HTML page without scripts, fonts or anything else from elsewhere.
 
-use super::tables::{self, Table};
-use super::{Judged, Measured, Report, draw, figure};
+use super::{Judged, Measured, Report, draw, figure, tables};
+use crate::document::{escape, list, section, text};
 use crate::study::{Group, Verdict};
 
 const STYLE: &str = include_str!("style.css");
-/// Longer text than this is broken into lines.
-const LONG: usize = 24;
 
 /// Writes the page of a report.
 #[must_use]
@@ -43,21 +41,6 @@ pub(super) fn groups(report: &Report) -> Vec<(&Group, Vec<&Measured>)> {
     groups.filter(|(_, cells)| !cells.is_empty()).collect()
 }
 
-/// Makes text harmless in HTML and SVG.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '"' => escaped.push_str("&quot;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
-
 fn head(report: &Report) -> String {
     let study = &report.study;
     let fact = |name: &str| match &report.provenance[name] {
@@ -81,35 +64,6 @@ fn head(report: &Report) -> String {
         escape(&study.title),
         study.year
     )
-}
-
-fn section(title: &str, content: &str) -> String {
-    format!("<section>\n<h2>{}</h2>\n{content}</section>", escape(title))
-}
-
-fn text(words: &str) -> String {
-    format!("<p class=\"text\">{}</p>\n", escape(words))
-}
-
-fn list(items: impl Iterator<Item = String>) -> String {
-    let items: String = items.map(|item| format!("<li>{}</li>\n", escape(&item))).collect();
-    format!("<ul>\n{items}</ul>\n")
-}
-
-fn html(table: &Table, class: &str) -> String {
-    let header: String = table.header.iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
-    let cells = |row: &Vec<String>| row.iter().map(|text| cell(text)).collect::<String>();
-    let rows: String = table.rows.iter().map(|row| format!("<tr>{}</tr>\n", cells(row))).collect();
-    format!(
-        "<div class=\"wide\"><table class=\"{class}\"><thead><tr>{header}</tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
-    )
-}
-
-/// Words may be broken into lines, figures not.
-fn cell(text: &str) -> String {
-    let is_text = text.starts_with(char::is_alphabetic) && text.len() > LONG;
-    let class = if is_text { " class=\"text\"" } else { "" };
-    format!("<td{class}>{}</td>", escape(text))
 }
 
 fn badge(verdict: Verdict) -> String {
@@ -148,7 +102,7 @@ fn verdict(one: &Judged) -> String {
 }
 
 fn rates(report: &Report, cells: &[&Measured]) -> String {
-    let content = figure(report) + &draw(cells) + &html(&tables::rates(cells), "");
+    let content = figure(report) + &draw(cells) + &tables::rates(cells).html("");
     section("Pushes per second", &content)
 }
 
@@ -161,25 +115,25 @@ fn little(report: &Report, cells: &[&Measured]) -> String {
          tenth: from 90 % on the requests in flight are the limit, below 70 % it is what feeds them. Without pools a place is \
          also held while a connection opens, which the count does not show."
     );
-    section("Little's law", &(text(&words) + &html(&tables::little(cells), "")))
+    section("Little's law", &(text(&words) + &tables::little(cells).html("")))
 }
 
 fn proof(cells: &[&Measured]) -> String {
     let words = "Each device of the audience was looked up in the counts of the emulators. The known device of each platform \
         listened there. p50, p95 and p99 are the times from the request until so many deliveries had ended.";
-    let content = text(words) + &html(&tables::proof(cells), "") + &html(&tables::costs(cells), "");
+    let content = text(words) + &tables::proof(cells).html("") + &tables::costs(cells).html("");
     section("Proof and cost", &content)
 }
 
 fn question(group: &Group, cells: &[&Measured], judged: &[Judged]) -> String {
     let answers = tables::answers(judged, &group.id);
-    let answers = if answers.rows.is_empty() { String::new() } else { html(&answers, "words") };
+    let answers = if answers.rows.is_empty() { String::new() } else { answers.html("words") };
     let costs = format!(
         "<details><summary>Proof and cost</summary>\n{}{}</details>\n",
-        html(&tables::proof(cells), ""),
-        html(&tables::costs(cells), "")
+        tables::proof(cells).html(""),
+        tables::costs(cells).html("")
     );
-    let content = text(&group.text) + &answers + &draw(cells) + &html(&tables::group(cells), "") + &costs;
+    let content = text(&group.text) + &answers + &draw(cells) + &tables::group(cells).html("") + &costs;
     section(&format!("Beyond the paper: {}", group.title), &content)
 }
 
@@ -189,7 +143,7 @@ fn uncounted(report: &Report) -> String {
         return section("Runs that do not count", &text("None."));
     }
     let words = "They are kept in the raw samples and are in no figure above.";
-    let content = text(words) + &html(&table, "words");
+    let content = text(words) + &table.html("words");
     section("Runs that do not count", &content).replacen("<section>", "<section class=\"alert\">", 1)
 }
 
@@ -206,6 +160,6 @@ fn remarks(report: &Report) -> impl Iterator<Item = String> {
 fn environment(report: &Report) -> String {
     let command = report.provenance["command"].as_str().unwrap_or_default();
     let again = format!("<h3>Run it again</h3>\n<pre>{}</pre>\n", escape(command));
-    let content = html(&tables::provenance(&report.provenance), "words") + &again;
+    let content = tables::provenance(&report.provenance).html("words") + &again;
     section("Where and how this was measured", &content)
 }

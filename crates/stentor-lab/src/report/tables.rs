@@ -3,20 +3,8 @@
 use serde_json::Value;
 
 use super::{Judged, Measured, Report, Row};
+use crate::document::Table;
 use crate::study::interval;
-
-/// A table of text.
-#[derive(Debug, Default)]
-pub(super) struct Table {
-    pub(super) header: Vec<&'static str>,
-    pub(super) rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    fn new<const N: usize>(header: [&'static str; N], rows: impl Iterator<Item = [String; N]>) -> Self {
-        Self { header: header.to_vec(), rows: rows.map(Vec::from).collect() }
-    }
-}
 
 /// Writes a number, or a dash without one.
 fn number(value: Option<f64>, digits: usize) -> String {

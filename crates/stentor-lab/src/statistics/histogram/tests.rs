@@ -1,30 +1,27 @@
 use super::*;
 
+fn of(durations: impl Iterator<Item = u64>) -> Histogram<u64> {
+    let mut histogram = Histogram::new(3).expect("three digits");
+    durations.for_each(|duration| histogram.record(duration).expect("it grows"));
+    histogram
+}
+
 #[test]
-fn durations_survive_being_kept_and_merged_to_three_digits() {
-    let first = Histogram::of((1..=500).map(|step| step * 1_000_000)).expect("made");
-    let second = Histogram::of((501..=1000).map(|step| step * 1_000_000)).expect("made");
-    let mut merged = Histogram::decode(&first.encode().expect("written")).expect("read");
-    merged.merge(&Histogram::decode(&second.encode().expect("written")).expect("read")).expect("merged");
-    assert_eq!(merged.count(), 1000);
-    for (part, expected) in [(0.5, 500e6), (0.99, 990e6)] {
-        let found = merged.quantile_ns(part) as f64;
+fn what_is_added_up_is_the_distribution_of_all_to_three_digits() {
+    let (first, second) = (of((1..=500).map(|step| step * 1000)), of((501..=1000).map(|step| step * 1000)));
+    let sum = merged([first, second]).expect("two");
+    assert_eq!(sum.len(), 1000);
+    for (part, expected) in [(0.5, 500e3), (0.99, 990e3)] {
+        let found = sum.value_at_quantile(part) as f64;
         assert!((found / expected - 1.0).abs() < 0.002, "{part}: {found}");
     }
-    let shares = merged.shares();
+    let shares = shares(&sum);
     assert!(shares.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
     assert_eq!(shares.last().map(|(_, share)| *share), Some(1.0));
 }
 
 #[test]
-fn what_is_no_histogram_is_refused() {
-    for text in ["", "!", "AAAA", &"A".repeat(ENCODED_MAX_BYTES + 1)] {
-        assert!(Histogram::decode(text).is_err(), "{}", text.len());
-    }
-}
-
-#[test]
-fn an_empty_one_has_no_shares() {
-    let empty = Histogram::new().expect("made");
-    assert_eq!((empty.count(), empty.quantile_ns(0.5), empty.shares()), (0, 0, Vec::new()));
+fn nothing_added_up_is_nothing() {
+    assert!(merged([]).is_none());
+    assert!(shares(&of(std::iter::empty())).is_empty());
 }
