@@ -19,6 +19,8 @@ pub use shelf::STUDIES;
 
 /// Percent of a whole.
 const PERCENT: f64 = 100.0;
+/// Measured figures that may differ by less than this share are not told apart.
+const BAND_SHARE: f64 = 0.05;
 /// Confidence of intervals.
 const CONFIDENCE: f64 = 0.95;
 
@@ -241,7 +243,8 @@ impl Statement {
         }
         let claims: Result<Vec<_>, _> = self.checks.iter().map(|check| Claim::parse(check)).collect();
         let claims = claims.map_err(|source| ClaimsError::Syntax { id: self.id.clone(), source })?;
-        let bench = Bench { figures, complete, tie_share: self.tie_percent / PERCENT };
+        let band_share = if complete { 0.0 } else { BAND_SHARE };
+        let bench = Bench { figures, complete, tie_share: self.tie_percent / PERCENT, band_share };
         bench.judge(&claims).map_err(|source| ClaimsError::Judge { id: self.id.clone(), source })
     }
 }
@@ -314,7 +317,7 @@ fn work_out(
     term: &Term,
     bound: &[(String, String)],
 ) -> Result<f64, ClaimsError> {
-    let bench = Bench { figures, complete: true, tie_share: 0.0 };
+    let bench = Bench { figures, complete: true, tie_share: 0.0, band_share: 0.0 };
     let value =
         bench.value(term, bound).map_err(|source| ClaimsError::Judge { id: id.to_owned(), source })?;
     value.map(|Interval { value, .. }| value).ok_or_else(|| ClaimsError::Judge {

@@ -13,6 +13,7 @@ mod plot;
 pub mod rates;
 pub mod record;
 pub mod report;
+pub mod results;
 pub mod statistics;
 pub mod study;
 pub mod subject;

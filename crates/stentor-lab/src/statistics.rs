@@ -6,7 +6,7 @@ mod factorial;
 mod histogram;
 mod interval;
 #[cfg(test)]
-mod invented;
+pub(crate) mod invented;
 mod ranks;
 mod warmup;
 

@@ -6,6 +6,9 @@ use std::fmt;
 /// Seconds of a minute, and minutes of an hour.
 const SIXTY: f64 = 60.0;
 
+/// An interval that reaches so many times as far as its estimate says nothing.
+const OPEN: f64 = 1e6;
+
 /// Why a file of figures cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FiguresError {
@@ -95,6 +98,12 @@ impl Figures {
     }
 }
 
+impl FromIterator<Figure> for Figures {
+    fn from_iter<I: IntoIterator<Item = Figure>>(figures: I) -> Self {
+        Self(figures.into_iter().collect())
+    }
+}
+
 impl Figure {
     fn read(header: &csv::StringRecord, record: &csv::StringRecord) -> Result<Self, FiguresError> {
         let cell = |name: &str| {
@@ -173,6 +182,12 @@ impl Interval {
         Self { low: value, value, high: value }
     }
 
+    /// Tells whether nothing is known of how far off the estimate is.
+    #[must_use]
+    pub fn is_open(self) -> bool {
+        self.high > self.value.abs() * OPEN
+    }
+
     /// Applies an operation that is monotonic in each side: the extremes lie at the corners.
     #[must_use]
     pub fn combine(self, other: Self, apply: impl Fn(f64, f64) -> f64) -> Self {
@@ -200,6 +215,9 @@ impl Interval {
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", number(self.value))?;
+        if self.is_open() {
+            return f.write_str(" (spread unknown)");
+        }
         if self.low < self.high {
             write!(f, " ({} to {})", number(self.low), number(self.high))?;
         }

@@ -3,7 +3,7 @@
 /// Terms of a continued fraction until it no longer changes; far more than are ever needed.
 const TERMS_MAX: u32 = 500;
 /// Halvings until a quantile is as exact as a double.
-const HALVINGS: u32 = 100;
+const HALVINGS: u32 = 50;
 /// Above this many degrees of freedom the distribution is the normal one to three digits.
 const DEGREES_MAX: f64 = 1000.0;
 /// Lanczos' coefficients for g = 7, as everybody uses them.

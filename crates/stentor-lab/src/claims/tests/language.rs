@@ -22,7 +22,9 @@ fn figures() -> Figures {
 fn judge_with(claim: &str, complete: bool, tie_share: f64) -> Result<Verdict, JudgeError> {
     let claim = Claim::parse(claim).expect("a claim");
     let figures = figures();
-    Bench { figures: &figures, complete, tie_share }.judge(&[claim]).map(|judgment| judgment.verdict)
+    Bench { figures: &figures, complete, tie_share, band_share: 0.0 }
+        .judge(&[claim])
+        .map(|judgment| judgment.verdict)
 }
 
 fn judge(claim: &str) -> Verdict {

@@ -36,13 +36,13 @@ fn forks_that_differ_widen_the_interval_more_than_their_samples() {
 #[test]
 fn of_many_invented_studies_about_nine_in_ten_have_the_true_median_in_their_interval() {
     let mut invented = Invented::new(3);
-    let covered = (0..100).filter(|_| {
-        let found = quantile(&study(&mut invented, 12, 10), 0.5, 0.95).expect("samples");
+    let covered = (0..40).filter(|_| {
+        let found = quantile(&study(&mut invented, 12, 6), 0.5, 0.95).expect("samples");
         let truth = 3.0_f64.exp();
         found.low.is_some_and(|low| low <= truth) && found.high.is_some_and(|high| truth <= high)
     });
     let covered = covered.count();
-    assert!((84..=99).contains(&covered), "{covered} of 100");
+    assert!((33..=40).contains(&covered), "{covered} of 40");
 }
 
 #[test]

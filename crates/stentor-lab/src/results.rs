@@ -1,0 +1,94 @@
+//! What came of a run: records by cell, what they say of the claims, and how that is told.
+//!
+//! Everything here works from records alone, so that a report can be written again, and by others. The fork is the unit of
+//! replication; forks that do not count are told and are in no figure.
+
+mod cell;
+mod compare;
+mod effects;
+mod evidence;
+mod metric;
+mod paper;
+mod ratios;
+mod verdicts;
+
+use std::collections::BTreeMap;
+
+use crate::claims::{ClaimsError, Dossier};
+use crate::record::Record;
+
+pub use cell::Cell;
+pub use compare::{Change, Comparison, compare};
+pub use effects::{Design, designs};
+pub use evidence::figures_csv;
+pub use metric::{METRICS, Metric};
+pub use ratios::{Group, Row as RatioRow, ratios};
+pub use verdicts::{Ours, Verdicts, verdicts};
+
+/// Confidence of every interval that is told.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Records of one study, by cell.
+#[derive(Debug)]
+pub struct Results {
+    /// The study's id.
+    pub study: String,
+    /// Its claims and published figures; `None` for a study of one's own.
+    pub dossier: Option<Dossier>,
+    /// Every record, in the order of the file.
+    pub records: Vec<Record>,
+    /// The records by cell, in the order of subject and levels.
+    pub cells: Vec<Cell>,
+}
+
+/// Why records cannot be told of.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultsError {
+    /// There is nothing.
+    #[error("there are no records")]
+    Empty,
+    /// Records of several studies are several reports.
+    #[error("the records are of several studies: {0}")]
+    Mixed(String),
+    /// The study's claims cannot be judged.
+    #[error(transparent)]
+    Claims(#[from] ClaimsError),
+}
+
+impl Results {
+    /// Puts records of one study in order.
+    pub fn of(records: Vec<Record>) -> Result<Self, ResultsError> {
+        let first = records.first().ok_or(ResultsError::Empty)?;
+        let study = first.study.clone();
+        let others: std::collections::BTreeSet<&str> = records.iter().map(|one| one.study.as_str()).collect();
+        if others.len() > 1 {
+            return Err(ResultsError::Mixed(others.into_iter().collect::<Vec<_>>().join(", ")));
+        }
+        let dossier = Dossier::open(&study)?;
+        let cells = Cell::all(&records);
+        Ok(Self { study, dossier, records, cells })
+    }
+
+    /// Lists the records that do not count.
+    pub fn uncounted(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(|record| !record.valid)
+    }
+
+    /// Lists the factors that have more than one level, each with its levels in order.
+    #[must_use]
+    pub fn factors(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut factors: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (name, level) in self.cells.iter().flat_map(|cell| &cell.levels) {
+            let levels = factors.entry(name).or_default();
+            if !levels.contains(&level.as_str()) {
+                levels.push(level);
+            }
+        }
+        factors.retain(|_, levels| levels.len() > 1);
+        factors.values_mut().for_each(|levels| levels.sort_by(|one, other| cell::by_size(one, other)));
+        factors
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

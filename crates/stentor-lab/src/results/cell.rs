@@ -1,0 +1,187 @@
+//! Cells: one combination of levels and subject, and its forks.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::Metric;
+use crate::record::{Record, phase};
+use crate::statistics::{Estimate, Samples, merged};
+
+/// Prefixes of a thousand, as in `100Kb`.
+const THOUSAND: f64 = 1000.0;
+
+/// One combination of levels and subject, with the forks that count.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// Which reading of the study.
+    pub variant: String,
+    /// Which part of the study.
+    pub experiment: String,
+    /// The paper's name for the subject.
+    pub subject: String,
+    /// `period`, or the family of what ran in its place.
+    pub stack: String,
+    /// Id of the client half.
+    pub client: String,
+    /// Id of the server half.
+    pub server: String,
+    /// Name of the link's profile.
+    pub link: String,
+    /// Levels by factor.
+    pub levels: BTreeMap<String, String>,
+    /// What is shown as the subject's name: as short as tells it from the others.
+    pub name: String,
+    /// Forks that count, the last attempt of each.
+    pub forks: Vec<Record>,
+    /// Attempts that do not count.
+    pub invalid: usize,
+}
+
+impl Cell {
+    /// Puts records in cells, ordered by experiment, variant, levels and subject.
+    pub(super) fn all(records: &[Record]) -> Vec<Self> {
+        let mut cells: Vec<Self> = Vec::new();
+        for record in records {
+            let place = cells.iter().position(|cell| cell.holds(record));
+            let place = place.unwrap_or_else(|| {
+                cells.push(Self::empty(record));
+                cells.len() - 1
+            });
+            cells[place].add(record);
+        }
+        cells.sort_by(|one, other| one.order(other));
+        let names: Vec<String> = cells.iter().map(|cell| cell.shortest_name(&cells)).collect();
+        cells.iter_mut().zip(names).for_each(|(cell, name)| cell.name = name);
+        cells
+    }
+
+    fn empty(record: &Record) -> Self {
+        let subject = &record.subject;
+        Self {
+            variant: record.variant.clone(),
+            experiment: record.experiment.clone(),
+            subject: subject.label.clone(),
+            stack: subject.stack.clone(),
+            client: subject.client.clone(),
+            server: subject.server.clone(),
+            link: record.link.profile.clone(),
+            levels: record.cell.clone(),
+            name: String::new(),
+            forks: Vec::new(),
+            invalid: 0,
+        }
+    }
+
+    fn holds(&self, record: &Record) -> bool {
+        let subject = &record.subject;
+        self.variant == record.variant
+            && self.experiment == record.experiment
+            && self.levels == record.cell
+            && self.link == record.link.profile
+            && [&self.subject, &self.stack, &self.client, &self.server]
+                == [&subject.label, &subject.stack, &subject.client, &subject.server]
+    }
+
+    fn add(&mut self, record: &Record) {
+        if !record.valid {
+            self.invalid += 1;
+            return;
+        }
+        match self.forks.iter_mut().find(|fork| fork.fork == record.fork && fork.run_id == record.run_id) {
+            Some(fork) => *fork = record.clone(),
+            None => self.forks.push(record.clone()),
+        }
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        let levels = || {
+            let pairs = self.levels.values().zip(other.levels.values());
+            pairs
+                .map(|(one, other)| by_size(one, other))
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal)
+        };
+        self.experiment
+            .cmp(&other.experiment)
+            .then_with(|| self.variant.cmp(&other.variant))
+            .then_with(levels)
+            .then_with(|| self.subject.cmp(&other.subject))
+            .then_with(|| self.stack.cmp(&other.stack))
+            .then_with(|| self.server.cmp(&other.server))
+    }
+
+    /// The paper's name alone where it is the only one, else with what runs in its place, else with the server's id.
+    fn shortest_name(&self, cells: &[Self]) -> String {
+        let base = if self.subject.is_empty() { &self.server } else { &self.subject };
+        let rivals = || cells.iter().filter(|cell| cell.subject == self.subject);
+        let is_same = |cell: &Self| {
+            [&cell.stack, &cell.client, &cell.server] == [&self.stack, &self.client, &self.server]
+        };
+        if rivals().all(is_same) {
+            base.clone()
+        } else if rivals().filter(|cell| cell.stack == self.stack).all(is_same) {
+            format!("{base} ({})", self.stack)
+        } else {
+            format!("{base} ({})", self.server)
+        }
+    }
+
+    /// Tells whether the paper's own software, or its kind, ran.
+    #[must_use]
+    pub fn is_period(&self) -> bool {
+        self.stack == "period"
+    }
+
+    /// Names the cell but for its subject: variant, experiment and levels.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let levels: Vec<String> = self.levels.iter().map(|(name, level)| format!("{name} {level}")).collect();
+        let parts = [self.experiment.clone(), self.variant.clone(), levels.join(", ")];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// Gives a metric of each fork that has it.
+    #[must_use]
+    pub fn samples(&self, metric: &Metric) -> Samples {
+        self.forks.iter().filter_map(|fork| (metric.of)(fork)).collect()
+    }
+
+    /// Estimates a metric over the forks.
+    #[must_use]
+    pub fn estimate(&self, metric: &Metric) -> Option<Estimate> {
+        self.samples(metric).estimate(super::CONFIDENCE)
+    }
+
+    /// Names the outcome, if it is not simply that all forks finished.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&str> {
+        let ended = self.forks.iter().map(|fork| fork.outcome.as_str());
+        ended.into_iter().find(|outcome| !outcome.is_empty() && *outcome != "finished")
+    }
+
+    /// Gives the distribution of the exchanges of all forks together, in nanoseconds.
+    #[must_use]
+    pub fn distribution(&self) -> Option<hdrhistogram::Histogram<u64>> {
+        let histograms = self.forks.iter().filter_map(|fork| {
+            let times = fork.latency.get(phase::SYNC).or_else(|| fork.latency.get(phase::RTT))?;
+            times.histogram().ok()
+        });
+        merged(histograms)
+    }
+}
+
+/// Orders levels: by the number in front where both have one, else as words.
+pub(super) fn by_size(one: &str, other: &str) -> Ordering {
+    match (size(one), size(other)) {
+        (Some(first), Some(second)) => first.total_cmp(&second).then_with(|| one.cmp(other)),
+        _ => one.cmp(other),
+    }
+}
+
+/// Reads the number that a level begins with, as in `461`, `100Kb` or `64 B`.
+pub(super) fn size(level: &str) -> Option<f64> {
+    let end = level.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(level.len());
+    let number: f64 = level[..end].parse().ok()?;
+    let factor = if level[end..].trim_start().to_ascii_lowercase().starts_with('k') { THOUSAND } else { 1.0 };
+    Some(number * factor)
+}

@@ -1,0 +1,134 @@
+//! Two runs beside each other: cell by cell, faster, slower, the same, or undecided.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{CONFIDENCE, Cell, Metric, Results};
+use crate::statistics::{Ratio, Samples, cliffs_delta, holm, mann_whitney, ratio};
+
+/// What is said of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// The whole interval lies above the band.
+    Slower,
+    /// The interval reaches out of the band on a side.
+    Undecided,
+    /// The whole interval lies within the band.
+    Same,
+    /// The whole interval lies below the band.
+    Faster,
+}
+
+impl Change {
+    /// Gives the word for people.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Slower => "slower",
+            Self::Undecided => "undecided",
+            Self::Same => "same",
+            Self::Faster => "faster",
+        }
+    }
+
+    /// Judges an interval by a band of `threshold` (a share) around 1.
+    fn of(found: Ratio, threshold: f64) -> Self {
+        let band = (1.0 / (1.0 + threshold), 1.0 + threshold);
+        match (found.low, found.high) {
+            (Some(low), _) if low > band.1 => Self::Slower,
+            (_, Some(high)) if high < band.0 => Self::Faster,
+            (Some(low), Some(high)) if low >= band.0 && high <= band.1 => Self::Same,
+            _ => Self::Undecided,
+        }
+    }
+}
+
+/// One cell in both runs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Comparison {
+    /// Experiment, variant and levels.
+    pub cell: String,
+    /// The subject.
+    pub subject: String,
+    /// The metric's id.
+    pub metric: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Geometric mean in the first run.
+    pub a: f64,
+    /// Geometric mean in the second.
+    pub b: f64,
+    /// Forks in each.
+    pub forks: [usize; 2],
+    /// Second over first, of geometric means over forks.
+    #[serde(flatten)]
+    pub ratio: Ratio,
+    /// Second over first, of medians over forks.
+    pub ratio_of_medians: f64,
+    /// How often chance alone parts the forks like that, by Mann and Whitney's test with Holm's correction over all cells.
+    pub p: f64,
+    /// The same without the correction.
+    pub p_alone: f64,
+    /// The least that p alone can be with so many forks.
+    pub p_min: f64,
+    /// Share of pairs in which the second is larger less the share in which it is smaller.
+    pub cliffs_delta: f64,
+    /// What it comes to.
+    pub change: Change,
+}
+
+/// Compares the cells that both runs have; `threshold` is the share by which figures may differ and still be the same.
+#[must_use]
+pub fn compare(first: &Results, second: &Results, metric: &Metric, threshold: f64) -> Vec<Comparison> {
+    let others: BTreeMap<String, &Cell> = second.cells.iter().map(|cell| (key(cell), cell)).collect();
+    let pairs = first.cells.iter().filter_map(|cell| Some((cell, *others.get(&key(cell))?)));
+    let mut found: Vec<Comparison> =
+        pairs.filter_map(|(one, other)| Comparison::of(one, other, metric, threshold)).collect();
+    let corrected = holm(&found.iter().map(|one| one.p_alone).collect::<Vec<_>>());
+    found.iter_mut().zip(corrected).for_each(|(one, p)| one.p = p);
+    found.sort_by_key(|one| one.change);
+    found
+}
+
+impl Comparison {
+    fn of(first: &Cell, second: &Cell, metric: &Metric, threshold: f64) -> Option<Self> {
+        let (a, b): (Samples, Samples) = (first.samples(metric), second.samples(metric));
+        let found = ratio(&b, &a, CONFIDENCE)?;
+        let ranks = mann_whitney(b.values(), a.values())?;
+        Some(Self {
+            cell: first.place(),
+            subject: first.name.clone(),
+            metric: metric.id,
+            unit: metric.unit,
+            a: a.estimate(CONFIDENCE)?.mean,
+            b: b.estimate(CONFIDENCE)?.mean,
+            forks: [a.values().len(), b.values().len()],
+            ratio: found,
+            ratio_of_medians: b.quantile(0.5)? / a.quantile(0.5)?,
+            p: ranks.p,
+            p_alone: ranks.p,
+            p_min: ranks.p_min,
+            cliffs_delta: cliffs_delta(b.values(), a.values())?,
+            change: Change::of(found, threshold),
+        })
+    }
+}
+
+/// What must be the same for two cells to be compared; versions may differ, that is what is compared.
+fn key(cell: &Cell) -> String {
+    let levels: Vec<String> = cell.levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
+    [
+        &cell.experiment,
+        &cell.variant,
+        &cell.subject,
+        &cell.stack,
+        &cell.client,
+        &cell.server,
+        &cell.link,
+        &levels.join(";"),
+    ]
+    .map(String::as_str)
+    .join("|")
+}

@@ -1,0 +1,107 @@
+//! Which factor matters: 2^k effects over the cells of a run.
+//!
+//! A factor with more than two levels takes part with its extremes: the smallest and the largest where levels are numbers,
+//! and otherwise the two whose means lie furthest apart. The response is the logarithm of the time, so that an effect is a
+//! factor, and shares do not only tell of the slowest cells.
+
+use std::collections::BTreeMap;
+
+use super::cell::{by_size, size};
+use super::{CONFIDENCE, Cell, METRICS, Results};
+use crate::statistics::{Factorial, Samples, factorial};
+
+/// Factors of one design; a design of more has too many cells to be read.
+const FACTORS_MAX: usize = 5;
+
+/// A design and its effects.
+#[derive(Debug, Clone)]
+pub struct Design {
+    /// Experiment and variant.
+    pub name: String,
+    /// Factors, each with its low and its high level.
+    pub factors: Vec<(String, [String; 2])>,
+    /// What came of it; effects are logarithms.
+    pub effects: Factorial,
+    /// Runs in all cells.
+    pub forks: usize,
+}
+
+/// Finds a full design in each part of the study that has one.
+#[must_use]
+pub fn designs(results: &Results) -> Vec<Design> {
+    let mut parts: BTreeMap<(&str, &str, &str), Vec<&Cell>> = BTreeMap::new();
+    for cell in results.cells.iter().filter(|cell| !cell.forks.is_empty()) {
+        parts.entry((&cell.experiment, &cell.variant, &cell.stack)).or_default().push(cell);
+    }
+    let stacks =
+        results.cells.iter().map(|cell| cell.stack.as_str()).collect::<std::collections::BTreeSet<_>>().len();
+    let designs = parts.into_iter().filter_map(|((experiment, variant, stack), cells)| {
+        let stack = if stacks > 1 { stack } else { "" };
+        let name: Vec<&str> =
+            [experiment, variant, stack].into_iter().filter(|part| !part.is_empty()).collect();
+        design(name.join(" · "), &cells)
+    });
+    designs.collect()
+}
+
+fn design(name: String, cells: &[&Cell]) -> Option<Design> {
+    let factors = factors(cells);
+    if factors.len() < 2 || factors.len() > FACTORS_MAX {
+        return None;
+    }
+    // Counting: the first factor turns fastest, its low level first.
+    let count = 1_usize << factors.len();
+    let responses: Vec<Samples> =
+        (0..count).map(|number| responses(cells, &factors, number)).collect::<Option<_>>()?;
+    let names: Vec<&str> = factors.iter().map(|(name, _)| name.as_str()).collect();
+    let effects = factorial(&names, &responses, CONFIDENCE)?;
+    let forks = responses.iter().map(|cell| cell.values().len()).sum();
+    Some(Design { name, factors, effects, forks })
+}
+
+fn level<'a>(cell: &'a Cell, factor: &str) -> Option<&'a str> {
+    if factor == "subject" { Some(&cell.name) } else { cell.levels.get(factor).map(String::as_str) }
+}
+
+fn factors(cells: &[&Cell]) -> Vec<(String, [String; 2])> {
+    let mut names: Vec<&str> = cells.iter().flat_map(|cell| cell.levels.keys()).map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.push("subject");
+    let extremes = names.into_iter().filter_map(|name| {
+        let mut levels: Vec<&str> = cells.iter().filter_map(|cell| level(cell, name)).collect();
+        levels.sort_by(|one, other| by_size(one, other));
+        levels.dedup();
+        if levels.len() < 2 {
+            return None;
+        }
+        let are_numbers = levels.iter().all(|level| size(level).is_some());
+        if !are_numbers {
+            levels.sort_by(|one, other| mean(cells, name, one).total_cmp(&mean(cells, name, other)));
+        }
+        Some((name.to_owned(), [levels.first()?.to_string(), levels.last()?.to_string()]))
+    });
+    extremes.collect()
+}
+
+fn logs(cell: &Cell) -> impl Iterator<Item = f64> {
+    let times = cell.samples(&METRICS[0]);
+    times.values().iter().filter(|time| **time > 0.0).map(|time| time.ln()).collect::<Vec<_>>().into_iter()
+}
+
+fn mean(cells: &[&Cell], factor: &str, wanted: &str) -> f64 {
+    let inside = cells.iter().filter(|cell| level(cell, factor) == Some(wanted));
+    let times: Vec<f64> = inside.flat_map(|cell| logs(cell)).collect();
+    times.iter().sum::<f64>() / times.len().max(1) as f64
+}
+
+fn responses(cells: &[&Cell], factors: &[(String, [String; 2])], number: usize) -> Option<Samples> {
+    let fits = |cell: &&&Cell| {
+        factors
+            .iter()
+            .enumerate()
+            .all(|(place, (name, levels))| level(cell, name) == Some(levels[number >> place & 1].as_str()))
+    };
+    let found: Samples = cells.iter().filter(fits).flat_map(|cell| logs(cell)).collect();
+    (!found.values().is_empty()).then_some(found)
+}

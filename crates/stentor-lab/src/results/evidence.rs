@@ -1,0 +1,249 @@
+//! Our figures in the words of the papers, so that their claims can be judged by them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::metric::{captured, median, phase_ms, whole};
+use super::paper::{self, Reading};
+use super::{Cell, Results};
+use crate::claims::figures::{Figure, Figures, Interval, Value};
+use crate::record::Record;
+use crate::statistics::Samples;
+
+const HEADER: &str = "paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note,low,high";
+/// How many times more or less a figure may be whose spread nobody knows.
+const ANYTHING: f64 = 1e9;
+/// Payloads of albertengo-2020, in bytes.
+const PAYLOADS: [&str; 4] = ["64", "256", "1024", "4055"];
+
+/// Writes our figures in the columns of the published ones.
+#[must_use]
+pub fn figures_csv(results: &Results, confidence: f64) -> String {
+    let mut text = format!("{HEADER}\n");
+    for figure in figures(results, &chosen(results, true), confidence).iter() {
+        let factors: Vec<String> =
+            figure.factors.iter().map(|(name, level)| format!("{name}={level}")).collect();
+        let (value, low, high) = match &figure.value {
+            Value::Number(interval) => bounds(*interval),
+            Value::Word(word) => (word.clone(), String::new(), String::new()),
+            Value::Absent => continue,
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{},stentor,{},{},{},{},{},{value},{},measured,{},{low},{high}",
+            results.study,
+            quoted(&figure.experiment),
+            quoted(&figure.subject),
+            quoted(&factors.join(";")),
+            quoted(&figure.metric),
+            quoted(&figure.stat),
+            figure.unit,
+            quoted(&figure.note)
+        );
+    }
+    text
+}
+
+/// A single fork has bounds that reach everywhere; in a file they are left out.
+fn bounds(interval: Interval) -> (String, String, String) {
+    let value = interval.value.to_string();
+    let is_open = interval.is_open();
+    let end = |end: f64| if is_open { String::new() } else { end.to_string() };
+    (value, end(interval.low), end(interval.high))
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+/// Chooses the cells that speak for the paper: of the period's software or of what ran in its place, read as the paper does
+/// where there are several readings, and at one setting of each factor that the paper does not have.
+pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
+    let of_stack = |cell: &&Cell| cell.is_period() == period;
+    let cells: Vec<&Cell> = results.cells.iter().filter(of_stack).collect();
+    let has_paper = cells.iter().any(|cell| cell.variant == "paper");
+    let known = paper::factors(results);
+    let extra = |cell: &Cell| {
+        let levels = cell.levels.iter().filter(|(name, _)| !known.contains(name.as_str()));
+        let mut levels: Vec<(String, String)> =
+            levels.map(|(name, level)| (name.clone(), level.clone())).collect();
+        levels.push(("link".into(), cell.link.clone()));
+        levels.push(("stack".into(), cell.stack.clone()));
+        levels
+    };
+    let readable = |cell: &&Cell| !has_paper || cell.variant == "paper";
+    let cells: Vec<&Cell> = cells.into_iter().filter(readable).collect();
+    let mut settings: BTreeMap<Vec<(String, String)>, usize> = BTreeMap::new();
+    cells.iter().for_each(|cell| *settings.entry(extra(cell)).or_default() += 1);
+    // The setting with the most cells; of equals the first in the order of their names.
+    let usual = settings.iter().max_by(|one, other| one.1.cmp(other.1).then_with(|| other.0.cmp(one.0)));
+    let Some((usual, _)) = usual else { return Vec::new() };
+    let mut taken: Vec<&Cell> = Vec::new();
+    for cell in cells {
+        let is_new = |other: &&Cell| {
+            (&other.experiment, &other.subject, &other.levels)
+                != (&cell.experiment, &cell.subject, &cell.levels)
+        };
+        if extra(cell) == *usual && taken.iter().all(is_new) {
+            taken.push(cell);
+        }
+    }
+    taken
+}
+
+/// Puts cells in the words of the paper.
+pub(super) fn figures(results: &Results, cells: &[&Cell], confidence: f64) -> Figures {
+    let mut figures: Vec<Figure> = Vec::new();
+    for cell in cells {
+        for reading in paper::readings(&results.study) {
+            figures.extend(figure(cell, reading, confidence));
+        }
+        figures.extend(outcome(cell));
+    }
+    if results.study == "albertengo-2020" {
+        figures.extend(over_payloads(cells, confidence));
+    }
+    figures.extend(file_sizes(results, cells, confidence));
+    figures.into_iter().collect()
+}
+
+fn figure(cell: &Cell, reading: &Reading, confidence: f64) -> Option<Figure> {
+    let samples: Samples = cell.forks.iter().filter_map(|fork| (reading.of)(fork)).collect();
+    let experiment = if reading.experiment.is_empty() { &cell.experiment } else { reading.experiment };
+    make(cell, experiment, reading.metric, reading.unit, &samples, confidence)
+}
+
+fn make(
+    cell: &Cell,
+    experiment: &str,
+    metric: &str,
+    unit: &str,
+    samples: &Samples,
+    confidence: f64,
+) -> Option<Figure> {
+    Some(Figure {
+        source: "stentor".into(),
+        experiment: experiment.to_owned(),
+        subject: cell.subject.clone(),
+        factors: cell.levels.clone(),
+        metric: metric.to_owned(),
+        stat: "geometric mean over forks".into(),
+        value: Value::Number(interval(samples, confidence)?),
+        unit: unit.to_owned(),
+        kind: "measured".into(),
+        note: format!("{} forks", samples.values().len()),
+    })
+}
+
+/// A single fork says nothing of how sure its figure is: anything may be.
+fn interval(samples: &Samples, confidence: f64) -> Option<Interval> {
+    let estimate = samples.estimate(confidence)?;
+    Some(Interval {
+        low: estimate.low.unwrap_or(estimate.mean / ANYTHING),
+        value: estimate.mean,
+        high: estimate.high.unwrap_or(estimate.mean * ANYTHING),
+    })
+}
+
+/// An end before the end is a figure too.
+fn outcome(cell: &Cell) -> Option<Figure> {
+    let word = cell.outcome()?;
+    let word = if word.eq_ignore_ascii_case("out of memory") { "Out of Memory" } else { word };
+    let mut figure = make(cell, &cell.experiment, "outcome", "", &std::iter::once(1.0).collect(), 0.95)?;
+    figure.value = Value::Word(word.to_owned());
+    Some(figure)
+}
+
+/// Sizes of the files, by format: what an answer's body takes.
+fn file_sizes(results: &Results, cells: &[&Cell], confidence: f64) -> Vec<Figure> {
+    if results.study != "anacleto-2012" {
+        return Vec::new();
+    }
+    let formats = [("HTTP XML SAX", "XML"), ("HTTP JSON", "JSON"), ("HTTP PROBUF", "ProtocolBuffers")];
+    let of = |cell: &&Cell| {
+        let (_, format) = formats.iter().find(|(subject, _)| *subject == cell.subject)?;
+        let size = |fork: &Record| {
+            let bytes = fork.bytes.as_ref().filter(|bytes| bytes.exchanges > 0 && bytes.down.app > 0)?;
+            Some(bytes.down.app as f64 / bytes.exchanges as f64 / 1000.0)
+        };
+        let sizes: Samples = cell.forks.iter().filter_map(size).collect();
+        let mut figure = make(cell, "file size", "file size", "kB", &sizes, confidence)?;
+        (*format).clone_into(&mut figure.subject);
+        Some(figure)
+    };
+    cells.iter().filter_map(of).collect()
+}
+
+/// Figures of albertengo-2020 are over its four payloads together.
+fn over_payloads(cells: &[&Cell], confidence: f64) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let mut subjects: Vec<&str> = cells.iter().map(|cell| cell.subject.as_str()).collect();
+    subjects.dedup();
+    subjects.sort_unstable();
+    subjects.dedup();
+    for subject in subjects {
+        let of = |payload: &str| {
+            cells.iter().find(|cell| {
+                let level = cell.levels.get("payload").map(String::as_str).unwrap_or_default();
+                cell.subject == subject && level.trim_end_matches(" B") == payload
+            })
+        };
+        let Some(four) = PAYLOADS.map(of).into_iter().collect::<Option<Vec<_>>>() else { continue };
+        figures.extend(together(&four, confidence));
+    }
+    figures
+}
+
+fn together(four: &[&&Cell], confidence: f64) -> Vec<Figure> {
+    let forks = four.iter().map(|cell| cell.forks.len()).min().unwrap_or_default();
+    // Forks of the same round were made within a few minutes of each other.
+    let over = |of: &dyn Fn(&Record) -> Option<f64>| -> Samples {
+        let sum = |fork: usize| four.iter().map(|cell| of(&cell.forks[fork])).sum::<Option<f64>>();
+        (0..forks).filter_map(sum).collect()
+    };
+    let mean = |of: &dyn Fn(&Record) -> Option<f64>| -> Samples {
+        over(of).values().iter().map(|sum| sum / four.len() as f64).collect()
+    };
+    let wire = |record: &Record| {
+        let (bytes, exchanges) = captured(record)?;
+        Some((bytes.up.ip + bytes.down.ip) as f64 / exchanges / 1000.0)
+    };
+    let all = [
+        ("RTT", "RTT", "payload", "all(64..4055 B)", "ms", mean(&median)),
+        ("OWD", "OWD", "payload", "all(64..4055 B)", "ms", mean(&|record| phase_ms(record, "owd"))),
+        ("NDU", "NDU", "payload", "sum of 64+256+1024+4055 B", "kB", over(&wire)),
+    ];
+    let figure =
+        |(experiment, metric, factor, level, unit, samples): (&str, &str, &str, &str, &str, Samples)| {
+            let mut figure = make(four[0], experiment, metric, unit, &samples, confidence)?;
+            figure.factors = BTreeMap::from([(factor.to_owned(), level.to_owned())]);
+            Some(figure)
+        };
+    let mut figures: Vec<Figure> = all.into_iter().filter_map(figure).collect();
+    let shares = [(four[0], "smallest (64 B)", "max"), (four[3], "largest (4055 B)", "min")];
+    for (cell, level, stat) in shares {
+        let samples: Samples = cell.forks.iter().filter_map(overhead_share).collect();
+        let found = make(cell, "POH", "POH", "%", &samples, confidence);
+        figures.extend(found.map(|mut figure| {
+            figure.factors = BTreeMap::from([("payload".to_owned(), level.to_owned())]);
+            stat.clone_into(&mut figure.stat);
+            figure
+        }));
+    }
+    figures
+}
+
+/// What is not payload, as a share of all bytes of an exchange, in percent.
+fn overhead_share(record: &Record) -> Option<f64> {
+    let (bytes, _) = captured(record)?;
+    let all = (bytes.up.ip + bytes.down.ip) as f64;
+    Some(100.0 * (all - (bytes.up.payload + bytes.down.payload) as f64) / all)
+}
+
+/// Load of the client's processor while exchanges were made, in percent.
+pub(super) fn client_load_percent(record: &Record) -> Option<f64> {
+    let exchanges = record.counts.sent + record.counts.warmup_discarded;
+    let waited = whole(record)?.mean * exchanges as f64 + record.first_call_ns.unwrap_or_default() as f64;
+    (waited > 0.0).then_some(100.0 * record.cpu.client? as f64 / waited)
+}

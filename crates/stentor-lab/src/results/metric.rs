@@ -1,0 +1,142 @@
+//! What is told of a fork: one number each, with its unit.
+
+use crate::record::{Bytes, Latency, Record, phase};
+
+/// Nanoseconds of a millisecond.
+const MS: f64 = 1e6;
+/// Bytes of a mebibyte.
+const MIB: f64 = 1_048_576.0;
+
+/// A number that a fork has.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// A short name for programs.
+    pub id: &'static str,
+    /// What it is, for people.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// True when a difference is a difference in speed or cost, and less is better.
+    pub is_cost: bool,
+    /// Reads it; `None` where it was not measured.
+    pub of: fn(&Record) -> Option<f64>,
+}
+
+/// Every metric; the first is the one that most is said of.
+pub const METRICS: &[Metric] = &[
+    Metric { id: "rtt_p50", name: "round trip, median", unit: "ms", is_cost: true, of: median },
+    Metric { id: "rtt_mean", name: "round trip, mean", unit: "ms", is_cost: false, of: mean },
+    Metric {
+        id: "rtt_p95",
+        name: "round trip, 95 of 100",
+        unit: "ms",
+        is_cost: false,
+        of: |r| at(r, |l| l.p95),
+    },
+    Metric {
+        id: "rtt_p99",
+        name: "round trip, 99 of 100",
+        unit: "ms",
+        is_cost: false,
+        of: |r| at(r, |l| l.p99),
+    },
+    Metric {
+        id: "owd_p50",
+        name: "one way there, median",
+        unit: "ms",
+        is_cost: false,
+        of: |r| phase_ms(r, phase::OWD),
+    },
+    Metric {
+        id: "first_call",
+        name: "first call",
+        unit: "ms",
+        is_cost: false,
+        of: |r| Some(r.first_call_ns? as f64 / MS),
+    },
+    Metric {
+        id: "server_start",
+        name: "start of the server",
+        unit: "ms",
+        is_cost: false,
+        of: |r| Some(r.start_ns.server? as f64 / MS),
+    },
+    Metric { id: "bytes_wire", name: "bytes on the wire, both ways", unit: "B", is_cost: false, of: wire },
+    Metric {
+        id: "client_cpu",
+        name: "processor time of the client, each exchange",
+        unit: "ms",
+        is_cost: false,
+        of: |r| each(r, r.cpu.client),
+    },
+    Metric {
+        id: "server_cpu",
+        name: "processor time of the server, each exchange",
+        unit: "ms",
+        is_cost: false,
+        of: |r| each(r, r.cpu.server),
+    },
+    Metric {
+        id: "client_memory",
+        name: "most memory of the client",
+        unit: "MiB",
+        is_cost: false,
+        of: |r| Some(r.mem.client? as f64 / MIB),
+    },
+    Metric {
+        id: "server_memory",
+        name: "most memory of the server",
+        unit: "MiB",
+        is_cost: false,
+        of: |r| Some(r.mem.server? as f64 / MIB),
+    },
+];
+
+impl Metric {
+    /// Gives the metric with an id.
+    #[must_use]
+    pub fn find(id: &str) -> Option<&'static Self> {
+        METRICS.iter().find(|metric| metric.id == id)
+    }
+}
+
+/// Gives the times that stand for a whole exchange: a synchronisation where there is one, else the round trip.
+pub(super) fn whole(record: &Record) -> Option<&Latency> {
+    record.latency.get(phase::SYNC).or_else(|| record.latency.get(phase::RTT))
+}
+
+/// Gives a phase's median, in milliseconds.
+pub(super) fn phase_ms(record: &Record, phase: &str) -> Option<f64> {
+    Some(record.latency.get(phase)?.p50 as f64 / MS)
+}
+
+/// Gives the bytes, where every frame was seen, and the exchanges that they are of.
+pub(super) fn captured(record: &Record) -> Option<(&Bytes, f64)> {
+    let bytes = record.bytes.as_ref()?;
+    (bytes.exchanges > 0 && bytes.up.ip + bytes.down.ip > 0).then_some((bytes, bytes.exchanges as f64))
+}
+
+pub(super) fn median(record: &Record) -> Option<f64> {
+    at(record, |times| times.p50)
+}
+
+fn mean(record: &Record) -> Option<f64> {
+    Some(whole(record)?.mean / MS)
+}
+
+fn at(record: &Record, quantile: fn(&Latency) -> u64) -> Option<f64> {
+    Some(quantile(whole(record)?) as f64 / MS)
+}
+
+fn wire(record: &Record) -> Option<f64> {
+    let (bytes, exchanges) = captured(record)?;
+    Some((bytes.up.ip + bytes.down.ip) as f64 / exchanges)
+}
+
+/// Shares processor time out among all exchanges, those of the warm-up included.
+fn each(record: &Record, cpu_ns: Option<u64>) -> Option<f64> {
+    let counts = &record.counts;
+    let first = u64::from(record.first_call_ns.is_some());
+    let exchanges = counts.sent + counts.warmup_discarded + first;
+    (exchanges > 0).then_some(cpu_ns? as f64 / MS / exchanges as f64)
+}

@@ -1,0 +1,159 @@
+//! What the figures of each paper are called, and how a fork of ours has them.
+
+use std::collections::BTreeSet;
+
+use super::evidence::client_load_percent;
+use super::metric::{captured, median, phase_ms};
+use super::{Cell, Results};
+use crate::claims::figures::{Figure, Value};
+use crate::record::{Record, phase};
+
+/// Milliseconds of a second.
+const MS: f64 = 1000.0;
+/// Bytes of the papers' kB.
+const KB: f64 = 1000.0;
+/// Bytes of the papers' MB.
+const MB: f64 = 1e6;
+/// Percent of a whole.
+const PERCENT: f64 = 100.0;
+
+/// A figure of a paper, and how a fork has it.
+pub(super) struct Reading {
+    /// The part of the study in which the paper has it; empty for whichever the record names.
+    pub(super) experiment: &'static str,
+    /// Its name in the paper's figures.
+    pub(super) metric: &'static str,
+    /// The unit in which the paper has it.
+    pub(super) unit: &'static str,
+    /// Reads it.
+    pub(super) of: fn(&Record) -> Option<f64>,
+}
+
+const ANACLETO: &[Reading] = &[
+    Reading { experiment: "poi sync", metric: "duration", unit: "ms", of: median },
+    Reading { experiment: "poi sync", metric: "CPU", unit: "%", of: client_load_percent },
+    Reading { experiment: "poi sync", metric: "memory", unit: "MB", of: |r| Some(r.mem.client? as f64 / MB) },
+    Reading {
+        experiment: "poi sync",
+        metric: "data received",
+        unit: "kB",
+        of: |r| captured(r).map(|(b, n)| b.down.ip as f64 / n / KB),
+    },
+    Reading {
+        experiment: "poi sync",
+        metric: "data sent",
+        unit: "kB",
+        of: |r| captured(r).map(|(b, n)| b.up.ip as f64 / n / KB),
+    },
+];
+const NUNES: &[Reading] = &[
+    Reading { experiment: "client time", metric: "total time", unit: "s", of: seconds },
+    Reading {
+        experiment: "client time",
+        metric: "serialization share",
+        unit: "%",
+        of: |r| share(phase_ms(r, phase::CLIENT_SER), median(r)),
+    },
+    Reading {
+        experiment: "client time",
+        metric: "deserialization share",
+        unit: "%",
+        of: |r| share(phase_ms(r, phase::CLIENT_DESER), median(r)),
+    },
+    Reading {
+        experiment: "client time",
+        metric: "service share",
+        unit: "%",
+        of: |r| share(waited(r), median(r)),
+    },
+    Reading {
+        experiment: "server time",
+        metric: "total time",
+        unit: "s",
+        of: |r| server(r).map(|ms| ms / MS),
+    },
+    Reading {
+        experiment: "server time",
+        metric: "serialization share",
+        unit: "%",
+        of: |r| share(phase_ms(r, phase::SERVER_SER), server(r)),
+    },
+    Reading {
+        experiment: "server time",
+        metric: "deserialization share",
+        unit: "%",
+        of: |r| share(phase_ms(r, phase::SERVER_DESER), server(r)),
+    },
+    Reading {
+        experiment: "server time",
+        metric: "service share",
+        unit: "%",
+        of: |r| share(phase_ms(r, phase::SERVER_WORK), server(r)),
+    },
+];
+const CAI: &[Reading] = &[Reading { experiment: "", metric: "latency", unit: "s", of: seconds }];
+const ALBERTENGO: &[Reading] = &[
+    Reading { experiment: "OWD", metric: "OWD each payload", unit: "ms", of: |r| phase_ms(r, phase::OWD) },
+    Reading { experiment: "RTT", metric: "RTT each payload", unit: "ms", of: median },
+];
+
+/// Lists the figures of a study's paper.
+pub(super) fn readings(study: &str) -> &'static [Reading] {
+    match study {
+        "anacleto-2012" => ANACLETO,
+        "nunes-2014" => NUNES,
+        "cai-2009" => CAI,
+        "albertengo-2020" => ALBERTENGO,
+        _ => &[],
+    }
+}
+
+/// Lists the factors that the paper has figures for.
+pub(super) fn factors(results: &Results) -> BTreeSet<&str> {
+    let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
+    figures.flat_map(|figure| figure.factors.keys()).map(String::as_str).collect()
+}
+
+/// Finds the time that the paper prints for a cell, in milliseconds.
+pub(super) fn published_ms(results: &Results, cell: &Cell) -> Option<f64> {
+    let (experiment, metric, unit_ms) = match results.study.as_str() {
+        "anacleto-2012" => ("poi sync", "duration", 1.0),
+        "nunes-2014" => ("client time", "total time", MS),
+        "cai-2009" => (cell.experiment.as_str(), "latency", MS),
+        _ => return None,
+    };
+    let figures = results.dossier.as_ref()?.figures();
+    let fits = |figure: &&Figure| {
+        let is_here =
+            |(name, level): (&String, &String)| cell.levels.get(name).is_none_or(|ours| ours == level);
+        figure.kind == "published"
+            && figure.experiment == experiment
+            && figure.metric == metric
+            && figure.subject == cell.subject
+            && figure.factors.iter().all(is_here)
+    };
+    let mut found = figures.iter().filter(fits);
+    match (found.next().map(|figure| &figure.value), found.next()) {
+        (Some(Value::Number(value)), None) => Some(value.value * unit_ms),
+        _ => None,
+    }
+}
+
+fn seconds(record: &Record) -> Option<f64> {
+    Some(median(record)? / MS)
+}
+
+fn share(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
+    let whole = whole.filter(|whole| *whole > 0.0)?;
+    Some(PERCENT * part? / whole)
+}
+
+/// What the client waited for the service.
+fn waited(record: &Record) -> Option<f64> {
+    Some(phase_ms(record, phase::REQUEST)? + phase_ms(record, phase::TRANSFER).unwrap_or_default())
+}
+
+fn server(record: &Record) -> Option<f64> {
+    let parts = [phase::SERVER_DESER, phase::SERVER_WORK, phase::SERVER_SER];
+    parts.into_iter().map(|part| phase_ms(record, part)).sum()
+}

@@ -1,0 +1,240 @@
+//! Invented records with a known truth.
+
+use super::*;
+use crate::record::{Bytes, Counts, Environment, Link, Record, SCHEMA, Sides, Subject, Traffic, phase};
+use crate::record::{From, Latency};
+use crate::statistics::invented::Invented;
+use crate::study::Verdict;
+
+/// A fork of cai-2009 whose middle exchange takes about `ms`.
+pub(crate) fn record(
+    subject: &str,
+    kind: &str,
+    items: &str,
+    fork: u32,
+    ms: f64,
+    invented: &mut Invented,
+) -> Record {
+    let owned = str::to_owned;
+    Record {
+        schema: owned(SCHEMA),
+        run_id: owned("r1"),
+        ended: owned("2026-11-22T03:00:00Z"),
+        study: owned("cai-2009"),
+        variant: owned("paper"),
+        experiment: owned("query latency (Zend)"),
+        cell: BTreeMap::from([(owned("type"), owned(kind)), (owned("items"), owned(items))]),
+        subject: Subject {
+            label: owned(subject),
+            stack: owned("period"),
+            client: format!("{subject}/php"),
+            server: format!("{subject}/php"),
+            ..Subject::default()
+        },
+        fork,
+        attempt: 1,
+        seed: 7,
+        env: Environment {
+            kernel: owned("6.1"),
+            cpu: owned("A processor"),
+            cores: 2,
+            rig: owned("netns"),
+            ..Environment::default()
+        },
+        link: Link { profile: owned("lan"), ..Link::default() },
+        valid: true,
+        outcome: owned("finished"),
+        counts: Counts { sent: 60, ok: 60, warmup_discarded: 5, ..Counts::default() },
+        latency: latency(fork, ms, invented),
+        first_call_ns: Some((ms * 20.0 * 1e6) as u64),
+        start_ns: Sides { client: Some(80_000_000), server: Some(120_000_000) },
+        bytes: Some(bytes(items.parse::<u64>().unwrap_or(1000) * 20)),
+        cpu: Sides { client: Some((ms * 0.3e6 * 65.0) as u64), server: Some((ms * 0.4e6 * 65.0) as u64) },
+        mem: Sides { client: Some(24 << 20), server: Some(31 << 20) },
+        ..Record::default()
+    }
+}
+
+fn latency(fork: u32, ms: f64, invented: &mut Invented) -> BTreeMap<String, Latency> {
+    let times: Vec<i64> = (0..60).map(|_| (ms * f64::exp(0.08 * invented.normal()) * 1e6) as i64).collect();
+    let part = |share: f64| {
+        let mut sorted: Vec<u64> = times.iter().map(|time| (*time as f64 * share) as u64).collect();
+        sorted.sort_unstable();
+        let at = |share: f64| sorted[(share * sorted.len() as f64) as usize];
+        let mean = sorted.iter().sum::<u64>() as f64 / sorted.len() as f64;
+        // Histograms take long to make without optimizations; the first fork is enough.
+        let whole = (fork == 1 && share == 1.0).then(|| Latency::of(&times, From::Start)).flatten();
+        let (p50, p95, p99, n) = (at(0.5), at(0.95), at(0.99), sorted.len() as u64);
+        whole.unwrap_or_else(|| Latency { mean, p50, p95, p99, n, ..Latency::default() })
+    };
+    let parts = [
+        (phase::RTT, 1.0),
+        (phase::CLIENT_SER, 0.05),
+        (phase::REQUEST, 0.5),
+        (phase::TRANSFER, 0.2),
+        (phase::CLIENT_DESER, 0.25),
+    ];
+    parts.into_iter().map(|(phase, share)| (phase.to_owned(), part(share))).collect()
+}
+
+/// Bytes of 60 exchanges, each on a connection of its own.
+fn bytes(size: u64) -> Bytes {
+    let traffic = |payload: u64, headers: u64| Traffic {
+        frames: 60 * (payload / 1400 + 2),
+        ip: 60 * (payload * 2 + headers + 52 * (payload / 1400 + 5)),
+        tcp_payload: 60 * (payload * 2 + headers),
+        app: 60 * payload * 2,
+        payload: 60 * payload,
+    };
+    Bytes {
+        source: "capture".into(),
+        exchanges: 60,
+        up: traffic(40, 180),
+        down: traffic(size, 160),
+        handshake: Traffic { frames: 180, ip: 60 * 160, ..Traffic::default() },
+    }
+}
+
+/// A small study in which REST is fast, SOAP a third slower, and XML-RPC bad with objects.
+pub(crate) fn study(forks: u32, seed: u64) -> Vec<Record> {
+    let mut invented = Invented::new(seed);
+    let mut records = Vec::new();
+    for fork in 1..=forks {
+        for kind in ["Int", "String", "Object"] {
+            for items in ["200", "400", "800", "1600", "3200"] {
+                for subject in ["REST", "SOAP", "XML-RPC"] {
+                    let size: f64 = items.parse().expect("a number");
+                    let factor = match (subject, kind) {
+                        ("REST", _) => 1.0,
+                        ("SOAP", _) => 1.35,
+                        (_, "Object") => 8.0,
+                        _ => 2.0,
+                    };
+                    let ms = (0.4 + size * 0.004) * factor * f64::exp(0.05 * invented.normal());
+                    records.push(record(subject, kind, items, fork, ms, &mut invented));
+                }
+            }
+        }
+    }
+    records
+}
+
+fn of(records: Vec<Record>) -> Results {
+    Results::of(records).expect("one study")
+}
+
+#[test]
+fn records_of_a_cell_come_together_and_invalid_ones_stay_outside() {
+    let mut records = study(3, 1);
+    records[0].valid = false;
+    records[0].invalid_reason = "late".into();
+    let mut again = record("REST", "Int", "200", 1, 1.2, &mut Invented::new(9));
+    again.attempt = 2;
+    records.push(again);
+    let results = of(records);
+    assert_eq!((results.cells.len(), results.uncounted().count()), (45, 1));
+    let first =
+        results.cells.iter().find(|cell| cell.name == "REST" && cell.levels["type"] == "Int").expect("there");
+    assert_eq!((first.forks.len(), first.invalid, first.levels["items"].as_str()), (3, 1, "200"));
+}
+
+#[test]
+fn levels_are_ordered_by_size_and_not_by_letters() {
+    let results = of(study(1, 1));
+    assert_eq!(results.factors()["items"], ["200", "400", "800", "1600", "3200"]);
+    assert_eq!(cell::size("100Kb"), Some(100_000.0));
+    assert_eq!((cell::size("4055 B"), cell::size("Int")), (Some(4055.0), None));
+}
+
+#[test]
+fn records_of_two_studies_are_no_report() {
+    let mut records = study(1, 1);
+    records[0].study = "nunes-2014".into();
+    assert!(matches!(Results::of(records), Err(ResultsError::Mixed(_))));
+    assert!(matches!(Results::of(Vec::new()), Err(ResultsError::Empty)));
+}
+
+#[test]
+fn ratios_are_to_the_fastest_subject_with_the_papers_beside_them() {
+    let groups = ratios(&of(study(5, 2)));
+    let [group] = &groups[..] else { panic!("one group, not {}", groups.len()) };
+    assert_eq!((group.base.as_str(), group.rows.len()), ("REST", 30));
+    let row = group
+        .rows
+        .iter()
+        .find(|row| row.subject == "XML-RPC" && row.place.contains("3200") && row.place.contains("Object"));
+    let row = row.expect("there");
+    let ours = row.ours.expect("five forks");
+    assert!(ours.low.is_some_and(|low| low < 8.0) && ours.high.is_some_and(|high| high > 8.0), "{ours:?}");
+    // Table 5: 8.1609 over 1.0634 seconds.
+    assert!(row.published.is_some_and(|ratio| ratio > 7.0 && ratio < 8.5), "{row:?}");
+}
+
+#[test]
+fn claims_are_judged_by_records_and_corrected_for_their_number() {
+    let results = of(study(6, 3));
+    let verdicts = verdicts(&results).expect("judged").expect("a study with claims");
+    assert!(verdicts.period);
+    let find = |id: &str| verdicts.claims.iter().find(|one| one.judged.statement.id == id).expect(id);
+    // REST is the fastest everywhere in what was invented.
+    let fastest = find("C004-1");
+    assert_eq!(
+        (fastest.judged.published.verdict, fastest.period.verdict),
+        (Verdict::DoesNotHold, Verdict::Holds)
+    );
+    assert!(fastest.period.p.is_some_and(|p| p <= 0.05));
+    assert_eq!(fastest.modern.verdict, Verdict::NotTestable);
+}
+
+#[test]
+fn a_single_fork_decides_nothing() {
+    let verdicts = verdicts(&of(study(1, 3))).expect("judged").expect("a study with claims");
+    let timed = verdicts.claims.iter().filter(|one| one.judged.statement.id == "C004-1");
+    assert!(timed.clone().count() == 1 && timed.clone().all(|one| one.period.verdict == Verdict::Undecided));
+}
+
+#[test]
+fn software_of_today_does_not_speak_for_the_paper() {
+    let mut records = study(6, 3);
+    records.iter_mut().for_each(|record| record.subject.stack = "rust".into());
+    let verdicts = verdicts(&of(records)).expect("judged").expect("a study with claims");
+    let fastest = verdicts.claims.iter().find(|one| one.judged.statement.id == "C004-1").expect("there");
+    assert!(!verdicts.period && fastest.period.verdict == Verdict::NotTestable);
+    assert_eq!(fastest.modern.verdict, Verdict::Holds);
+}
+
+#[test]
+fn the_number_of_items_explains_most_of_an_invented_study() {
+    let designs = designs(&of(study(4, 4)));
+    let [design] = &designs[..] else { panic!("one design") };
+    let names: Vec<&str> = design.effects.effects.iter().map(|effect| effect.name.as_str()).collect();
+    assert_eq!(names[..3], ["items", "type", "items x type"]);
+    assert!(design.effects.effects[0].share > 0.4 && design.effects.effects[0].is_sure(), "{design:?}");
+    assert_eq!(design.factors[0].1, ["200", "3200"]);
+}
+
+#[test]
+fn the_same_twice_is_the_same_and_a_slower_run_is_slower() {
+    let (first, same) = (of(study(12, 5)), of(study(12, 6)));
+    let slower: Vec<Record> = study(12, 7).into_iter().map(slow_down).collect();
+    let changes = |other: &Results| {
+        compare(&first, other, &METRICS[0], 0.1).into_iter().map(|one| one.change).collect::<Vec<_>>()
+    };
+    let unchanged = changes(&same);
+    assert_eq!(unchanged.len(), 45);
+    assert!(!unchanged.contains(&Change::Slower) && !unchanged.contains(&Change::Faster), "{unchanged:?}");
+    assert!(changes(&of(slower)).iter().all(|change| *change == Change::Slower));
+}
+
+fn slow_down(mut record: Record) -> Record {
+    record.latency.values_mut().for_each(|times| times.p50 *= 2);
+    record
+}
+
+#[test]
+fn our_figures_are_readable_as_figures() {
+    let text = figures_csv(&of(study(3, 8)), CONFIDENCE);
+    let read = crate::claims::figures::Figures::parse(&text).expect("readable");
+    assert_eq!(read.iter().count(), 45);
+    assert!(read.iter().all(|figure| figure.metric == "latency" && figure.unit == "s"));
+}

@@ -1,0 +1,122 @@
+//! Judging a paper's claims by our records, corrected for how many there are.
+//!
+//! Each claim is judged at ever higher confidence until it is no longer decided; that gives its p-value, rounded up to the
+//! next step. Holm's method corrects the p-values of all claims of the study together; what does not stand the correction is
+//! undecided.
+
+use serde::Serialize;
+
+use super::evidence::{chosen, figures};
+use super::{Cell, Results};
+use crate::claims::judge::Judgment;
+use crate::claims::{ClaimsError, Judged};
+use crate::statistics::holm;
+use crate::study::Verdict;
+
+/// A claim may be decided wrongly in one study of twenty.
+const ERROR_SHARE: f64 = 0.05;
+/// Levels at which claims are judged, falling.
+const LEVELS: [f64; 13] = [0.05, 0.03, 0.02, 0.01, 0.006, 0.004, 0.003, 0.002, 0.001, 5e-4, 2e-4, 1e-4, 1e-5];
+
+/// What came of all claims.
+#[derive(Debug)]
+pub struct Verdicts {
+    /// Each claim, judged by the paper's own tables, and by us.
+    pub claims: Vec<Ours>,
+    /// Whether the period's software ran; without it our verdicts say nothing of the paper.
+    pub period: bool,
+}
+
+/// One claim.
+#[derive(Debug)]
+pub struct Ours {
+    /// The claim, and what the paper's own tables say.
+    pub judged: Judged,
+    /// By the period's software.
+    pub period: Finding,
+    /// By what runs in its place today.
+    pub modern: Finding,
+}
+
+/// What measurements say of a claim.
+#[derive(Debug, Clone, Serialize)]
+pub struct Finding {
+    /// The verdict, after the correction.
+    pub verdict: Verdict,
+    /// How often chance alone decides as surely, corrected; absent where nothing is decided.
+    pub p: Option<f64>,
+    /// What was compared.
+    #[serde(skip)]
+    pub judgment: Option<Judgment>,
+    /// Why there is no verdict, or a weaker one.
+    pub why: String,
+}
+
+impl Finding {
+    fn nothing(why: &str) -> Self {
+        Self { verdict: Verdict::NotTestable, p: None, judgment: None, why: why.to_owned() }
+    }
+}
+
+/// Judges all claims of the study; `None` for a study without claims.
+pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
+    let Some(dossier) = &results.dossier else { return Ok(None) };
+    let [period, modern] = [chosen(results, true), chosen(results, false)];
+    let published = dossier.judge(None)?;
+    let findings =
+        [findings(results, &period, published.len())?, findings(results, &modern, published.len())?];
+    let [by_period, by_modern] = findings;
+    let claims = published.into_iter().zip(by_period).zip(by_modern);
+    let claims = claims.map(|((judged, period), modern)| Ours { judged, period, modern }).collect();
+    Ok(Some(Verdicts { claims, period: !period.is_empty() }))
+}
+
+fn findings(results: &Results, cells: &[&Cell], count: usize) -> Result<Vec<Finding>, ClaimsError> {
+    let Some(dossier) = results.dossier.as_ref().filter(|_| !cells.is_empty()) else {
+        return Ok(vec![Finding::nothing("not run here"); count]);
+    };
+    let judge = |level: f64| {
+        let measured = figures(results, cells, 1.0 - level);
+        let judged = dossier.judge(Some(&measured))?;
+        Ok(judged.into_iter().filter_map(|one| one.ours).collect::<Vec<_>>())
+    };
+    let by_level = LEVELS.into_iter().map(judge).collect::<Result<Vec<_>, ClaimsError>>()?;
+    let Some((usual, surer)) = by_level.split_first() else { return Ok(Vec::new()) };
+    let p_values: Vec<Option<f64>> =
+        usual.iter().enumerate().map(|(place, first)| p_value(place, first, surer)).collect();
+    Ok(corrected(usual, &p_values))
+}
+
+/// Gives the lowest level at which a claim is still decided as at the usual one; `None` when it is not testable.
+fn p_value(place: usize, usual: &Judgment, surer: &[Vec<Judgment>]) -> Option<f64> {
+    // To hold, every comparison must be so; to fail, one of several is enough, and chance has as many occasions.
+    let occasions = match usual.verdict {
+        Verdict::NotTestable => return None,
+        Verdict::Undecided => return Some(1.0),
+        Verdict::Holds => 1.0,
+        Verdict::DoesNotHold => usual.comparisons.len().max(1) as f64,
+    };
+    let still =
+        surer.iter().take_while(|level| level.get(place).is_some_and(|one| one.verdict == usual.verdict));
+    Some((LEVELS[still.count()] * occasions).min(1.0))
+}
+
+fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
+    let asked: Vec<f64> = p_values.iter().flatten().copied().collect();
+    let mut all = holm(&asked).into_iter();
+    let finding = |(judgment, p): (&Judgment, &Option<f64>)| {
+        let corrected = p.and_then(|_| all.next());
+        let is_sure = corrected.is_some_and(|p| p <= ERROR_SHARE);
+        let is_decided = matches!(judgment.verdict, Verdict::Holds | Verdict::DoesNotHold);
+        let (verdict, why) = match judgment.verdict {
+            decided if is_sure || !is_decided => (decided, judgment.missing.clone().unwrap_or_default()),
+            decided => {
+                let why =
+                    format!("alone it {}; among {} claims that may be chance", decided.word(), asked.len());
+                (Verdict::Undecided, why)
+            }
+        };
+        Finding { verdict, p: corrected.filter(|_| is_decided), judgment: Some(judgment.clone()), why }
+    };
+    usual.iter().zip(p_values).map(finding).collect()
+}
