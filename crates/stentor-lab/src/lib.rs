@@ -4,9 +4,10 @@
 //! measured here is printed with its spread and kept raw; what nobody measured is not printed.
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod claims;
-pub mod energy;
 mod document;
+pub mod energy;
 pub mod load;
 pub mod order;
 mod plot;

@@ -7,9 +7,14 @@ mod cell;
 mod compare;
 mod effects;
 mod evidence;
+mod markdown;
 mod metric;
+mod page;
 mod paper;
+mod plots;
 mod ratios;
+mod sheet;
+mod tables;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -21,9 +26,13 @@ pub use cell::Cell;
 pub use compare::{Change, Comparison, compare};
 pub use effects::{Design, designs};
 pub use evidence::figures_csv;
+pub use markdown::markdown;
 pub use metric::{METRICS, Metric};
+pub use page::page;
+pub use plots::{Plot, plots};
 pub use ratios::{Group, Row as RatioRow, ratios};
-pub use verdicts::{Ours, Verdicts, verdicts};
+pub use sheet::sheet;
+pub use verdicts::{Finding, Ours, Verdicts, verdicts};
 
 /// Confidence of every interval that is told.
 pub const CONFIDENCE: f64 = 0.95;
@@ -39,6 +48,40 @@ pub struct Results {
     pub records: Vec<Record>,
     /// The records by cell, in the order of subject and levels.
     pub cells: Vec<Cell>,
+}
+
+/// A report: results and what is told beside them.
+#[derive(Debug)]
+pub struct Account {
+    /// The records by cell.
+    pub results: Results,
+    /// What they say of the paper's claims; `None` for a study without claims.
+    pub verdicts: Option<Verdicts>,
+    /// The drawings.
+    pub plots: Vec<Plot>,
+    /// What is told beside.
+    pub remarks: Remarks,
+}
+
+/// What is told beside the results.
+#[derive(Debug, Default, Clone)]
+pub struct Remarks {
+    /// What is not as in the paper.
+    pub differences: Vec<String>,
+    /// What the paper measured and was not measured here, each with the reason.
+    pub not_here: Vec<(String, String)>,
+    /// The command that makes such a run again.
+    pub command: String,
+    /// Where the records and the raw samples lie.
+    pub directory: String,
+}
+
+impl Account {
+    /// Judges and draws.
+    pub fn of(results: Results, remarks: Remarks) -> Result<Self, ResultsError> {
+        let (verdicts, plots) = (verdicts(&results)?, plots(&results));
+        Ok(Self { results, verdicts, plots, remarks })
+    }
 }
 
 /// Why records cannot be told of.
@@ -67,6 +110,13 @@ impl Results {
         let dossier = Dossier::open(&study)?;
         let cells = Cell::all(&records);
         Ok(Self { study, dossier, records, cells })
+    }
+
+    /// Names a part of the study: the experiment, and the variant where there are several.
+    fn part(&self, experiment: &str, variant: &str) -> String {
+        let several = self.cells.iter().any(|cell| cell.variant != variant);
+        let parts = [experiment, if several { variant } else { "" }];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
 
     /// Lists the records that do not count.

@@ -6,6 +6,10 @@ use std::fmt;
 /// Seconds of a minute, and minutes of an hour.
 const SIXTY: f64 = 60.0;
 
+/// Digits of a printed figure.
+const DIGITS_PRINTED: i32 = 5;
+/// Digits of a measured figure and its bounds.
+const DIGITS_MEASURED: i32 = 3;
 /// An interval that reaches so many times as far as its estimate says nothing.
 const OPEN: f64 = 1e6;
 
@@ -214,6 +218,8 @@ impl Interval {
 
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_point = self.low >= self.high;
+        let number = |value| number(value, if is_point { DIGITS_PRINTED } else { DIGITS_MEASURED });
         write!(f, "{}", number(self.value))?;
         if self.is_open() {
             return f.write_str(" (spread unknown)");
@@ -225,10 +231,10 @@ impl fmt::Display for Interval {
     }
 }
 
-/// Writes a number with at most five digits that mean something.
-fn number(value: f64) -> String {
+/// Writes a number with at most so many digits that mean something, and every digit before the point.
+fn number(value: f64, digits: i32) -> String {
     let digits_before = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 + 1 };
-    let decimals = (5 - digits_before).clamp(0, 6) as usize;
+    let decimals = (digits - digits_before).clamp(0, 6) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

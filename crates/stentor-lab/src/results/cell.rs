@@ -94,17 +94,18 @@ impl Cell {
     }
 
     fn order(&self, other: &Self) -> Ordering {
-        let levels = || {
+        // Levels that are words first, then sizes: what belongs together stands together.
+        let levels = |sizes: bool| {
             let pairs = self.levels.values().zip(other.levels.values());
-            pairs
-                .map(|(one, other)| by_size(one, other))
-                .find(|order| order.is_ne())
-                .unwrap_or(Ordering::Equal)
+            let mut pairs =
+                pairs.filter(|(one, _)| size(one).is_some() == sizes).map(|(one, other)| by_size(one, other));
+            pairs.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         };
         self.experiment
             .cmp(&other.experiment)
             .then_with(|| self.variant.cmp(&other.variant))
-            .then_with(levels)
+            .then_with(|| levels(false))
+            .then_with(|| levels(true))
             .then_with(|| self.subject.cmp(&other.subject))
             .then_with(|| self.stack.cmp(&other.stack))
             .then_with(|| self.server.cmp(&other.server))
@@ -150,6 +151,14 @@ impl Cell {
     #[must_use]
     pub fn estimate(&self, metric: &Metric) -> Option<Estimate> {
         self.samples(metric).estimate(super::CONFIDENCE)
+    }
+
+    /// Gives the payload of an exchange, both ways together, in bytes; `None` where it was not counted.
+    #[must_use]
+    pub fn payload_bytes(&self) -> Option<f64> {
+        let bytes =
+            self.forks.iter().find_map(|fork| fork.bytes.as_ref().filter(|bytes| bytes.exchanges > 0))?;
+        Some((bytes.up.payload + bytes.down.payload) as f64 / bytes.exchanges as f64)
     }
 
     /// Names the outcome, if it is not simply that all forks finished.

@@ -37,8 +37,8 @@ pub fn designs(results: &Results) -> Vec<Design> {
         results.cells.iter().map(|cell| cell.stack.as_str()).collect::<std::collections::BTreeSet<_>>().len();
     let designs = parts.into_iter().filter_map(|((experiment, variant, stack), cells)| {
         let stack = if stacks > 1 { stack } else { "" };
-        let name: Vec<&str> =
-            [experiment, variant, stack].into_iter().filter(|part| !part.is_empty()).collect();
+        let part = results.part(experiment, variant);
+        let name: Vec<&str> = [part.as_str(), stack].into_iter().filter(|part| !part.is_empty()).collect();
         design(name.join(" · "), &cells)
     });
     designs.collect()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cell::size;
 use super::{CONFIDENCE, Cell, METRICS, Results, paper};
 use crate::statistics::{Ratio, ratio};
 
@@ -44,8 +45,8 @@ pub fn ratios(results: &Results) -> Vec<Group> {
             (true, false) => "period software",
             (true, true) => "today's software",
         };
-        let name =
-            [experiment, variant, stack].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+        let part = results.part(experiment, variant);
+        let name = [part.as_str(), stack].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
         group(results, name.join(" · "), &cells)
     });
     groups.collect()
@@ -98,7 +99,8 @@ fn base(results: &Results, cells: &[&Cell]) -> Option<String> {
 pub(super) fn place(results: &Results, cell: &Cell) -> String {
     let factors = results.factors();
     let levels = cell.levels.iter().filter(|(name, _)| factors.contains_key(name.as_str()));
-    let told = levels.map(|(name, level)| {
+    let (sizes, words): (Vec<_>, Vec<_>) = levels.partition(|(_, level)| size(level).is_some());
+    let told = words.into_iter().chain(sizes).map(|(name, level)| {
         let is_number = level.chars().all(|letter| letter.is_ascii_digit());
         let is_switch = ["on", "off", "yes", "no", "true", "false", "0", "1"].contains(&level.as_str());
         if is_number || is_switch { format!("{level} {}", name.replace('_', " ")) } else { level.clone() }

@@ -1,0 +1,91 @@
+//! Links, as far as bytes on them take time.
+
+use serde::Serialize;
+
+/// Bytes of a request's and an answer's HTTP headers together, about: what the laboratory's own subjects send.
+pub(super) const HTTP_BYTES: u64 = 260;
+/// Content of a packet and its headers, in bytes.
+const PACKET_BYTES: (u64, u64) = (1448, 52);
+/// Bits of a byte.
+const BITS: f64 = 8.0;
+/// Milliseconds of a second.
+const MS: f64 = 1000.0;
+
+/// A link.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Link {
+    /// Its name.
+    pub name: &'static str,
+    /// Round trip without load, in milliseconds.
+    pub round_trip_ms: f64,
+    /// Upwards, in megabits a second: the slower direction.
+    pub megabits_per_second: f64,
+    /// Whether a radio stays awake for seconds after each message.
+    pub has_tail: bool,
+    /// Where the numbers come from.
+    pub source: &'static str,
+}
+
+/// The links that can be asked for, the fastest first.
+pub const LINKS: [Link; 5] = [
+    Link {
+        name: "lan",
+        round_trip_ms: 0.5,
+        megabits_per_second: 100.0,
+        has_tail: false,
+        source: "100 Mbit/s, 0.5 ms",
+    },
+    Link {
+        name: "wifi",
+        round_trip_ms: 2.0,
+        megabits_per_second: 15.0,
+        has_tail: false,
+        source: "Firefox's profile: 15 Mbit/s up, 2 ms",
+    },
+    Link {
+        name: "4g",
+        round_trip_ms: 70.0,
+        megabits_per_second: 12.0,
+        has_tail: true,
+        source: "WebPageTest's LTE: 12 Mbit/s, 70 ms",
+    },
+    Link {
+        name: "3g",
+        round_trip_ms: 300.0,
+        megabits_per_second: 0.768,
+        has_tail: true,
+        source: "WebPageTest's 3G: 768 kbit/s up, 300 ms",
+    },
+    Link {
+        name: "2g",
+        round_trip_ms: 800.0,
+        megabits_per_second: 0.256,
+        has_tail: true,
+        source: "WebPageTest's 2G: 256 kbit/s up, 800 ms",
+    },
+];
+
+impl Link {
+    /// Finds a link by its name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        LINKS.iter().find(|link| link.name == name)
+    }
+
+    /// Works out how long a message of so many bytes takes, on a connection that is open.
+    #[must_use]
+    pub fn message_ms(&self, bytes: u64) -> f64 {
+        self.round_trip_ms + MS * wire_bits(bytes) / (self.megabits_per_second * 1e6)
+    }
+
+    /// Works out which share of the link so many messages a second take.
+    #[must_use]
+    pub fn share(&self, bytes: u64, per_second: f64) -> f64 {
+        wire_bits(bytes) * per_second / (self.megabits_per_second * 1e6)
+    }
+}
+
+fn wire_bits(bytes: u64) -> f64 {
+    let packets = bytes.div_ceil(PACKET_BYTES.0).max(1);
+    (bytes + packets * PACKET_BYTES.1) as f64 * BITS
+}

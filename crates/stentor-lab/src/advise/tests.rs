@@ -1,0 +1,101 @@
+use super::*;
+use crate::results::tests::study;
+
+fn wish(payload_bytes: u64, per_second: f64, link: &str) -> Wish {
+    Wish {
+        payload_bytes,
+        per_second,
+        link: Link::named(link).expect("a link"),
+        correctness: Weight::Some,
+        openness: Weight::Some,
+        energy: Weight::Some,
+    }
+}
+
+fn best(wish: &Wish) -> &'static str {
+    advise(wish, &[]).expect("judged")[0].choice
+}
+
+fn find<'a>(all: &'a [Advice], choice: &str) -> &'a Advice {
+    all.iter().find(|one| one.choice == choice).expect(choice)
+}
+
+#[test]
+fn large_content_over_a_slow_link_goes_in_few_bytes() {
+    assert_eq!(best(&wish(300_000, 0.01, "2g")), "rest+protobuf");
+}
+
+#[test]
+fn an_open_service_for_small_messages_speaks_json() {
+    let open = Wish { openness: Weight::High, ..wish(256, 1.0, "wifi") };
+    assert_eq!(best(&open), "rest+json");
+}
+
+#[test]
+fn correctness_raises_soap_and_nothing_else_does_so_much() {
+    let place = |correctness| {
+        let all = advise(&Wish { correctness, openness: Weight::None, ..wish(2000, 1.0, "lan") }, &[])
+            .expect("judged");
+        all.iter().position(|one| one.choice == "soap").expect("there")
+    };
+    assert!(place(Weight::High) < place(Weight::None), "{} {}", place(Weight::High), place(Weight::None));
+}
+
+#[test]
+fn xmlrpc_is_last_where_its_study_saw_it_break_down() {
+    let all = advise(&wish(100_000, 1.0, "4g"), &[]).expect("judged");
+    assert_eq!(all.last().expect("choices").choice, "xmlrpc");
+    assert!(find(&all, "xmlrpc").body_bytes > 3 * find(&all, "rest+protobuf").body_bytes);
+}
+
+#[test]
+fn what_does_not_fit_the_link_is_said_and_loses() {
+    let all = advise(&wish(20_000, 2.0, "2g"), &[]).expect("judged");
+    let heavy = find(&all, "xmlrpc");
+    assert!(
+        heavy.link_share > 1.0 && heavy.reasons.iter().any(|reason| reason.text.starts_with("does not fit"))
+    );
+}
+
+#[test]
+fn a_claim_that_its_own_paper_contradicts_counts_nothing() {
+    let all = advise(&wish(1000, 1.0, "wifi"), &[]).expect("judged");
+    let fastest = find(&all, "rest+json")
+        .reasons
+        .iter()
+        .find(|reason| reason.claim.as_deref() == Some("cai-2009 C004-1"));
+    let fastest = fastest.expect("cited");
+    assert_eq!((fastest.points, fastest.published, fastest.ours), (0.0, Some(Verdict::DoesNotHold), None));
+}
+
+#[test]
+fn records_outweigh_the_papers_figures_and_are_cited() {
+    let mut records = study(6, 3);
+    records.iter_mut().for_each(|record| {
+        record.subject.client =
+            if record.subject.label == "REST" { "rest+json/php" } else { "soap/php" }.into();
+    });
+    let results = Results::of(records).expect("one study");
+    let all = advise(&wish(1000, 1.0, "wifi"), &[results]).expect("judged");
+    let json = find(&all, "rest+json");
+    let fastest =
+        json.reasons.iter().find(|reason| reason.claim.as_deref() == Some("cai-2009 C004-1")).expect("cited");
+    assert_eq!((fastest.ours, fastest.points), (Some(Verdict::Holds), 1.0));
+    assert!(json.measured.len() == 1 && json.measured[0].forks == 6, "{:?}", json.measured);
+    assert!(find(&all, "xmlrpc").measured.is_empty());
+}
+
+#[test]
+fn every_rule_rests_on_a_claim_that_exists() {
+    let known = known(&[]).expect("judged");
+    let cited = RULES.iter().filter_map(|rule| rule.claim);
+    assert!(cited.clone().count() > 10 && cited.into_iter().all(|claim| known.contains_key(&claim)));
+}
+
+#[test]
+fn no_size_or_rate_panics() {
+    for (payload, rate) in [(0, 0.0), (1, 1e12), (u64::MAX, 1e-9)] {
+        let all = advise(&wish(payload, rate, "lan"), &[]).expect("judged");
+        assert!(all.iter().all(|one| one.points.is_finite()), "{payload} {rate}");
+    }
+}

@@ -1,0 +1,221 @@
+//! A drawing as it grows.
+
+use std::fmt::Write as _;
+
+use super::{GROUND, INK};
+use crate::document::escape;
+
+/// Average width of a letter over the size of its font.
+const LETTER: f64 = 0.56;
+
+/// How one series differs from the others, in colour and without.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) color: &'static str,
+    shape: Shape,
+    dash: &'static str,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    Circle,
+    Square,
+    Triangle,
+    Diamond,
+    Cross,
+    Ring,
+    Plus,
+    Bar,
+}
+
+const LOOKS: [Look; 8] = [
+    Look { color: "var(--c1,#2b6cb0)", shape: Shape::Circle, dash: "" },
+    Look { color: "var(--c2,#c05621)", shape: Shape::Square, dash: "7 3" },
+    Look { color: "var(--c3,#2f855a)", shape: Shape::Triangle, dash: "2 3" },
+    Look { color: "var(--c4,#805ad5)", shape: Shape::Diamond, dash: "9 3 2 3" },
+    Look { color: "var(--c5,#b83280)", shape: Shape::Cross, dash: "4 2" },
+    Look { color: "var(--c6,#0f766e)", shape: Shape::Ring, dash: "12 3" },
+    Look { color: "var(--c7,#975a16)", shape: Shape::Plus, dash: "1 2" },
+    Look { color: "var(--c8,#4a5568)", shape: Shape::Bar, dash: "6 2 1 2 1 2" },
+];
+
+impl Look {
+    /// Gives the look of the series at a place; after eight they repeat.
+    pub(crate) const fn of(place: usize) -> Self {
+        LOOKS[place % LOOKS.len()]
+    }
+}
+
+/// A drawing.
+#[derive(Debug)]
+pub(crate) struct Canvas {
+    width: f64,
+    height: f64,
+    body: String,
+}
+
+// Writing to a string cannot fail: results of `write!` are dropped throughout.
+impl Canvas {
+    pub(crate) fn new(width: f64, height: f64) -> Self {
+        Self { width, height, body: String::new() }
+    }
+
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str, width: f64) {
+        let _ = writeln!(
+            self.body,
+            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{color}\" stroke-width=\"{width}\"/>",
+            from.0, from.1, to.0, to.1
+        );
+    }
+
+    pub(crate) fn rectangle(&mut self, at: (f64, f64), size: (f64, f64), fill: &str, stroke: &str) {
+        let _ = writeln!(
+            self.body,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{fill}\" stroke=\"{stroke}\"/>",
+            at.0,
+            at.1,
+            size.0.max(0.0),
+            size.1.max(0.0)
+        );
+    }
+
+    /// Draws a line through points, in a series' colour and pattern.
+    pub(crate) fn polyline(&mut self, points: &[(f64, f64)], look: Look) {
+        let dash =
+            if look.dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{}\"", look.dash) };
+        let _ = writeln!(
+            self.body,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{dash}/>",
+            joined(points),
+            look.color
+        );
+    }
+
+    /// Fills an area in a series' colour, thinly.
+    pub(crate) fn area(&mut self, points: &[(f64, f64)], look: Look) {
+        let _ = writeln!(
+            self.body,
+            "<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"0.16\" stroke=\"none\"/>",
+            joined(points),
+            look.color
+        );
+    }
+
+    /// Draws a series' mark.
+    pub(crate) fn mark(&mut self, (x, y): (f64, f64), look: Look) {
+        let color = look.color;
+        let path = |d: String| format!("<path d=\"{d}\" fill=\"{color}\"/>");
+        let stroke =
+            |d: String| format!("<path d=\"{d}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2.2\"/>");
+        let text = match look.shape {
+            Shape::Circle => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{color}\"/>"),
+            Shape::Ring => format!(
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.6\" fill=\"{GROUND}\" stroke=\"{color}\" stroke-width=\"2\"/>"
+            ),
+            Shape::Square => path(format!("M{:.1} {:.1}h7v7h-7z", x - 3.5, y - 3.5)),
+            Shape::Triangle => path(format!("M{x:.1} {:.1}l4.8 8.4h-9.6z", y - 5.2)),
+            Shape::Diamond => path(format!("M{x:.1} {:.1}l5 5l-5 5l-5 -5z", y - 5.0)),
+            Shape::Cross => stroke(format!("M{:.1} {:.1}l7 7m0 -7l-7 7", x - 3.5, y - 3.5)),
+            Shape::Plus => stroke(format!("M{x:.1} {:.1}v9m-4.5 -4.5h9", y - 4.5)),
+            Shape::Bar => path(format!("M{:.1} {:.1}h10v4h-10z", x - 5.0, y - 2.0)),
+        };
+        let _ = writeln!(self.body, "{text}");
+    }
+
+    /// Draws an interval as a line with ends.
+    pub(crate) fn whiskers(&mut self, from: (f64, f64), to: (f64, f64), color: &str) {
+        let is_flat = (from.1 - to.1).abs() < f64::EPSILON;
+        let ends = |(x, y): (f64, f64)| {
+            if is_flat { format!("M{x:.1} {:.1}v8", y - 4.0) } else { format!("M{:.1} {y:.1}h8", x - 4.0) }
+        };
+        let _ = writeln!(
+            self.body,
+            "<path d=\"M{:.1} {:.1}L{:.1} {:.1}{}{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.4\"/>",
+            from.0,
+            from.1,
+            to.0,
+            to.1,
+            ends(from),
+            ends(to)
+        );
+    }
+
+    pub(crate) fn text(&mut self, (x, y): (f64, f64), anchor: &str, color: &str, words: &str) {
+        self.words((x, y), anchor, color, "", words);
+    }
+
+    pub(crate) fn heading(&mut self, at: (f64, f64), words: &str) {
+        self.words(at, "start", INK, " font-weight=\"600\"", words);
+    }
+
+    fn words(&mut self, (x, y): (f64, f64), anchor: &str, color: &str, more: &str, words: &str) {
+        let _ = writeln!(
+            self.body,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{color}\"{more}>{}</text>",
+            escape(words)
+        );
+    }
+
+    /// Writes names of series side by side, on new lines where there is no more room; gives the height that it took.
+    pub(crate) fn legend(&mut self, y: f64, names: &[(&str, Look)]) -> f64 {
+        let (mut x, mut row) = (8.0, 0.0);
+        for (name, look) in names {
+            let width = 32.0 + width_of(name);
+            if x + width > self.width && x > 8.0 {
+                (x, row) = (8.0, row + 20.0);
+            }
+            self.mark((x, y + row), *look);
+            self.text((x + 11.0, y + row + 4.0), "start", INK, name);
+            x += width;
+        }
+        row + 20.0
+    }
+
+    /// Says on the picture what kind of figures these are.
+    pub(crate) fn stamp(&mut self, (right, y): (f64, f64), words: &str) {
+        let width = width_of(words) + 16.0;
+        let _ = writeln!(
+            self.body,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"20\" rx=\"10\" fill=\"none\" stroke=\"{INK}\"/>",
+            right - width,
+            y - 14.0
+        );
+        self.text((right - 8.0, y), "end", INK, words);
+    }
+
+    /// Ends the drawing; the title and the description are what is read aloud.
+    pub(crate) fn finish(self, title: &str, description: &str) -> String {
+        let Self { width, height, body } = self;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" \
+             font-family=\"system-ui,-apple-system,'Segoe UI',sans-serif\" font-size=\"12.5\">\n<title>{}</title>\n\
+             <desc>{}</desc>\n{body}</svg>\n",
+            escape(title),
+            escape(description)
+        )
+    }
+}
+
+/// Gives the width of text in the drawing's font, about.
+pub(crate) fn width_of(words: &str) -> f64 {
+    12.5 * LETTER * words.chars().count() as f64
+}
+
+/// Makes a drawing one that needs no page around it: colours are what they are on paper, on white.
+pub(crate) fn standalone(svg: &str) -> String {
+    let mut text = String::with_capacity(svg.len());
+    let mut rest = svg;
+    while let Some(start) = rest.find("var(--") {
+        let (before, variable) = rest.split_at(start);
+        let (Some(comma), Some(end)) = (variable.find(','), variable.find(')')) else { break };
+        text.push_str(before);
+        text.push_str(&variable[comma + 1..end]);
+        rest = &variable[end + 1..];
+    }
+    text.push_str(rest);
+    text.replacen("</desc>\n", "</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", 1)
+}
+
+fn joined(points: &[(f64, f64)]) -> String {
+    points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ")
+}

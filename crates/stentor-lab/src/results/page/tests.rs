@@ -1,0 +1,124 @@
+use super::super::tests::study;
+use super::super::{Remarks, Results, markdown, sheet};
+use super::*;
+use crate::record::{Energy, Record};
+
+fn account(records: Vec<Record>) -> Account {
+    let results = Results::of(records).expect("one study");
+    let remarks = Remarks {
+        differences: vec!["PHP 8.2 instead of <5.2>".into()],
+        not_here: vec![("tables 3 to 5".into(), "Zend was not supplied".into())],
+        command: "stentor lab run cai-2009 --out results".into(),
+        directory: "results".into(),
+    };
+    Account::of(results, remarks).expect("told")
+}
+
+fn with_energy(mut records: Vec<Record>) -> Vec<Record> {
+    for record in &mut records {
+        let [component, kind, model] = ["radio", "modelled", "wifi"].map(str::to_owned);
+        record.energy = vec![Energy { component, joule: 1.5, kind, model, ..Energy::default() }];
+    }
+    records
+}
+
+#[test]
+fn the_page_needs_nothing_else_and_lets_no_text_in_as_markup() {
+    let mut records = with_energy(study(3, 8));
+    records[0].valid = false;
+    records[0].invalid_reason = "the link was <late>".into();
+    let page = page(&account(records));
+    for part in [
+        "<svg",
+        "<title>",
+        "<desc>",
+        "id=\"ratios-",
+        "href=\"#ratios-",
+        "the link was &lt;late&gt;",
+        "PHP 8.2 instead of &lt;5.2&gt;",
+        "Zend was not supplied",
+        "stentor lab run cai-2009",
+    ] {
+        assert!(page.contains(part), "{part} is not there");
+    }
+    for part in ["<script", "<link", "<img", "src=", "url(", "@import", "http://", "https://", "<late>"] {
+        let rest = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!rest.contains(part), "{part} is there");
+    }
+}
+
+#[test]
+fn verdicts_come_first_and_every_drawing_can_be_reached() {
+    let account = account(with_energy(study(3, 8)));
+    let page = page(&account);
+    let verdicts = page.find("id=\"verdicts\"").expect("verdicts");
+    for plot in &account.plots {
+        let place = page.find(&format!("id=\"{}\"", plot.id)).expect("drawn");
+        assert!(verdicts < place && page.contains(&format!("href=\"#{}\"", plot.id)), "{}", plot.id);
+    }
+    let ids: Vec<&str> = account.plots.iter().map(|plot| plot.id.as_str()).collect();
+    for prefix in ["ratios-", "size-", "spread-", "phases", "bytes", "costs", "energy-"] {
+        assert!(ids.iter().any(|id| id.starts_with(prefix)), "{prefix} is not in {ids:?}");
+    }
+}
+
+#[test]
+fn energy_says_of_which_kind_it_is_on_the_picture() {
+    let account = account(with_energy(study(2, 8)));
+    let energy = account.plots.iter().find(|plot| plot.id.starts_with("energy")).expect("drawn");
+    assert!(energy.svg.contains(">modelled</text>"), "{}", energy.svg);
+}
+
+#[test]
+fn what_was_not_measured_is_left_out_and_said() {
+    let mut records = study(2, 8);
+    for record in &mut records {
+        record.bytes = None;
+        record.cpu = crate::record::Sides::default();
+        record.mem = crate::record::Sides::default();
+        record.latency.retain(|phase, _| phase == "rtt");
+    }
+    let account = account(records);
+    let ids: Vec<&str> = account.plots.iter().map(|plot| plot.id.as_str()).collect();
+    assert!(!ids.iter().any(|id| ["bytes", "costs", "phases"].contains(id)), "{ids:?}");
+    let page = page(&account);
+    for part in ["bytes on the wire", "no frames were captured", "processor time", "energy"] {
+        assert!(page.contains(part), "{part} is not there");
+    }
+}
+
+#[test]
+fn records_without_any_figure_still_make_a_page() {
+    let mut records = study(1, 8);
+    for record in &mut records {
+        record.latency.clear();
+        record.bytes = None;
+        record.outcome = "out of memory".into();
+    }
+    let page = page(&account(records));
+    assert!(page.contains("out of memory") && page.contains("Verdicts"));
+}
+
+#[test]
+fn a_study_of_ones_own_has_a_page_without_verdicts() {
+    let mut records = study(2, 8);
+    records.iter_mut().for_each(|record| record.study = "my-study".into());
+    let account = account(records);
+    let page = page(&account);
+    assert!(account.verdicts.is_none() && !page.contains("id=\"verdicts\"") && page.contains("id=\"ratios-"));
+}
+
+#[test]
+fn the_same_figures_are_there_as_markdown_and_as_csv() {
+    let account = account(study(2, 8));
+    let text = markdown(&account);
+    for part in ["## Verdicts", "## Every cell", "## What matters", "## Not tested here", "C004-1"] {
+        assert!(text.contains(part), "{part} is not there");
+    }
+    let sheet = sheet(&account.results);
+    let mut reader = csv::Reader::from_reader(sheet.as_bytes());
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().expect("one width");
+    // A line for the cell and one for each of two forks.
+    let medians = rows.iter().filter(|row| &row[9] == "rtt_p50").count();
+    assert_eq!(medians, 45 * 3);
+}

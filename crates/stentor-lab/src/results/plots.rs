@@ -1,0 +1,59 @@
+//! Drawings of results: each stands on its own, is readable without colour, and says aloud what it shows.
+
+mod anatomy;
+mod band;
+mod cost;
+mod ecdf;
+mod energy;
+mod forest;
+
+use super::Results;
+
+/// Width of every drawing.
+const WIDTH: f64 = 960.0;
+
+/// A drawing.
+#[derive(Debug, Clone)]
+pub struct Plot {
+    /// A name for links and files.
+    pub id: String,
+    /// What is seen.
+    pub title: String,
+    /// How it is read.
+    pub words: String,
+    /// The drawing.
+    pub svg: String,
+}
+
+impl Plot {
+    /// Gives the drawing as a file of its own.
+    #[must_use]
+    pub fn file(&self) -> String {
+        crate::plot::standalone(&self.svg)
+    }
+}
+
+/// Draws what the records allow.
+#[must_use]
+pub fn plots(results: &Results) -> Vec<Plot> {
+    let kinds =
+        [forest::draw, band::draw, ecdf::draw, anatomy::phases, anatomy::bytes, cost::draw, energy::draw];
+    kinds.into_iter().flat_map(|draw| draw(results)).collect()
+}
+
+/// Makes a name for links of text.
+fn slug(text: &str) -> String {
+    let letters = text
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' });
+    let parts: String = letters.collect();
+    parts.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+/// Lists the subjects of cells, in order.
+fn subjects<'a>(cells: &[&'a super::Cell]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

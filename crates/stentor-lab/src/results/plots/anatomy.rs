@@ -1,0 +1,162 @@
+//! What an exchange is made of: its time by phase, and its bytes by layer.
+
+use super::super::metric::{captured, phase_ms};
+use super::super::ratios::place;
+use super::{Plot, Results, WIDTH};
+use crate::plot::{Axis, Canvas, FAINT, GROUND, INK, short, width_of};
+use crate::record::{Record, phase};
+use crate::results::Cell;
+use crate::statistics::Samples;
+
+const ROW: f64 = 20.0;
+const BAR: f64 = 13.0;
+/// Rows of one drawing.
+const ROWS_MAX: usize = 72;
+
+/// One bar.
+struct Bar {
+    place: String,
+    subject: String,
+    parts: Vec<f64>,
+}
+
+/// Draws the bytes of an exchange, by layer.
+pub(super) fn bytes(results: &Results) -> Vec<Plot> {
+    let names = [
+        "opening and closing",
+        "IP and TCP headers",
+        "HTTP headers and framing",
+        "markup of the format",
+        "payload",
+    ];
+    let bars = bars(results, layers);
+    let words = "What an exchange is made of, both ways, every frame counted at the client's end. The darkest part is what one wanted to send; \
+                 all others are overhead. Acknowledgements without data are in the headers of IP and TCP. The whole is at the right.";
+    stacked(results, "bytes", "Bytes of an exchange", words, "bytes", &names, &bars).into_iter().collect()
+}
+
+/// Draws the time of an exchange, by phase.
+pub(super) fn phases(results: &Results) -> Vec<Plot> {
+    let names = ["serialize", "wait for the service", "transfer", "parse", "insert rows"];
+    let bars = bars(results, |record| {
+        let parts = [phase::CLIENT_SER, phase::REQUEST, phase::TRANSFER, phase::CLIENT_DESER, phase::INSERT];
+        let parts = parts.map(|part| phase_ms(record, part));
+        parts.iter().any(Option::is_some).then(|| parts.map(Option::unwrap_or_default).to_vec())
+    });
+    let words = "Medians of the client's phases as shares of their sum, which is at the right; the service's own work lies within the wait.";
+    stacked(results, "phases", "Where the time goes", words, "ms", &names, &bars).into_iter().collect()
+}
+
+/// Splits an exchange's bytes into layers, the outermost first.
+fn layers(record: &Record) -> Option<Vec<f64>> {
+    let (bytes, exchanges) = captured(record)?;
+    let sum = |of: fn(&crate::record::Traffic) -> u64| (of(&bytes.up) + of(&bytes.down)) as f64;
+    let handshake = bytes.handshake.ip as f64;
+    let headers =
+        sum(|one| one.ip) - sum(|one| one.tcp_payload) - (handshake - bytes.handshake.tcp_payload as f64);
+    let framing = sum(|one| one.tcp_payload) - sum(|one| one.app) - bytes.handshake.tcp_payload as f64;
+    let markup = sum(|one| one.app) - sum(|one| one.payload);
+    let parts = [handshake, headers, framing, markup, sum(|one| one.payload)];
+    Some(parts.map(|part| part.max(0.0) / exchanges).to_vec())
+}
+
+fn bars(results: &Results, parts: impl Fn(&Record) -> Option<Vec<f64>>) -> Vec<Bar> {
+    let bar = |cell: &Cell| {
+        let forks: Vec<Vec<f64>> = cell.forks.iter().filter_map(&parts).collect();
+        let count = forks.first()?.len();
+        let middle = |part: usize| forks.iter().map(|fork| fork[part]).collect::<Samples>().quantile(0.5);
+        let parts = (0..count).map(middle).collect::<Option<Vec<_>>>()?;
+        let variant = if cell.variant.is_empty() || cell.variant == "paper" {
+            String::new()
+        } else {
+            format!(" ({})", cell.variant)
+        };
+        Some(Bar { place: place(results, cell) + &variant, subject: cell.name.clone(), parts })
+    };
+    results.cells.iter().filter_map(bar).collect()
+}
+
+fn stacked(
+    results: &Results,
+    id: &str,
+    title: &str,
+    words: &str,
+    unit: &str,
+    names: &[&str],
+    bars: &[Bar],
+) -> Option<Plot> {
+    let most = bars.iter().map(|bar| bar.parts.iter().sum::<f64>()).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return None;
+    }
+    let shown = &bars[..bars.len().min(ROWS_MAX)];
+    let left = shown
+        .iter()
+        .map(|bar| width_of(&bar.place) + width_of(&bar.subject) + 34.0)
+        .fold(160.0, f64::max)
+        .min(460.0);
+    let has = |part: usize| shown.iter().any(|bar| bar.parts[part] > 0.0);
+    let present: Vec<usize> = (0..names.len()).filter(|part| has(*part)).collect();
+    let height = 62.0 + ROW * shown.len() as f64 + 40.0;
+    let mut canvas = Canvas::new(WIDTH, height);
+    legend(&mut canvas, names, &present);
+    let axis = Axis::linear(100.0, left, WIDTH - 84.0);
+    axis.draw_below(&mut canvas, 44.0, height - 34.0);
+    canvas.text((WIDTH - 84.0, height - 4.0), "end", FAINT, "percent of the whole");
+    canvas.text((WIDTH - 8.0, 40.0), "end", FAINT, unit);
+    let mut last = "";
+    for (number, bar) in shown.iter().enumerate() {
+        let y = 50.0 + ROW * number as f64;
+        if bar.place != last {
+            canvas.text((8.0, y + BAR - 1.0), "start", INK, &bar.place);
+        }
+        last = &bar.place;
+        canvas.text((left - 10.0, y + BAR - 1.0), "end", FAINT, &bar.subject);
+        draw_bar(&mut canvas, &axis, bar, y);
+    }
+    let more = bars.len().saturating_sub(ROWS_MAX);
+    let more = if more > 0 { format!(" {more} more cells are in the CSV file.") } else { String::new() };
+    let told = shown.iter().map(|bar| {
+        let parts = present
+            .iter()
+            .map(|part| format!("{} {}", names[*part], short(bar.parts[*part])))
+            .collect::<Vec<_>>();
+        format!("{}, {}: {}", bar.place, bar.subject, parts.join(", "))
+    });
+    let svg = canvas.finish(&format!("{title}: {}", results.study), &told.collect::<Vec<_>>().join("; "));
+    Some(Plot { id: id.to_owned(), title: title.to_owned(), words: format!("{words}{more}"), svg })
+}
+
+/// Parts differ in colour and, where they are wide enough, in the pattern of their edge; their order is that of the legend.
+fn legend(canvas: &mut Canvas, names: &[&str], present: &[usize]) {
+    let mut x = 8.0;
+    for part in present {
+        canvas.rectangle((x, 10.0), (14.0, BAR), fill(*part), INK);
+        canvas.text((x + 20.0, 21.0), "start", INK, names[*part]);
+        x += 40.0 + width_of(names[*part]);
+    }
+}
+
+/// From light to dark, so that the order is seen without colour.
+fn fill(part: usize) -> &'static str {
+    const FILLS: [&str; 5] = [
+        "var(--s1,#fef3c7)",
+        "var(--s2,#fbbf77)",
+        "var(--s3,#e8825a)",
+        "var(--s4,#8f7ec9)",
+        "var(--s5,#1e4e8c)",
+    ];
+    FILLS.get(part).copied().unwrap_or(GROUND)
+}
+
+fn draw_bar(canvas: &mut Canvas, axis: &Axis, bar: &Bar, y: f64) {
+    let whole: f64 = bar.parts.iter().sum();
+    let mut sum = 0.0;
+    for (part, value) in bar.parts.iter().enumerate().filter(|(_, value)| **value > 0.0) {
+        let share = 100.0 * value / whole;
+        let (from, to) = (axis.place(sum), axis.place(sum + share));
+        canvas.rectangle((from, y), (to - from, BAR), fill(part), GROUND);
+        sum += share;
+    }
+    canvas.text((WIDTH - 8.0, y + BAR - 1.0), "end", INK, &short(whole));
+}

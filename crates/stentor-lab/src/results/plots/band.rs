@@ -1,0 +1,159 @@
+//! Times over size, with bands for their intervals, beside the paper's.
+
+use std::collections::BTreeMap;
+
+use super::super::cell::{by_size, size};
+use super::super::{METRICS, paper};
+use super::{Plot, Results, WIDTH, slug, subjects};
+use crate::plot::{Axis, Canvas, FAINT, Look};
+use crate::results::Cell;
+
+const PANEL: f64 = 400.0;
+const HEIGHT: f64 = 230.0;
+const GAP: f64 = 90.0;
+const LEFT: f64 = 58.0;
+/// Rows of panels in one drawing.
+const ROWS_MAX: usize = 6;
+
+/// One place of a line: size, value, and its interval.
+type Point = (f64, f64, Option<(f64, f64)>);
+/// Reads a cell's value and its interval.
+type Reader<'a> = dyn Fn(&Cell) -> Option<(f64, Option<(f64, f64)>)> + 'a;
+
+/// Draws each part of the study that has a factor with three or more sizes, or two.
+pub(super) fn draw(results: &Results) -> Vec<Plot> {
+    let Some(factor) = sized(results) else { return Vec::new() };
+    let mut parts: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
+    for cell in results.cells.iter().filter(|cell| cell.levels.contains_key(&factor)) {
+        parts.entry((&cell.experiment, &cell.variant)).or_default().push(cell);
+    }
+    let draw = |((experiment, variant), cells): ((&str, &str), Vec<&Cell>)| {
+        let name = results.part(experiment, variant);
+        part(results, &name, &factor, &cells)
+    };
+    parts.into_iter().filter_map(draw).collect()
+}
+
+/// Chooses the factor whose levels are sizes, the one with the most of them.
+fn sized(results: &Results) -> Option<String> {
+    let factors = results.factors();
+    let sizes = factors
+        .iter()
+        .filter(|(name, levels)| **name != "cpu" && levels.iter().all(|level| size(level).is_some()));
+    sizes.max_by_key(|(_, levels)| levels.len()).map(|(name, _)| (*name).to_owned())
+}
+
+fn part(results: &Results, name: &str, factor: &str, cells: &[&Cell]) -> Option<Plot> {
+    let rest = |cell: &Cell| {
+        let factors = results.factors();
+        let others =
+            cell.levels.iter().filter(|(name, _)| *name != factor && factors.contains_key(name.as_str()));
+        others
+            .map(|(name, level)| if level.len() < 3 { format!("{name} {level}") } else { level.clone() })
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let mut rows: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
+    cells.iter().for_each(|cell| rows.entry(rest(cell)).or_default().push(cell));
+    let names = subjects(cells);
+    let looks: Vec<(&str, Look)> =
+        names.iter().enumerate().map(|(place, name)| (*name, Look::of(place))).collect();
+    let count = rows.len().min(ROWS_MAX);
+    let mut canvas = Canvas::new(WIDTH, 64.0 + (HEIGHT + 60.0) * count as f64);
+    let top = canvas.legend(16.0, &looks) + 36.0;
+    for (place, (title, cells)) in rows.iter().take(ROWS_MAX).enumerate() {
+        let y = top + (HEIGHT + 60.0) * place as f64;
+        let ours = |cell: &Cell| {
+            let estimate = cell.estimate(&METRICS[0])?;
+            Some((estimate.mean, estimate.low.zip(estimate.high)))
+        };
+        let published = |cell: &Cell| Some((paper::published_ms(results, cell)?, None));
+        let heading = |what: &str| {
+            if title.is_empty() { format!("{what}, ms") } else { format!("{title}: {what}, ms") }
+        };
+        panel(&mut canvas, (LEFT, y), &heading("published"), &lines(cells, &names, factor, &published));
+        panel(
+            &mut canvas,
+            (LEFT + PANEL + GAP, y),
+            &heading("measured here"),
+            &lines(cells, &names, factor, &ours),
+        );
+        for left in [LEFT, LEFT + PANEL + GAP] {
+            canvas.text(
+                (left + PANEL, y + HEIGHT + 32.0),
+                "end",
+                FAINT,
+                &format!("{} (logarithmic)", factor.replace('_', " ")),
+            );
+        }
+    }
+    let title = format!("Time over {factor}: {name}");
+    let words = "The middle exchange of each fork; lines join geometric means over forks, the shaded band is their 95 % interval. \
+                 Both axes are logarithmic: a straight line is a power, parallel lines are a constant factor. The machines differ, so \
+                 compare shapes, not heights."
+        .to_owned();
+    let svg = canvas.finish(
+        &title,
+        &format!(
+            "Lines for {} over {factor}, published on the left and measured on the right.",
+            names.join(", ")
+        ),
+    );
+    Some(Plot { id: format!("size-{}", slug(name)), title, words, svg })
+}
+
+fn lines<'a>(
+    cells: &[&Cell],
+    names: &[&'a str],
+    factor: &str,
+    value: &Reader<'_>,
+) -> Vec<(&'a str, Look, Vec<Point>)> {
+    let line = |(place, name): (usize, &&'a str)| {
+        let mut of: Vec<&&Cell> = cells.iter().filter(|cell| cell.name == **name).collect();
+        of.sort_by(|one, other| by_size(&one.levels[factor], &other.levels[factor]));
+        let point = |cell: &&Cell| {
+            let (value, interval) = value(cell)?;
+            Some((size(&cell.levels[factor])?, value, interval))
+        };
+        (*name, Look::of(place), of.into_iter().filter_map(point).collect::<Vec<Point>>())
+    };
+    names.iter().enumerate().map(line).collect()
+}
+
+fn panel(canvas: &mut Canvas, (left, top): (f64, f64), title: &str, lines: &[(&str, Look, Vec<Point>)]) {
+    canvas.heading((left, top - 8.0), title);
+    let points = || lines.iter().flat_map(|(_, _, points)| points);
+    let bottom = top + HEIGHT;
+    let across = Axis::log(points().map(|point| point.0), left, left + PANEL);
+    let up = Axis::log(points().map(|point| point.1), bottom, top + 6.0);
+    let (Some(across), Some(up)) = (across, up) else {
+        canvas.text(
+            (left + PANEL / 2.0, top + HEIGHT / 2.0),
+            "middle",
+            FAINT,
+            "the paper prints no figures of these cells",
+        );
+        return;
+    };
+    up.draw_left(canvas, left, left + PANEL);
+    let mut sizes: Vec<f64> = points().map(|point| point.0).collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes.dedup();
+    for size in sizes {
+        canvas.line((across.place(size), bottom), (across.place(size), bottom + 4.0), FAINT, 1.0);
+        canvas.text((across.place(size), bottom + 17.0), "middle", FAINT, &crate::plot::short(size));
+    }
+    for (_, look, points) in lines {
+        let end = |high: bool| {
+            let of = move |point: &Point| point.2.map(|(low, top)| (point.0, if high { top } else { low }));
+            points.iter().filter_map(of).collect::<Vec<_>>()
+        };
+        let on_canvas = |(x, y): (f64, f64)| (across.place(x), up.place(y));
+        let mut outline: Vec<(f64, f64)> = end(true).into_iter().map(on_canvas).collect();
+        outline.extend(end(false).into_iter().rev().map(on_canvas));
+        canvas.area(&outline, *look);
+        let middle: Vec<(f64, f64)> = points.iter().map(|point| on_canvas((point.0, point.1))).collect();
+        canvas.polyline(&middle, *look);
+        middle.iter().for_each(|at| canvas.mark(*at, *look));
+    }
+}

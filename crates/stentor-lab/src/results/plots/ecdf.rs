@@ -1,0 +1,110 @@
+//! Whole distributions: which share of the exchanges took no longer.
+
+use std::collections::BTreeMap;
+
+use super::super::ratios::place;
+use super::{Plot, Results, WIDTH, slug, subjects};
+use crate::plot::{Axis, Canvas, FAINT, GRID, Look};
+use crate::results::Cell;
+use crate::statistics::shares;
+
+const PANEL: f64 = 262.0;
+const HEIGHT: f64 = 180.0;
+const STEP: f64 = 318.0;
+const LEFT: f64 = 48.0;
+/// Panels of one drawing.
+const PANELS_MAX: usize = 15;
+/// Points of a line; more cannot be seen.
+const POINTS_MAX: usize = 160;
+/// One subject's times and shares, and how they are drawn.
+type Line = (Look, Vec<(f64, f64)>);
+/// Nanoseconds of a millisecond.
+const MS: f64 = 1e6;
+
+/// Draws each part of the study, a panel for each place.
+pub(super) fn draw(results: &Results) -> Vec<Plot> {
+    let mut parts: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
+    for cell in &results.cells {
+        parts.entry((&cell.experiment, &cell.variant)).or_default().push(cell);
+    }
+    let draw = |((experiment, variant), cells): ((&str, &str), Vec<&Cell>)| {
+        let name = results.part(experiment, variant);
+        part(results, &name, &cells)
+    };
+    parts.into_iter().filter_map(draw).collect()
+}
+
+fn part(results: &Results, name: &str, cells: &[&Cell]) -> Option<Plot> {
+    let names = subjects(cells);
+    let mut panels: Vec<(String, Vec<Line>)> = Vec::new();
+    for cell in cells {
+        let Some(histogram) = cell.distribution() else { continue };
+        let look = Look::of(names.iter().position(|name| *name == cell.name).unwrap_or_default());
+        let line: Vec<(f64, f64)> =
+            shares(&histogram).into_iter().map(|(time, share)| (time as f64 / MS, share)).collect();
+        let title = place(results, cell);
+        match panels.iter_mut().find(|(other, _)| *other == title) {
+            Some((_, lines)) => lines.push((look, line)),
+            None => panels.push((title, vec![(look, line)])),
+        }
+    }
+    if panels.is_empty() {
+        return None;
+    }
+    let left_out = panels.len().saturating_sub(PANELS_MAX);
+    panels.truncate(PANELS_MAX);
+    let looks: Vec<(&str, Look)> =
+        names.iter().enumerate().map(|(place, name)| (*name, Look::of(place))).collect();
+    let rows = panels.len().div_ceil(3);
+    let mut canvas = Canvas::new(WIDTH, 70.0 + (HEIGHT + 64.0) * rows as f64);
+    let top = canvas.legend(16.0, &looks) + 36.0;
+    for (number, (title, lines)) in panels.iter().enumerate() {
+        let at = (LEFT + STEP * (number % 3) as f64, top + (HEIGHT + 64.0) * (number / 3) as f64);
+        panel(&mut canvas, at, title, lines);
+    }
+    let more =
+        if left_out > 0 { format!(" {left_out} more cells are in the records.") } else { String::new() };
+    let words = format!(
+        "The height of a line is the share of exchanges, of all forks together, that took no longer than the time below it. \
+         A steep line is a steady service; a long foot to the right is what users remember.{more}"
+    );
+    let title = format!("All exchanges: {name}");
+    let svg = canvas.finish(
+        &title,
+        &format!("Distributions of times for {}, one panel for each cell.", names.join(", ")),
+    );
+    Some(Plot { id: format!("spread-{}", slug(name)), title, words, svg })
+}
+
+fn panel(canvas: &mut Canvas, (left, top): (f64, f64), title: &str, lines: &[Line]) {
+    canvas.heading((left, top - 8.0), title);
+    let times = lines
+        .iter()
+        .flat_map(|(_, line)| line.iter().filter(|(_, share)| *share <= 0.995).map(|point| point.0));
+    let Some(across) = Axis::log(times, left, left + PANEL) else { return };
+    let bottom = top + HEIGHT;
+    let up = |share: f64| bottom - HEIGHT * share;
+    for (share, told) in [(0.0, "0"), (0.5, "half"), (0.95, "95 %")] {
+        canvas.line((left, up(share)), (left + PANEL, up(share)), GRID, 1.0);
+        canvas.text((left - 6.0, up(share) + 4.0), "end", FAINT, told);
+    }
+    across.draw_below(canvas, top, bottom);
+    canvas.text((left + PANEL, bottom + 31.0), "end", FAINT, "ms");
+    for (look, line) in lines {
+        let every = line.len().div_ceil(POINTS_MAX).max(1);
+        let mut points = vec![(across.place(line.first().map_or(0.0, |point| point.0)), up(0.0))];
+        for (number, (time, share)) in line.iter().enumerate() {
+            if number % every == 0 || number + 1 == line.len() {
+                let x = across.place(*time);
+                let before = points.last().map_or(up(0.0), |point| point.1);
+                points.push((x, before));
+                points.push((x, up(*share)));
+            }
+        }
+        canvas.polyline(&points, *look);
+        // A mark in the middle tells lines apart without colour.
+        if let Some((time, share)) = line.iter().find(|(_, share)| *share >= 0.5) {
+            canvas.mark((across.place(*time), up(*share)), *look);
+        }
+    }
+}

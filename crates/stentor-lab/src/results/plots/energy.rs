@@ -1,0 +1,88 @@
+//! Energy, with its kind on every picture.
+
+use std::collections::BTreeMap;
+
+use super::super::ratios::place;
+use super::{Plot, Results, WIDTH, slug};
+use crate::plot::{Axis, Canvas, FAINT, INK, Look, short, width_of};
+use crate::results::Cell;
+use crate::statistics::{Estimate, Samples};
+
+const ROW: f64 = 20.0;
+const TOP: f64 = 50.0;
+/// Rows of one drawing.
+const ROWS_MAX: usize = 60;
+
+/// Component, kind and model.
+type Source = (String, String, String);
+
+/// Draws each kind and model apart: measured, imported and modelled figures are never in one picture.
+pub(super) fn draw(results: &Results) -> Vec<Plot> {
+    let mut kinds: BTreeMap<Source, Vec<(&Cell, Estimate)>> = BTreeMap::new();
+    for cell in &results.cells {
+        for (key, samples) in joules(cell) {
+            if let Some(estimate) = samples.estimate(crate::results::CONFIDENCE) {
+                kinds.entry(key).or_default().push((cell, estimate));
+            }
+        }
+    }
+    kinds
+        .iter()
+        .map(|((component, kind, model), rows)| picture(results, component, kind, model, rows))
+        .collect()
+}
+
+/// Sums joules up over each fork's exchanges, by component, kind and model.
+fn joules(cell: &Cell) -> BTreeMap<Source, Samples> {
+    let mut all: BTreeMap<Source, Samples> = BTreeMap::new();
+    for fork in &cell.forks {
+        let exchanges = fork.counts.sent.max(1) as f64;
+        for energy in &fork.energy {
+            let key = (energy.component.clone(), energy.kind.clone(), energy.model.clone());
+            all.entry(key).or_default().push(energy.joule / exchanges);
+        }
+    }
+    all
+}
+
+fn picture(results: &Results, component: &str, kind: &str, model: &str, rows: &[(&Cell, Estimate)]) -> Plot {
+    let shown = &rows[..rows.len().min(ROWS_MAX)];
+    let left = shown
+        .iter()
+        .map(|(cell, _)| width_of(&place(results, cell)) + width_of(&cell.name) + 34.0)
+        .fold(160.0, f64::max)
+        .min(460.0);
+    let height = TOP + ROW * shown.len() as f64 + 44.0;
+    let mut canvas = Canvas::new(WIDTH, height);
+    canvas.heading((8.0, 22.0), &format!("{component}, joules of each exchange"));
+    canvas.stamp((WIDTH - 8.0, 22.0), if kind.is_empty() { "kind unknown" } else { kind });
+    let most = shown
+        .iter()
+        .map(|(_, one)| one.high.map_or(one.mean, |high| high.min(2.0 * one.mean)))
+        .fold(0.0, f64::max);
+    let axis = Axis::linear(most, left, WIDTH - 80.0);
+    axis.draw_below(&mut canvas, TOP - 8.0, height - 34.0);
+    let mut last = String::new();
+    for (number, (cell, estimate)) in shown.iter().enumerate() {
+        let y = TOP + ROW * number as f64 + 8.0;
+        let place = place(results, cell);
+        if place != last {
+            canvas.text((8.0, y + 4.0), "start", INK, &place);
+        }
+        last = place;
+        canvas.text((left - 12.0, y + 4.0), "end", FAINT, &cell.name);
+        if let (Some(low), Some(high)) = (estimate.low, estimate.high) {
+            canvas.whiskers((axis.place(low), y), (axis.place(high), y), INK);
+        }
+        canvas.mark((axis.place(estimate.mean), y), Look::of(0));
+        canvas.text((WIDTH - 8.0, y + 4.0), "end", INK, &short(estimate.mean));
+    }
+    let title = format!("Energy of the {component}: {kind}");
+    let words = match kind {
+        "modelled" => format!("Worked out by the model {model} from what was captured, not measured."),
+        "imported" => format!("Imported from elsewhere: {model}."),
+        _ => format!("Measured by {model}."),
+    };
+    let svg = canvas.finish(&title, &format!("Joules of each exchange by cell; {kind}, {model}."));
+    Plot { id: format!("energy-{}", slug(&format!("{component} {kind} {model}"))), title, words, svg }
+}

@@ -1,0 +1,363 @@
+//! The tables of an account, once for every format.
+
+use std::collections::BTreeMap;
+
+use super::effects::designs;
+use super::metric::captured;
+use super::ratios::place;
+use super::verdicts::{Finding, Ours};
+use super::{Account, Cell, Metric, Results, paper};
+use crate::claims::judge::{Compared, Judgment};
+use crate::document::Table;
+use crate::plot::short;
+use crate::record::Record;
+use crate::statistics::Estimate;
+use crate::study::Verdict;
+
+/// Comparisons of a claim that are shown.
+const COMPARED_MAX: usize = 3;
+/// Bytes of a gibibyte.
+const GIB: f64 = 1_073_741_824.0;
+
+/// Orders claims: first where our verdict or that of the paper's own tables is against the paper, last what nobody can test.
+pub(super) fn ordered(account: &Account) -> Vec<&Ours> {
+    let rank = |one: &&Ours| {
+        let ours = best(one).verdict;
+        match (one.judged.published.verdict, ours) {
+            (_, Verdict::DoesNotHold) => 0,
+            (Verdict::DoesNotHold, Verdict::Holds) => 1,
+            (Verdict::DoesNotHold, _) => 2,
+            (_, Verdict::Holds) => 3,
+            (_, Verdict::Undecided) => 4,
+            (_, Verdict::NotTestable) => 5,
+        }
+    };
+    let mut claims: Vec<&Ours> = account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).collect();
+    claims.sort_by_key(rank);
+    claims
+}
+
+/// Gives the finding that speaks for the paper, or what there is in its place.
+pub(super) fn best(one: &Ours) -> &Finding {
+    if one.period.judgment.is_some() { &one.period } else { &one.modern }
+}
+
+/// Tells which comparisons decided, the telling ones first, one a line.
+pub(super) fn evidence(judgment: &Judgment) -> Vec<String> {
+    let telling: Vec<&Compared> = match judgment.verdict {
+        Verdict::DoesNotHold => judgment.failures().collect(),
+        Verdict::Undecided => judgment.comparisons.iter().filter(|one| one.is_so.is_none()).collect(),
+        Verdict::Holds => judgment.comparisons.iter().collect(),
+        Verdict::NotTestable => return vec![missing(judgment.missing.as_deref().unwrap_or_default())],
+    };
+    let all = judgment.comparisons.len();
+    let count = match judgment.verdict {
+        Verdict::DoesNotHold => format!("{} of {all} comparisons speak against it:", telling.len()),
+        Verdict::Undecided => format!("{} of {all} comparisons are open:", telling.len()),
+        _ => format!("all {all} comparisons are so:"),
+    };
+    let told = telling.iter().take(COMPARED_MAX).map(|one| {
+        let values: Vec<&str> = one.cell.split("; ").filter_map(value).collect();
+        let text = one.text.replace("<=", "≤").replace(">=", "≥").replace("==", "=");
+        if values.is_empty() { text } else { format!("{}: {text}", values.join(", ")) }
+    });
+    let mut lines: Vec<String> = (all > 1).then_some(count).into_iter().chain(told).collect();
+    if telling.len() > COMPARED_MAX {
+        lines.push(format!("and {} more", telling.len() - COMPARED_MAX));
+    }
+    lines
+}
+
+/// Gives a level without its factor; the part of the study is told elsewhere.
+fn value(pair: &str) -> Option<&str> {
+    let (name, value) = pair.split_once('=')?;
+    (name != "experiment").then_some(value)
+}
+
+/// Says what would have to be measured, in fewer signs than the language of claims.
+fn missing(what: &str) -> String {
+    let is_selector = what.contains('[') && what.contains(']');
+    if !is_selector {
+        return what.to_owned();
+    }
+    let (metric, rest) = what.split_once('[').unwrap_or((what, ""));
+    let conditions = rest.split(']').next().unwrap_or_default();
+    let conditions: Vec<&str> = conditions
+        .split(", ")
+        .filter_map(|pair| pair.split_once('=').map(|(_, value)| value))
+        .filter(|value| !value.starts_with('$'))
+        .collect();
+    let of = if conditions.is_empty() { String::new() } else { format!(" ({})", conditions.join(", ")) };
+    format!("not measured: {}{of}", metric.replace('_', " "))
+}
+
+/// Tells what our finding rests on, one ground a line.
+pub(super) fn grounds(finding: &Finding) -> Vec<String> {
+    let mut lines = finding.judgment.as_ref().map(evidence).unwrap_or_default();
+    let is_told = finding.judgment.as_ref().is_some_and(|one| one.missing.as_ref() == Some(&finding.why));
+    if !finding.why.is_empty() && !is_told {
+        lines.push(finding.why.clone());
+    }
+    lines.extend(finding.p.map(|p| format!("p ≤ {} after correction", short(p))));
+    lines
+}
+
+/// The verdicts.
+pub(super) fn claims(account: &Account) -> Table {
+    let rows = ordered(account).into_iter().map(|one| {
+        let statement = &one.judged.statement;
+        [
+            format!("{} ({})", statement.id, statement.source),
+            statement.text.clone(),
+            told_verdict(one.judged.published.verdict, &evidence(&one.judged.published)),
+            told_verdict(one.period.verdict, &grounds(&one.period)),
+            told_verdict(one.modern.verdict, &grounds(&one.modern)),
+        ]
+    });
+    Table::new(
+        [
+            "claim",
+            "the paper says",
+            "the paper's data",
+            "measured: period software",
+            "measured: today's software",
+        ],
+        rows,
+    )
+}
+
+fn told_verdict(verdict: Verdict, lines: &[String]) -> String {
+    format!("**{}**. {}", verdict.word(), lines.join("; "))
+}
+
+/// Writes a figure with its interval.
+fn told(estimate: Option<Estimate>) -> String {
+    match estimate {
+        None => "–".to_owned(),
+        Some(Estimate { mean, low: Some(low), high: Some(high), .. }) => {
+            format!("{} [{}, {}]", short(mean), short(low), short(high))
+        }
+        Some(one) => short(one.mean),
+    }
+}
+
+fn of(cell: &Cell, metric: &str) -> String {
+    told(Metric::find(metric).and_then(|metric| cell.estimate(metric)))
+}
+
+fn middle(cell: &Cell, metric: &str) -> String {
+    let estimate = Metric::find(metric).and_then(|metric| cell.estimate(metric));
+    estimate.map_or_else(|| "–".to_owned(), |one| short(one.mean))
+}
+
+/// Every cell.
+pub(super) fn cells(results: &Results) -> Table {
+    let rows = results.cells.iter().map(|cell| {
+        let forks = if cell.invalid > 0 {
+            format!("{} (and {} that do not count)", cell.forks.len(), cell.invalid)
+        } else {
+            cell.forks.len().to_string()
+        };
+        let time = cell
+            .outcome()
+            .map_or_else(|| of(cell, "rtt_p50"), |outcome| format!("{} {outcome}", of(cell, "rtt_p50")));
+        [
+            [cell.experiment.as_str(), cell.variant.as_str()]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(", "),
+            place(results, cell),
+            cell.name.clone(),
+            forks,
+            time,
+            middle(cell, "rtt_p95"),
+            middle(cell, "rtt_p99"),
+            middle(cell, "first_call"),
+            paper::published_ms(results, cell).map_or_else(|| "–".to_owned(), short),
+            middle(cell, "bytes_wire"),
+            middle(cell, "client_cpu"),
+            middle(cell, "server_cpu"),
+        ]
+    });
+    let header = [
+        "part",
+        "cell",
+        "subject",
+        "forks",
+        "median ms [95 %]",
+        "p95 ms",
+        "p99 ms",
+        "first call ms",
+        "published ms",
+        "bytes",
+        "client CPU ms",
+        "server CPU ms",
+    ];
+    Table::new(header, rows)
+}
+
+/// Effects of each design: a heading and a table.
+pub(super) fn effects(results: &Results) -> Vec<(String, Table)> {
+    let table = |design: &super::Design| {
+        let mut rows: Vec<[String; 4]> = design
+            .effects
+            .effects
+            .iter()
+            .map(|effect| {
+                let factor = |log: f64| format!("×{}", short((2.0 * log).exp()));
+                let interval = effect.low.zip(effect.high).map_or_else(
+                    || "–".to_owned(),
+                    |(low, high)| format!("{} to {}", factor(low), factor(high)),
+                );
+                let sure = if effect.is_sure() { "" } else { " (may be none)" };
+                [
+                    effect.name.clone(),
+                    format!("{:.1} %", 100.0 * effect.share),
+                    format!("{}{sure}", factor(effect.effect)),
+                    interval,
+                ]
+            })
+            .collect();
+        rows.sort_by(|one, other| share(&other[1]).total_cmp(&share(&one[1])));
+        rows.push([
+            "runs of the same cell".into(),
+            format!("{:.1} %", 100.0 * design.effects.error_share),
+            String::new(),
+            String::new(),
+        ]);
+        let levels: Vec<String> =
+            design.factors.iter().map(|(name, [low, high])| format!("{name}: {low} → {high}")).collect();
+        let title = format!("{} ({}; {} forks)", design.name, levels.join(", "), design.forks);
+        let header = ["factor", "share of the variation", "from low to high", "95 % interval"];
+        (title, Table::new(header, rows))
+    };
+    designs(results).iter().map(table).collect()
+}
+
+fn share(text: &str) -> f64 {
+    text.trim_end_matches(" %").parse().unwrap_or_default()
+}
+
+/// Forks that do not count.
+pub(super) fn uncounted(results: &Results) -> Table {
+    let rows = results.uncounted().map(|record| {
+        let levels: Vec<String> = record.cell.iter().map(|(name, level)| format!("{name} {level}")).collect();
+        let reason =
+            if record.invalid_reason.is_empty() { "no reason is recorded" } else { &record.invalid_reason };
+        [
+            record.subject.label.clone(),
+            levels.join(", "),
+            format!("{}, attempt {}", record.fork, record.attempt),
+            reason.to_owned(),
+        ]
+    });
+    Table::new(["subject", "cell", "fork", "why it does not count"], rows)
+}
+
+/// What was not tested here, and why.
+pub(super) fn not_here(account: &Account) -> Table {
+    let mut rows: Vec<[String; 2]> =
+        account.remarks.not_here.iter().map(|(what, why)| [what.clone(), why.clone()]).collect();
+    let results = &account.results;
+    let all = || results.cells.iter().flat_map(|cell| &cell.forks);
+    let mut add = |is_missing: bool, what: &str, why: &str| {
+        if is_missing {
+            rows.push([what.to_owned(), why.to_owned()]);
+        }
+    };
+    add(
+        all().all(|fork| captured(fork).is_none()),
+        "bytes on the wire",
+        "no frames were captured: that needs a link of its own between the two sides (stentor lab doctor)",
+    );
+    add(
+        all().all(|fork| fork.energy.is_empty()),
+        "energy",
+        "this machine has no meter, and no model was asked for",
+    );
+    add(
+        all().all(|fork| fork.cpu.client.or(fork.cpu.server).is_none()),
+        "processor time",
+        "it was not counted",
+    );
+    add(
+        results.cells.iter().all(|cell| !cell.is_period()),
+        "the paper's own software",
+        "its subjects are not built here, so no verdict speaks for the paper (stentor lab subject build)",
+    );
+    Table::new(["what", "why it was not tested here"], rows)
+}
+
+/// Machine, link and software.
+pub(super) fn environment(results: &Results) -> Table {
+    let mut facts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for record in &results.records {
+        for (name, value) in provenance(record) {
+            let values = facts.entry(name).or_default();
+            if !value.is_empty() && !values.contains(&value) {
+                values.push(value);
+            }
+        }
+    }
+    let loads = results.records.iter().flat_map(|record| [record.env.load_before, record.env.load_after]);
+    let load = loads.fold(0.0, f64::max);
+    facts.insert("load average, at most", vec![short(load)]);
+    let rows = facts.into_iter().filter(|(_, values)| !values.is_empty());
+    Table::new(["what", "value"], rows.map(|(name, values)| [name.to_owned(), values.join("; ")]))
+}
+
+fn provenance(record: &Record) -> Vec<(&'static str, String)> {
+    let env = &record.env;
+    let memory = if env.memory_bytes > 0 {
+        format!("{} GiB", short(env.memory_bytes as f64 / GIB))
+    } else {
+        String::new()
+    };
+    let lateness = |quantiles: crate::record::Quantiles| quantiles.p99;
+    let mut facts = vec![
+        ("processor", format!("{} × {}", env.cores, env.cpu)),
+        ("memory", memory),
+        ("kernel", env.kernel.clone()),
+        ("governor", env.governor.clone()),
+        ("between the sides", env.rig.clone()),
+        ("link", record.link.profile.clone()),
+        ("limits by cgroup", env.cgroup.clone()),
+        (
+            "laboratory",
+            format!(
+                "{}{}",
+                env.tool_version,
+                if env.optimized { "" } else { ", a build without optimizations" }
+            ),
+        ),
+    ];
+    let late = record.link.lateness_us.map(lateness);
+    facts.push(("clock", record.clock.as_ref().map(|clock| clock.method.clone()).unwrap_or_default()));
+    facts.push((
+        "link was late (p99)",
+        late.map(
+            |us| if us < 1000.0 { "below 1 ms".to_owned() } else { "above 1 ms in some forks".to_owned() },
+        )
+        .unwrap_or_default(),
+    ));
+    facts
+}
+
+/// Versions of the software of each subject.
+pub(super) fn software(results: &Results) -> Table {
+    let mut rows: BTreeMap<String, [String; 4]> = BTreeMap::new();
+    for record in &results.records {
+        let subject = &record.subject;
+        let versions: Vec<String> =
+            subject.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        let sides = if subject.client == subject.server {
+            subject.client.clone()
+        } else {
+            format!("{} to {}", subject.client, subject.server)
+        };
+        let row = [subject.label.clone(), subject.stack.clone(), sides, versions.join(", ")];
+        rows.insert(row.join("|"), row);
+    }
+    Table::new(["subject", "software", "client and server", "versions"], rows.into_values())
+}
