@@ -1,10 +1,13 @@
 //! `stentor lab`: measurements that anyone can repeat.
 
+mod advise;
 mod bench;
 mod claims;
+mod compare;
 mod energy;
 mod kill;
 mod load;
+mod report;
 mod run;
 mod subject;
 
@@ -25,6 +28,9 @@ enum Action {
     Run(run::Run),
     Kill(kill::Kill),
     Claims(claims::Claims),
+    Report(report::Report),
+    Compare(compare::Compare),
+    Advise(advise::Advise),
     Subject(subject::Subject),
     Energy(energy::Energy),
     #[command(hide = true)]
@@ -39,6 +45,9 @@ impl Lab {
             Action::Run(run) => run.run(output).await,
             Action::Kill(kill) => kill.run(output).await,
             Action::Claims(claims) => claims.run(output),
+            Action::Report(report) => report.run(output),
+            Action::Compare(compare) => compare.run(output),
+            Action::Advise(advise) => advise.run(output),
             Action::Subject(subject) => subject.run(output).await,
             Action::Energy(energy) => energy.run(output).await,
             Action::Load(load) => load.run(output),

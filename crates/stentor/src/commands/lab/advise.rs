@@ -1,0 +1,154 @@
+//! `stentor lab advise`: which transport and format, and what that rests on.
+
+use super::report::read;
+use crate::failure::Failure;
+use crate::output::{Output, table};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use stentor_lab::advise::{Advice, LINKS, Link, PAYLOAD_MAX_BYTES, Reason, Weight, Wish, advise};
+
+/// Reasons of the best choices are told; of the others only in JSON.
+const TOLD: usize = 3;
+
+/// Advise on transport and format: ranked, each with the claim and the measurement behind it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab advise --payload 600 --rate 2 --link 4g
+  stentor lab advise --payload 300000 --rate 0.01 --link 3g --energy high
+  stentor lab advise --payload 2000 --rate 50 --link lan --correctness high --openness none
+  stentor lab advise --payload 600 --rate 2 --link wifi --records results --records other --json
+
+Bytes are counted by writing objects of that size in each format; the time is what the link alone takes for them. Reasons come
+from published studies, and a claim counts nothing where figures speak against it: those of the records given, else those that
+the paper itself prints. Without records nothing is measured, and that is said.")]
+pub(crate) struct Advise {
+    /// Content of a message, in bytes
+    #[arg(long, value_name = "BYTES")]
+    payload: u64,
+    /// Messages a second
+    #[arg(long, value_name = "PER_SECOND")]
+    rate: f64,
+    /// The link
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(LINKS.iter().map(|link| link.name)))]
+    link: String,
+    /// How much it matters that types are checked and faults are told
+    #[arg(long, value_enum, default_value_t)]
+    correctness: Matters,
+    /// How much it matters that anybody can join in with what they have
+    #[arg(long, value_enum, default_value_t)]
+    openness: Matters,
+    /// How much it matters that a battery lasts
+    #[arg(long, value_enum, default_value_t)]
+    energy: Matters,
+    /// Directories of runs to take measurements from
+    #[arg(long, value_name = "DIR")]
+    records: Vec<PathBuf>,
+}
+
+/// How much something matters.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum Matters {
+    /// Not at all
+    None,
+    /// As usual
+    #[default]
+    Some,
+    /// More than most else
+    High,
+}
+
+impl From<Matters> for Weight {
+    fn from(matters: Matters) -> Self {
+        match matters {
+            Matters::None => Self::None,
+            Matters::Some => Self::Some,
+            Matters::High => Self::High,
+        }
+    }
+}
+
+impl Advise {
+    /// Ranks and tells.
+    pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        if self.payload > PAYLOAD_MAX_BYTES {
+            let sentence = format!(
+                "--payload is at most {PAYLOAD_MAX_BYTES} bytes: larger content is better sent in parts"
+            );
+            return Err(Failure::usage(sentence).into());
+        }
+        if !self.rate.is_finite() || self.rate < 0.0 {
+            return Err(Failure::usage("--rate is a number of messages a second, 0 or more").into());
+        }
+        let link = Link::named(&self.link)
+            .ok_or_else(|| Failure::usage("--link is one of the links that --help lists"))?;
+        let wish = Wish {
+            payload_bytes: self.payload,
+            per_second: self.rate,
+            link,
+            correctness: self.correctness.into(),
+            openness: self.openness.into(),
+            energy: self.energy.into(),
+        };
+        let records = self.records.iter().map(|path| read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+        let ranked = advise(&wish, &records)?;
+        let object = json!({ "wish": wish, "ranked": ranked, "measured": !records.is_empty() });
+        output.result(&object, || describe(&ranked, records.is_empty()))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn describe(ranked: &[Advice], unmeasured: bool) -> String {
+    let rows = ranked.iter().enumerate().map(|(place, one)| {
+        [
+            (place + 1).to_string(),
+            one.choice.to_owned(),
+            format!("{:.1}", one.points),
+            one.body_bytes.to_string(),
+            format!("{:.1}", one.link_ms),
+            format!("{:.1} %", 100.0 * one.link_share),
+        ]
+    });
+    let list = table(["", "choice", "points", "bytes", "ms on the link", "of the link"], rows);
+    let mut parts = vec![list];
+    parts.extend(ranked.iter().take(TOLD).map(why));
+    if unmeasured {
+        parts.push(
+            "Nothing here was measured: give the results of runs with --records DIR (stentor lab run STUDY --out DIR makes them)."
+                .to_owned(),
+        );
+    }
+    parts.join("\n\n")
+}
+
+fn why(one: &Advice) -> String {
+    let mut lines = vec![one.choice.to_owned()];
+    lines.extend(one.reasons.iter().map(|reason| format!("  {:>+5.1}  {}", reason.points, sentence(reason))));
+    if one.measured.is_empty() {
+        lines.push("         not measured".to_owned());
+    }
+    lines.extend(one.measured.iter().map(|measured| {
+        let interval =
+            measured.low_ms.zip(measured.high_ms).map(|(low, high)| format!(" ({low:.2} to {high:.2})"));
+        format!(
+            "         measured: {:.2} ms{} in {}, {}, {} (link {}, {} forks)",
+            measured.median_ms,
+            interval.unwrap_or_default(),
+            measured.study,
+            measured.cell,
+            measured.subject,
+            if measured.link.is_empty() { "none" } else { &measured.link },
+            measured.forks
+        )
+    }));
+    lines.join("\n")
+}
+
+fn sentence(reason: &Reason) -> String {
+    let Some(claim) = &reason.claim else { return reason.text.clone() };
+    let published = reason.published.map_or("unknown", |verdict| verdict.word());
+    let ours = reason.ours.map_or("not measured", |verdict| verdict.word());
+    format!("{} [{claim}; the paper's data: {published}; ours: {ours}]", reason.text)
+}

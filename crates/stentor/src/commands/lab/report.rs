@@ -1,0 +1,169 @@
+//! `stentor lab report`: what came of a run, as a page, as Markdown and as CSV.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use stentor_lab::record;
+use stentor_lab::results::{self, Account, Remarks, Results};
+use stentor_lab::study::Verdict;
+
+/// Write the report of a run: verdicts first, then drawings, costs, and what was not tested
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab report results --html report.html
+  stentor lab report results --html report.html --md report.md --csv figures.csv --svg drawings
+  stentor lab report results --json
+
+The page needs nothing else: no scripts, no fonts, nothing from the network. It can be printed, read in the dark and without
+colours. Records are read only; a report can be written again at any time, and while a run goes on.")]
+pub(crate) struct Report {
+    /// Directory of a run, or a file of records
+    #[arg(value_name = "DIR")]
+    run: PathBuf,
+    /// Write one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    md: Option<PathBuf>,
+    /// Write every figure, of cells and of forks
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write each drawing as a file of its own, for print
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+impl Report {
+    /// Writes it.
+    pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let results = read(&self.run)?;
+        let remarks = remarks(&results, &self.run);
+        let account = Account::of(results, remarks)?;
+        let mut written: Vec<String> = Vec::new();
+        let files = [
+            (&self.html, results::page as fn(&Account) -> String),
+            (&self.md, results::markdown),
+            (&self.csv, |account| results::sheet(&account.results)),
+        ];
+        for (path, make) in files {
+            if let Some(path) = path {
+                write(path, &make(&account))?;
+                written.push(path.display().to_string());
+            }
+        }
+        if let Some(directory) = &self.svg {
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("{} cannot be made", directory.display()))?;
+            for plot in &account.plots {
+                let path = directory.join(format!("{}.svg", plot.id));
+                write(&path, &plot.file())?;
+                written.push(path.display().to_string());
+            }
+        }
+        output.result(&object(&account, &written), || describe(&account, &written))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Reads the records of a directory, or of a file.
+pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
+    let hint = || {
+        Failure::usage(format!(
+            "{} has no records: stentor lab run STUDY --out DIR makes some",
+            path.display()
+        ))
+    };
+    if !path.exists() || (path.is_dir() && !path.join(record::RECORDS).exists()) {
+        return Err(hint().into());
+    }
+    let records = if path.is_dir() { record::read_directory(path) } else { record::read(path) };
+    let records = records.map_err(|error| Failure::usage(error.to_string()))?;
+    if records.is_empty() {
+        return Err(hint().into());
+    }
+    Ok(Results::of(records).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?)
+}
+
+/// Gathers what is told beside the records.
+fn remarks(results: &Results, run: &Path) -> Remarks {
+    let directory =
+        if run.is_dir() { run.to_owned() } else { run.parent().map(Path::to_owned).unwrap_or_default() };
+    // Whoever reads the report elsewhere has no use for where it lay here.
+    let name = directory
+        .file_name()
+        .map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned());
+    let command = format!(
+        "stentor lab run {} --out {name}\nstentor lab report {name} --html report.html",
+        results.study
+    );
+    Remarks { command, directory: name, ..Remarks::default() }
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+fn object(account: &Account, written: &[String]) -> Value {
+    let results = &account.results;
+    let claims = account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).map(|one| {
+        let finding = |finding: &results::Finding| {
+            json!({"verdict": finding.verdict, "p": finding.p, "why": finding.why, "run": finding.judgment.is_some()})
+        };
+        json!({
+            "id": one.judged.statement.id,
+            "text": one.judged.statement.text,
+            "verdict_published": one.judged.published.verdict,
+            "verdict_ours": if one.period.judgment.is_some() { json!(one.period.verdict) } else { json!("not_run") },
+            "period": finding(&one.period),
+            "modern": finding(&one.modern),
+        })
+    });
+    json!({
+        "study": results.study,
+        "cells": results.cells.len(),
+        "forks": results.cells.iter().map(|cell| cell.forks.len()).sum::<usize>(),
+        "forks_invalid": results.uncounted().count(),
+        "period": account.verdicts.as_ref().map(|verdicts| verdicts.period),
+        "claims": claims.collect::<Vec<_>>(),
+        "plots": account.plots.iter().map(|plot| json!({"id": plot.id, "title": plot.title})).collect::<Vec<_>>(),
+        "written": written,
+    })
+}
+
+fn describe(account: &Account, written: &[String]) -> String {
+    let results = &account.results;
+    let forks: usize = results.cells.iter().map(|cell| cell.forks.len()).sum();
+    let mut lines = vec![format!(
+        "{}: {} cells, {forks} forks that count, {} that do not",
+        results.study,
+        results.cells.len(),
+        results.uncounted().count()
+    )];
+    if let Some(verdicts) = &account.verdicts {
+        let count = |wanted: Verdict| {
+            let ours =
+                verdicts.claims.iter().map(|one| if verdicts.period { &one.period } else { &one.modern });
+            ours.filter(|finding| finding.verdict == wanted).count()
+        };
+        let all = [Verdict::Holds, Verdict::DoesNotHold, Verdict::Undecided, Verdict::NotTestable];
+        let told: Vec<String> =
+            all.into_iter().map(|verdict| format!("{} {}", count(verdict), verdict.word())).collect();
+        let software = if verdicts.period {
+            "the period's software"
+        } else {
+            "today's software only, so that none speaks for the paper"
+        };
+        lines.push(format!("claims, by {software}: {}", told.join(", ")));
+    }
+    if written.is_empty() {
+        lines.push("nothing was written: ask for --html FILE, --md FILE, --csv FILE or --svg DIR".to_owned());
+    }
+    lines.extend(written.iter().map(|file| format!("written: {file}")));
+    lines.join("\n")
+}
