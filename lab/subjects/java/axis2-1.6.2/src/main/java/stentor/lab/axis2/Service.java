@@ -79,9 +79,6 @@ final class Service {
         public void service(AxisHttpRequest request, AxisHttpResponse response, MessageContext message)
                 throws HttpException, IOException {
             Samples.Sample sample = samples.begin();
-            Object headers = message.getProperty(MessageContext.TRANSPORT_HEADERS);
-            Object length = headers instanceof Map ? ((Map<?, ?>) headers).get("Content-Length") : null;
-            sample.bytes(length == null ? 0 : Integer.parseInt(length.toString()));
             message.setAxisService(service);
             message.setAxisOperation(operation);
             try {
@@ -102,9 +99,23 @@ final class Service {
             this.samples = samples;
         }
 
+        /** Gives the length that the request's headers name; a request in chunks names none. */
+        private static int length(MessageContext in) {
+            Object headers = in.getProperty(MessageContext.TRANSPORT_HEADERS);
+            if (headers instanceof Map) {
+                for (Map.Entry<?, ?> header : ((Map<?, ?>) headers).entrySet()) {
+                    if (header.getKey().toString().equalsIgnoreCase("Content-Length")) {
+                        return Integer.parseInt(header.getValue().toString());
+                    }
+                }
+            }
+            return 0;
+        }
+
         @Override
         public void invokeBusinessLogic(MessageContext in, MessageContext out) throws AxisFault {
             try {
+                samples.current().bytes(length(in));
                 OMElement body = in.getEnvelope().getBody().getFirstElement();
                 boolean rest = in.isDoingREST();
                 Content answer = samples.work(op, Tree.read(rest ? body : body.getFirstElement()));

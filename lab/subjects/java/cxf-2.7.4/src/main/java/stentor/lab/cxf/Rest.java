@@ -8,7 +8,6 @@ import javax.ws.rs.Path;
 import javax.ws.rs.Produces;
 import javax.ws.rs.core.Response;
 import org.apache.cxf.jaxrs.JAXRSServerFactoryBean;
-import org.apache.cxf.jaxrs.client.ClientConfiguration;
 import org.apache.cxf.jaxrs.client.WebClient;
 import org.apache.cxf.jaxrs.lifecycle.SingletonResourceProvider;
 import stentor.lab.Content;
@@ -69,19 +68,26 @@ public class Rest {
         factory.create();
     }
 
+    /** Asks with one client, or, as most tutorials do, with one for each exchange: the factor webclient = each. */
     static Lsp.Client call(String op, String address, Map<String, String> factors) {
-        final WebClient client = WebClient.create(address + op);
-        client.type("application/xml").accept("application/xml");
         final Times[] current = {null};
-        ClientConfiguration configuration = WebClient.getConfig(client);
-        Stamps.client(configuration, current);
+        final boolean each = "each".equals(factors.get("webclient"));
+        final WebClient only = each ? null : client(address + op, current);
         final Class<?> kind = kind(op, factors.get("type"));
         return (request, times) -> {
             current[0] = times;
+            WebClient client = each ? client(address + op, current) : only;
             Content answer = ((Beans.Root) client.post(Beans.of(request), kind)).content();
             times.deserialized();
             return answer;
         };
+    }
+
+    private static WebClient client(String url, Times[] current) {
+        WebClient client = WebClient.create(url);
+        client.type("application/xml").accept("application/xml");
+        Stamps.client(WebClient.getConfig(client), current);
+        return client;
     }
 
     private static Class<?> kind(String op, String type) {
