@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
+pub mod caller;
 pub mod claims;
 mod document;
 pub mod energy;

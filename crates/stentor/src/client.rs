@@ -3,9 +3,11 @@
 use crate::connection::Key;
 use crate::failure::{Exit, Failure};
 use anyhow::Context;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 use std::time::Duration;
+use stentor_lab::caller::Caller;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
@@ -110,6 +112,20 @@ impl Client {
     ) -> anyhow::Result<Value> {
         let request = self.request(Method::POST, path).query(query).header("Content-Type", content_type);
         self.call(request.body(body)).await
+    }
+
+    /// Opens a connection that says the same of itself and costs as little as can be; without TLS.
+    pub(crate) async fn caller(&self) -> anyhow::Result<Caller> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = &self.key {
+            headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {}", key.0))?);
+        }
+        if let Some(app) = &self.app {
+            headers.insert(HeaderName::from_static("x-stentor-app"), HeaderValue::from_str(app)?);
+        }
+        let authority = self.server.strip_prefix("http://").context("a caller speaks without TLS only")?;
+        Ok(Caller::connect(authority, headers).await?)
     }
 
     /// Asks a path that answers without a key, and returns its status and body whatever it says.

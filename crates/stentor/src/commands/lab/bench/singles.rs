@@ -1,11 +1,14 @@
 //! Single messages to tokens, by many callers side by side.
 
 use crate::client::Client;
+use crate::failure::Failure;
 use crate::output::cell;
-use serde_json::{Value, json};
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use stentor_lab::caller::Caller;
 use stentor_lab::statistics::Samples;
 use tokio::task::JoinSet;
 
@@ -19,16 +22,18 @@ pub(super) struct Sent {
     pub(super) campaigns: Vec<String>,
 }
 
+/// What callers ask.
+#[derive(Clone, Copy)]
+enum Question {
+    /// A route that does nothing.
+    Nothing,
+    /// A message to a token of its own, and then a pause.
+    Message { pause: Option<Duration> },
+}
+
 /// Asks a route that does nothing, as often and by as many: what callers, HTTP and the machine cost by themselves.
 pub(super) async fn ask_nothing(client: &Client, count: u64, callers: u64) -> anyhow::Result<Duration> {
-    let client = client.clone();
-    let began = Instant::now();
-    let asked = side_by_side(count, callers, move |_| {
-        let client = client.clone();
-        async move { client.probe("/healthz").await.map(drop) }
-    });
-    asked.await?;
-    Ok(began.elapsed())
+    Ok(side_by_side(client, count, callers, Question::Nothing).await?.0)
 }
 
 /// Asks for `count` messages, each to a token of its own, `callers` at a time; `pace` spreads the calls of one caller.
@@ -38,66 +43,76 @@ pub(super) async fn send(
     callers: u64,
     pace: Option<Duration>,
 ) -> anyhow::Result<Sent> {
-    let client = client.clone();
-    let began = Instant::now();
-    let seen = side_by_side(count, callers, move |number| {
-        let client = client.clone();
-        async move {
-            let asked = Instant::now();
-            let reply = client.post("/v1/messages", &message(number)).await?;
-            let took = asked.elapsed();
-            if let Some(pace) = pace {
-                tokio::time::sleep(pace).await;
-            }
-            anyhow::Ok((took, cell(&reply["campaign"])))
-        }
-    });
+    let question = Question::Message { pause: pace };
+    let (wall, seen) = side_by_side(client, count, callers, question).await?;
     let (mut latency_ms, mut campaigns) = (Samples::default(), Vec::new());
-    for (took, campaign) in seen.await? {
+    for (took, reply) in seen {
         latency_ms.push(took.as_secs_f64() * 1e3);
-        campaigns.push(campaign);
+        campaigns.push(cell(&serde_json::from_slice::<Value>(&reply)?["campaign"]));
     }
-    Ok(Sent { latency_ms, wall: began.elapsed(), campaigns })
+    Ok(Sent { latency_ms, wall, campaigns })
 }
 
+/// One answer, and what it took.
+type Seen = (Duration, bytes::Bytes);
+
 /// Makes the calls 0 to `count`, `callers` at a time, and gathers what they give; the first failure ends it.
-async fn side_by_side<T, F>(
+async fn side_by_side(
+    client: &Client,
     count: u64,
     callers: u64,
-    call: impl Fn(u64) -> F + Clone + Send + 'static,
-) -> anyhow::Result<Vec<T>>
-where
-    T: Send + 'static,
-    F: Future<Output = anyhow::Result<T>> + Send,
-{
+    question: Question,
+) -> anyhow::Result<(Duration, Vec<Seen>)> {
+    let mut open = Vec::new();
+    for _ in 0..callers {
+        open.push(client.caller().await?);
+    }
+    let began = Instant::now();
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
-    for _ in 0..callers {
-        let (call, next) = (call.clone(), Arc::clone(&next));
-        tasks.spawn(async move {
-            let mut given = Vec::new();
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
-                    return anyhow::Ok(given);
-                }
-                given.push(call(number).await?);
-            }
-        });
+    for caller in open {
+        tasks.spawn(call(caller, next.clone(), count, question));
     }
     let mut all = Vec::new();
     while let Some(given) = tasks.join_next().await {
         all.extend(given??);
     }
-    Ok(all)
+    Ok((began.elapsed(), all))
+}
+
+/// Calls as long as there is something left to ask.
+async fn call(
+    mut caller: Caller,
+    next: Arc<AtomicU64>,
+    count: u64,
+    question: Question,
+) -> anyhow::Result<Vec<Seen>> {
+    let mut seen = Vec::new();
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= count {
+            return Ok(seen);
+        }
+        let asked = Instant::now();
+        let (status, reply) = match question {
+            Question::Nothing => caller.call(Method::GET, "/healthz", bytes::Bytes::new()).await?,
+            Question::Message { .. } => caller.call(Method::POST, "/v1/messages", message(number)).await?,
+        };
+        seen.push((asked.elapsed(), reply));
+        if !matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {
+            return Err(Failure::not_done(format!("the server answered {status}")).into());
+        }
+        if let Question::Message { pause: Some(pause) } = question {
+            tokio::time::sleep(pause).await;
+        }
+    }
 }
 
 /// A message to a token that nobody else has.
-fn message(number: u64) -> Value {
-    json!({
-        "target": {"token": {"platform": "apple", "token": format!("{:064x}", number + (1 << 40))}},
-        "notification": {"title": "Your code", "body": format!("{:06}", number % 1_000_000)},
-        "priority": "high",
-        "ttl_seconds": 300,
-    })
+fn message(number: u64) -> bytes::Bytes {
+    let (token, code) = (number + (1 << 40), number % 1_000_000);
+    let text = format!(
+        r#"{{"target":{{"token":{{"platform":"apple","token":"{token:064x}"}}}},"notification":{{"title":"Your code","body":"{code:06}"}},"priority":"high","ttl_seconds":300}}"#
+    );
+    text.into()
 }

@@ -1,0 +1,48 @@
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// Answers with what the request was.
+async fn echo(request: Request<Incoming>) -> Result<http::Response<Full<Bytes>>, hyper::Error> {
+    let (head, body) = request.into_parts();
+    let said = |name| head.headers.get(name).map_or("", |value: &HeaderValue| value.to_str().unwrap_or("?"));
+    let line = format!("{} {} {} {}", head.method, head.uri, said("x-key"), said("host"));
+    let body = body.collect().await?.to_bytes();
+    Ok(http::Response::new(Full::new([line.as_bytes(), b" ", &body].concat().into())))
+}
+
+#[tokio::test]
+async fn calls_go_over_one_connection_with_the_same_headers() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+    let authority = listener.local_addr().expect("an address").to_string();
+    let server = async {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let service = service_fn(echo);
+        let serving =
+            hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        serving.await.expect("served");
+    };
+    let headers =
+        HeaderMap::from_iter([(http::HeaderName::from_static("x-key"), HeaderValue::from_static("k"))]);
+    let calling = async {
+        let mut caller = Caller::connect(&authority, headers).await.expect("connected");
+        let first = caller.call(Method::POST, "/a", Bytes::from_static(b"one")).await.expect("answered");
+        let second = caller.call(Method::GET, "/b", Bytes::new()).await.expect("answered");
+        (first, second)
+    };
+    let ((first, second), ()) = tokio::join!(calling, server);
+    assert_eq!(first, (StatusCode::OK, format!("POST /a k {authority} one").into()));
+    assert_eq!(second, (StatusCode::OK, format!("GET /b k {authority} ").into()));
+}
+
+#[tokio::test]
+async fn a_closed_port_is_named() {
+    let port =
+        TcpListener::bind("127.0.0.1:0").await.expect("bound").local_addr().expect("an address").port();
+    let error =
+        Caller::connect(&format!("127.0.0.1:{port}"), HeaderMap::new()).await.expect_err("nobody there");
+    assert!(error.to_string().starts_with(&format!("no server answers at 127.0.0.1:{port}")), "{error}");
+}
