@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use stentor_core::app::App;
 use stentor_core::campaign::CampaignState;
+use stentor_core::chunk::Class;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::{Platform, ProviderKind, PushToken, Registration};
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
@@ -107,7 +108,8 @@ async fn campaign(store: &SqliteStore, app: AppId, devices: usize) -> Result<(),
 }
 
 async fn settle(store: &SqliteStore, chunks: &[ChunkId]) -> Result<(), Failed> {
-    let replies = store.lease(chunks, Lease { instance: 1, until: at(1_000), now: at(4) }).await?;
+    let replies =
+        store.lease(chunks, Lease { instance: 1, until: at(1_000), now: at(4), class: Class::Bulk }).await?;
     let leased = replies.into_iter().filter_map(|reply| match reply {
         LeaseReply::Leased(leased) => Some(accepted(&leased)),
         LeaseReply::Paused | LeaseReply::Void => None,
@@ -148,7 +150,7 @@ fn message(app: AppId, number: u64, target: Target) -> NewMessage {
         MessageSpec { target, content, priority: Priority::High, ttl: Ttl::default(), collapse_key: None };
     let id = MessageId::from_raw(number);
     let message = Message { id, app, spec, created_at: at(3), due_at: at(3), occurrence: None };
-    NewMessage { message, idempotency: None, chunk_max_devices: CHUNK_DEVICES }
+    NewMessage { message, idempotency: None, chunk_max_devices: CHUNK_DEVICES, begins_later: false }
 }
 
 /// A beginning, on the wall and in the processor time of this process: on a busy machine only the latter says much.

@@ -13,7 +13,7 @@ use super::AppError;
 use super::engines::Ground;
 use crate::config::Config;
 use crate::pipeline::stats::QuotaStats;
-use crate::pipeline::{Deps, Failure, Pipeline, PipelineStats, Watch};
+use crate::pipeline::{Asking, Deps, Failure, Pipeline, PipelineStats, Rush, Watch};
 use crate::providers::Adapters;
 use crate::service::Belt;
 
@@ -33,6 +33,7 @@ pub struct PipelineBelt {
     tickets: mpsc::Sender<Vec<Ticket>>,
     publisher: Mutex<Option<JoinHandle<()>>>,
     watch: Arc<Watch>,
+    rush: Arc<Rush>,
 }
 
 impl PipelineBelt {
@@ -53,11 +54,11 @@ impl PipelineBelt {
         let pipeline = started.map_err(|error| AppError::Engine { what: "the store", cause: wrap(error) })?;
         let pipeline = Arc::new(pipeline);
         let (tickets, waiting) = mpsc::channel(WAITING_MAX_COUNT);
-        let watch = pipeline.watch();
+        let (watch, rush) = (pipeline.watch(), pipeline.rush());
         let (watched, work) = (watch.clone(), publish(pipeline.clone(), waiting));
         let publisher = tokio::spawn(async move { watched.passing("publisher", work).await });
         let publisher = Mutex::new(Some(publisher));
-        Ok(Self { instance, pipeline: Mutex::new(Some(pipeline)), tickets, publisher, watch })
+        Ok(Self { instance, pipeline: Mutex::new(Some(pipeline)), tickets, publisher, watch, rush })
     }
 
     /// Gives the number of this start.
@@ -135,6 +136,10 @@ impl Belt for PipelineBelt {
         if let Some(pipeline) = self.pipeline() {
             pipeline.changed(app, provider);
         }
+    }
+
+    fn enter(&self) -> Option<Asking> {
+        Some(self.rush.enter())
     }
 
     fn has_room(&self) -> bool {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use stentor_core::chunk::{Lane, Ticket};
+use stentor_core::chunk::{Class, Lane, Ticket};
 use stentor_core::device::ProviderKind;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::LaneDepth;
@@ -14,23 +14,25 @@ use tokio::sync::Notify;
 /// Most due times remembered for one lane; the earliest stay.
 const HINTS_PER_LANE_MAX_COUNT: usize = 64;
 
-/// Due times of lanes, and a bell for each provider.
+/// Due times of lanes, and a bell for each fleet.
 pub(crate) struct Agenda {
     lanes: Mutex<HashMap<Lane, BTreeSet<Timestamp>>>,
-    bells: HashMap<ProviderKind, Notify>,
+    bells: HashMap<(ProviderKind, Class), Notify>,
 }
 
 impl Agenda {
     pub(crate) fn new() -> Self {
-        let bells = ProviderKind::ALL.iter().map(|kind| (*kind, Notify::new())).collect();
+        let classes = |kind: &'static ProviderKind| Class::ALL.iter().map(move |class| (*kind, *class));
+        let bells = ProviderKind::ALL.iter().flat_map(classes).map(|fleet| (fleet, Notify::new())).collect();
         Self { lanes: Mutex::default(), bells }
     }
 
     /// Remembers published tickets and wakes their fleets.
     pub(crate) fn note(&self, tickets: &[Ticket]) {
         tickets.iter().for_each(|ticket| self.insert(ticket.lane, ticket.due_at));
-        let kinds: BTreeSet<_> = tickets.iter().map(|ticket| ticket.lane.provider).collect();
-        kinds.into_iter().for_each(|kind| self.wake(kind));
+        let fleets: BTreeSet<_> =
+            tickets.iter().map(|ticket| (ticket.lane.provider, ticket.lane.class)).collect();
+        fleets.into_iter().for_each(|fleet| self.wake(fleet));
     }
 
     /// Remembers what the queue holds.
@@ -38,7 +40,7 @@ impl Agenda {
         for depth in depths {
             if depth.ready > 0 {
                 self.insert(depth.lane, now);
-                self.wake(depth.lane.provider);
+                self.wake((depth.lane.provider, depth.lane.class));
             }
             depth.next_due.into_iter().for_each(|due_at| self.insert(depth.lane, due_at));
         }
@@ -54,13 +56,13 @@ impl Agenda {
         }
     }
 
-    /// Lists a provider's lanes with a due time that has come, in order.
-    pub(crate) fn due(&self, kind: ProviderKind, now: Timestamp) -> Vec<Lane> {
+    /// Lists a fleet's lanes with a due time that has come, in order.
+    pub(crate) fn due(&self, fleet: (ProviderKind, Class), now: Timestamp) -> Vec<Lane> {
         let lanes = self.lock();
         let ready = |hints: &BTreeSet<Timestamp>| hints.first().is_some_and(|due_at| *due_at <= now);
         let mut due: Vec<_> = lanes
             .iter()
-            .filter(|(lane, hints)| lane.provider == kind && ready(hints))
+            .filter(|(lane, hints)| (lane.provider, lane.class) == fleet && ready(hints))
             .map(|(lane, _)| *lane)
             .collect();
         due.sort_unstable();
@@ -78,16 +80,16 @@ impl Agenda {
         }
     }
 
-    /// Gives the next due time of a provider after `now`.
-    pub(crate) fn next(&self, kind: ProviderKind, now: Timestamp) -> Option<Timestamp> {
+    /// Gives the next due time of a fleet after `now`.
+    pub(crate) fn next(&self, fleet: (ProviderKind, Class), now: Timestamp) -> Option<Timestamp> {
         let lanes = self.lock();
-        let of_kind = lanes.iter().filter(|(lane, _)| lane.provider == kind);
-        of_kind.filter_map(|(_, hints)| hints.iter().find(|due_at| **due_at > now).copied()).min()
+        let of_fleet = lanes.iter().filter(|(lane, _)| (lane.provider, lane.class) == fleet);
+        of_fleet.filter_map(|(_, hints)| hints.iter().find(|due_at| **due_at > now).copied()).min()
     }
 
-    /// Wakes a provider's fleet.
-    pub(crate) fn wake(&self, kind: ProviderKind) {
-        self.bells.get(&kind).into_iter().for_each(Notify::notify_one);
+    /// Wakes a fleet.
+    pub(crate) fn wake(&self, fleet: (ProviderKind, Class)) {
+        self.bells.get(&fleet).into_iter().for_each(Notify::notify_one);
     }
 
     /// Wakes all fleets.
@@ -95,9 +97,9 @@ impl Agenda {
         self.bells.values().for_each(Notify::notify_one);
     }
 
-    /// Waits for the provider's bell; one ring before the wait is not lost.
-    pub(crate) async fn woken(&self, kind: ProviderKind) {
-        match self.bells.get(&kind) {
+    /// Waits for the fleet's bell; one ring before the wait is not lost.
+    pub(crate) async fn woken(&self, fleet: (ProviderKind, Class)) {
+        match self.bells.get(&fleet) {
             Some(bell) => bell.notified().await,
             None => std::future::pending().await,
         }
@@ -110,11 +112,11 @@ impl Agenda {
 
 #[cfg(test)]
 mod tests {
-    use stentor_core::chunk::Class;
     use stentor_core::id::{AppId, ChunkId};
 
     use super::*;
 
+    const FLEET: (ProviderKind, Class) = (ProviderKind::Fcm, Class::Bulk);
     const LANE: Lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: Class::Bulk };
 
     fn at(millis: i64) -> Timestamp {
@@ -129,11 +131,11 @@ mod tests {
     fn a_later_due_time_outlives_an_earlier_one() {
         let agenda = Agenda::new();
         agenda.note(&[ticket(5), ticket(50)]);
-        assert_eq!(agenda.due(ProviderKind::Fcm, at(10)), [LANE]);
+        assert_eq!(agenda.due(FLEET, at(10)), [LANE]);
         agenda.take(LANE, at(10));
-        assert_eq!(agenda.due(ProviderKind::Fcm, at(10)), []);
-        assert_eq!(agenda.next(ProviderKind::Fcm, at(10)), Some(at(50)));
-        assert_eq!(agenda.next(ProviderKind::Apns, at(10)), None);
+        assert_eq!(agenda.due(FLEET, at(10)), []);
+        assert_eq!(agenda.next(FLEET, at(10)), Some(at(50)));
+        assert_eq!(agenda.next((ProviderKind::Apns, Class::Bulk), at(10)), None);
     }
 
     #[test]
@@ -141,6 +143,6 @@ mod tests {
         let agenda = Agenda::new();
         (0..1_000).rev().for_each(|due_at| agenda.note(&[ticket(due_at)]));
         assert_eq!(agenda.lock()[&LANE].len(), HINTS_PER_LANE_MAX_COUNT);
-        assert_eq!(agenda.next(ProviderKind::Fcm, at(-1)), Some(at(0)));
+        assert_eq!(agenda.next(FLEET, at(-1)), Some(at(0)));
     }
 }

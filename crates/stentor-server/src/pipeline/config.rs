@@ -19,7 +19,7 @@ pub struct PipelineConfig {
     pub producer_max_queued_deliveries: u64,
     /// Consumers that each provider in use keeps though idle.
     pub consumers_min: usize,
-    /// Most consumers of one provider.
+    /// Most consumers of one provider for audiences, and as many for single messages.
     pub consumers_max: usize,
     /// Most batches that one consumer has in flight.
     pub consumer_max_batches: usize,

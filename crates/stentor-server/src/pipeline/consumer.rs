@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use stentor_core::chunk::TokenList;
+use stentor_core::chunk::{Class, TokenList};
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::DeviceId;
@@ -39,10 +39,10 @@ impl Job {
     }
 }
 
-/// Serves one provider until its jobs end; `busy` counts the jobs it was handed and has not finished.
+/// Serves one fleet until its jobs end; `busy` counts the jobs it was handed and has not finished.
 pub(crate) async fn run(
     shared: Arc<Shared>,
-    kind: ProviderKind,
+    fleet: (ProviderKind, Class),
     mut jobs: mpsc::Receiver<Job>,
     busy: Arc<AtomicUsize>,
 ) {
@@ -56,7 +56,7 @@ pub(crate) async fn run(
             },
             Some(()) = batches.next(), if !batches.is_empty() => {
                 busy.fetch_sub(1, Ordering::AcqRel);
-                shared.agenda.wake(kind);
+                shared.agenda.wake(fleet);
             }
         }
     }
@@ -87,7 +87,8 @@ async fn hand_over(shared: &Shared, job: Job, work: impl FnOnce(Over) -> Work) {
     let Job { lease, hold, kept, probe, .. } = job;
     drop(probe);
     // A closed channel means that the pipeline is gone: the lease is recovered by the next one.
-    let _ = shared.settler.send(work(Over { lease, hold, kept })).await;
+    let settler = shared.settlers.of(lease.ticket.lane.class);
+    let _ = settler.send(work(Over { lease, hold, kept })).await;
 }
 
 /// Sends what is to be sent; behind a gate that was shut, one delivery first and the rest only if it was answered.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use stentor_core::chunk::Class;
 use stentor_core::device::ProviderKind;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -12,10 +13,10 @@ use tokio::time::Instant;
 use super::consumer::{self, Job};
 use super::shared::Shared;
 
-/// Consumers of one provider kind.
+/// Consumers of one fleet.
 pub(crate) struct Crew {
     shared: Arc<Shared>,
-    kind: ProviderKind,
+    fleet: (ProviderKind, Class),
     consumers: Vec<Consumer>,
     tasks: JoinSet<()>,
 }
@@ -33,8 +34,8 @@ impl Consumer {
 }
 
 impl Crew {
-    pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind) -> Self {
-        Self { shared, kind, consumers: Vec::new(), tasks: JoinSet::new() }
+    pub(crate) fn new(shared: Arc<Shared>, fleet: (ProviderKind, Class)) -> Self {
+        Self { shared, fleet, consumers: Vec::new(), tasks: JoinSet::new() }
     }
 
     /// Counts the consumers.
@@ -59,7 +60,7 @@ impl Crew {
         consumer.idle_since = None;
         consumer.busy.fetch_add(1, Ordering::AcqRel);
         if consumer.jobs.try_send(job).is_err() {
-            tracing::error!(provider = %self.kind, "a consumer is gone; its chunk waits for its lease to run out");
+            tracing::error!(provider = %self.fleet.0, "a consumer is gone; its chunk waits for its lease to run out");
         }
     }
 
@@ -89,8 +90,8 @@ impl Crew {
         let (jobs, inbox) = mpsc::channel(self.shared.config.consumer_max_batches);
         let busy = Arc::new(AtomicUsize::new(0));
         let shared = self.shared.clone();
-        let work = consumer::run(shared.clone(), self.kind, inbox, busy.clone());
-        let part = format!("consumer of {}", self.kind);
+        let work = consumer::run(shared.clone(), self.fleet, inbox, busy.clone());
+        let part = format!("consumer of {}", self.fleet.0);
         self.tasks.spawn(async move { shared.watch.passing(part, work).await });
         self.consumers.push(Consumer { jobs, busy, idle_since: None });
         self.consumers.len() - 1

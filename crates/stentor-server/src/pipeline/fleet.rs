@@ -1,8 +1,8 @@
-//! The consumers of one provider kind: leases chunks from its lanes in fair turns and hands them out.
+//! The consumers of one provider kind and class: leases chunks from its lanes in fair turns and hands them out.
 //!
-//! Urgent lanes come first in every turn, bulk lanes share what is left of it, and a part of the batches and of the
-//! budget is never theirs, so that a single message does not wait behind a campaign. Consumers come when all are busy,
-//! up to the maximum, and go when idle, down to the minimum.
+//! Urgent lanes have a fleet of their own, and a part of the budget is never given to audiences, so that a single message
+//! does not wait behind a campaign at any step. Consumers come when all are busy, up to the maximum, and go when idle,
+//! down to the minimum.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,10 +30,13 @@ const NAP_MAX: Duration = Duration::from_millis(500);
 /// The smallest window, in full chunks: one at each step of the way.
 const WINDOW_MIN_CHUNKS: u64 = 4;
 
-/// The fleet of one provider kind.
+/// The fleet of one provider kind and class.
 pub(crate) struct Fleet {
     shared: Arc<Shared>,
     kind: ProviderKind,
+    class: Class,
+    /// Consumers that the meter counts as this fleet's.
+    counted: usize,
     meter: Arc<FleetMeter>,
     crew: Crew,
     window: Window,
@@ -58,13 +61,13 @@ struct Order {
 }
 
 impl Fleet {
-    pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind, class: Class) -> Self {
         let config = &shared.config;
         let floor = WINDOW_MIN_CHUNKS * config.chunk_max_devices as u64;
         let window = Window::new(floor, config.bulk_max_unsettled_deliveries(), Duration::ZERO);
         let meter = shared.meter(kind);
-        let crew = Crew::new(shared.clone(), kind);
-        Self { shared, kind, meter, crew, window, began: Instant::now(), turn: 0 }
+        let crew = Crew::new(shared.clone(), (kind, class));
+        Self { shared, kind, class, counted: 0, meter, crew, window, began: Instant::now(), turn: 0 }
     }
 
     /// Serves until told to stop, then waits for its consumers.
@@ -72,25 +75,33 @@ impl Fleet {
         let stop = self.shared.stop.clone();
         while !stop.is_cancelled() {
             self.crew.let_idle_go();
-            self.meter.consumers.store(self.crew.len(), Ordering::Relaxed);
+            self.count();
             if self.serve().await {
                 continue;
             }
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = self.shared.agenda.woken(self.kind) => {}
+                () = self.shared.agenda.woken((self.kind, self.class)) => {}
                 () = self.nap() => {}
             }
         }
         self.crew.finish().await;
-        self.meter.consumers.store(0, Ordering::Relaxed);
+        self.count();
+    }
+
+    /// Tells the meter how many consumers there are.
+    fn count(&mut self) {
+        let before = std::mem::replace(&mut self.counted, self.crew.len());
+        self.meter.consumers.fetch_add(self.counted, Ordering::Relaxed);
+        self.meter.consumers.fetch_sub(before, Ordering::Relaxed);
     }
 
     /// Sleeps until something is due, a gate may open, or a consumer has been idle for long enough.
     async fn nap(&self) {
         let now = self.shared.now();
-        let next = self.shared.agenda.next(self.kind, now).unwrap_or(Timestamp::MAX);
-        let due = !self.shared.agenda.due(self.kind, now).is_empty();
+        let fleet = (self.kind, self.class);
+        let next = self.shared.agenda.next(fleet, now).unwrap_or(Timestamp::MAX);
+        let due = !self.shared.agenda.due(fleet, now).is_empty();
         let longest = if due || self.crew.len() > 0 { NAP_MAX } else { Duration::from_secs(3_600) };
         sleep_until(&*self.shared.clock, next, longest).await;
     }
@@ -110,10 +121,10 @@ impl Fleet {
         !orders.is_empty() && self.dispatch(orders).await
     }
 
-    /// Fits the window to what the push service and the store do.
+    /// Fits the window of audiences to what the push service and the store do.
     fn measure(&mut self) {
         let elapsed = self.began.elapsed();
-        if self.window.is_due(elapsed) {
+        if self.class == Class::Bulk && self.window.is_due(elapsed) {
             let latency = self.shared.lanes.provider_stats(self.kind).latency_floor;
             let turnaround = latency + self.shared.turnaround.get();
             self.window.observe(elapsed, self.meter.unsettled.settled(), turnaround);
@@ -121,12 +132,11 @@ impl Fleet {
         }
     }
 
-    /// Lists due lanes whose gate is open and whose provider is there: urgent ones first, bulk ones in turn.
+    /// Lists due lanes whose gate is open and whose provider is there, in turn.
     async fn open_lanes(&self, now: Timestamp) -> Vec<Served> {
-        let mut lanes = self.shared.agenda.due(self.kind, now);
+        let mut lanes = self.shared.agenda.due((self.kind, self.class), now);
         let turn = self.turn % lanes.len().max(1);
         lanes.rotate_left(turn);
-        lanes.sort_by_key(|lane| lane.class);
         let mut open: Vec<Served> = Vec::new();
         for lane in lanes {
             let key = (lane.app, lane.provider);
@@ -178,8 +188,9 @@ impl Fleet {
     /// Takes up to `max` tickets of a lane, as far as there is room.
     async fn order(&mut self, served: &Served, max: usize, now: Timestamp, orders: &mut Vec<Order>) {
         let Served { lane, outlet, probe } = served;
-        let max = if *probe { 1 } else { max };
         let key: Key = (lane.app, lane.provider);
+        let Ok(mut probe) = self.probe(key, *probe, now) else { return };
+        let max = if probe.is_some() { 1 } else { max };
         let holds = self.reserve(lane.class, max, orders.len());
         let grants = self.grants(key, *lane, holds.len(), now);
         let places: Vec<_> = holds.into_iter().zip(grants).collect();
@@ -198,7 +209,7 @@ impl Fleet {
                     hold,
                     grant,
                     outlet: outlet.clone(),
-                    probe: probe.then(|| self.shared.lanes.probe(key)),
+                    probe: probe.take(),
                 }));
             }
             Err(error) => {
@@ -206,6 +217,14 @@ impl Fleet {
                 self.shared.agenda.insert(*lane, now.plus(FAILURE_PAUSE));
             }
         }
+    }
+
+    /// Takes the right to pass a shut gate if it is `needed`; an error if the other class has it.
+    fn probe(&self, key: Key, needed: bool, now: Timestamp) -> Result<Option<Probe>, ()> {
+        if !needed {
+            return Ok(None);
+        }
+        self.shared.lanes.probe(key, now).map(Some).ok_or(())
     }
 
     /// Takes from the quota what up to `max` chunks need; a lane that gets nothing is looked at again when it may.
@@ -230,7 +249,7 @@ impl Fleet {
     fn reserve(&mut self, class: Class, max: usize, taken: usize) -> Vec<Reservation> {
         let chunk = self.shared.config.chunk_max_devices as u64;
         let mut holds = Vec::new();
-        let free = self.free_batches(class).saturating_sub(taken);
+        let free = self.free_batches().saturating_sub(taken);
         while holds.len() < max {
             let out = self.meter.unsettled.count(class);
             let fits = class == Class::Urgent || out == 0 || out + chunk <= self.window.limit();
@@ -247,14 +266,10 @@ impl Fleet {
         holds
     }
 
-    /// Counts the batches that may still be handed out; audiences leave a share free.
-    fn free_batches(&self, class: Class) -> usize {
+    /// Counts the batches that may still be handed out.
+    fn free_batches(&self) -> usize {
         let config = &self.shared.config;
-        let all = config.consumers_max * config.consumer_max_batches;
-        let kept =
-            if class == Class::Bulk { all * usize::from(config.urgent_share_percent) / 100 } else { 0 };
-        let kept = kept.max(usize::from(all > 1 && class == Class::Bulk));
-        all.saturating_sub(kept).saturating_sub(self.crew.busy())
+        (config.consumers_max * config.consumer_max_batches).saturating_sub(self.crew.busy())
     }
 
     /// Leases the chunks of tickets and hands them to consumers; tells whether that worked.
@@ -263,9 +278,11 @@ impl Fleet {
         let _until_noted = shared.held.taking().await;
         let chunks: Vec<_> = orders.iter().map(|order| order.lease.ticket.chunk).collect();
         let began = Instant::now();
-        match shared.store.lease(&chunks, shared.lease()).await {
+        match shared.store.lease(&chunks, shared.lease(self.class)).await {
             Ok(replies) => {
-                shared.turnaround.note_lease(began.elapsed());
+                if self.class == Class::Bulk {
+                    shared.turnaround.note_lease(began.elapsed());
+                }
                 self.receive(orders.into_iter().zip(replies)).await;
                 true
             }
@@ -286,7 +303,7 @@ impl Fleet {
         let (mut over, mut failed) = (Vec::new(), Vec::new());
         for order in orders {
             let chunk = order.lease.ticket.chunk;
-            match self.shared.store.lease(&[chunk], self.shared.lease()).await {
+            match self.shared.store.lease(&[chunk], self.shared.lease(self.class)).await {
                 Ok(replies) => self.receive(std::iter::once(order).zip(replies)).await,
                 Err(StoreError::Unavailable(_)) => failed.push(order),
                 Err(error) if self.shared.set_aside(chunk, None, &error).await => over.push(order.lease),

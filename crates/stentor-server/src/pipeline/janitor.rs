@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stentor_core::chunk::Ticket;
+use stentor_core::chunk::{Class, Ticket};
 use stentor_core::id::ChunkId;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::QueueError;
@@ -138,7 +138,7 @@ pub(crate) async fn keep_leases(shared: &Shared, stop: CancellationToken) {
 }
 
 async fn prolong(shared: &Shared) -> Result<(), DutyError> {
-    let lease = shared.lease();
+    let lease = shared.lease(Class::Urgent);
     let (chunks, tickets) = shared.held.list();
     if !chunks.is_empty() {
         shared.store.extend(&chunks, lease).await?;

@@ -182,10 +182,15 @@ impl Lanes {
         }
     }
 
-    /// Lets one chunk pass a gate that was shut; over when the probe is dropped.
-    pub(crate) fn probe(self: &Arc<Self>, key: Key) -> Probe {
-        self.lock().entry(key).or_default().gate.set_probing(true);
-        Probe { lanes: self.clone(), key }
+    /// Lets one chunk pass a gate that was shut; over when the probe is dropped. `None` when another has it.
+    pub(crate) fn probe(self: &Arc<Self>, key: Key, now: Timestamp) -> Option<Probe> {
+        let mut entries = self.lock();
+        let gate = &mut entries.entry(key).or_default().gate;
+        if gate.look(now, &self.rules) != Look::Probe {
+            return None;
+        }
+        gate.set_probing(true);
+        Some(Probe { lanes: self.clone(), key })
     }
 
     /// Brings all gates back with the clock.

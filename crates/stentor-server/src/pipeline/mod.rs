@@ -1,7 +1,7 @@
 //! Moves messages: from the store through the queue to the providers, and the outcomes back.
 //!
 //! [`Pipeline::start`] recovers what an earlier process left, then runs until drained: the scheduler starts what is due,
-//! producers expand audiences into chunks, a fleet of consumers for each provider kind sends them, the settler writes
+//! producers expand audiences into chunks, a fleet of consumers for each provider kind and class sends them, settlers write
 //! what came of them, the janitor puts right what went wrong. What outcomes mean is decided in [`settle`], when
 //! schedules fire in [`calendar`]; both are pure. Nothing here is the truth: every task may die at any moment, and the
 //! store tells the next process where to go on. A part that dies is noticed by `watch`, and ends the pipeline.
@@ -16,6 +16,7 @@ mod fleet;
 mod janitor;
 mod lanes;
 mod producer;
+mod rush;
 mod scheduler;
 mod setback;
 pub mod settle;
@@ -37,12 +38,12 @@ use stentor_core::id::{AppId, IdSource};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::{Recovery, Store, StoreError};
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use config::PipelineConfig;
 pub use lanes::ProviderFactory;
+pub use rush::{Asking, Rush};
 pub use stats::PipelineStats;
 pub use watch::Failure;
 
@@ -93,20 +94,22 @@ impl Pipeline {
         if let Err(error) = deps.queue.clear().await {
             tracing::warn!(%error, "emptying the queue failed; what was leased waits for its lease to run out");
         }
-        let (outbox, inbox) = mpsc::channel(SETTLER_INBOX_MAX_CHUNKS);
-        let shared = Arc::new(Shared::new(deps, config, recovery, outbox));
+        let (settlers, inboxes) = settler::inboxes(SETTLER_INBOX_MAX_CHUNKS);
+        let shared = Arc::new(Shared::new(deps, config, recovery, settlers));
         let settler_stop = CancellationToken::new();
         let mut pipeline = Self { shared, movers: JoinSet::new(), settler: JoinSet::new(), settler_stop };
-        pipeline.start_settler(inbox);
+        pipeline.start_settlers(inboxes);
         pipeline.start_movers();
         Ok(pipeline)
     }
 
     /// Starts what goes on to the last, so that all outcomes are written.
-    fn start_settler(&mut self, inbox: mpsc::Receiver<settler::Work>) {
-        let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
-        let work = settler::run(shared.clone(), inbox, stop.clone());
-        self.settler.spawn(async move { shared.watch.lasting("settler", stop, work).await });
+    fn start_settlers(&mut self, inboxes: settler::Inboxes) {
+        for inbox in inboxes {
+            let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
+            let work = settler::run(shared.clone(), inbox, stop.clone());
+            self.settler.spawn(async move { shared.watch.lasting("settler", stop, work).await });
+        }
         let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
         self.settler.spawn(async move {
             let work = janitor::keep_leases(&shared, stop.clone());
@@ -117,7 +120,10 @@ impl Pipeline {
     /// Starts what ends when the drain begins.
     fn start_movers(&mut self) {
         for kind in ProviderKind::ALL {
-            self.start_mover(format!("fleet of {kind}"), Fleet::new(self.shared.clone(), *kind).run());
+            for class in Class::ALL {
+                let fleet = Fleet::new(self.shared.clone(), *kind, *class);
+                self.start_mover(format!("fleet of {kind}"), fleet.run());
+            }
         }
         self.start_mover("producers", producer::run(self.shared.clone()));
         self.start_mover("scheduler", scheduler::run(self.shared.clone()));
@@ -157,14 +163,19 @@ impl Pipeline {
         self.shared.bells.producers.notify_one();
     }
 
+    /// Gives what knows how many wait for their messages to be kept.
+    pub(crate) fn rush(&self) -> Arc<Rush> {
+        self.shared.rush.clone()
+    }
+
     /// Tells that an app's credential was put or removed: its lanes are served anew.
     pub fn changed(&self, app: AppId, provider: ProviderKind) {
         self.shared.lanes.changed((app, provider));
         let now = self.shared.now();
         for class in Class::ALL {
             self.shared.agenda.insert(Lane { provider, app, class: *class }, now);
+            self.shared.agenda.wake((provider, *class));
         }
-        self.shared.agenda.wake(provider);
     }
 
     /// Compares all credentials with those in use and serves anew the lanes for which they differ or were refused.

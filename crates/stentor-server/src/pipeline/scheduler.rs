@@ -12,7 +12,7 @@ use stentor_core::schedule::Schedule;
 use super::calendar::{self, Due};
 use super::shared::{Shared, sleep_until};
 
-/// Most campaigns or schedules in one call of the store.
+/// Most schedules in one call of the store.
 const DUE_MAX_COUNT: usize = 100;
 /// Shortest sleep, so that what cannot be started does not spin.
 const SLEEP_MIN: Duration = Duration::from_millis(10);
@@ -30,6 +30,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         tokio::select! {
             () = shared.stop.cancelled() => {}
             () = shared.bells.scheduler.notified() => {}
+            () = shared.rush.something_waits() => {}
             () = wait => {}
         }
     }
@@ -46,10 +47,23 @@ async fn look(shared: &Shared) -> Result<(), StoreError> {
         }
         trouble = trouble.and(fired);
     }
-    let tickets = shared.store.start_due(DUE_MAX_COUNT, shared.config.chunk_max_devices, now).await?;
+    start(shared).await?;
+    trouble
+}
+
+/// Starts what is due; the next look goes on when there may be more.
+async fn start(shared: &Shared) -> Result<(), StoreError> {
+    let (count, by) = shared.rush.lull(shared.now()).await;
+    let behind = shared.rush.behind();
+    let tickets = shared.store.start_due(count, shared.config.chunk_max_devices, by).await?;
+    shared.rush.note_begun(count, tickets.len(), behind);
+    shared.note_queued(tickets.len());
     shared.publish(&tickets).await;
     shared.bells.producers.notify_one();
-    trouble
+    if tickets.len() >= count {
+        shared.bells.scheduler.notify_one();
+    }
+    Ok(())
 }
 
 async fn sleep(shared: &Shared, well: bool) {

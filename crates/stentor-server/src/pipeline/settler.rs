@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use stentor_core::chunk::Ticket;
+use stentor_core::chunk::{Class, Ticket};
 use stentor_core::id::ChunkId;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::QueueLease;
@@ -19,6 +19,31 @@ use super::shared::{Kept, Shared};
 
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_secs(5);
+
+/// The ways to the settlers: single messages have one of their own, so that they wait for no audience's commit.
+pub(crate) struct Settlers {
+    urgent: mpsc::Sender<Work>,
+    bulk: mpsc::Sender<Work>,
+}
+
+impl Settlers {
+    /// Gives the way to a class's settler.
+    pub(crate) const fn of(&self, class: Class) -> &mpsc::Sender<Work> {
+        match class {
+            Class::Urgent => &self.urgent,
+            Class::Bulk => &self.bulk,
+        }
+    }
+}
+
+/// Where settlements of each class come in.
+pub(crate) type Inboxes = [(Class, mpsc::Receiver<Work>); 2];
+
+/// Makes the ways, each for up to `max` chunks that wait.
+pub(crate) fn inboxes(max: usize) -> (Settlers, Inboxes) {
+    let ((urgent, urgently), (bulk, in_bulk)) = (mpsc::channel(max), mpsc::channel(max));
+    (Settlers { urgent, bulk }, [(Class::Urgent, urgently), (Class::Bulk, in_bulk)])
+}
 
 /// What is over, and what it held.
 pub(crate) struct Over {
@@ -39,7 +64,11 @@ pub(crate) enum Work {
 }
 
 /// Writes until told to stop and nothing is left.
-pub(crate) async fn run(shared: Arc<Shared>, mut works: mpsc::Receiver<Work>, stop: CancellationToken) {
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    (class, mut works): (Class, mpsc::Receiver<Work>),
+    stop: CancellationToken,
+) {
     let max = shared.config.settle_max_chunks;
     let mut gathered = Vec::with_capacity(max);
     loop {
@@ -54,11 +83,11 @@ pub(crate) async fn run(shared: Arc<Shared>, mut works: mpsc::Receiver<Work>, st
         if count == 0 {
             return;
         }
-        write(&shared, gathered.drain(..)).await;
+        write(&shared, class, gathered.drain(..)).await;
     }
 }
 
-async fn write(shared: &Shared, works: impl Iterator<Item = Work>) {
+async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>) {
     let (mut settlements, mut settled) = (Vec::new(), Vec::new());
     let mut released = Vec::new();
     for work in works {
@@ -73,7 +102,9 @@ async fn write(shared: &Shared, works: impl Iterator<Item = Work>) {
     if !settlements.is_empty() {
         let began = tokio::time::Instant::now();
         let tickets = settle(shared, settlements).await;
-        shared.turnaround.note_settlement(began.elapsed());
+        if class == Class::Bulk {
+            shared.turnaround.note_settlement(began.elapsed());
+        }
         shared.publish(&tickets).await;
         give_back(shared, settled).await;
     }

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stentor_core::chunk::{Lane, Ticket};
+use stentor_core::chunk::{Class, Lane, Ticket};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{ChunkId, IdSource};
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueLease};
 use stentor_core::ports::store::{Lease, Recovery, Store, StoreError};
-use tokio::sync::{Notify, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
+use tokio::sync::{Notify, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::Deps;
@@ -19,7 +19,8 @@ use super::agenda::Agenda;
 use super::budget::Budget;
 use super::config::PipelineConfig;
 use super::lanes::{GateRules, Lanes, Levels, ThrottleRules};
-use super::settler::Work;
+use super::rush::Rush;
+use super::settler::Settlers;
 use super::stats::FleetMeter;
 use super::watch::Watch;
 
@@ -40,13 +41,14 @@ pub(crate) struct Shared {
     pub(crate) held: Arc<Held>,
     pub(crate) turnaround: Turnaround,
     pub(crate) meters: HashMap<ProviderKind, Arc<FleetMeter>>,
-    pub(crate) settler: mpsc::Sender<Work>,
+    pub(crate) settlers: Settlers,
     /// Nothing is leased or expanded any more.
     pub(crate) stop: CancellationToken,
     /// Batches are no longer waited for.
     pub(crate) cut: CancellationToken,
     pub(crate) watch: Arc<Watch>,
     pub(crate) bells: Bells,
+    pub(crate) rush: Arc<Rush>,
     pub(crate) depths: Mutex<Vec<LaneDepth>>,
     /// Chunks in the queue: as many as it said when last asked, and those that came since.
     queued_chunks: AtomicU64,
@@ -71,12 +73,7 @@ pub(crate) struct Bells {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        deps: Deps,
-        config: PipelineConfig,
-        recovery: Recovery,
-        settler: mpsc::Sender<Work>,
-    ) -> Self {
+    pub(crate) fn new(deps: Deps, config: PipelineConfig, recovery: Recovery, settlers: Settlers) -> Self {
         let rules = GateRules {
             probe_after: Duration::from_millis(config.credential_probe_ms),
             unanswered_max_attempts: config.unanswered_max_attempts,
@@ -102,10 +99,11 @@ impl Shared {
             held: Arc::default(),
             turnaround: Turnaround::default(),
             meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),
-            settler,
+            settlers,
             stop,
             cut,
             bells: Bells::default(),
+            rush: Arc::default(),
             depths: Mutex::default(),
             queued_chunks: AtomicU64::new(0),
             producers: AtomicUsize::new(0),
@@ -122,9 +120,9 @@ impl Shared {
     }
 
     /// Gives the terms under which chunks are leased now.
-    pub(crate) fn lease(&self) -> Lease {
+    pub(crate) fn lease(&self, class: Class) -> Lease {
         let now = self.now();
-        Lease { instance: self.instance, until: now.plus(self.config.lease_for()), now }
+        Lease { instance: self.instance, until: now.plus(self.config.lease_for()), now, class }
     }
 
     /// Gives a provider kind's counters.
@@ -189,7 +187,8 @@ impl Shared {
 
     /// Tells whether more may be queued.
     pub(crate) fn has_room(&self) -> bool {
-        self.queued_chunks.load(Ordering::Relaxed) < self.config.max_queued_chunks
+        let queued = self.queued_chunks.load(Ordering::Relaxed);
+        queued + self.rush.behind() < self.config.max_queued_chunks
     }
 
     /// Keeps what the queue holds, and reminds the fleets of it.

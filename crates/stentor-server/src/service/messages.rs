@@ -288,11 +288,19 @@ impl Service {
             reply: reply.clone(),
         });
         let chunk_max_devices = self.limits.chunk_max_devices;
-        let new = NewMessage { message, idempotency, chunk_max_devices };
+        let asking = self.belt.enter();
+        let (due_at, is_due) = (message.due_at, message.due_at <= message.created_at);
+        let hurried = asking.as_ref().filter(|asking| asking.in_a_rush());
+        let begins_later = is_due && message.spec.target.is_direct() && hurried.is_some();
+        let new = NewMessage { message, idempotency, chunk_max_devices, begins_later };
         let answers = self.store.accept(vec![new]).await;
         match answers.into_iter().next() {
             Some(Ok(Storing::Done(accepted))) => {
-                self.hand_over(accepted);
+                match hurried.filter(|_| begins_later) {
+                    Some(hurried) => hurried.left_behind(due_at),
+                    None => self.hand_over(accepted),
+                }
+                Counters::add(&self.counters.messages_accepted, 1);
                 Ok(Reply { reply, replayed: false })
             }
             Some(Ok(Storing::Replayed(reply))) => Ok(self.replayed(reply)),
@@ -303,7 +311,6 @@ impl Service {
     }
 
     fn hand_over(&self, accepted: Accepted) {
-        Counters::add(&self.counters.messages_accepted, 1);
         if accepted.tickets.is_empty() {
             self.belt.wake();
         } else {

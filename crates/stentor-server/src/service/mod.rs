@@ -26,6 +26,7 @@ use stentor_core::id::{AppId, IdSource};
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::store::Store;
 
+use crate::pipeline::Asking;
 use crate::pipeline::stats::QuotaStats;
 
 pub use apps::NewKey;
@@ -55,6 +56,11 @@ pub trait Belt: Send + Sync {
 
     /// A credential was put or removed.
     fn changed(&self, app: AppId, provider: ProviderKind);
+
+    /// Notes a caller who waits for a message to be kept, for as long as the guard lives.
+    fn enter(&self) -> Option<Asking> {
+        None
+    }
 
     /// Tells whether more messages may be queued.
     fn has_room(&self) -> bool {

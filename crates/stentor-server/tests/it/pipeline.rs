@@ -164,7 +164,7 @@ impl House {
         let now = self.clock.now();
         let id = MessageId::from_raw(self.ids.next(now));
         let message = Message { id, app: APP, spec, created_at: now, due_at: now, occurrence: None };
-        let new = NewMessage { message, idempotency: None, chunk_max_devices: 100 };
+        let new = NewMessage { message, idempotency: None, chunk_max_devices: 100, begins_later: false };
         let reply = self.store.accept(vec![new]).await.remove(0).expect("kept");
         let Storing::Done(accepted) = reply else { panic!("kept before") };
         self.pipeline().published(&accepted.tickets).await;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stentor_core::app::App;
 use stentor_core::campaign::{CampaignAction, CampaignState, Ledger, ProviderLedger, Tally};
-use stentor_core::chunk::Ticket;
+use stentor_core::chunk::{Class, Ticket};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::{Platform, ProviderKind, PushToken, Registration};
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
@@ -106,7 +106,7 @@ pub fn lease_at(now: Timestamp) -> Lease {
 #[must_use]
 pub fn lease_of(instance: u64, now: Timestamp) -> Lease {
     let until = Timestamp::from_millis(now.as_millis() + LEASE_SECONDS * 1_000);
-    Lease { instance, until, now }
+    Lease { instance, until, now, class: Class::Bulk }
 }
 
 /// Lists the chunks of tickets.
@@ -277,7 +277,7 @@ impl<'a> Scene<'a> {
     /// Makes a message of this app ready to be accepted.
     pub fn new_message(&self, draft: Draft) -> NewMessage {
         let message = draft.message(self.app, self.next());
-        NewMessage { message, idempotency: None, chunk_max_devices: CHUNK_MAX_DEVICES }
+        NewMessage { message, idempotency: None, chunk_max_devices: CHUNK_MAX_DEVICES, begins_later: false }
     }
 
     /// Accepts one message.

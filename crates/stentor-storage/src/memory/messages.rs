@@ -81,7 +81,7 @@ impl MessageStore for MemoryStore {
 
 impl State {
     fn accept(&mut self, new: NewMessage) -> Result<Storing<Accepted>, StoreError> {
-        let NewMessage { message, idempotency, chunk_max_devices } = new;
+        let NewMessage { message, idempotency, chunk_max_devices, begins_later } = new;
         let (app, id, now) = (message.app, CampaignId::from(message.id), message.created_at);
         let row = self.app(app)?;
         if let Some(known) =
@@ -93,12 +93,12 @@ impl State {
             });
         }
         row.check_target(&message.spec.target)?;
-        let is_due = message.due_at <= now;
+        let begins = message.due_at <= now && !begins_later;
         self.add_campaign(message)?;
         if let Some(given) = idempotency {
             self.app_mut(app)?.keep_reply(given, now);
         }
-        let tickets = if is_due { self.begin(id, chunk_max_devices, now)? } else { Vec::new() };
+        let tickets = if begins { self.begin(id, chunk_max_devices, now)? } else { Vec::new() };
         Ok(Storing::Done(Accepted { tickets }))
     }
 

@@ -20,7 +20,7 @@ use super::migrations;
 use super::query::{all, limit, one, run};
 use super::row::{code, int, maybe_time, number, time};
 use super::settings::SqliteSettings;
-use super::writer::Writer;
+use super::writer::{Line, Writer};
 
 /// Longest wait before `changed` returns for no reason, in case a wake-up went to another waiter.
 const CHANGED_MAX_MS: u64 = 1_000;
@@ -65,7 +65,7 @@ impl SqliteQueue {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.writer.run(work).await.map_err(|error| QueueError::Unavailable(error.to_string()))
+        self.writer.run(Line::Usual, work).await.map_err(|error| QueueError::Unavailable(error.to_string()))
     }
 
     /// Wakes all who wait, and the next who comes when nobody does.

@@ -43,7 +43,7 @@ use super::file::{self, FileLock};
 use super::migrations;
 use super::readers::Readers;
 use super::settings::SqliteSettings;
-use super::writer::Writer;
+use super::writer::{Line, Writer};
 use ahead::ReadAhead;
 use messages::MessageCache;
 
@@ -87,7 +87,16 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.writer.run(work).await
+        self.inner.writer.run(Line::Usual, work).await
+    }
+
+    /// Does a job for which a caller or a single device waits, before all that moves audiences.
+    async fn write_first<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.writer.run(Line::First, work).await
     }
 
     /// Reads in one snapshot.

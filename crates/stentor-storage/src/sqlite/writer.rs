@@ -1,19 +1,24 @@
 //! The one thread that writes: whatever waits is committed together, and answered after that.
 //!
 //! A commit costs a flush of the disk whatever it holds, so many small jobs share one. Each job is a savepoint of its
-//! own: one that fails takes nothing of the others with it.
+//! own: one that fails takes nothing of the others with it. Jobs that a caller or a single device waits for go first, and
+//! their commit waits for no others; but every other commit begins with one of those that move audiences.
+
+mod lines;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::fault::Done;
 use super::settings::SqliteSettings;
+pub(super) use lines::Line;
+use lines::Lines;
 
 /// A job that waits, and what it will answer.
 trait Job: Send {
@@ -55,7 +60,7 @@ where
 
 /// The way to the thread that writes; dropping it waits until all that was handed over is committed.
 pub(super) struct Writer {
-    jobs: Option<mpsc::Sender<Box<dyn Job>>>,
+    lines: Arc<Lines<Box<dyn Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -77,46 +82,46 @@ impl Writer {
         settings: &SqliteSettings,
         settled: impl Fn() + Send + 'static,
     ) -> Result<Self, StoreError> {
-        let (jobs, waiting) = mpsc::channel(settings.waiting_max_jobs.max(1));
+        let lines = Arc::new(Lines::new(settings.waiting_max_jobs));
         let mut desk = Desk {
             connection,
-            waiting,
+            lines: lines.clone(),
+            next: Line::First,
             max_jobs: settings.group_commit_max_jobs.max(1),
             max_span: Duration::from_millis(settings.group_commit_max_ms.into()),
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || desk.run(settled));
         let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Self { jobs: Some(jobs), thread: Mutex::new(Some(thread)) })
+        Ok(Self { lines, thread: Mutex::new(Some(thread)) })
     }
 
     /// Hands a job over, waiting for a place; what the promise gives is on disk.
-    pub(super) async fn submit<T, F>(&self, work: F) -> Promise<T>
+    pub(super) async fn submit<T, F>(&self, line: Line, work: F) -> Promise<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let call = Call { work: Some(work), result: None, reply };
-        let Some(jobs) = &self.jobs else { return Promise(Err(closed())) };
-        match jobs.send(Box::new(call)).await {
+        match self.lines.push(line, Box::new(call)).await {
             Ok(()) => Promise(Ok(answer)),
             Err(_) => Promise(Err(closed())),
         }
     }
 
     /// Does a job and waits for its commit.
-    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(super) async fn run<T, F>(&self, line: Line, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.submit(work).await.kept().await
+        self.submit(line, work).await.kept().await
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.jobs.take();
+        self.lines.close();
         let thread = self.thread.get_mut().ok().and_then(Option::take);
         if let Some(thread) = thread {
             let _ = thread.join();
@@ -131,16 +136,26 @@ fn closed() -> StoreError {
 /// The thread's own half.
 struct Desk {
     connection: Connection,
-    waiting: mpsc::Receiver<Box<dyn Job>>,
+    lines: Arc<Lines<Box<dyn Job>>>,
+    /// Whose turn it is to begin a commit, if both lines wait.
+    next: Line,
     max_jobs: usize,
     max_span: Duration,
 }
 
+impl Drop for Desk {
+    fn drop(&mut self) {
+        // Whoever waits for a thread that is gone must not wait for ever.
+        self.lines.abandon();
+    }
+}
+
 impl Desk {
     fn run(&mut self, settled: impl Fn()) {
-        while let Some(first) = self.waiting.blocking_recv() {
+        while let Some((line, first)) = self.lines.take(self.next) {
+            self.next = if line == Line::First { Line::Usual } else { Line::First };
             let mut group = Vec::new();
-            let committed = self.group(first, &mut group);
+            let committed = self.group(line, first, &mut group);
             if !self.connection.is_autocommit() {
                 let _ = self.execute("ROLLBACK");
             }
@@ -152,8 +167,14 @@ impl Desk {
     }
 
     /// Works on what waits and commits it.
-    fn group(&mut self, first: Box<dyn Job>, group: &mut Vec<Box<dyn Job>>) -> Result<(), StoreError> {
+    fn group(
+        &mut self,
+        line: Line,
+        first: Box<dyn Job>,
+        group: &mut Vec<Box<dyn Job>>,
+    ) -> Result<(), StoreError> {
         let begun = Instant::now();
+        let mut in_a_hurry = line == Line::First;
         group.push(first);
         self.execute("BEGIN IMMEDIATE")?;
         let mut kept = 0;
@@ -164,9 +185,12 @@ impl Desk {
             if at == self.max_jobs || begun.elapsed() >= self.max_span {
                 break;
             }
-            match self.waiting.try_recv() {
-                Ok(next) => group.push(next),
-                Err(_) => break,
+            let hurried = self.lines.try_take(Line::First);
+            in_a_hurry |= hurried.is_some();
+            let patient = || if in_a_hurry { None } else { self.lines.try_take(Line::Usual) };
+            match hurried.or_else(patient) {
+                Some(next) => group.push(next),
+                None => break,
             }
         }
         self.execute("COMMIT")

@@ -60,6 +60,8 @@ pub struct NewMessage {
     pub idempotency: Option<IdempotentReply>,
     /// Most devices of a direct target's chunk.
     pub chunk_max_devices: usize,
+    /// Whether it is left to `start_due` though it is due: keeping alone is faster.
+    pub begins_later: bool,
 }
 
 /// What accepting a message came to.
@@ -96,8 +98,8 @@ pub type AudienceCount = (ProviderKind, u64);
 pub trait MessageStore: Send + Sync {
     /// Keeps messages, each whole or not at all and independent of the others. Reply i belongs to message i.
     ///
-    /// In one transaction: idempotency row, message, campaign, and for a direct target that is due its chunks with
-    /// ledger (the device bound `as_of` is fixed then). A direct target without any device finishes at once.
+    /// In one transaction: idempotency row, message, campaign, and for a direct target that is due and does not begin
+    /// later its chunks with ledger (the device bound `as_of` is fixed then). A direct target without any device finishes at once.
     /// NotFound for a target device, group or topic that does not exist in the app. A retired device is in no audience
     /// unless the target names it, or its token: its delivery then ends as gone.
     async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>>;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::StoreError;
 use crate::campaign::Tally;
-use crate::chunk::{Ticket, TokenList};
+use crate::chunk::{Class, Ticket, TokenList};
 use crate::device::ProviderKind;
 use crate::id::{AppId, ChunkId, DeviceId, MessageId};
 use crate::message::Message;
@@ -53,6 +53,8 @@ pub struct Lease {
     pub until: Timestamp,
     /// The present.
     pub now: Timestamp,
+    /// Of which class the chunks are: those of single messages go before audiences.
+    pub class: Class,
 }
 
 /// What is known of one device at sending time; `Gone` goes before `Collapsed`.

@@ -77,7 +77,7 @@ async fn a_message_for_later_is_sent_when_it_is_due() {
     let id = MessageId::from_raw(house.ids.next(now));
     let due_at = now.plus(Duration::from_secs(100));
     let message = Message { id, app: APP, spec: everyone(), created_at: now, due_at, occurrence: None };
-    let new = NewMessage { message, idempotency: None, chunk_max_devices: 100 };
+    let new = NewMessage { message, idempotency: None, chunk_max_devices: 100, begins_later: false };
     house.store.accept(vec![new]).await.remove(0).expect("kept");
     house.pipeline().wake();
     pass(99).await;

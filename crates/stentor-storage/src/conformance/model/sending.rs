@@ -8,7 +8,7 @@ use stentor_core::target::Target;
 use stentor_core::topic::Condition;
 
 use super::world::{CHUNK_MAX_DEVICES, Held, World, pick};
-use crate::conformance::scene::{Draft, person, topic};
+use crate::conformance::scene::{Draft, lease_of, person, topic};
 
 impl World<'_> {
     pub(super) async fn accept(&mut self, which: usize, how: u8) {
@@ -20,7 +20,12 @@ impl World<'_> {
         draft.collapse_key = (how & 48 == 0).then_some("score");
         let message = draft.message(self.app, self.number());
         let id = message.id;
-        let new = NewMessage { message, idempotency: None, chunk_max_devices: CHUNK_MAX_DEVICES };
+        let new = NewMessage {
+            message,
+            idempotency: None,
+            chunk_max_devices: CHUNK_MAX_DEVICES,
+            begins_later: false,
+        };
         match self.store().accept(vec![new]).await.remove(0).expect("accepted") {
             Storing::Done(accepted) => self.publish(accepted.tickets),
             other => panic!("kept before: {other:?}"),
@@ -51,7 +56,7 @@ impl World<'_> {
         let due = self.tickets.iter().filter(|(_, ticket)| ticket.due_at <= now);
         let keys: Vec<_> = due.map(|(key, _)| *key).take(max).collect();
         let chunks: Vec<_> = keys.iter().map(|(_, chunk)| *chunk).collect();
-        let lease = Lease { instance: self.instance, until: now.plus(Duration::from_secs(90)), now };
+        let lease = Lease { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) };
         let replies = self.store().lease(&chunks, lease).await.expect("asked");
         assert_eq!(replies.len(), chunks.len());
         for (key, reply) in keys.iter().zip(replies) {

@@ -11,7 +11,7 @@ use stentor_core::settlement::{Child, Settlement, TokenChange};
 
 use super::truth::draw;
 use super::world::{Held, World};
-use crate::conformance::scene::accept_all;
+use crate::conformance::scene::{accept_all, lease_of};
 
 impl World<'_> {
     pub(super) async fn settle(&mut self, which: usize, how: u8) {
@@ -64,7 +64,7 @@ impl World<'_> {
 
     async fn extend(&mut self) {
         let now = self.now();
-        let lease = Lease { instance: self.instance, until: now.plus(Duration::from_secs(90)), now };
+        let lease = Lease { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) };
         let held: Vec<_> = self.held.iter().map(|held| (held.chunk.id, held.chunk.epoch)).collect();
         self.store().extend(&held, lease).await.expect("prolonged");
         self.held.iter_mut().for_each(|held| held.until = lease.until);

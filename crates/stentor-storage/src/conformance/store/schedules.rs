@@ -5,7 +5,7 @@ use stentor_core::id::{ChunkId, ScheduleId};
 use stentor_core::message::Message;
 use stentor_core::name::{Label, TimeZoneName};
 use stentor_core::ports::clock::Timestamp;
-use stentor_core::ports::store::{Occurrence, Store, StoreError, Storing};
+use stentor_core::ports::store::{Accepted, NewMessage, Occurrence, Store, StoreError, Storing};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
 
@@ -26,6 +26,21 @@ pub async fn a_message_that_is_due_later_waits(store: &dyn Store) {
     scene.deliver(&tickets, at(101)).await;
     assert_eq!(scene.tally(message).await, Tally { accepted: 1, ..Tally::default() });
     assert_eq!(store.next_due().await, Ok(None));
+}
+
+pub async fn a_message_that_begins_later_is_kept_and_begins_as_soon_as_asked(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.fcm(1).await[0];
+    let draft = Draft::to(Target::Device(device));
+    let new = NewMessage { begins_later: true, ..scene.new_message(draft) };
+    let (message, due_at) = (new.message.id, new.message.due_at);
+    assert_eq!(scene.accept(new).await, Ok(Storing::Done(Accepted::default())));
+    let ledger = scene.ledger(message).await;
+    assert_eq!((ledger.campaign.state, ledger.audience()), (CampaignState::Scheduled, 0));
+    let tickets = store.start_due(10, 4, due_at).await.expect("started");
+    assert_eq!(tickets.len(), 1);
+    scene.deliver(&tickets, at(101)).await;
+    assert_eq!(scene.tally(message).await, Tally { accepted: 1, ..Tally::default() });
 }
 
 pub async fn a_waiting_message_takes_its_audience_when_it_begins(store: &dyn Store) {

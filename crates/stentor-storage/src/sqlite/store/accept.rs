@@ -30,9 +30,9 @@ pub(super) fn accept(connection: &Connection, new: &NewMessage) -> Done<Storing<
     if let Some(given) = &new.idempotency {
         keep_reply(connection, message.app, given, now)?;
     }
-    let is_due = message.due_at <= now;
+    let begins = message.due_at <= now && !new.begins_later;
     let tickets =
-        if is_due { start::begin(connection, message, new.chunk_max_devices, now)? } else { Vec::new() };
+        if begins { start::begin(connection, message, new.chunk_max_devices, now)? } else { Vec::new() };
     Ok(Storing::Done(Accepted { tickets }))
 }
 

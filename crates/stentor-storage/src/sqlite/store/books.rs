@@ -135,6 +135,12 @@ impl<'a> Shelf<'a> {
         self.books.get_mut(&key).ok_or_else(|| damaged("books are missing"))
     }
 
+    /// Opens the books of a campaign that has none in the file yet.
+    pub(super) fn open_new(&mut self, campaign: CampaignId, provider: ProviderKind) -> &mut Books {
+        let new = || Books { campaign, ledger: empty(provider), ends: BTreeMap::new() };
+        self.books.entry((campaign, provider)).or_insert_with(new)
+    }
+
     /// Gives how deliveries of a campaign at a provider end that would wait; `None` while they may.
     pub(super) fn verdict(
         &mut self,

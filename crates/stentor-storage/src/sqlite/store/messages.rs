@@ -18,6 +18,7 @@ use super::{SqliteStore, accept, audience, books, campaigns, fleets, history};
 use crate::sqlite::fault::{Done, damaged, missing};
 use crate::sqlite::query::one;
 use crate::sqlite::row::{int, maybe_number, maybe_time, number, time};
+use crate::sqlite::writer::Line;
 
 /// Messages that are being sent, decoded; most leases ask for the same few.
 const CACHED_MAX_COUNT: usize = 64;
@@ -27,7 +28,8 @@ impl MessageStore for SqliteStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>> {
         let mut promises = Vec::with_capacity(messages.len());
         for new in messages {
-            promises.push(self.inner.writer.submit(move |connection| accept::accept(connection, &new)).await);
+            let work = move |connection: &Connection| accept::accept(connection, &new);
+            promises.push(self.inner.writer.submit(Line::First, work).await);
         }
         let mut replies = Vec::with_capacity(promises.len());
         for promise in promises {

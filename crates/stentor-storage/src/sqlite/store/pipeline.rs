@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stentor_core::chunk::Ticket;
+use rusqlite::Connection;
+use stentor_core::chunk::{Class, Ticket};
 use stentor_core::id::ChunkId;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{
@@ -13,6 +14,9 @@ use stentor_core::settlement::Settlement;
 use super::chunks::{self, Chunk};
 use super::lease::Known;
 use super::{SqliteStore, aside, expand, lease, settle, start, upkeep};
+
+/// Settlements of no more deliveries than this go first: they are single messages', or done at once.
+const SMALL_MAX_DELIVERIES: usize = 64;
 
 #[async_trait]
 impl PipelineStore for SqliteStore {
@@ -36,11 +40,11 @@ impl PipelineStore for SqliteStore {
     async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError> {
         let (chunks, messages) = (chunks.to_vec(), Arc::clone(&self.inner.messages));
         let ahead = Arc::clone(&self.inner.ahead);
-        self.write(move |connection| {
+        let work = move |connection: &Connection| {
             let known = Known { messages: &messages, ahead: &ahead };
             lease::lease(connection, &known, &chunks, lease)
-        })
-        .await
+        };
+        if lease.class == Class::Urgent { self.write_first(work).await } else { self.write(work).await }
     }
 
     async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
@@ -54,7 +58,10 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
-        self.write(move |connection| settle::all(connection, settlements)).await
+        let deliveries: usize = settlements.iter().map(|settlement| settlement.records.len()).sum();
+        let work = move |connection: &Connection| settle::all(connection, settlements);
+        let is_small = deliveries <= SMALL_MAX_DELIVERIES;
+        if is_small { self.write_first(work).await } else { self.write(work).await }
     }
 
     async fn set_aside(

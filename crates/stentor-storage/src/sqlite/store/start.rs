@@ -33,11 +33,13 @@ pub(super) fn due(
     let due = all(connection, sql, [now.as_millis(), limit(count)], |row| {
         Ok(MessageId::from_raw(number(row, 0)?))
     })?;
+    let mut starter = Starter::new(connection, chunk_max_devices, now);
     let mut tickets = Vec::new();
     for id in due {
         let message = messages::load(connection, id)?.ok_or(missing("message"))?;
-        tickets.extend(begin(connection, &message, chunk_max_devices, now)?);
+        tickets.extend(starter.begin(&message)?);
     }
+    starter.close()?;
     Ok(tickets)
 }
 
@@ -48,36 +50,142 @@ pub(super) fn begin(
     chunk_max_devices: usize,
     now: Timestamp,
 ) -> Done<Vec<Ticket>> {
-    let target = &message.spec.target;
-    let direct =
-        if target.is_direct() { direct(connection, message.app, target, now)? } else { BTreeMap::new() };
-    let as_of = sequences::last_device(connection)?;
-    let sql = "UPDATE campaigns SET state = ?2, as_of = ?3 WHERE id = ?1";
-    run(connection, sql, params![int(message.id.raw()), CampaignState::Running.code(), int(as_of.raw())])?;
-    if !target.is_direct() {
-        produce(connection, message, now)?;
-        return Ok(Vec::new());
-    }
-    let mut tickets = Vec::new();
-    let mut shelf = Shelf::new(connection);
-    for (fleet, devices) in direct {
-        let fleet = fleets::by_no(connection, fleet)?;
-        tickets.extend(cut(
+    let mut starter = Starter::new(connection, chunk_max_devices, now);
+    let tickets = starter.begin(message)?;
+    starter.close()?;
+    Ok(tickets)
+}
+
+/// Begins campaigns in one transaction: what they share is read once, and books are written once.
+struct Starter<'a> {
+    connection: &'a Connection,
+    shelf: Shelf<'a>,
+    chunk_max_devices: usize,
+    now: Timestamp,
+    fleets: Vec<Fleet>,
+    /// The last device given out, once it was asked for, and whether it was given out here.
+    last_device: Option<u64>,
+    has_devices: bool,
+    /// Campaigns without anybody.
+    empty: Vec<CampaignId>,
+}
+
+impl<'a> Starter<'a> {
+    fn new(connection: &'a Connection, chunk_max_devices: usize, now: Timestamp) -> Self {
+        let shelf = Shelf::new(connection);
+        Self {
             connection,
-            &mut shelf,
-            message.id.into(),
-            (fleet, Class::Urgent),
-            &devices,
+            shelf,
             chunk_max_devices,
             now,
-        )?);
-        shelf.open(message.id.into(), fleet.provider)?.ledger.audience_complete = true;
+            fleets: Vec::new(),
+            last_device: None,
+            has_devices: false,
+            empty: Vec::new(),
+        }
     }
-    shelf.close(now)?;
-    if tickets.is_empty() {
-        campaigns::finish(connection, message.id.into(), now)?;
+
+    fn begin(&mut self, message: &Message) -> Done<Vec<Ticket>> {
+        let (target, is_direct) = (&message.spec.target, message.spec.target.is_direct());
+        let direct = if is_direct { self.direct(message.app, target)? } else { BTreeMap::new() };
+        let as_of = self.last_device()?;
+        let sql = "UPDATE campaigns SET state = ?2, as_of = ?3 WHERE id = ?1";
+        run(self.connection, sql, params![int(message.id.raw()), CampaignState::Running.code(), int(as_of)])?;
+        if !is_direct {
+            self.produce(message)?;
+            return Ok(Vec::new());
+        }
+        let mut tickets = Vec::new();
+        for (fleet, devices) in direct {
+            tickets.extend(self.cut(message.id.into(), fleet, &devices)?);
+        }
+        if tickets.is_empty() {
+            self.empty.push(message.id.into());
+        }
+        Ok(tickets)
     }
-    Ok(tickets)
+
+    /// Writes what was gathered.
+    fn close(self) -> Done<()> {
+        if let Some(last) = self.last_device.filter(|_| self.has_devices) {
+            sequences::advance(self.connection, "device", last)?;
+        }
+        self.shelf.close(self.now)?;
+        self.empty.into_iter().try_for_each(|campaign| campaigns::finish(self.connection, campaign, self.now))
+    }
+
+    fn cut(&mut self, campaign: CampaignId, fleet: u64, devices: &[DeviceId]) -> Done<Vec<Ticket>> {
+        let fleet = match self.fleets.iter().find(|known| known.no == fleet) {
+            Some(known) => *known,
+            None => self.note(fleets::by_no(self.connection, fleet)?),
+        };
+        self.shelf.open_new(campaign, fleet.provider).ledger.audience_complete = true;
+        let (most, now) = (self.chunk_max_devices, self.now);
+        cut(self.connection, &mut self.shelf, campaign, (fleet, Class::Urgent), devices, most, now)
+    }
+
+    fn note(&mut self, fleet: Fleet) -> Fleet {
+        self.fleets.push(fleet);
+        fleet
+    }
+
+    /// Makes a producer for each provider: which of them have an audience is theirs to find out.
+    fn produce(&mut self, message: &Message) -> Done<()> {
+        let campaign = CampaignId::from(message.id);
+        for provider in ProviderKind::ALL {
+            let fleet = fleets::ensure(self.connection, message.app, *provider)?;
+            let sql = "INSERT INTO producers (campaign, fleet, cursor) VALUES (?1, ?2, 0)";
+            run(self.connection, sql, [int(campaign.raw()), int(fleet.no)])?;
+            self.shelf.open_new(campaign, *provider);
+        }
+        Ok(())
+    }
+
+    fn last_device(&mut self) -> Done<u64> {
+        if let Some(last) = self.last_device {
+            return Ok(last);
+        }
+        let last = sequences::last_device(self.connection)?.raw();
+        self.last_device = Some(last);
+        Ok(last)
+    }
+
+    /// Finds the devices of a direct target by fleet, ascending; a token that nobody registered becomes an unlisted device.
+    fn direct(&mut self, app: AppId, target: &Target) -> Done<BTreeMap<u64, Vec<DeviceId>>> {
+        let mut keys = match target {
+            Target::Token(token) => vec![self.of_token(app, token)?],
+            other => named(self.connection, app, other)?,
+        };
+        keys.sort_unstable();
+        keys.dedup();
+        let mut fleets: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
+        for key in keys {
+            fleets.entry(fleet_of(key)).or_default().push(device_of(key));
+        }
+        Ok(fleets)
+    }
+
+    fn of_token(&mut self, app: AppId, target: &TokenTarget) -> Done<i64> {
+        let provider: ProviderKind = target.provider;
+        let known = self.fleets.iter().find(|known| (known.app, known.provider) == (app, provider));
+        let fleet = match known {
+            Some(known) => *known,
+            None => self.note(fleets::ensure(self.connection, app, provider)?),
+        };
+        let hash = tokens::hash(app, provider, &target.token);
+        if let Some(key) = tokens::holder_by_hash(self.connection, fleet, hash, &target.token)? {
+            return Ok(key);
+        }
+        let id = self.last_device()? + 1;
+        fleets::check_device_number(id)?;
+        let key = fleet.bound(DeviceId::from_raw(id));
+        let given = Registration::new(target.platform, provider, target.token.clone());
+        let row = NewRow { key, user: None, tags: None, listed: false, now: self.now };
+        register::insert(&mut *self.connection.prepare_cached(INSERT)?, &given, &row)?;
+        tokens::note(self.connection, hash, key)?;
+        (self.last_device, self.has_devices) = (Some(id), true);
+        Ok(key)
+    }
 }
 
 /// Cuts devices new to a campaign into chunks.
@@ -110,39 +218,6 @@ pub(super) fn slices(devices: &[DeviceId], chunk_max_devices: usize) -> impl Ite
     devices.chunks(chunk_max_devices.clamp(1, CHUNK_MAX_DEVICES))
 }
 
-/// Makes a producer for each provider: which of them have an audience is theirs to find out.
-fn produce(connection: &Connection, message: &Message, now: Timestamp) -> Done<()> {
-    let campaign = CampaignId::from(message.id);
-    let mut shelf = Shelf::new(connection);
-    for provider in ProviderKind::ALL {
-        let fleet = fleets::ensure(connection, message.app, *provider)?;
-        let sql = "INSERT INTO producers (campaign, fleet, cursor) VALUES (?1, ?2, 0)";
-        run(connection, sql, [int(campaign.raw()), int(fleet.no)])?;
-        shelf.open(campaign, *provider)?;
-    }
-    shelf.close(now)
-}
-
-/// Finds the devices of a direct target by fleet, ascending; a token that nobody registered becomes an unlisted device.
-fn direct(
-    connection: &Connection,
-    app: AppId,
-    target: &Target,
-    now: Timestamp,
-) -> Done<BTreeMap<u64, Vec<DeviceId>>> {
-    let mut keys = match target {
-        Target::Token(token) => vec![of_token(connection, app, token, now)?],
-        other => named(connection, app, other)?,
-    };
-    keys.sort_unstable();
-    keys.dedup();
-    let mut fleets: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
-    for key in keys {
-        fleets.entry(fleet_of(key)).or_default().push(device_of(key));
-    }
-    Ok(fleets)
-}
-
 /// Finds keys of the devices that a target names one by one; those that are gone are left out.
 pub(super) fn named(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<i64>> {
     let ids: &[DeviceId] = match target {
@@ -163,21 +238,4 @@ fn of_user(connection: &Connection, app: AppId, user: &ExternalId) -> Done<Vec<i
     let sql = "SELECT u.key FROM user_devices u CROSS JOIN devices d ON d.key = u.key
         WHERE u.user = ?1 AND d.listed = 1 AND d.retired_at IS NULL ORDER BY u.key";
     all(connection, sql, [no], |row: &Row<'_>| Ok(row.get(0)?))
-}
-
-fn of_token(connection: &Connection, app: AppId, target: &TokenTarget, now: Timestamp) -> Done<i64> {
-    let provider: ProviderKind = target.provider;
-    let fleet = fleets::ensure(connection, app, provider)?;
-    if let Some(key) = tokens::holder(connection, fleet, &target.token)? {
-        return Ok(key);
-    }
-    let id = sequences::last(connection, "device")? + 1;
-    fleets::check_device_number(id)?;
-    let key = fleet.bound(DeviceId::from_raw(id));
-    let given = Registration::new(target.platform, provider, target.token.clone());
-    let row = NewRow { key, user: None, tags: None, listed: false, now };
-    register::insert(&mut *connection.prepare_cached(INSERT)?, &given, &row)?;
-    tokens::note(connection, tokens::hash(app, provider, &target.token), key)?;
-    sequences::advance(connection, "device", id)?;
-    Ok(key)
 }

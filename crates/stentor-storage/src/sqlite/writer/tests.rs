@@ -1,4 +1,4 @@
-use std::sync::mpsc;
+use std::sync::{PoisonError, mpsc};
 
 use super::*;
 use crate::sqlite::fault::{conflict, damaged};
@@ -24,13 +24,19 @@ async fn sum(writer: &Writer) -> Option<i64> {
     let read = |connection: &Connection| {
         Ok(connection.query_row("SELECT sum(n) FROM numbers", [], |row| row.get(0))?)
     };
-    writer.run(read).await.expect("read")
+    writer.run(Line::Usual, read).await.expect("read")
 }
 
 /// Hands over a job that holds the thread up until told, so that what follows meets in one commit.
 async fn hold_up(writer: &Writer) -> (mpsc::Sender<()>, Promise<()>) {
     let (go, wait) = mpsc::channel::<()>();
-    let held = writer.submit(move |_| wait.recv().map_err(|_| damaged("nobody said go"))).await;
+    let (begins, begun) = oneshot::channel();
+    let hold = move |_: &Connection| {
+        let _ = begins.send(());
+        wait.recv().map_err(|_| damaged("nobody said go"))
+    };
+    let held = writer.submit(Line::Usual, hold).await;
+    begun.await.expect("it has begun");
     (go, held)
 }
 
@@ -38,13 +44,13 @@ async fn hold_up(writer: &Writer) -> (mpsc::Sender<()>, Promise<()>) {
 async fn a_failing_job_takes_nothing_of_the_others_with_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let first = writer.submit(insert(1)).await;
-    let failing = writer.submit(|connection: &Connection| {
+    let first = writer.submit(Line::Usual, insert(1)).await;
+    let failing = writer.submit(Line::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(conflict("no"))
     });
     let failing = failing.await;
-    let last = writer.submit(insert(2)).await;
+    let last = writer.submit(Line::Usual, insert(2)).await;
     go.send(()).expect("told");
     held.kept().await.expect("done");
     assert_eq!(first.kept().await, Ok(1));
@@ -56,24 +62,24 @@ async fn a_failing_job_takes_nothing_of_the_others_with_it() {
 #[tokio::test]
 async fn a_job_that_fails_before_all_others_is_taken_back_too() {
     let (_folder, writer) = writer(100);
-    let failing = writer.run(|connection: &Connection| {
+    let failing = writer.run(Line::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(conflict("no"))
     });
     assert!(failing.await.is_err());
-    writer.run(insert(1)).await.expect("kept");
+    writer.run(Line::Usual, insert(1)).await.expect("kept");
     assert_eq!(sum(&writer).await, Some(1));
 }
 
 #[tokio::test]
 async fn a_panic_in_a_job_is_an_error_and_the_thread_goes_on() {
     let (_folder, writer) = writer(100);
-    let panicking = writer.run(|connection: &Connection| -> Done<()> {
+    let panicking = writer.run(Line::Usual, |connection: &Connection| -> Done<()> {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         panic!("on purpose")
     });
     assert!(matches!(panicking.await, Err(StoreError::Damaged(_))));
-    writer.run(insert(1)).await.expect("kept");
+    writer.run(Line::Usual, insert(1)).await.expect("kept");
     assert_eq!(sum(&writer).await, Some(1));
 }
 
@@ -81,9 +87,10 @@ async fn a_panic_in_a_job_is_an_error_and_the_thread_goes_on() {
 async fn a_transaction_that_the_engine_took_back_fails_every_job_of_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let before = writer.submit(insert(1)).await;
-    let taken_back = writer.submit(|connection: &Connection| Ok(connection.execute_batch("ROLLBACK")?)).await;
-    let after = writer.submit(insert(2)).await;
+    let before = writer.submit(Line::Usual, insert(1)).await;
+    let taken_back =
+        writer.submit(Line::Usual, |connection: &Connection| Ok(connection.execute_batch("ROLLBACK")?)).await;
+    let after = writer.submit(Line::Usual, insert(2)).await;
     go.send(()).expect("told");
     assert!(held.kept().await.is_err());
     assert!(before.kept().await.is_err());
@@ -97,7 +104,7 @@ async fn what_was_handed_over_is_committed_before_the_writer_is_gone() {
     let (folder, writer) = writer(1);
     let mut promises = Vec::new();
     for number in 1..=20 {
-        promises.push(writer.submit(insert(number)).await);
+        promises.push(writer.submit(Line::Usual, insert(number)).await);
     }
     drop(writer);
     for promise in promises {
@@ -106,4 +113,55 @@ async fn what_was_handed_over_is_committed_before_the_writer_is_gone() {
     let connection = Connection::open(folder.path().join("some.db")).expect("opened");
     let sum: i64 = connection.query_row("SELECT sum(n) FROM numbers", [], |row| row.get(0)).expect("read");
     assert_eq!(sum, 210);
+}
+
+#[tokio::test]
+async fn who_is_waited_for_goes_first_and_its_commit_waits_for_no_others() {
+    let (_folder, writer) = writer(100);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let note = |name: &'static str| {
+        let order = Arc::clone(&order);
+        move |_: &Connection| {
+            order.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+            Ok(())
+        }
+    };
+    let (go, held) = hold_up(&writer).await;
+    let mut promises = Vec::new();
+    for name in ["usual 1", "usual 2"] {
+        promises.push(writer.submit(Line::Usual, note(name)).await);
+    }
+    for name in ["first 1", "first 2"] {
+        promises.push(writer.submit(Line::First, note(name)).await);
+    }
+    go.send(()).expect("told");
+    held.kept().await.expect("done");
+    for promise in promises {
+        promise.kept().await.expect("done");
+    }
+    let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    assert_eq!(order, ["first 1", "first 2", "usual 1", "usual 2"]);
+}
+
+#[tokio::test]
+async fn jobs_in_a_hurry_never_hold_up_the_others_for_good() {
+    let (_folder, writer) = writer(1);
+    let (go, held) = hold_up(&writer).await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut promises = Vec::new();
+    for line in [Line::First, Line::First, Line::First, Line::Usual, Line::Usual] {
+        let order = Arc::clone(&order);
+        let note = move |_: &Connection| {
+            order.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            Ok(())
+        };
+        promises.push(writer.submit(line, note).await);
+    }
+    go.send(()).expect("told");
+    held.kept().await.expect("done");
+    for promise in promises {
+        promise.kept().await.expect("done");
+    }
+    let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    assert_eq!(order, [Line::First, Line::Usual, Line::First, Line::Usual, Line::First]);
 }

@@ -28,8 +28,7 @@ fn pipeline(cell: &Cell) -> Settings {
         ("expand_max_chunks", cell.expand_chunks),
     ];
     if let Some(consumers) = cell.consumers {
-        // One more than there are: it is kept free for single messages, and idle here.
-        settings.push(("consumers_max", Some(cell.workers.unwrap_or(consumers) + 1)));
+        settings.push(("consumers_max", Some(cell.workers.unwrap_or(consumers))));
         settings.push(("consumer_max_batches", Some(1)));
         settings.push(("urgent_share_percent", Some(0)));
     }
@@ -59,7 +58,7 @@ mod tests {
         let text = of(&Cell { consumers: Some(20), pooled: false, ..Cell::default() });
         assert_eq!(
             text,
-            "[pipeline]\nchunk_max_devices = 50\nconsumers_max = 21\nconsumer_max_batches = 1\n\
+            "[pipeline]\nchunk_max_devices = 50\nconsumers_max = 20\nconsumer_max_batches = 1\n\
              urgent_share_percent = 0\n[sender]\nconnections_max_count = 20\n\
              connection_max_inflight_requests = 1\ninflight_min_requests = 20\ninflight_max_requests = 20\n\
              connection_max_requests = 1\n"

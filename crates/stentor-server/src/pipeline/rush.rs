@@ -1,0 +1,146 @@
+//! Rushes: when many callers wait for their 202 at once, messages are kept first and begun behind.
+//!
+//! Beginning a message costs several times what keeping it costs, and both want the one thread that writes. So in a rush
+//! a message is only kept (it is then on disk, and due), and the scheduler begins what waits whenever the callers leave
+//! it time, and the more of it the more waits: a rush that lasts is slowed down by what it has left behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use stentor_core::ports::clock::Timestamp;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// More callers than this at once are a rush.
+const CALM_MAX_CALLERS: usize = 8;
+/// A crowd makes a rush for this long: whoever shares a commit is answered at once, and asks again at once.
+const RUSH: Duration = Duration::from_millis(20);
+/// Time between two looks whether it is over.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// Messages behind from which on they are begun without waiting for the callers.
+const BEHIND_MAX_MESSAGES: u64 = 128 * 1_024;
+/// Longest wait for the callers before some more are begun.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// Messages that are begun in one transaction, and so many more for each of those that wait.
+const BEGIN_MIN_MESSAGES: usize = 16;
+const BEGIN_PART: u64 = 1_024;
+/// Messages that are begun in one transaction when nobody waits for it.
+const BEGIN_CALM_MESSAGES: usize = 128;
+
+/// How many ask, and how much is left to be begun.
+#[derive(Debug)]
+pub struct Rush {
+    began: Instant,
+    asking: AtomicUsize,
+    /// Until when there is a rush, in microseconds since the beginning.
+    until_us: AtomicU64,
+    behind: AtomicU64,
+    /// The latest due time of what is behind, in milliseconds: a clock that goes back must not hold it up.
+    due_ms: AtomicI64,
+    waiting: Notify,
+}
+
+/// A caller who waits for a message to be kept.
+#[derive(Debug)]
+pub struct Asking(Arc<Rush>);
+
+impl Default for Rush {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            asking: AtomicUsize::new(0),
+            until_us: AtomicU64::new(0),
+            behind: AtomicU64::new(0),
+            due_ms: AtomicI64::new(0),
+            waiting: Notify::new(),
+        }
+    }
+}
+
+impl Rush {
+    /// Notes a caller, for as long as the guard lives.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>) -> Asking {
+        if self.asking.fetch_add(1, Relaxed) >= CALM_MAX_CALLERS {
+            self.until_us.store(self.now_us() + RUSH.as_micros() as u64, Relaxed);
+        }
+        Asking(self.clone())
+    }
+
+    /// Counts the messages that are kept and not begun.
+    #[must_use]
+    pub fn behind(&self) -> u64 {
+        self.behind.load(Relaxed)
+    }
+
+    /// Waits until something is left behind.
+    pub(super) async fn something_waits(&self) {
+        self.waiting.notified().await;
+    }
+
+    fn is_on(&self) -> bool {
+        self.now_us() < self.until_us.load(Relaxed)
+    }
+
+    fn now_us(&self) -> u64 {
+        self.began.elapsed().as_micros() as u64
+    }
+
+    /// Waits until the callers leave time, or until what waits has waited long enough; says how many to begin, and by
+    /// which time.
+    pub(super) async fn lull(&self, now: Timestamp) -> (usize, Timestamp) {
+        let behind = self.behind();
+        if behind == 0 {
+            return (BEGIN_CALM_MESSAGES, now);
+        }
+        let asked = Instant::now();
+        while self.is_on() && asked.elapsed() < patience(self.behind()) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let behind = self.behind();
+        let count = if self.is_on() { share(behind) } else { BEGIN_CALM_MESSAGES };
+        (count, now.max(Timestamp::from_millis(self.due_ms.load(Relaxed))))
+    }
+
+    /// Notes that up to `wanted` were begun, and that it was `begun`; fewer than wanted are all there were.
+    pub(super) fn note_begun(&self, wanted: usize, begun: usize, behind_before: u64) {
+        let gone = if begun < wanted { behind_before } else { begun as u64 };
+        let _ = self.behind.fetch_update(Relaxed, Relaxed, |behind| Some(behind.saturating_sub(gone)));
+    }
+}
+
+impl Asking {
+    /// Tells whether the message is better begun behind.
+    #[must_use]
+    pub fn in_a_rush(&self) -> bool {
+        self.0.is_on()
+    }
+
+    /// Notes that it was kept and not begun.
+    pub fn left_behind(&self, due_at: Timestamp) {
+        self.0.due_ms.fetch_max(due_at.as_millis(), Relaxed);
+        self.0.behind.fetch_add(1, Relaxed);
+        self.0.waiting.notify_one();
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.asking.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Gives how long callers go first.
+fn patience(behind: u64) -> Duration {
+    let left = 1.0 - (behind as f64 / BEHIND_MAX_MESSAGES as f64).min(1.0);
+    PATIENCE.mul_f64(left)
+}
+
+/// Gives how many are begun while callers wait.
+fn share(behind: u64) -> usize {
+    BEGIN_MIN_MESSAGES + (behind / BEGIN_PART).min(BEHIND_MAX_MESSAGES / BEGIN_PART) as usize
+}
+
+#[cfg(test)]
+mod tests;
