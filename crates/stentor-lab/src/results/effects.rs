@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::cell::{by_size, size};
-use super::{CONFIDENCE, Cell, METRICS, Results};
+use super::{CONFIDENCE, Cell, METRICS, Results, paper};
 use crate::statistics::{Factorial, Samples, factorial};
 
 /// Factors of one design; a design of more has too many cells to be read.
@@ -39,13 +39,13 @@ pub fn designs(results: &Results) -> Vec<Design> {
         let stack = if stacks > 1 { stack } else { "" };
         let part = results.part(experiment, variant);
         let name: Vec<&str> = [part.as_str(), stack].into_iter().filter(|part| !part.is_empty()).collect();
-        design(name.join(" · "), &cells)
+        design(results, name.join(" · "), &cells)
     });
     designs.collect()
 }
 
-fn design(name: String, cells: &[&Cell]) -> Option<Design> {
-    let factors = factors(cells);
+fn design(results: &Results, name: String, cells: &[&Cell]) -> Option<Design> {
+    let factors = factors(results, cells);
     if factors.len() < 2 || factors.len() > FACTORS_MAX {
         return None;
     }
@@ -63,7 +63,7 @@ fn level<'a>(cell: &'a Cell, factor: &str) -> Option<&'a str> {
     if factor == "subject" { Some(&cell.name) } else { cell.levels.get(factor).map(String::as_str) }
 }
 
-fn factors(cells: &[&Cell]) -> Vec<(String, [String; 2])> {
+fn factors(results: &Results, cells: &[&Cell]) -> Vec<(String, [String; 2])> {
     let mut names: Vec<&str> = cells.iter().flat_map(|cell| cell.levels.keys()).map(String::as_str).collect();
     names.sort_unstable();
     names.dedup();
@@ -72,6 +72,11 @@ fn factors(cells: &[&Cell]) -> Vec<(String, [String; 2])> {
         let mut levels: Vec<&str> = cells.iter().filter_map(|cell| level(cell, name)).collect();
         levels.sort_by(|one, other| by_size(one, other));
         levels.dedup();
+        // Levels that the paper has too answer for the paper; others are asked only where it has none.
+        let known = paper::levels(results, name);
+        if levels.iter().filter(|level| known.contains(*level)).count() > 1 {
+            levels.retain(|level| known.contains(level));
+        }
         if levels.len() < 2 {
             return None;
         }

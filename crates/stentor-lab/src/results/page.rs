@@ -109,7 +109,8 @@ fn verdicts(account: &Account) -> String {
 
 const WORDS: &str = "Each sentence of the paper is judged twice: by the figures that the paper prints, and by ours. Figures in \
     parentheses are 95 % intervals over forks (fresh pairs of processes). Measured figures must be more than 5 % apart, and what a \
-    claim says must stand a correction for the number of claims (Holm). Only the software of the paper's time speaks for the paper.";
+    claim says must stand a correction for the number of claims (Holm). Figures are in the paper's own units. Only the software of \
+    the paper's time speaks for the paper.";
 
 fn tally(claims: &[&Ours], period: bool) -> String {
     let count = |verdict: Verdict, of: &dyn Fn(&Ours) -> Verdict| {

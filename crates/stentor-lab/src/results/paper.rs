@@ -114,6 +114,12 @@ pub(super) fn factors(results: &Results) -> BTreeSet<&str> {
     figures.flat_map(|figure| figure.factors.keys()).map(String::as_str).collect()
 }
 
+/// Lists the levels of a factor that the paper has figures for.
+pub(super) fn levels<'a>(results: &'a Results, factor: &str) -> BTreeSet<&'a str> {
+    let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
+    figures.filter_map(|figure| figure.factors.get(factor)).map(String::as_str).collect()
+}
+
 /// Finds the time that the paper prints for a cell, in milliseconds.
 pub(super) fn published_ms(results: &Results, cell: &Cell) -> Option<f64> {
     let (experiment, metric, unit_ms) = match results.study.as_str() {

@@ -1,6 +1,6 @@
 //! Times over size, with bands for their intervals, beside the paper's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::cell::{by_size, size};
 use super::super::{METRICS, paper};
@@ -20,26 +20,29 @@ type Point = (f64, f64, Option<(f64, f64)>);
 /// Reads a cell's value and its interval.
 type Reader<'a> = dyn Fn(&Cell) -> Option<(f64, Option<(f64, f64)>)> + 'a;
 
-/// Draws each part of the study that has a factor with three or more sizes, or two.
+/// Draws each part of the study that has a factor whose levels are sizes.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
-    let Some(factor) = sized(results) else { return Vec::new() };
     let mut parts: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
-    for cell in results.cells.iter().filter(|cell| cell.levels.contains_key(&factor)) {
+    for cell in &results.cells {
         parts.entry((&cell.experiment, &cell.variant)).or_default().push(cell);
     }
     let draw = |((experiment, variant), cells): ((&str, &str), Vec<&Cell>)| {
-        let name = results.part(experiment, variant);
-        part(results, &name, &factor, &cells)
+        part(results, &results.part(experiment, variant), &sized(&cells)?, &cells)
     };
     parts.into_iter().filter_map(draw).collect()
 }
 
 /// Chooses the factor whose levels are sizes, the one with the most of them.
-fn sized(results: &Results) -> Option<String> {
-    let factors = results.factors();
-    let sizes = factors
-        .iter()
-        .filter(|(name, levels)| **name != "cpu" && levels.iter().all(|level| size(level).is_some()));
+fn sized(cells: &[&Cell]) -> Option<String> {
+    let mut factors: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (name, level) in cells.iter().flat_map(|cell| &cell.levels) {
+        factors.entry(name).or_default().insert(level);
+    }
+    let is_sized = |name: &str, levels: &BTreeSet<&str>| {
+        // A clock rate is no size of anything that is sent.
+        name != "cpu" && levels.len() > 1 && levels.iter().all(|level| size(level).is_some())
+    };
+    let sizes = factors.iter().filter(|(name, levels)| is_sized(name, levels));
     sizes.max_by_key(|(_, levels)| levels.len()).map(|(name, _)| (*name).to_owned())
 }
 
