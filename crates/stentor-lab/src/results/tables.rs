@@ -48,7 +48,7 @@ pub(super) fn evidence(judgment: &Judgment) -> Vec<String> {
         Verdict::DoesNotHold => judgment.failures().collect(),
         Verdict::Undecided => judgment.comparisons.iter().filter(|one| one.is_so.is_none()).collect(),
         Verdict::Holds => judgment.comparisons.iter().collect(),
-        Verdict::NotTestable => return vec![missing(judgment.missing.as_deref().unwrap_or_default())],
+        Verdict::NotTestable => return in_part(judgment),
     };
     let all = judgment.comparisons.len();
     let count = match judgment.verdict {
@@ -66,6 +66,20 @@ pub(super) fn evidence(judgment: &Judgment) -> Vec<String> {
         lines.push(format!("and {} more", telling.len() - COMPARED_MAX));
     }
     lines
+}
+
+/// Says what is missing, and what was compared all the same.
+fn in_part(judgment: &Judgment) -> Vec<String> {
+    let compared = judgment.comparisons.iter().take(COMPARED_MAX).map(|one| {
+        let sign = match one.is_so {
+            Some(true) => "so",
+            Some(false) => "not so",
+            None => "open",
+        };
+        format!("in part: {} ({sign})", one.text)
+    });
+    let missing = missing(judgment.missing.as_deref().unwrap_or_default());
+    std::iter::once(missing).chain(compared).collect()
 }
 
 /// Gives a level without its factor; the part of the study is told elsewhere.

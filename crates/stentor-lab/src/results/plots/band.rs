@@ -62,6 +62,7 @@ fn part(results: &Results, name: &str, factor: &str, cells: &[&Cell]) -> Option<
     let looks: Vec<(&str, Look)> =
         names.iter().enumerate().map(|(place, name)| (*name, Look::of(place))).collect();
     let count = rows.len().min(ROWS_MAX);
+    let is_published = cells.iter().any(|cell| paper::published_ms(results, cell).is_some());
     let mut canvas = Canvas::new(WIDTH, 64.0 + (HEIGHT + 60.0) * count as f64);
     let top = canvas.legend(16.0, &looks) + 36.0;
     for (place, (title, cells)) in rows.iter().take(ROWS_MAX).enumerate() {
@@ -74,21 +75,13 @@ fn part(results: &Results, name: &str, factor: &str, cells: &[&Cell]) -> Option<
         let heading = |what: &str| {
             if title.is_empty() { format!("{what}, ms") } else { format!("{title}: {what}, ms") }
         };
-        panel(&mut canvas, (LEFT, y), &heading("published"), &lines(cells, &names, factor, &published));
-        panel(
-            &mut canvas,
-            (LEFT + PANEL + GAP, y),
-            &heading("measured here"),
-            &lines(cells, &names, factor, &ours),
-        );
-        for left in [LEFT, LEFT + PANEL + GAP] {
-            canvas.text(
-                (left + PANEL, y + HEIGHT + 32.0),
-                "end",
-                FAINT,
-                &format!("{} (logarithmic)", factor.replace('_', " ")),
-            );
+        let measured_left = if is_published { LEFT + PANEL + GAP } else { LEFT };
+        if is_published {
+            let lines = lines(cells, &names, factor, &published);
+            panel(&mut canvas, (LEFT, y), &heading("published"), factor, &lines);
         }
+        let lines = lines(cells, &names, factor, &ours);
+        panel(&mut canvas, (measured_left, y), &heading("measured here"), factor, &lines);
     }
     let title = format!("Time over {factor}: {name}");
     let words = "The middle exchange of each fork; lines join geometric means over forks, the shaded band is their 95 % interval. \
@@ -98,8 +91,9 @@ fn part(results: &Results, name: &str, factor: &str, cells: &[&Cell]) -> Option<
     let svg = canvas.finish(
         &title,
         &format!(
-            "Lines for {} over {factor}, published on the left and measured on the right.",
-            names.join(", ")
+            "Lines for {} over {factor}{}.",
+            names.join(", "),
+            if is_published { ", published on the left and measured on the right" } else { ", measured" }
         ),
     );
     Some(Plot { id: format!("size-{}", slug(name)), title, words, svg })
@@ -123,8 +117,16 @@ fn lines<'a>(
     names.iter().enumerate().map(line).collect()
 }
 
-fn panel(canvas: &mut Canvas, (left, top): (f64, f64), title: &str, lines: &[(&str, Look, Vec<Point>)]) {
+fn panel(
+    canvas: &mut Canvas,
+    (left, top): (f64, f64),
+    title: &str,
+    factor: &str,
+    lines: &[(&str, Look, Vec<Point>)],
+) {
     canvas.heading((left, top - 8.0), title);
+    let name = format!("{} (logarithmic)", factor.replace('_', " "));
+    canvas.text((left + PANEL, top + HEIGHT + 32.0), "end", FAINT, &name);
     let points = || lines.iter().flat_map(|(_, _, points)| points);
     let bottom = top + HEIGHT;
     let across = Axis::log(points().map(|point| point.0), left, left + PANEL);

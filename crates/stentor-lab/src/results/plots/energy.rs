@@ -10,6 +10,8 @@ use crate::statistics::{Estimate, Samples};
 
 const ROW: f64 = 20.0;
 const TOP: f64 = 50.0;
+/// Millijoules of a joule.
+const MILLI: f64 = 1000.0;
 /// Rows of one drawing.
 const ROWS_MAX: usize = 60;
 
@@ -26,10 +28,11 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
             }
         }
     }
-    kinds
-        .iter()
-        .map(|((component, kind, model), rows)| picture(results, component, kind, model, rows))
-        .collect()
+    let pictures = kinds.iter().enumerate().map(|(number, ((component, kind, model), rows))| {
+        let plot = picture(results, component, kind, model, rows);
+        Plot { id: format!("{}-{}", plot.id, number + 1), ..plot }
+    });
+    pictures.collect()
 }
 
 /// Sums joules up over each fork's exchanges, by component, kind and model.
@@ -39,7 +42,7 @@ fn joules(cell: &Cell) -> BTreeMap<Source, Samples> {
         let exchanges = fork.counts.sent.max(1) as f64;
         for energy in &fork.energy {
             let key = (energy.component.clone(), energy.kind.clone(), energy.model.clone());
-            all.entry(key).or_default().push(energy.joule / exchanges);
+            all.entry(key).or_default().push(MILLI * energy.joule / exchanges);
         }
     }
     all
@@ -54,7 +57,7 @@ fn picture(results: &Results, component: &str, kind: &str, model: &str, rows: &[
         .min(460.0);
     let height = TOP + ROW * shown.len() as f64 + 44.0;
     let mut canvas = Canvas::new(WIDTH, height);
-    canvas.heading((8.0, 22.0), &format!("{component}, joules of each exchange"));
+    canvas.heading((8.0, 22.0), &format!("{component}, millijoules of each exchange"));
     canvas.stamp((WIDTH - 8.0, 22.0), if kind.is_empty() { "kind unknown" } else { kind });
     let most = shown
         .iter()
@@ -83,6 +86,6 @@ fn picture(results: &Results, component: &str, kind: &str, model: &str, rows: &[
         "imported" => format!("Imported from elsewhere: {model}."),
         _ => format!("Measured by {model}."),
     };
-    let svg = canvas.finish(&title, &format!("Joules of each exchange by cell; {kind}, {model}."));
-    Plot { id: format!("energy-{}", slug(&format!("{component} {kind} {model}"))), title, words, svg }
+    let svg = canvas.finish(&title, &format!("Millijoules of each exchange by cell; {kind}, {model}."));
+    Plot { id: format!("energy-{}", slug(&format!("{component} {kind}"))), title, words, svg }
 }

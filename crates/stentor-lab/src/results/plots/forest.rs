@@ -65,9 +65,13 @@ fn head(canvas: &mut Canvas, axis: &Axis, group: &Group, height: f64) {
     canvas.text((one, bottom + 30.0), "middle", FAINT, &format!("as long as {}", group.base));
     canvas.mark((12.0, 18.0), Look::of(0));
     canvas.text((24.0, 22.0), "start", INK, "measured here, with 95 % interval");
-    diamond(canvas, (280.0, 18.0));
-    canvas.text((292.0, 22.0), "start", INK, "published");
-    canvas.text((WIDTH - 8.0, TOP - 8.0), "end", FAINT, "measured · published");
+    let is_published = group.rows.iter().any(|row| row.published.is_some());
+    if is_published {
+        diamond(canvas, (280.0, 18.0));
+        canvas.text((292.0, 22.0), "start", INK, "published");
+    }
+    let told = if is_published { "measured · published" } else { "measured" };
+    canvas.text((WIDTH - 8.0, TOP - 8.0), "end", FAINT, told);
 }
 
 fn diamond(canvas: &mut Canvas, (x, y): (f64, f64)) {
