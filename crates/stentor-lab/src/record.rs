@@ -221,7 +221,8 @@ pub struct Bytes {
     pub up: Traffic,
     /// From server to client.
     pub down: Traffic,
-    /// Both ways: opening and closing connections, TLS included; also within `up` and `down`.
+    /// Both ways: packets that carry nothing of the application (opening, closing, bare acknowledgements, repetitions); also
+    /// within `up` and `down`. What is left without them is what albertengo-2020 counts.
     pub handshake: Traffic,
 }
 

@@ -9,13 +9,16 @@ pub mod check;
 pub mod client;
 pub mod clock;
 pub mod dialect;
+mod grpc;
 pub mod host;
 pub mod needs;
 pub mod protocol;
 pub mod reference;
 pub mod sample;
 pub mod server;
+pub mod setup;
 pub mod speaker;
+pub mod store;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -84,6 +87,9 @@ pub enum SubjectError {
     /// It answers, but wrongly.
     #[error("refused: {0}")]
     Wrong(String),
+    /// Rows cannot be read or kept.
+    #[error("rows: {0}")]
+    Rows(#[from] rusqlite::Error),
     /// The bytes of an exchange are not as the dialect wants them.
     #[error("the exchange: {0}")]
     Exchange(String),
@@ -126,6 +132,9 @@ pub struct Definition {
     /// Where; by default where its file is.
     #[serde(default)]
     pub directory: Option<PathBuf>,
+    /// What else it can do: `insert` for a client that keeps rows, `tls`, `fresh` for a connection for each exchange.
+    #[serde(default)]
+    pub can: Vec<String>,
 }
 
 impl Definition {
@@ -168,6 +177,7 @@ impl Definition {
             artefact: None,
             run,
             directory: None,
+            can: ["insert", "tls", "fresh"].map(str::to_owned).to_vec(),
         }
     }
 }

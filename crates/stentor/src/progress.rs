@@ -51,6 +51,17 @@ impl Progress {
         }
     }
 
+    /// Shows how far it is where steps are long and unequal; the caller says how long the rest will take.
+    pub(crate) fn update_with(&mut self, done: u64, rest: &str) {
+        let text = format!("{} of {}, {rest}", thousands(done), thousands(self.total));
+        self.bar.set_prefix(text.clone());
+        self.bar.set_position(done);
+        if self.last_line.is_some_and(|last| last.elapsed() >= LINE_EVERY) {
+            self.last_line = Some(Instant::now());
+            note(&format!("{}: {text}", self.name));
+        }
+    }
+
     /// Writes a line that stays above the bar.
     pub(crate) fn remark(&self, text: &str) {
         self.bar.suspend(|| note(text));

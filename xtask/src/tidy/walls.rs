@@ -61,9 +61,9 @@ struct Owned {
 const OWNED: &[Owned] = &[
     Owned {
         library: "rusqlite",
-        by: &["stentor-storage"],
+        by: &["stentor-storage", "stentor-lab"],
         tests_of: &["stentor"],
-        why: "SQL appears in storage only",
+        why: "SQL appears in storage only, and in the subjects that a study measures with rows",
     },
     Owned {
         library: "h2",

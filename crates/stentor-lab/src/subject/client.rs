@@ -1,20 +1,23 @@
-//! The client half: one connection, one exchange after the other, with the time of each phase.
+//! The client half: one exchange after the other, with the time of each phase.
 
 use super::SubjectError;
 use super::clock::monotonic_ns;
 use super::dialect::{Dialect, Transport};
+use super::grpc;
 use super::reference::Op;
 use super::sample::ClientSample;
+use super::setup::{Setup, Stream, server_name};
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST};
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, TE};
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
-use stentor_wire::Limits;
 use stentor_wire::frame::{self, Frames};
+use stentor_wire::{Content, Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 /// Bytes that are read from a socket at once.
 const READ_BYTES: usize = 64 << 10;
@@ -24,12 +27,16 @@ pub struct Client {
     dialect: Dialect,
     op: Op,
     target: SocketAddr,
-    connection: Connection,
+    setup: Setup,
+    tls: Option<TlsConnector>,
+    /// Absent before the first exchange of a fresh connection, and after a failure.
+    connection: Option<Connection>,
 }
 
 enum Connection {
-    Http(SendRequest<Full<Bytes>>),
-    Socket(TcpStream, Frames),
+    Http(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+    Socket(Stream, Frames),
 }
 
 /// The bytes of an answer, and when they came.
@@ -42,33 +49,69 @@ struct Arrival {
 impl Client {
     /// Connects.
     pub async fn connect(dialect: Dialect, op: Op, target: SocketAddr) -> Result<Self, SubjectError> {
+        Self::connect_as(dialect, op, target, Setup::default()).await
+    }
+
+    /// Connects as the factors of a cell say; where each exchange has a connection of its own, it opens it.
+    pub async fn connect_as(
+        dialect: Dialect,
+        op: Op,
+        target: SocketAddr,
+        setup: Setup,
+    ) -> Result<Self, SubjectError> {
+        let tls = setup.connector(dialect.transport.protocol())?;
+        let mut client = Self { dialect, op, target, setup, tls, connection: None };
+        if !client.setup.fresh {
+            client.connection = Some(client.open().await?);
+        }
+        Ok(client)
+    }
+
+    async fn open(&self) -> Result<Connection, SubjectError> {
+        let target = self.target;
         let stream = TcpStream::connect(target).await;
         let stream = stream.map_err(SubjectError::io(format!("connecting to {target}")))?;
         stream.set_nodelay(true).map_err(SubjectError::io("setting up a connection"))?;
-        let connection = match dialect.transport {
+        let stream: Stream = match &self.tls {
+            Some(tls) => {
+                let stream = tls.connect(server_name()?, stream).await;
+                Box::new(stream.map_err(SubjectError::io("agreeing on TLS"))?)
+            }
+            None => Box::new(stream),
+        };
+        Ok(match self.dialect.transport {
             Transport::Http => {
-                let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(exchange)?;
+                let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(exchange)?;
                 tokio::spawn(connection);
                 Connection::Http(sender)
+            }
+            Transport::Grpc => {
+                let (sender, connection) =
+                    http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.map_err(exchange)?;
+                tokio::spawn(connection);
+                Connection::Http2(sender)
             }
             Transport::SocketThreads | Transport::SocketTasks => {
                 Connection::Socket(stream, Frames::new(Limits::default()))
             }
-        };
-        Ok(Self { dialect, op, target, connection })
+        })
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its answer. After a failure the next exchange opens a connection.
     pub async fn exchange(
         &mut self,
         seq: u64,
         t_intended: i64,
-        request: &stentor_wire::Content,
-    ) -> Result<(ClientSample, stentor_wire::Content), SubjectError> {
+        request: &Content,
+    ) -> Result<(ClientSample, Content), SubjectError> {
         let t_start = monotonic_ns();
         let bytes = self.dialect.write_request(self.op, request)?;
         let t_ser_end = monotonic_ns();
-        let Arrival { body, first_byte_ns, end_ns } = self.send(bytes).await?;
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.open().await?,
+        };
+        let Arrival { body, first_byte_ns, end_ns } = self.send(&mut connection, request, bytes).await?;
         let answer = self.dialect.read_answer(self.op, &body)?;
         let sample = ClientSample {
             seq,
@@ -82,13 +125,21 @@ impl Client {
             flags: 0,
             bytes: u32::try_from(body.len()).unwrap_or(u32::MAX),
         };
+        if !self.setup.fresh {
+            self.connection = Some(connection);
+        }
         Ok((sample, answer))
     }
 
-    async fn send(&mut self, bytes: Vec<u8>) -> Result<Arrival, SubjectError> {
-        match &mut self.connection {
+    async fn send(
+        &self,
+        connection: &mut Connection,
+        content: &Content,
+        bytes: Vec<u8>,
+    ) -> Result<Arrival, SubjectError> {
+        match connection {
             Connection::Http(sender) => {
-                let request = http_request(self.dialect, self.op, self.target, bytes)?;
+                let request = self.http_request(content, bytes)?;
                 sender.ready().await.map_err(exchange)?;
                 let response = sender.send_request(request).await.map_err(exchange)?;
                 let first_byte_ns = monotonic_ns();
@@ -100,6 +151,18 @@ impl Client {
                 }
                 Ok(Arrival { body, first_byte_ns, end_ns: monotonic_ns() })
             }
+            Connection::Http2(sender) => {
+                let request = self.grpc_request(&bytes)?;
+                sender.ready().await.map_err(exchange)?;
+                let response = sender.send_request(request).await.map_err(exchange)?;
+                let first_byte_ns = monotonic_ns();
+                let headers = response.headers().clone();
+                let body = response.into_body().collect().await.map_err(exchange)?;
+                let end_ns = monotonic_ns();
+                let trailers = body.trailers().cloned().unwrap_or_default();
+                grpc::check([&headers, &trailers])?;
+                Ok(Arrival { body: grpc::unframe(body.to_bytes())?, first_byte_ns, end_ns })
+            }
             Connection::Socket(stream, frames) => {
                 let sent = stream.write_all(&frame::write(&bytes)?).await;
                 sent.map_err(SubjectError::io("sending a frame"))?;
@@ -107,24 +170,40 @@ impl Client {
             }
         }
     }
-}
 
-fn http_request(
-    dialect: Dialect,
-    op: Op,
-    target: SocketAddr,
-    bytes: Vec<u8>,
-) -> Result<http::Request<Full<Bytes>>, SubjectError> {
-    let mut request = http::Request::post(format!("/{}", op.name()))
-        .header(HOST, target.to_string())
-        .header(CONTENT_TYPE, dialect.content_type(op));
-    if let Some(action) = dialect.soap_action(op) {
-        request = request.header("SOAPAction", action);
+    fn http_request(
+        &self,
+        content: &Content,
+        bytes: Vec<u8>,
+    ) -> Result<http::Request<Full<Bytes>>, SubjectError> {
+        let op = self.op.name();
+        let (request, body) = match content {
+            Content::Payload(text) if self.setup.url => {
+                (http::Request::get(format!("/{op}/{text}")), Vec::new())
+            }
+            _ => (http::Request::post(format!("/{op}")), bytes),
+        };
+        let mut request = request
+            .header(HOST, self.target.to_string())
+            .header(CONTENT_TYPE, self.dialect.content_type(self.op));
+        if let Some(action) = self.dialect.soap_action(self.op) {
+            request = request.header("SOAPAction", action);
+        }
+        if self.setup.fresh {
+            request = request.header(CONNECTION, "close");
+        }
+        request.body(Full::new(body.into())).map_err(exchange)
     }
-    request.body(Full::new(bytes.into())).map_err(exchange)
+
+    fn grpc_request(&self, bytes: &[u8]) -> Result<http::Request<Full<Bytes>>, SubjectError> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let address = format!("{scheme}://{}{}", self.target, grpc::path(self.op));
+        let request = http::Request::post(address).header(CONTENT_TYPE, grpc::CONTENT_TYPE);
+        request.header(TE, "trailers").body(Full::new(grpc::frame(bytes)?)).map_err(exchange)
+    }
 }
 
-async fn receive(stream: &mut TcpStream, frames: &mut Frames) -> Result<Arrival, SubjectError> {
+async fn receive(stream: &mut Stream, frames: &mut Frames) -> Result<Arrival, SubjectError> {
     let mut buffer = vec![0; READ_BYTES];
     let mut first_byte_ns = 0;
     loop {

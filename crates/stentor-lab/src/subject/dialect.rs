@@ -16,6 +16,8 @@ const METHOD_PREFIX: &str = "lab.";
 pub enum Transport {
     /// `POST` over HTTP/1.1.
     Http,
+    /// Unary calls over HTTP/2.
+    Grpc,
     /// Frames on a socket; the server gives each connection a thread that receives and one that sends.
     SocketThreads,
     /// Frames on a socket; the server gives each connection a task.
@@ -56,12 +58,13 @@ const fn dialect(name: &'static str, transport: Transport, format: Format) -> Di
 }
 
 /// Every dialect that the laboratory can check.
-pub const DIALECTS: [Dialect; 10] = [
+pub const DIALECTS: [Dialect; 11] = [
     dialect("rest+json", Transport::Http, Format::Json),
     dialect("rest+xml", Transport::Http, Format::XmlPull),
     dialect("rest+xml-sax", Transport::Http, Format::XmlSax),
     dialect("rest+xml-dom", Transport::Http, Format::XmlDom),
     dialect("rest+protobuf", Transport::Http, Format::Protobuf),
+    dialect("grpc", Transport::Grpc, Format::Protobuf),
     dialect("xmlrpc", Transport::Http, Format::XmlRpc),
     dialect("soap", Transport::Http, Format::Soap(Version::V11)),
     dialect("soap12", Transport::Http, Format::Soap(Version::V12)),
@@ -73,6 +76,17 @@ pub const DIALECTS: [Dialect; 10] = [
 #[must_use]
 pub fn names() -> String {
     DIALECTS.map(Dialect::name).join(", ")
+}
+
+impl Transport {
+    /// Gives the name by which TLS agrees on it.
+    pub(crate) const fn protocol(self) -> &'static [u8] {
+        match self {
+            Self::Http => b"http/1.1",
+            Self::Grpc => b"h2",
+            Self::SocketThreads | Self::SocketTasks => b"stentor-lab",
+        }
+    }
 }
 
 impl Dialect {

@@ -4,14 +4,18 @@ use super::protocol::{LINE_MAX_BYTES, Order, Report};
 use super::{Definition, SubjectError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStdin, ChildStdout};
 
 /// How long a subject may take for one order, unless it is told otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether a subject has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// A subject that runs.
 pub struct Host {
@@ -24,34 +28,53 @@ pub struct Host {
 impl Host {
     /// Starts a subject in a process group of its own; its log goes to our standard error.
     pub fn start(definition: &Definition, patience: Duration) -> Result<Self, SubjectError> {
+        let mut command = Self::command(definition)?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        Self::adopt(command.spawn().map_err(SubjectError::io(format!("starting {program}")))?, patience)
+    }
+
+    /// Gives the command that starts a subject as [`Self::adopt`] wants it.
+    pub fn command(definition: &Definition) -> Result<Command, SubjectError> {
         let words = definition.words(&BTreeMap::new());
         let [program, arguments @ ..] = &words[..] else {
             return Err(SubjectError::Exchange(format!("{} says nothing about how it runs", definition.id)));
         };
         let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .process_group(0);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         if let Some(directory) = &definition.directory {
             command.current_dir(directory);
         }
-        let mut child = command.spawn().map_err(SubjectError::io(format!("starting {program}")))?;
+        Ok(command)
+    }
+
+    /// Takes over a subject that runs already, in a process group of its own and with pipes.
+    pub fn adopt(mut child: Child, patience: Duration) -> Result<Self, SubjectError> {
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (orders, reports) = pipes.ok_or_else(|| SubjectError::Exchange("it has no pipes".into()))?;
+        let orders = ChildStdin::from_std(orders).map_err(SubjectError::io("its pipes"))?;
+        let reports = ChildStdout::from_std(reports).map_err(SubjectError::io("its pipes"))?;
         Ok(Self { child, orders, reports: BufReader::new(reports), patience })
+    }
+
+    /// Gives its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Gives an order and waits for the report on it.
     pub async fn ask(&mut self, order: &Order) -> Result<Report, SubjectError> {
+        self.ask_within(order, self.patience).await
+    }
+
+    /// Gives an order that takes longer than others, and waits so long for the report on it.
+    pub async fn ask_within(&mut self, order: &Order, patience: Duration) -> Result<Report, SubjectError> {
         self.tell(order).await?;
         let to = name(order);
-        match tokio::time::timeout(self.patience, self.report(to)).await {
+        match tokio::time::timeout(patience, self.report(to)).await {
             Ok(Ok(Report::Error { text })) => Err(SubjectError::GaveUp(text)),
             Ok(report) => report,
-            Err(_) => Err(SubjectError::Silent { to, seconds: self.patience.as_secs() }),
+            Err(_) => Err(SubjectError::Silent { to, seconds: patience.as_secs() }),
         }
     }
 
@@ -67,26 +90,43 @@ impl Host {
     /// Tells it to stop, and waits for its end; what does not end is ended with everything that it started.
     pub async fn stop(mut self) -> Result<(Report, ExitStatus), SubjectError> {
         let report = self.ask(&Order::Stop).await;
-        let ended = tokio::time::timeout(self.patience, self.child.wait()).await;
-        let silent = SubjectError::Silent { to: "stop", seconds: self.patience.as_secs() };
-        let Ok(status) = ended else {
-            self.end().await;
-            return Err(silent);
-        };
-        let status = status.map_err(SubjectError::io("waiting for the subject"))?;
-        Ok((report?, status))
+        match self.wait(self.patience).await? {
+            Some(status) => Ok((report?, status)),
+            None => {
+                let seconds = self.patience.as_secs();
+                self.end().await;
+                Err(SubjectError::Silent { to: "stop", seconds })
+            }
+        }
     }
 
     /// Ends it: politely, and after a second for good.
     pub async fn end(mut self) {
-        let group = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        let Some(group) = group else { return };
+        let Some(group) = self.group() else { return };
         // A group that is gone needs no signal.
         let _ = kill_process_group(group, Signal::TERM);
-        if tokio::time::timeout(Duration::from_secs(1), self.child.wait()).await.is_err() {
+        if !matches!(self.wait(Duration::from_secs(1)).await, Ok(Some(_))) {
             let _ = kill_process_group(group, Signal::KILL);
-            let _ = self.child.wait().await;
+            let _ = self.child.wait();
         }
+    }
+
+    /// Waits for its end; `None` when it does not come in time.
+    async fn wait(&mut self, patience: Duration) -> Result<Option<ExitStatus>, SubjectError> {
+        let began = Instant::now();
+        loop {
+            let status = self.child.try_wait().map_err(SubjectError::io("waiting for the subject"))?;
+            if status.is_some() || began.elapsed() >= patience {
+                return Ok(status);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Gives its process group while it runs; afterwards the number can be another's.
+    fn group(&mut self) -> Option<Pid> {
+        let is_over = matches!(self.child.try_wait(), Ok(Some(_)));
+        Pid::from_raw(self.child.id().cast_signed()).filter(|_| !is_over)
     }
 
     async fn report(&mut self, to: &'static str) -> Result<Report, SubjectError> {
@@ -103,6 +143,15 @@ impl Host {
             line: String::from_utf8_lossy(&line).trim().chars().take(80).collect(),
             wanted: "a report",
         })
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Some(group) = self.group() {
+            let _ = kill_process_group(group, Signal::KILL);
+            let _ = self.child.wait();
+        }
     }
 }
 

@@ -88,12 +88,22 @@ pub enum Schedule {
         /// The pause, in nanoseconds.
         think_ns: u64,
     },
-    /// At even intervals, whether or not the one before has ended. With one connection what is late starts as soon as it
-    /// can; its intended time is kept.
+    /// At given times, whether or not the one before has ended. What finds no place starts as soon as there is one; its
+    /// intended time is kept.
     Open {
         /// The interval, in nanoseconds.
         interval_ns: u64,
+        /// Whether intervals are drawn, with this mean, as independent callers would come.
+        #[serde(default)]
+        poisson: bool,
+        /// Exchanges at once, at most; each has a connection of its own.
+        #[serde(default = "one")]
+        max_in_flight: u32,
     },
+}
+
+const fn one() -> u32 {
+    1
 }
 
 /// What a subject tells.

@@ -15,6 +15,8 @@ const DISCARDED: u64 = 1 << 16;
 const LETTERS: u64 = 26;
 /// Letters of each field of a point of interest: 600 in all.
 const FIELD_LETTERS: [usize; POINT_FIELDS] = [6, 24, 12, 334, 32, 16, 12, 10, 10, 40, 16, 40, 48];
+/// Place of the longest of them.
+const DESCRIPTION: usize = 3;
 /// Letters of a text, and of the name of an object.
 const TEXT_LETTERS: usize = 10;
 /// Most entries that a server makes on request.
@@ -30,7 +32,9 @@ pub enum Op {
     Sort,
     /// Give an array: factors `items` and `type` (`Int`, `String`, `Object`). The request is the text `TYPE ITEMS SEED`.
     Array,
-    /// Give points of interest: factor `poi`. The request is the text `Point ITEMS SEED`.
+    /// Give points of interest: factors `poi`, `letters` (of each point, 600 by default) and `page` (points at a time). The
+    /// request is the text `Point ITEMS SEED`, and with pages `Point ITEMS SEED FROM`. A server that is told to `store` reads
+    /// rows that were made from the run's own seed, whatever the request says.
     Points,
 }
 
@@ -85,6 +89,50 @@ impl Op {
         }
     }
 
+    /// Makes the request number `seq` of a run whose seed is `base`.
+    #[must_use]
+    pub fn request_number(self, factors: &BTreeMap<String, String>, base: u64, seq: u64) -> Content {
+        let page = if self == Self::Points { level(factors, "page").filter(|page| *page > 0) } else { None };
+        let Some(page) = page else { return self.request(factors, base + seq) };
+        let all = level(factors, "poi").unwrap_or(3);
+        let from = (seq % all.div_ceil(page).max(1)) * page;
+        let count = page.min(all - from.min(all));
+        Content::Payload(format!("Point {count} {base} {from}"))
+    }
+
+    /// Does what a server has to do in a run whose seed is `base`; `None` when the request makes no sense.
+    #[must_use]
+    pub fn answer_to(
+        self,
+        factors: &BTreeMap<String, String>,
+        base: u64,
+        request: Content,
+    ) -> Option<Content> {
+        match (self, &request) {
+            (Self::Points, Content::Payload(text)) => {
+                let mut wish = Wish::read(text).filter(|wish| wish.kind == "Point")?;
+                if factors.contains_key("store") {
+                    wish.seed = base;
+                }
+                Some(Content::Points(wish.points(factors)))
+            }
+            _ => self.answer(request),
+        }
+    }
+
+    /// Gives a request of a run and its answer.
+    #[must_use]
+    pub fn exchange_number(
+        self,
+        factors: &BTreeMap<String, String>,
+        base: u64,
+        seq: u64,
+    ) -> Option<Exchange> {
+        let request = self.request_number(factors, base, seq);
+        let answer = self.answer_to(factors, base, request.clone())?;
+        Some(Exchange { request, answer })
+    }
+
     /// Does what a server has to do; `None` when the request makes no sense.
     #[must_use]
     pub fn answer(self, request: Content) -> Option<Content> {
@@ -108,17 +156,66 @@ impl Op {
     }
 }
 
-/// Makes the entries that `KIND COUNT SEED` asks for.
+/// What `KIND COUNT SEED` asks for; points may be asked for from a number on: `Point COUNT SEED FROM`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wish<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) count: u64,
+    pub(crate) seed: u64,
+    pub(crate) from: u64,
+}
+
+impl<'a> Wish<'a> {
+    /// Reads it; `None` when it makes no sense or asks for too much.
+    pub(crate) fn read(text: &'a str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let kind = words.next()?;
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (count, seed) = (number()?, number()?);
+        let from = number().unwrap_or(0);
+        let is_small = from.checked_add(count).is_some_and(|all| all <= ENTRIES_MAX);
+        is_small.then_some(Self { kind, count, seed, from })
+    }
+
+    /// Asks for all points of a cell.
+    pub(crate) fn all(factors: &BTreeMap<String, String>, seed: u64) -> Self {
+        let count = level(factors, "poi").unwrap_or(3).min(ENTRIES_MAX);
+        Self { kind: "Point", count, seed, from: 0 }
+    }
+
+    /// Makes the points.
+    pub(crate) fn points(&self, factors: &BTreeMap<String, String>) -> Vec<Point> {
+        let letters = field_letters(factors);
+        let mut source = Source::new(self.seed);
+        for _ in 0..self.from * letters.iter().sum::<usize>() as u64 {
+            source.number();
+        }
+        (0..self.count).map(|_| source.point(letters)).collect()
+    }
+}
+
+fn level(factors: &BTreeMap<String, String>, name: &str) -> Option<u64> {
+    factors.get(name).and_then(|level| level.parse().ok())
+}
+
+/// Gives the letters of each field: what a cell has more or less than the usual falls to the description.
+fn field_letters(factors: &BTreeMap<String, String>) -> [usize; POINT_FIELDS] {
+    let mut letters = FIELD_LETTERS;
+    let usual: usize = FIELD_LETTERS.iter().sum();
+    let wished = level(factors, "letters").map_or(usual, |wished| wished.min(ENTRIES_MAX) as usize);
+    letters[DESCRIPTION] = (letters[DESCRIPTION] + wished).saturating_sub(usual).max(1);
+    letters
+}
+
+/// Makes the entries that are asked for.
 fn made(wish: &str) -> Option<Content> {
-    let mut words = wish.split(' ');
-    let kind = words.next()?;
-    let count: u64 = words.next()?.parse().ok().filter(|count| *count <= ENTRIES_MAX)?;
-    let mut source = Source::new(words.next()?.parse().ok()?);
-    Some(match kind {
+    let wish = Wish::read(wish)?;
+    let (count, mut source) = (wish.count, Source::new(wish.seed));
+    Some(match wish.kind {
         "Int" => Content::Numbers((0..count).map(|_| source.number().cast_signed()).collect()),
         "String" => Content::Texts((0..count).map(|_| source.letters(TEXT_LETTERS)).collect()),
         "Object" => Content::Objects((0..count).map(|_| source.item()).collect()),
-        "Point" => Content::Points((0..count).map(|_| source.point()).collect()),
+        "Point" => Content::Points(wish.points(&BTreeMap::new())),
         _ => return None,
     })
 }
@@ -147,8 +244,8 @@ impl Source {
         Item { id, name, price: self.number() as f64 / 4.0 }
     }
 
-    fn point(&mut self) -> Point {
-        Point::of(FIELD_LETTERS.map(|letters| self.letters(letters)))
+    fn point(&mut self, letters: [usize; POINT_FIELDS]) -> Point {
+        Point::of(letters.map(|letters| self.letters(letters)))
     }
 }
 

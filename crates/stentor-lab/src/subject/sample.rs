@@ -1,7 +1,7 @@
 //! Samples: 64 bytes for each exchange, little-endian, times in nanoseconds of the clock.
 
 use super::SubjectError;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a sample.
 pub const SAMPLE_BYTES: usize = 64;
@@ -117,6 +117,35 @@ pub fn read_client(path: &Path) -> Result<Vec<ClientSample>, SubjectError> {
         return Err(SubjectError::Wrong(format!("{} bytes of samples are no multiple of 64", bytes.len())));
     }
     Ok(samples.iter().map(ClientSample::of_bytes).collect())
+}
+
+/// Reads the samples of a server.
+pub fn read_server(path: &Path) -> Result<Vec<ServerSample>, SubjectError> {
+    let bytes = std::fs::read(path).map_err(SubjectError::io(format!("{}", path.display())))?;
+    let (samples, rest) = bytes.as_chunks::<SAMPLE_BYTES>();
+    if !rest.is_empty() {
+        return Err(SubjectError::Wrong(format!("{} bytes of samples are no multiple of 64", bytes.len())));
+    }
+    Ok(samples.iter().map(ServerSample::of_bytes).collect())
+}
+
+/// Names the file beside a client's samples that tells when rows were kept: eight bytes for each sample.
+#[must_use]
+pub fn inserted(out: &Path) -> PathBuf {
+    let mut name = out.as_os_str().to_owned();
+    name.push(".inserted");
+    name.into()
+}
+
+/// Reads times of eight bytes each; no file is no times.
+pub fn read_times(path: &Path) -> Result<Vec<i64>, SubjectError> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(SubjectError::io(format!("{}", path.display()))(error)),
+    };
+    let (times, _) = bytes.as_chunks::<8>();
+    Ok(times.iter().map(|time| i64::from_le_bytes(*time)).collect())
 }
 
 fn pack(words: [i64; WORDS], status: u16, flags: u16, count: u32) -> [u8; SAMPLE_BYTES] {

@@ -1,27 +1,23 @@
 //! The server half: what comes in is read, worked on and answered, with the time of each phase.
 
+mod http;
 mod sockets;
 
 use super::SubjectError;
 use super::clock::monotonic_ns;
 use super::dialect::{Dialect, Format, NAMESPACE, Transport, action};
-use super::reference::Op;
+use super::reference::{Op, Wish};
 use super::sample::ServerSample;
-use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
+use super::setup::{Setup, Stream};
+use super::store::Store;
+use ::http::HeaderValue;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use stentor_wire::wsdl::{Operation, Service};
-use stentor_wire::{Content, Limits, WireError, wsdl};
+use stentor_wire::{Content, WireError, wsdl};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 /// Connections at once; more wait in the listener's queue.
 const CONNECTIONS_MAX: usize = 256;
@@ -46,7 +42,19 @@ pub(crate) struct Work {
     dialect: Dialect,
     op: Op,
     manner: Manner,
+    setup: Arc<Setup>,
+    /// Where points are read from, when they are not made on request.
+    store: Option<Arc<Mutex<Store>>>,
     samples: Arc<Mutex<Samples>>,
+}
+
+/// What is asked.
+#[derive(Clone, Copy)]
+pub(crate) enum Question<'a> {
+    /// By a body.
+    Body(&'a [u8]),
+    /// By the end of an address.
+    Url(&'a str),
 }
 
 #[derive(Default)]
@@ -76,7 +84,20 @@ impl Server {
         bind: SocketAddr,
         manner: Manner,
     ) -> Result<Self, SubjectError> {
-        let work = Work { dialect, op, manner, samples: Arc::default() };
+        Self::start_as(dialect, op, bind, manner, Setup::default()).await
+    }
+
+    /// Begins to listen as the factors of a cell say.
+    pub async fn start_as(
+        dialect: Dialect,
+        op: Op,
+        bind: SocketAddr,
+        manner: Manner,
+        setup: Setup,
+    ) -> Result<Self, SubjectError> {
+        let store = rows(&setup)?.map(|store| Arc::new(Mutex::new(store)));
+        let tls = setup.acceptor(dialect.transport.protocol())?;
+        let work = Work { dialect, op, manner, setup: Arc::new(setup), store, samples: Arc::default() };
         if dialect.transport == Transport::SocketThreads {
             let threads = sockets::Threads::start(bind, work.clone())?;
             return Ok(Self { address: threads.address, work, listening: Listening::Threads(threads) });
@@ -84,7 +105,7 @@ impl Server {
         let listener =
             TcpListener::bind(bind).await.map_err(SubjectError::io(format!("listening on {bind}")))?;
         let address = listener.local_addr().map_err(SubjectError::io("listening"))?;
-        let task = tokio::spawn(accept(listener, work.clone()));
+        let task = tokio::spawn(accept(listener, work.clone(), tls));
         Ok(Self { address, work, listening: Listening::Tasks(task) })
     }
 
@@ -106,13 +127,14 @@ impl Drop for Server {
 
 impl Work {
     /// Answers a request; `Err` holds the bytes that say why there is no answer. A mute server has nothing to say.
-    pub(crate) fn answer(&self, request: &[u8]) -> Option<Result<Vec<u8>, Vec<u8>>> {
+    pub(crate) fn answer(&self, request: Question<'_>) -> Option<Result<Vec<u8>, Vec<u8>>> {
         let t_recv = monotonic_ns();
-        let mut sample = ServerSample {
-            t_recv,
-            bytes: u32::try_from(request.len()).unwrap_or(u32::MAX),
-            ..Default::default()
+        let bytes = match request {
+            Question::Body(body) => body.len(),
+            Question::Url(text) => text.len(),
         };
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let mut sample = ServerSample { t_recv, bytes, ..Default::default() };
         let answer = self.work_out(request, &mut sample);
         sample.t_ser_end = monotonic_ns();
         sample.status = u16::from(answer.is_err());
@@ -121,16 +143,28 @@ impl Work {
         (self.manner != Manner::Mute).then_some(answer)
     }
 
-    fn work_out(&self, request: &[u8], sample: &mut ServerSample) -> Result<Vec<u8>, WireError> {
-        let request = self.dialect.read_request(self.op, request)?;
+    fn work_out(&self, request: Question<'_>, sample: &mut ServerSample) -> Result<Vec<u8>, WireError> {
+        let request = match request {
+            Question::Body(body) => self.dialect.read_request(self.op, body)?,
+            Question::Url(text) => Content::Payload(text.to_owned()),
+        };
         sample.t_deser_end = monotonic_ns();
         let nonsense = || WireError::Unexpected(format!("{} cannot be asked for that", self.op.name()));
-        let mut answer = self.op.answer(request).ok_or_else(nonsense)?;
+        let mut answer = self.do_it(request).ok_or_else(nonsense)?;
         if self.manner == Manner::Forgetful {
             forget(&mut answer);
         }
         sample.t_work_end = monotonic_ns();
         self.dialect.write_answer(self.op, &answer)
+    }
+
+    fn do_it(&self, request: Content) -> Option<Content> {
+        let (Some(store), Content::Payload(text)) = (&self.store, &request) else {
+            return self.op.answer_to(&self.setup.factors, self.setup.seed, request);
+        };
+        let wish = Wish::read(text)?;
+        let rows = store.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.rows(wish.from, wish.count).ok().map(Content::Points)
     }
 
     /// Describes the service to who asks for it, where its dialect has descriptions; the address is the one that was asked.
@@ -160,6 +194,14 @@ impl Work {
     }
 }
 
+/// Fills the rows that points are read from: as many as the cell's clients may ask for.
+fn rows(setup: &Setup) -> Result<Option<Store>, SubjectError> {
+    let Some(path) = &setup.store else { return Ok(None) };
+    let mut store = Store::open(path)?;
+    store.fill(&Wish::all(&setup.factors, setup.seed).points(&setup.factors))?;
+    Ok(Some(store))
+}
+
 fn forget(content: &mut Content) {
     match content {
         Content::Payload(text) => drop(text.pop()),
@@ -171,7 +213,7 @@ fn forget(content: &mut Content) {
 }
 
 /// Accepts until it is aborted; connections end with it.
-async fn accept(listener: TcpListener, work: Work) {
+async fn accept(listener: TcpListener, work: Work, tls: Option<TlsAcceptor>) {
     let mut connections = JoinSet::new();
     loop {
         while connections.len() >= CONNECTIONS_MAX {
@@ -181,50 +223,22 @@ async fn accept(listener: TcpListener, work: Work) {
         let Ok((stream, _)) = listener.accept().await else { continue };
         // A connection without it is slower and nothing else.
         let _ = stream.set_nodelay(true);
-        if work.dialect.transport == Transport::Http {
-            connections.spawn(speak_http(stream, work.clone()));
-        } else {
-            connections.spawn(sockets::speak_frames(stream, work.clone()));
-        }
+        connections.spawn(welcome(stream, work.clone(), tls.clone()));
     }
 }
 
-async fn speak_http(stream: TcpStream, work: Work) {
-    let service = service_fn(|request| {
-        let work = work.clone();
-        async move { respond(request, &work).await }
-    });
-    // A peer that breaks off is no matter of the server's.
-    let _ =
-        http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service).await;
-}
-
-async fn respond(request: Request<Incoming>, work: &Work) -> Result<Response<Full<Bytes>>, Infallible> {
-    if request.method() == Method::GET {
-        return Ok(match work.description(request.headers().get(HOST)) {
-            Some(description) => response(StatusCode::OK, description, work),
-            None => response(StatusCode::METHOD_NOT_ALLOWED, Vec::new(), work),
-        });
-    }
-    let limit = Limits::default().document_max_bytes;
-    let Ok(body) = Limited::new(request.into_body(), limit).collect().await else {
-        return Ok(response(StatusCode::PAYLOAD_TOO_LARGE, Vec::new(), work));
+/// Agrees on encryption, where the cell wants it, and speaks.
+async fn welcome(stream: TcpStream, work: Work, tls: Option<TlsAcceptor>) {
+    let stream: Stream = match tls {
+        Some(tls) => match tls.accept(stream).await {
+            Ok(stream) => Box::new(stream),
+            Err(_) => return,
+        },
+        None => Box::new(stream),
     };
-    let Some(answer) = work.answer(&body.to_bytes()) else { return std::future::pending().await };
-    Ok(match answer {
-        Ok(bytes) => response(StatusCode::OK, bytes, work),
-        // XML-RPC tells its faults in answers that are in order; SOAP 1.1 asks for 500.
-        Err(bytes) if work.dialect.name() == "xmlrpc" => response(StatusCode::OK, bytes, work),
-        Err(bytes) if bytes.is_empty() => response(StatusCode::BAD_REQUEST, bytes, work),
-        Err(bytes) => response(StatusCode::INTERNAL_SERVER_ERROR, bytes, work),
-    })
-}
-
-fn response(status: StatusCode, bytes: Vec<u8>, work: &Work) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(bytes.into()));
-    *response.status_mut() = status;
-    if let Ok(kind) = work.dialect.content_type(work.op).parse() {
-        response.headers_mut().insert(CONTENT_TYPE, kind);
+    match work.dialect.transport {
+        Transport::Http => http::speak_http(stream, work).await,
+        Transport::Grpc => http::speak_grpc(stream, work).await,
+        Transport::SocketThreads | Transport::SocketTasks => sockets::speak_frames(stream, work).await,
     }
-    response
 }

@@ -1,17 +1,16 @@
 //! The subject's side of LSP-1: takes orders, plays a half, reports.
 
-use super::client::Client;
-use super::clock::monotonic_ns;
+mod exchanges;
+
 use super::dialect::Dialect;
-use super::protocol::{Arm, CLOCK, LINE_MAX_BYTES, Order, Prepare, Report, Role, Schedule, VERSION};
-use super::reference::Digest;
-use super::sample::ClientSample;
+use super::protocol::{Arm, CLOCK, LINE_MAX_BYTES, Order, Prepare, Report, Role, VERSION};
+use super::sample::{self, ClientSample};
 use super::server::{Manner, Server};
+use super::setup::Setup;
 use super::{BUILT_IN, SubjectError};
+use exchanges::Caller;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
-use stentor_wire::Content;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Plays a dialect until it is told to stop, or nobody is left to tell it.
@@ -70,7 +69,7 @@ struct Player {
 enum Part {
     None,
     Server { server: Server, out: Option<std::path::PathBuf> },
-    Client { client: Box<Client>, prepare: Prepare, arm: Option<Arm> },
+    Client { caller: Box<Caller>, arm: Option<Arm> },
 }
 
 impl Player {
@@ -91,15 +90,16 @@ impl Player {
     async fn prepare(&mut self, prepare: Prepare) -> Result<Report, SubjectError> {
         if prepare.role == Role::Server {
             let bind = prepare.bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-            let server = Server::start(self.dialect, prepare.op, bind, self.manner).await?;
+            let setup = Setup::of(&prepare.factors, prepare.seed);
+            let server = Server::start_as(self.dialect, prepare.op, bind, self.manner, setup).await?;
             let port = server.address.port();
             self.part = Part::Server { server, out: None };
             return Ok(Report::Ready { port });
         }
         let target =
             prepare.target.ok_or_else(|| SubjectError::Exchange("a client needs a target".into()))?;
-        let client = Box::new(Client::connect(self.dialect, prepare.op, target).await?);
-        self.part = Part::Client { client, prepare, arm: None };
+        let caller = Box::new(Caller::ready(self.dialect, prepare, target).await?);
+        self.part = Part::Client { caller, arm: None };
         Ok(Report::Ready { port: 0 })
     }
 
@@ -118,13 +118,17 @@ impl Player {
     async fn go(&mut self, t0_ns: i64) -> Result<Option<Report>, SubjectError> {
         match &mut self.part {
             Part::Server { .. } => Ok(None),
-            Part::Client { client, prepare, arm: Some(arm) } => {
-                let mut run = run(client, prepare, arm, t0_ns).await;
+            Part::Client { caller, arm: Some(arm) } => {
+                let mut run = caller.run(arm, t0_ns).await?;
                 if self.manner == Manner::Forgetful {
                     run.samples.pop();
                 }
                 let bytes: Vec<u8> = run.samples.iter().flat_map(ClientSample::to_bytes).collect();
                 write(&arm.out, &bytes)?;
+                if !run.inserted.is_empty() {
+                    let times: Vec<u8> = run.inserted.iter().flat_map(|time| time.to_le_bytes()).collect();
+                    write(&sample::inserted(&arm.out), &times)?;
+                }
                 Ok(Some(Report::Done { n: run.answered, errors: run.errors, digest: run.digest.hex() }))
             }
             _ => Err(SubjectError::Exchange("told to go before it was armed".into())),
@@ -143,56 +147,4 @@ impl Player {
 
 fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), SubjectError> {
     std::fs::write(path, bytes).map_err(SubjectError::io(format!("{}", path.display())))
-}
-
-#[derive(Default)]
-struct Run {
-    samples: Vec<ClientSample>,
-    answered: u64,
-    errors: u64,
-    digest: Digest,
-}
-
-/// Makes the exchanges of a run. Each has a seed of its own, the run's and its number, so that no answer can be reused.
-async fn run(client: &mut Client, prepare: &Prepare, arm: &Arm, t0_ns: i64) -> Run {
-    let mut run = Run::default();
-    let begin_ns = t0_ns.max(monotonic_ns());
-    for seq in 0..arm.count {
-        let t_intended = intended(arm.schedule, begin_ns, seq);
-        until(t_intended).await;
-        let request = prepare.op.request(&prepare.factors, prepare.seed + seq);
-        match client.exchange(seq, t_intended, &request).await {
-            Ok((sample, answer)) => run.answer(sample, &answer),
-            Err(_) => {
-                run.errors += 1;
-                run.samples.push(ClientSample { seq, t_intended, status: 1, ..Default::default() });
-            }
-        }
-        if let Schedule::Closed { think_ns } = arm.schedule {
-            tokio::time::sleep(Duration::from_nanos(think_ns)).await;
-        }
-    }
-    run
-}
-
-impl Run {
-    fn answer(&mut self, sample: ClientSample, answer: &Content) {
-        self.answered += 1;
-        self.samples.push(sample);
-        self.digest.add(answer);
-    }
-}
-
-fn intended(schedule: Schedule, begin_ns: i64, seq: u64) -> i64 {
-    match schedule {
-        Schedule::Closed { .. } => begin_ns.max(monotonic_ns()),
-        Schedule::Open { interval_ns } => begin_ns + interval_ns.saturating_mul(seq).cast_signed(),
-    }
-}
-
-async fn until(instant_ns: i64) {
-    let wait = instant_ns - monotonic_ns();
-    if let Ok(wait @ 1..) = u64::try_from(wait) {
-        tokio::time::sleep(Duration::from_nanos(wait)).await;
-    }
 }

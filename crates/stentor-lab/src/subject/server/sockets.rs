@@ -1,7 +1,8 @@
 //! Frames on sockets: a task for each connection, or two threads for each, one that receives and one that sends.
 
 use super::super::SubjectError;
-use super::{CONNECTIONS_MAX, Work};
+use super::{CONNECTIONS_MAX, Question, Work};
+use crate::subject::setup::Stream;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -76,7 +77,7 @@ fn receive(mut stream: TcpStream, work: &Work, answers: &SyncSender<Vec<u8>>) {
         loop {
             match frames.frame() {
                 Ok(Some(request)) => {
-                    let Some(answer) = work.answer(&request) else { continue };
+                    let Some(answer) = work.answer(Question::Body(&request)) else { continue };
                     if answers.send(framed(answer)).is_err() {
                         return;
                     }
@@ -102,7 +103,7 @@ fn framed(answer: Result<Vec<u8>, Vec<u8>>) -> Vec<u8> {
 }
 
 /// Speaks with one client until it hangs up.
-pub(super) async fn speak_frames(mut stream: tokio::net::TcpStream, work: Work) {
+pub(super) async fn speak_frames(mut stream: Stream, work: Work) {
     let mut frames = Frames::new(Limits::default());
     let mut buffer = vec![0; READ_BYTES];
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {
@@ -110,7 +111,7 @@ pub(super) async fn speak_frames(mut stream: tokio::net::TcpStream, work: Work) 
         loop {
             match frames.frame() {
                 Ok(Some(request)) => {
-                    let Some(answer) = work.answer(&request) else { continue };
+                    let Some(answer) = work.answer(Question::Body(&request)) else { continue };
                     if stream.write_all(&framed(answer)).await.is_err() {
                         return;
                     }

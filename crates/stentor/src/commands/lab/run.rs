@@ -1,4 +1,4 @@
-//! `stentor lab run`: a published study, run again with our server against emulators.
+//! `stentor lab run`: a published study, run again: with our server against emulators, or with pairs of web services.
 
 mod background;
 mod known;
@@ -7,6 +7,7 @@ mod plan;
 mod policy;
 mod proof;
 mod records;
+mod services;
 mod settings;
 mod site;
 mod trial;
@@ -19,6 +20,7 @@ use clap::{Args, ValueEnum};
 use plan::Plan;
 use records::Records;
 use serde_json::{Value, json};
+use services::{Services, Wishes};
 use site::Site;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,6 +36,10 @@ const TRIES_MAX: u32 = 2;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  stentor lab run cai-2009 --quick --out study
+  stentor lab run anacleto-2012 --standard --subject rust --out study
+  stentor lab run nunes-2014 --full --dry-run --out study
+  stentor lab run albertengo-2020 --variant code --factor 'payload=64 B,4055 B' --out study --json
   stentor lab run isikligil-2017 --scale 0.002 --out study
   stentor lab run isikligil-2017 --scale 0.02 --repetitions 5 --out study
   stentor lab run isikligil-2017 --scale 0.02 --repetitions 5 --out study --resume
@@ -44,7 +50,12 @@ Examples:
 isikligil-2017: 13 tests, each a campaign to a million devices (at scale 1) of 3 million in two apps, through emulated
 push services, with 20, 50 or 100 requests in flight for each. At full scale that takes hours. Each run has a fresh
 server; rounds over all tests are mixed. DIR gets report.html, report.md, rates.svg, consumers.svg, scenarios.ndjson (a
-line for each run), samples.csv, provenance.json and plan.json. Exits 0 only if nothing was lost, stuck or sent twice.")]
+line for each run), samples.csv, provenance.json and plan.json. Exits 0 only if nothing was lost, stuck or sent twice.
+
+The other studies compare web services. A cell is one combination of levels for one subject; each of its forks has a fresh
+server and a fresh client process, every answer is checked, and a subject with a wrong answer is refused. DIR gets
+records.jsonl (a line for each attempt, written when it ends), plan.json and raw samples. Exits 0 only if every cell has its
+minimum of forks that count.")]
 pub(crate) struct Run {
     /// Which study
     #[arg(value_enum)]
@@ -76,13 +87,39 @@ pub(crate) struct Run {
     /// Give up a run when nothing has moved for so long
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
+    #[command(flatten)]
+    wishes: Wishes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum StudyName {
+    /// SOAP, XML-RPC and REST: arrays of three types in five sizes
+    #[value(name = "cai-2009")]
+    Cai2009,
+    /// Points of interest to a phone: XML, JSON, Protocol Buffers, sockets
+    #[value(name = "anacleto-2012")]
+    Anacleto2012,
+    /// Axis2 and CXF on a small computer: numbers sent, sorted and sent back
+    #[value(name = "nunes-2014")]
+    Nunes2014,
     /// A push framework with a pool of consumers, 13 tests
     #[value(name = "isikligil-2017")]
     Isikligil2017,
+    /// SOAP and REST (GCM and FCM come with the gateway): delay and overhead by payload
+    #[value(name = "albertengo-2020")]
+    Albertengo2020,
+}
+
+impl StudyName {
+    const fn id(self) -> &'static str {
+        match self {
+            Self::Cai2009 => "cai-2009",
+            Self::Anacleto2012 => "anacleto-2012",
+            Self::Nunes2014 => "nunes-2014",
+            Self::Isikligil2017 => "isikligil-2017",
+            Self::Albertengo2020 => "albertengo-2020",
+        }
+    }
 }
 
 fn scale(text: &str) -> Result<f64, String> {
@@ -93,6 +130,11 @@ fn scale(text: &str) -> Result<f64, String> {
 impl Run {
     /// Runs the study.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        if self.study != StudyName::Isikligil2017 {
+            let (study, seed, resume) = (self.study, self.seed, self.resume);
+            let services = Services { study, wishes: &self.wishes, seed, out: self.out, resume };
+            return services.run(output).await;
+        }
         let ended = crate::process::asked_to_end()?;
         let report = tokio::select! {
             report = self.perform() => report?,
@@ -157,7 +199,6 @@ impl Run {
     }
 
     fn study(&self) -> anyhow::Result<Study> {
-        let StudyName::Isikligil2017 = self.study;
         let mut study = Study::isikligil_2017()?;
         if let Some(median) = self.latency_median_ms {
             study.provider.latency_median_ms = median;

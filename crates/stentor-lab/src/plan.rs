@@ -1,0 +1,261 @@
+//! What of a study is run: experiments, factors, levels, subjects and amounts, as data in `studies/STUDY/plan.toml`.
+//!
+//! A **cell** is one combination of levels for one subject. How often a cell is run (forks) and how many exchanges each fork
+//! measures (samples) follows from the profile: `quick` takes minutes, `standard` every level with fewer repetitions, `full`
+//! the paper's repetitions.
+
+mod expand;
+
+pub use expand::{Cell, Choice, Expansion, NotRun, SampleChoice};
+
+use crate::subject::reference::Op;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Studies that have a plan, oldest first.
+pub const PLANNED: [&str; 4] = ["cai-2009", "anacleto-2012", "nunes-2014", "albertengo-2020"];
+
+/// How much is run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Minutes.
+    #[default]
+    Quick,
+    /// Every level, fewer repetitions.
+    Standard,
+    /// The paper's repetitions.
+    Full,
+}
+
+/// Why a plan cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// It is no such TOML.
+    #[error("the plan cannot be read: {0}")]
+    Toml(#[from] toml::de::Error),
+    /// A wish names what the study does not have.
+    #[error("{study} has no {what} {name:?}: {known}")]
+    Unknown {
+        /// The study.
+        study: String,
+        /// What kind of thing.
+        what: &'static str,
+        /// What was wished for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+}
+
+/// What of a study is run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The study's id.
+    pub id: String,
+    /// Profile of the link, unless another is asked for.
+    pub link: String,
+    /// What differs from the paper, for readers of the results.
+    #[serde(default)]
+    pub differences: Vec<String>,
+    /// What the paper measured and nothing here can, with the reason.
+    #[serde(default)]
+    pub not_here: Vec<NotRun>,
+    /// Its experiments.
+    pub experiments: Vec<Experiment>,
+}
+
+/// An experiment: one operation over factors and subjects.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// A short name.
+    pub id: String,
+    /// The name in `published.csv`.
+    pub name: String,
+    /// What is asked.
+    pub op: Op,
+    /// Readings of the study in which it is run.
+    #[serde(default = "paper")]
+    pub variants: Vec<String>,
+    /// What both halves are told beside the levels.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// What is varied.
+    #[serde(default)]
+    pub factors: Vec<Factor>,
+    /// What is compared.
+    pub subjects: Vec<Slot>,
+    /// Between intended starts, in milliseconds; stretched where exchanges take longer.
+    pub interval_ms: f64,
+    /// Exchanges at once, at most.
+    #[serde(default = "one")]
+    pub in_flight: u32,
+    /// About how long an exchange takes, in milliseconds, to tell beforehand how long all will take.
+    pub exchange_ms: f64,
+    /// Amounts of the quick profile.
+    pub quick: Amount,
+    /// Amounts of the standard profile.
+    pub standard: Amount,
+    /// Amounts of the full profile.
+    pub full: Amount,
+}
+
+/// What is varied.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Factor {
+    /// Its name in `published.csv`.
+    pub name: String,
+    /// Its levels.
+    pub levels: Vec<Level>,
+}
+
+/// One level of a factor. A plain text in the file stands for a level that sets the factor itself.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "LevelForm")]
+pub struct Level {
+    /// Its name in `published.csv`.
+    pub level: String,
+    /// What both halves are told.
+    pub set: BTreeMap<String, String>,
+    /// Profiles in which it is run; all when empty.
+    pub profiles: Vec<Profile>,
+    /// Variants in which it is run; all when empty.
+    pub variants: Vec<String>,
+    /// Processor time of each half, in percent of one core.
+    pub cpu_percent: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum LevelForm {
+    Name(String),
+    Whole(LevelTable),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LevelTable {
+    level: String,
+    set: BTreeMap<String, String>,
+    profiles: Vec<Profile>,
+    variants: Vec<String>,
+    cpu_percent: Option<u32>,
+}
+
+impl From<LevelForm> for Level {
+    fn from(form: LevelForm) -> Self {
+        match form {
+            LevelForm::Name(level) => Self { level, ..Self::default() },
+            LevelForm::Whole(LevelTable { level, set, profiles, variants, cpu_percent }) => {
+                Self { level, set, profiles, variants, cpu_percent }
+            }
+        }
+    }
+}
+
+/// A place in a comparison, which one or several pieces of software can fill.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slot {
+    /// The paper's name for it.
+    pub label: String,
+    /// Dialects that count.
+    pub dialects: Vec<String>,
+    /// Parts of the ids of the paper's own software or its kind.
+    #[serde(default)]
+    pub period: Vec<String>,
+    /// Parts of the ids of other software that counts; `*` for all of these dialects.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// Whether the subject that the binary plays itself counts.
+    #[serde(default = "yes")]
+    pub rust: bool,
+    /// Variants in which it is run; all when empty.
+    #[serde(default)]
+    pub variants: Vec<String>,
+    /// What its halves are told beside the experiment's settings.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+}
+
+/// How much of each cell is run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Amount {
+    /// Fresh pairs of processes.
+    pub forks: u32,
+    /// So many of them must count.
+    pub forks_min: u32,
+    /// Exchanges that are measured in each fork.
+    pub samples: u32,
+    /// Exchanges before them, after the first.
+    pub warmup: u32,
+    /// Between intended starts, in milliseconds, instead of the experiment's.
+    #[serde(default)]
+    pub interval_ms: Option<f64>,
+}
+
+impl Plan {
+    /// Reads the plan of a study that comes with the laboratory; `None` where there is none.
+    pub fn shipped(id: &str) -> Result<Option<Self>, PlanError> {
+        let text = match id {
+            "cai-2009" => include_str!("../studies/cai-2009/plan.toml"),
+            "anacleto-2012" => include_str!("../studies/anacleto-2012/plan.toml"),
+            "nunes-2014" => include_str!("../studies/nunes-2014/plan.toml"),
+            "albertengo-2020" => include_str!("../studies/albertengo-2020/plan.toml"),
+            _ => return Ok(None),
+        };
+        Self::parse(text).map(Some)
+    }
+
+    /// Reads a plan.
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
+        Ok(toml::from_str(text)?)
+    }
+}
+
+impl Experiment {
+    /// Gives the amounts of a profile.
+    #[must_use]
+    pub const fn amount(&self, profile: Profile) -> Amount {
+        match profile {
+            Profile::Quick => self.quick,
+            Profile::Standard => self.standard,
+            Profile::Full => self.full,
+        }
+    }
+}
+
+impl Profile {
+    /// Gives its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Standard => "standard",
+            Self::Full => "full",
+        }
+    }
+}
+
+fn paper() -> Vec<String> {
+    vec![paper_variant()]
+}
+
+fn paper_variant() -> String {
+    "paper".into()
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn yes() -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests;

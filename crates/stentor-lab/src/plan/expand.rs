@@ -1,0 +1,327 @@
+//! From a plan to cells: every combination of levels for every subject that is there.
+
+use super::{Amount, Experiment, Factor, Level, Plan, PlanError, Profile, Slot};
+use crate::subject::protocol::Role;
+use crate::subject::reference::Op;
+use crate::subject::{BUILT_IN, Definition};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Start and end of a pair of processes, in seconds, of our own and of others.
+const FORK_SECONDS: f64 = 0.6;
+const FOREIGN_FORK_SECONDS: f64 = 4.0;
+/// Others take longer for an exchange, at first above all.
+const FOREIGN_FACTOR: f64 = 3.0;
+/// The factor of clients that keep rows, and its levels.
+const INSERT: &str = "insert";
+const NONE: &str = "none";
+/// The factor of a limited heap, and the word that stands for it where a subject is started.
+const HEAP: &str = "heap";
+const HEAP_WORD: &str = "@heap";
+/// What a definition says of a client that keeps rows.
+const CAN_INSERT: &str = "insert";
+
+/// What of a plan is wished for.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// How much.
+    pub profile: Profile,
+    /// Levels by factor; factors that are not named keep all.
+    pub factors: BTreeMap<String, Vec<String>>,
+    /// Parts of labels, ids or stacks; all when empty.
+    pub subjects: Vec<String>,
+    /// Variants; all when empty.
+    pub variants: Vec<String>,
+    /// Forks and samples instead of the profile's.
+    pub samples: SampleChoice,
+}
+
+/// Amounts instead of the profile's.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SampleChoice {
+    /// Forks of each cell.
+    pub forks: Option<u32>,
+    /// Measured exchanges of each fork.
+    pub samples: Option<u32>,
+}
+
+/// One combination of levels for one subject.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Reading of the study.
+    pub variant: String,
+    /// The experiment's id in the plan.
+    pub experiment: String,
+    /// The experiment's name in `published.csv`.
+    pub name: String,
+    /// What is asked.
+    pub op: Op,
+    /// Levels by factor.
+    pub levels: BTreeMap<String, String>,
+    /// What both halves are told.
+    pub settings: BTreeMap<String, String>,
+    /// The paper's name for the subject.
+    pub label: String,
+    /// `period`, `rust`, or the name of other software.
+    pub stack: String,
+    /// The client half.
+    pub client: Definition,
+    /// The server half.
+    pub server: Definition,
+    /// How much.
+    pub amount: Amount,
+    /// Between intended starts, in nanoseconds.
+    pub interval_ns: u64,
+    /// Exchanges at once, at most.
+    pub in_flight: u32,
+    /// Processor time of each half, in percent of one core.
+    pub cpu_percent: Option<u32>,
+    /// About how long one fork will take.
+    pub fork_seconds: f64,
+}
+
+/// What is not run, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotRun {
+    /// A subject, a cell or a table of the paper.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What a plan comes to.
+#[derive(Debug, Clone, Default)]
+pub struct Expansion {
+    /// Cells.
+    pub cells: Vec<Cell>,
+    /// What the plan has and cannot be run.
+    pub not_run: Vec<NotRun>,
+}
+
+impl Expansion {
+    /// Gives about how long all forks will take, in seconds.
+    #[must_use]
+    pub fn expected_seconds(&self) -> f64 {
+        self.cells.iter().map(|cell| cell.fork_seconds * f64::from(cell.amount.forks)).sum()
+    }
+}
+
+impl Cell {
+    /// Names it in a line.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let levels: Vec<&str> = self.levels.values().map(String::as_str).collect();
+        format!("{} {} ({}) {} {}", self.experiment, self.label, self.stack, self.variant, levels.join(" "))
+    }
+}
+
+impl Plan {
+    /// Lists the cells that are wished for, filled with the subjects that there are.
+    pub fn expand(&self, choice: &Choice, definitions: &[Definition]) -> Result<Expansion, PlanError> {
+        self.check(choice)?;
+        let mut expansion = Expansion { cells: Vec::new(), not_run: self.not_here.clone() };
+        for experiment in &self.experiments {
+            for variant in wished(&experiment.variants, &choice.variants) {
+                for slot in experiment.subjects.iter().filter(|slot| fits(&slot.variants, variant)) {
+                    let filled = fill(slot, experiment.op, definitions, choice);
+                    expansion.not_run.extend(missing(slot, &filled, choice));
+                    for pair in &filled {
+                        expansion.cells.extend(cells(experiment, variant, slot, pair, choice));
+                    }
+                }
+            }
+        }
+        expansion.not_run.dedup();
+        Ok(expansion)
+    }
+
+    /// Refuses wishes that nothing answers to, so that a slip of the pen is not an empty run.
+    fn check(&self, choice: &Choice) -> Result<(), PlanError> {
+        let unknown = |what, name: &String, known: Vec<&str>| {
+            let mut known: Vec<&str> = known;
+            known.sort_unstable();
+            known.dedup();
+            let known = known.join(", ");
+            Err(PlanError::Unknown { study: self.id.clone(), what, name: name.clone(), known })
+        };
+        let factors = || self.experiments.iter().flat_map(|experiment| &experiment.factors);
+        for (name, levels) in &choice.factors {
+            let of_name: Vec<&Factor> = factors().filter(|factor| factor.name == *name).collect();
+            if of_name.is_empty() {
+                return unknown("factor", name, factors().map(|factor| factor.name.as_str()).collect());
+            }
+            let known = || of_name.iter().flat_map(|factor| &factor.levels).map(|level| level.level.as_str());
+            if let Some(level) = levels.iter().find(|level| known().all(|one| one != level.as_str())) {
+                return unknown("level", level, known().collect());
+            }
+        }
+        let variants = || self.experiments.iter().flat_map(|one| &one.variants).map(String::as_str);
+        match choice.variants.iter().find(|variant| variants().all(|one| one != variant.as_str())) {
+            Some(variant) => unknown("variant", variant, variants().collect()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A client and a server that fill a place.
+struct Pair {
+    stack: String,
+    client: Definition,
+    server: Definition,
+}
+
+fn wished<'a>(all: &'a [String], wish: &[String]) -> impl Iterator<Item = &'a String> {
+    all.iter().filter(move |variant| wish.is_empty() || wish.contains(variant))
+}
+
+fn fits(only: &[String], variant: &String) -> bool {
+    only.is_empty() || only.contains(variant)
+}
+
+/// Finds what can fill a place; a half that a subject lacks is played by ours.
+fn fill(slot: &Slot, op: Op, definitions: &[Definition], choice: &Choice) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for definition in definitions.iter().filter(|one| one.ops.contains(&op)) {
+        let dialect = definition.id.split('/').next().unwrap_or_default();
+        if !slot.dialects.iter().any(|known| known == dialect) {
+            continue;
+        }
+        let Some(stack) = stack(slot, &definition.id) else { continue };
+        let ours = definitions.iter().find(|one| one.id == format!("{dialect}/{BUILT_IN}"));
+        let half = |role: Role| {
+            let own = definition.roles.contains(&role).then_some(definition);
+            own.or(ours).cloned()
+        };
+        let (Some(client), Some(server)) = (half(Role::Client), half(Role::Server)) else { continue };
+        let pair = Pair { stack, client, server };
+        if is_wished(slot, &pair, choice) {
+            pairs.push(pair);
+        }
+    }
+    pairs
+}
+
+fn stack(slot: &Slot, id: &str) -> Option<String> {
+    let has = |parts: &[String]| parts.iter().any(|part| part == "*" || id.contains(part.as_str()));
+    if id.ends_with(BUILT_IN) {
+        slot.rust.then(|| "rust".to_owned())
+    } else if has(&slot.period) {
+        Some("period".to_owned())
+    } else if has(&slot.also) {
+        Some(id.split_once('/').map_or(id, |(_, software)| software).to_owned())
+    } else {
+        None
+    }
+}
+
+/// The quick profile takes our subjects and the paper's; others are run when named, or in longer profiles.
+fn is_wished(slot: &Slot, pair: &Pair, choice: &Choice) -> bool {
+    if choice.subjects.is_empty() {
+        return choice.profile != Profile::Quick || ["rust", "period"].contains(&pair.stack.as_str());
+    }
+    choice.subjects.iter().any(|wish| {
+        let ids = [&slot.label, &pair.client.id, &pair.server.id];
+        pair.stack == *wish || ids.iter().any(|id| id.contains(wish.as_str()))
+    })
+}
+
+fn missing(slot: &Slot, filled: &[Pair], choice: &Choice) -> Option<NotRun> {
+    let has_period = filled.iter().any(|pair| pair.stack == "period");
+    if slot.period.is_empty() || has_period || !choice.subjects.is_empty() {
+        return None;
+    }
+    let reason = format!(
+        "no subject with {} in its id is there: put its definition into the directory of --subjects, and build it with \
+         stentor lab subject build",
+        slot.period.join(" or ")
+    );
+    Some(NotRun { what: format!("{} (the paper's software)", slot.label), reason })
+}
+
+fn cells(experiment: &Experiment, variant: &str, slot: &Slot, pair: &Pair, choice: &Choice) -> Vec<Cell> {
+    let mut rows: Vec<Vec<(&Factor, &Level)>> = vec![Vec::new()];
+    for factor in &experiment.factors {
+        let levels: Vec<&Level> =
+            factor.levels.iter().filter(|level| is_run(factor, level, variant, choice)).collect();
+        rows = rows
+            .iter()
+            .flat_map(|row| levels.iter().map(|level| [row.as_slice(), &[(factor, *level)]].concat()))
+            .collect();
+    }
+    // A limit of the heap means something only to those that have one.
+    let has_heap = pair.client.run.iter().any(|word| word == HEAP_WORD);
+    rows.retain(|row| has_heap || row.iter().all(|(_, level)| !level.set.contains_key(HEAP)));
+    rows.iter().map(|row| cell(experiment, variant, slot, pair, row, choice)).collect()
+}
+
+fn is_run(factor: &Factor, level: &Level, variant: &str, choice: &Choice) -> bool {
+    let named = choice.factors.get(&factor.name);
+    let in_profile = level.profiles.is_empty() || level.profiles.contains(&choice.profile);
+    let of_variant = level.variants.is_empty() || level.variants.iter().any(|one| one == variant);
+    of_variant && named.map_or(in_profile, |levels| levels.contains(&level.level))
+}
+
+fn cell(
+    experiment: &Experiment,
+    variant: &str,
+    slot: &Slot,
+    pair: &Pair,
+    row: &[(&Factor, &Level)],
+    choice: &Choice,
+) -> Cell {
+    let mut settings = experiment.settings.clone();
+    settings.extend(slot.set.clone());
+    let mut levels = BTreeMap::new();
+    for (factor, level) in row {
+        levels.insert(factor.name.clone(), level.level.clone());
+        if level.set.is_empty() && level.cpu_percent.is_none() {
+            settings.insert(factor.name.clone(), level.level.clone());
+        }
+        settings.extend(level.set.clone());
+    }
+    if let Some(insert) = settings.get_mut(INSERT) {
+        if !pair.client.can.iter().any(|ability| ability == CAN_INSERT) {
+            NONE.clone_into(insert);
+        }
+        levels.insert(INSERT.to_owned(), insert.clone());
+    }
+    let mut amount = experiment.amount(choice.profile);
+    if let Some(forks) = choice.samples.forks {
+        amount.forks = forks;
+        amount.forks_min = amount.forks_min.min(forks);
+    }
+    amount.samples = choice.samples.samples.unwrap_or(amount.samples).saturating_mul(pages(&settings));
+    Cell {
+        variant: variant.to_owned(),
+        experiment: experiment.id.clone(),
+        name: experiment.name.clone(),
+        op: experiment.op,
+        levels,
+        settings,
+        label: slot.label.clone(),
+        stack: pair.stack.clone(),
+        client: pair.client.clone(),
+        server: pair.server.clone(),
+        amount,
+        interval_ns: (amount.interval_ms.unwrap_or(experiment.interval_ms) * 1e6) as u64,
+        in_flight: experiment.in_flight,
+        cpu_percent: row.iter().find_map(|(_, level)| level.cpu_percent),
+        fork_seconds: fork_seconds(experiment, amount, &pair.stack),
+    }
+}
+
+/// Counts the exchanges that make one whole synchronisation: where a study reads page by page, that is one sample.
+fn pages(settings: &BTreeMap<String, String>) -> u32 {
+    let number = |name: &str| settings.get(name).and_then(|text| text.parse::<u32>().ok());
+    number("poi").zip(number("page")).map_or(1, |(all, page)| all.div_ceil(page.max(1)).max(1))
+}
+
+fn fork_seconds(experiment: &Experiment, amount: Amount, stack: &str) -> f64 {
+    let is_ours = stack == "rust";
+    let exchange = experiment.exchange_ms * if is_ours { 1.0 } else { FOREIGN_FACTOR };
+    let interval = amount.interval_ms.unwrap_or(experiment.interval_ms);
+    let measured = interval.max(1.5 * exchange) * f64::from(amount.samples);
+    let before = exchange * f64::from(amount.warmup + 1);
+    (measured + before) / 1000.0 + if is_ours { FORK_SECONDS } else { FOREIGN_FORK_SECONDS }
+}

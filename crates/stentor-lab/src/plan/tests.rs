@@ -1,0 +1,145 @@
+use super::*;
+use crate::runner::roster;
+use crate::subject::protocol::Role;
+use crate::subject::{Definition, dialect::Dialect};
+
+fn shipped(id: &str) -> Plan {
+    Plan::shipped(id).expect("readable").expect("there")
+}
+
+fn ours() -> Vec<Definition> {
+    roster::ours(&["stentor".to_owned(), "speak".to_owned()])
+}
+
+fn foreign(id: &str, roles: &[Role]) -> Definition {
+    let mut definition =
+        Definition::built_in(Dialect::named("rest+xml-dom").expect("there"), vec!["x".into()]);
+    definition.id = id.to_owned();
+    definition.roles = roles.to_vec();
+    definition.can.clear();
+    definition
+}
+
+fn expand(id: &str, choice: &Choice, definitions: &[Definition]) -> Expansion {
+    shipped(id).expand(choice, definitions).expect("a sensible choice")
+}
+
+#[test]
+fn every_plan_that_is_shipped_can_be_read_and_has_cells_in_every_profile() {
+    for id in PLANNED {
+        for profile in [Profile::Quick, Profile::Standard, Profile::Full] {
+            let expansion = expand(id, &Choice { profile, ..Choice::default() }, &ours());
+            assert!(!expansion.cells.is_empty(), "{id}");
+            assert!(expansion.expected_seconds() > 1.0, "{id}");
+        }
+    }
+}
+
+#[test]
+fn the_standard_profiles_of_all_four_studies_take_at_most_ninety_minutes_with_our_subjects() {
+    let choice = Choice { profile: Profile::Standard, ..Choice::default() };
+    let seconds: f64 = PLANNED.iter().map(|id| expand(id, &choice, &ours()).expected_seconds()).sum();
+    assert!(seconds < 5400.0, "{seconds}");
+    let quick: Vec<f64> =
+        PLANNED.iter().map(|id| expand(id, &Choice::default(), &ours()).expected_seconds()).collect();
+    assert!(quick.iter().all(|seconds| *seconds < 600.0), "{quick:?}");
+}
+
+#[test]
+fn cai_2009_has_three_protocols_three_types_and_five_sizes() {
+    let expansion = expand("cai-2009", &Choice::default(), &ours());
+    let query: Vec<&Cell> = expansion.cells.iter().filter(|cell| cell.experiment == "query").collect();
+    assert_eq!(query.len(), 3 * 3 * 5);
+    let one =
+        query.iter().find(|cell| cell.label == "SOAP" && cell.levels["items"] == "3200").expect("there");
+    assert_eq!(one.settings["items"], "3200");
+    assert!(expansion.not_run.iter().any(|one| one.what.starts_with("SOAP (the paper's software)")));
+}
+
+#[test]
+fn a_filter_keeps_the_levels_that_it_names_and_refuses_those_that_there_are_not() {
+    let mut choice = Choice { subjects: vec!["SOAP".into()], ..Choice::default() };
+    choice.factors.insert("type".into(), vec!["Object".into()]);
+    choice.factors.insert("items".into(), vec!["200".into(), "400".into()]);
+    let expansion = expand("cai-2009", &choice, &ours());
+    assert_eq!(expansion.cells.iter().filter(|cell| cell.experiment == "query").count(), 2);
+    choice.factors.insert("items".into(), vec!["201".into()]);
+    let error = shipped("cai-2009").expand(&choice, &ours()).expect_err("no such level").to_string();
+    assert!(error.contains("201") && error.contains("3200"), "{error}");
+    let variants = Choice { variants: vec!["code".into()], ..Choice::default() };
+    assert!(shipped("cai-2009").expand(&variants, &ours()).is_err());
+}
+
+#[test]
+fn forks_and_samples_can_be_asked_for_and_then_so_many_must_count() {
+    let samples = SampleChoice { forks: Some(1), samples: Some(2) };
+    let expansion = expand("nunes-2014", &Choice { samples, ..Choice::default() }, &ours());
+    let amount = expansion.cells[0].amount;
+    assert_eq!((amount.forks, amount.forks_min, amount.samples), (1, 1, 2));
+}
+
+#[test]
+fn a_client_of_others_meets_our_server_and_keeps_no_rows_unless_it_says_that_it_can() {
+    let mut definitions = ours();
+    definitions.push(foreign("rest+xml-dom/android-4.1.2/jdk17", &[Role::Client]));
+    let choice = Choice { profile: Profile::Quick, ..Choice::default() };
+    let expansion = expand("anacleto-2012", &choice, &definitions);
+    let cell = expansion.cells.iter().find(|cell| cell.stack == "period").expect("there");
+    assert_eq!((cell.label.as_str(), cell.server.id.as_str()), ("HTTP XML DOM", "rest+xml-dom/stentor/rust"));
+    assert_eq!((cell.levels["insert"].as_str(), cell.settings["store"].as_str()), ("none", "sqlite"));
+    let ours = expansion.cells.iter().find(|cell| cell.label == "HTTP XML DOM" && cell.stack == "rust");
+    assert_eq!(ours.expect("there").levels["insert"], "sqlite");
+    let missing = |label: &str| expansion.not_run.iter().any(|one| one.what.starts_with(label));
+    assert!(!missing("HTTP XML DOM") && missing("HTTP JSON"));
+}
+
+#[test]
+fn other_software_is_left_to_longer_profiles_unless_it_is_named() {
+    let mut definitions = ours();
+    definitions.push(foreign("rest+xml-dom/other-1.0/jdk17", &[Role::Client, Role::Server]));
+    let stacks = |choice: &Choice| -> Vec<String> {
+        let expansion = expand("anacleto-2012", choice, &definitions);
+        let of_label = expansion.cells.into_iter().filter(|cell| cell.label == "HTTP XML DOM");
+        let mut stacks: Vec<String> = of_label.map(|cell| cell.stack).collect();
+        stacks.dedup();
+        stacks
+    };
+    assert_eq!(stacks(&Choice::default()), ["rust"]);
+    let standard = Choice { profile: Profile::Standard, ..Choice::default() };
+    assert_eq!(stacks(&standard), ["rust", "other-1.0/jdk17"]);
+    let named = Choice { subjects: vec!["other-1.0".into()], ..Choice::default() };
+    assert_eq!(stacks(&named), ["other-1.0/jdk17"]);
+}
+
+#[test]
+fn variants_choose_their_levels() {
+    let levels = |variant: &str| {
+        let choice = Choice { variants: vec![variant.into()], ..Choice::default() };
+        let cells = expand("albertengo-2020", &choice, &ours()).cells;
+        let mut levels: Vec<String> = cells
+            .iter()
+            .map(|cell| format!("{} {}", cell.levels["connection"], cell.levels["tls"]))
+            .collect();
+        levels.sort_unstable();
+        levels.dedup();
+        levels
+    };
+    assert_eq!(levels("code"), ["fresh off"]);
+    assert_eq!(levels("modern"), ["kept on"]);
+    assert_eq!(levels("paper"), ["fresh off", "kept off"]);
+}
+
+#[test]
+fn a_limit_of_the_heap_is_for_those_that_have_one() {
+    let mut definitions = ours();
+    let mut android = foreign("rest+xml-dom/android-4.1.2/jdk17", &[Role::Client]);
+    android.run = vec!["java".into(), "@heap".into()];
+    definitions.push(android);
+    let expansion = expand("anacleto-2012", &Choice::default(), &definitions);
+    let heaps = |stack: &str| -> Vec<&str> {
+        let cells =
+            expansion.cells.iter().filter(|cell| cell.label == "HTTP XML DOM" && cell.levels["poi"] == "1");
+        cells.filter(|cell| cell.stack == stack).map(|cell| cell.levels["heap"].as_str()).collect()
+    };
+    assert_eq!((heaps("rust"), heaps("period")), (vec!["free"], vec!["16 MB", "free"]));
+}

@@ -1,0 +1,305 @@
+//! Running the cells of a plan: fresh processes for each fork, mixed in a random order, kept as they end.
+//!
+//! A fork that does not count (the machine was busy, frames were late, an exchange failed) is run again, at most twice; every
+//! attempt is kept, and none of them is averaged. A subject that answers wrongly is refused: nothing of it is timed.
+
+mod environment;
+mod fork;
+pub mod gate;
+pub mod ground;
+mod journal;
+pub mod rigged;
+pub mod roster;
+mod samples;
+mod watch;
+
+pub use environment::environment;
+pub use journal::{PLAN, RAW};
+
+use crate::order::rounds;
+use crate::plan::{Cell, NotRun};
+use crate::record::{Quantiles, Record, RecordError};
+use crate::subject::SubjectError;
+use fork::{Ended, Trial};
+use gate::Gate;
+use ground::Ground;
+use journal::Journal;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A fork that does not count is attempted so often in all.
+pub const ATTEMPTS_MAX: u32 = 3;
+
+/// How a study is run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The study's id.
+    pub study: String,
+    /// Where results go.
+    pub out: PathBuf,
+    /// Goes on in that directory.
+    pub resume: bool,
+    /// What order and contents follow from.
+    pub seed: u64,
+    /// What makes a fork not count.
+    pub gate: Gate,
+    /// How long a subject may be silent.
+    pub patience: Duration,
+    /// What must be the same to go on in a directory.
+    pub plan: Value,
+}
+
+/// What is told while a study runs.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// So many forks are to be run.
+    Begun {
+        /// Forks that are left.
+        forks: u64,
+        /// About how long they will take, in seconds.
+        seconds: f64,
+    },
+    /// An attempt is over.
+    Attempt {
+        /// Forks that are over.
+        done: u64,
+        /// About how long the rest will take, in seconds.
+        seconds_left: f64,
+        /// What came of it.
+        record: &'a Record,
+    },
+    /// A subject is refused, or could not be started: its cells are left out.
+    LeftOut(&'a NotRun),
+}
+
+/// What came of a study.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Summary {
+    /// Cells.
+    pub cells: usize,
+    /// Cells with their minimum of forks that count.
+    pub cells_complete: usize,
+    /// Forks that count.
+    pub forks_valid: u64,
+    /// Attempts that do not.
+    pub forks_invalid: u64,
+    /// What was not run, and why.
+    pub not_run: Vec<NotRun>,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// What the laboratory itself took.
+    pub instrument: InstrumentSummary,
+}
+
+/// What the laboratory itself took.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct InstrumentSummary {
+    /// Processor time while subjects ran, in seconds.
+    pub cpu_seconds: f64,
+    /// In one case of 100 a sleeper was woken later than this, in the worst fork that counts; in microseconds.
+    pub lateness_p99_us: f64,
+}
+
+/// Why a study cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Records cannot be kept.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The directory cannot be used.
+    #[error("{path}: {source}")]
+    Io {
+        /// The path.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// There are results already.
+    #[error("{0} is not empty: name a new directory with --out, or go on there with --resume")]
+    InUse(String),
+    /// Results of other settings.
+    #[error("{0} was made with other settings: give the same study, profile, seed, link and samples")]
+    OtherSettings(String),
+    /// A subject could not be used at all.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+}
+
+/// Runs cells until every fork counts or has used up its attempts.
+pub async fn run(
+    cells: &[Cell],
+    not_run: Vec<NotRun>,
+    ground: &mut dyn Ground,
+    settings: &Settings,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Summary, RunError> {
+    let began = Instant::now();
+    let (mut journal, kept) = Journal::open(settings)?;
+    let mut course = Course { cells, records: kept, not_run, left_out: BTreeSet::new() };
+    let most = cells.iter().map(|cell| cell.amount.forks).max().unwrap_or(0);
+    let order = rounds(cells.len(), most, settings.seed);
+    let steps: Vec<(usize, u32)> =
+        order.into_iter().filter(|(place, fork)| course.is_left(*place, *fork)).collect();
+    let mut pace = Pace::new(steps.iter().map(|(place, _)| cells[*place].fork_seconds));
+    tell(Event::Begun { forks: steps.len() as u64, seconds: pace.left });
+    for (place, fork) in steps {
+        let cell = &cells[place];
+        if !course.left_out.contains(&place) {
+            let before = course.attempts(cell, fork);
+            for attempt in before + 1..=ATTEMPTS_MAX {
+                let trial = Trial { cell, fork, attempt, settings, raw: journal.raw() };
+                let record = match trial.run(ground).await {
+                    Ended::Kept(record) => *record,
+                    Ended::NotHere(reason) => {
+                        course.left_out.insert(place);
+                        course.not_run.push(NotRun { what: cell.told(), reason });
+                        break;
+                    }
+                    Ended::LeftOut(reason) => {
+                        tell(Event::LeftOut(course.leave_out(place, &reason)));
+                        break;
+                    }
+                };
+                journal.add(&record)?;
+                let is_over = record.valid || attempt == ATTEMPTS_MAX;
+                if is_over {
+                    pace.done(cell.fork_seconds);
+                }
+                tell(Event::Attempt { done: pace.forks, seconds_left: pace.seconds_left(), record: &record });
+                course.records.push(record);
+                if is_over {
+                    break;
+                }
+            }
+        } else {
+            pace.skip(cell.fork_seconds);
+        }
+    }
+    Ok(course.summary(began.elapsed()))
+}
+
+/// Where a run stands.
+struct Course<'a> {
+    cells: &'a [Cell],
+    records: Vec<Record>,
+    not_run: Vec<NotRun>,
+    /// Places of cells whose subject is refused.
+    left_out: BTreeSet<usize>,
+}
+
+impl Course<'_> {
+    fn of<'r>(&'r self, cell: &'r Cell, fork: u32) -> impl Iterator<Item = &'r Record> {
+        let key = fork::key(cell, fork);
+        self.records.iter().filter(move |record| record.key() == key)
+    }
+
+    fn attempts(&self, cell: &Cell, fork: u32) -> u32 {
+        self.of(cell, fork).map(|record| record.attempt).max().unwrap_or(0)
+    }
+
+    fn is_left(&self, place: usize, fork: u32) -> bool {
+        let cell = &self.cells[place];
+        let is_over = || self.of(cell, fork).any(|one| one.valid || one.attempt >= ATTEMPTS_MAX);
+        fork <= cell.amount.forks && !is_over()
+    }
+
+    /// Leaves out every cell of the same pair of subjects and the same operation.
+    fn leave_out(&mut self, place: usize, reason: &str) -> &NotRun {
+        let wrong = &self.cells[place];
+        let same = self.cells.iter().enumerate().filter(|(_, cell)| {
+            (&cell.client.id, &cell.server.id, cell.op) == (&wrong.client.id, &wrong.server.id, wrong.op)
+        });
+        self.left_out.extend(same.map(|(place, _)| place));
+        let halves = if wrong.client.id == wrong.server.id {
+            wrong.client.id.clone()
+        } else {
+            format!("{} with {}", wrong.client.id, wrong.server.id)
+        };
+        let what = format!("{} ({halves})", wrong.label);
+        self.not_run.push(NotRun { what, reason: reason.to_owned() });
+        // It was pushed just now.
+        &self.not_run[self.not_run.len() - 1]
+    }
+
+    fn summary(self, took: Duration) -> Summary {
+        let mut valid: BTreeMap<String, u64> = BTreeMap::new();
+        for record in self.records.iter().filter(|record| record.valid) {
+            *valid.entry(record.key()).or_default() += 1;
+        }
+        let forks = |cell: &Cell| {
+            let keys = (1..=cell.amount.forks).filter(|fork| valid.contains_key(&fork::key(cell, *fork)));
+            keys.count() as u64
+        };
+        let run: Vec<&Cell> = (self.cells.iter().enumerate())
+            .filter(|(place, _)| !self.left_out.contains(place))
+            .map(|(_, cell)| cell)
+            .collect();
+        let counting = self.records.iter().filter(|record| record.valid);
+        let late = counting.map(|record| record.instrument.lateness_us.p99).fold(0.0, f64::max);
+        Summary {
+            cells: run.len(),
+            cells_complete: run.iter().filter(|cell| forks(cell) >= u64::from(cell.amount.forks_min)).count(),
+            forks_valid: run.iter().map(|cell| forks(cell)).sum(),
+            forks_invalid: self.records.iter().filter(|record| !record.valid).count() as u64,
+            not_run: self.not_run,
+            seconds: took.as_secs_f64(),
+            instrument: InstrumentSummary {
+                cpu_seconds: self.records.iter().map(|record| record.instrument.cpu_ns as f64).sum::<f64>()
+                    / 1e9,
+                lateness_p99_us: late,
+            },
+        }
+    }
+}
+
+impl Summary {
+    /// Tells whether every cell has its minimum of forks that count, and none was refused.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.cells > 0 && self.cells_complete == self.cells
+    }
+}
+
+/// How long the rest will take, when expectations go on to be as wrong as they were.
+struct Pace {
+    forks: u64,
+    done: f64,
+    left: f64,
+    began: Instant,
+}
+
+impl Pace {
+    fn new(expected: impl Iterator<Item = f64>) -> Self {
+        Self { forks: 0, done: 0.0, left: expected.sum(), began: Instant::now() }
+    }
+
+    fn done(&mut self, expected: f64) {
+        self.done += expected;
+        self.skip(expected);
+    }
+
+    fn skip(&mut self, expected: f64) {
+        self.forks += 1;
+        self.left = (self.left - expected).max(0.0);
+    }
+
+    fn seconds_left(&self) -> f64 {
+        if self.done > 0.0 { self.began.elapsed().as_secs_f64() * self.left / self.done } else { self.left }
+    }
+}
+
+/// Gives the quantiles of times in microseconds.
+pub(crate) fn quantiles(times_us: &mut [f64]) -> Quantiles {
+    times_us.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        let place = (share * times_us.len() as f64).ceil() as usize;
+        times_us.get(place.clamp(1, times_us.len().max(1)) - 1).copied().unwrap_or(0.0)
+    };
+    Quantiles { p50: at(0.5), p99: at(0.99), max: at(1.0) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Where a fork ran.
+
+use crate::record::Environment;
+
+/// Reads what this system tells of itself; what it does not tell is left empty.
+#[must_use]
+pub fn environment(rig: &str, cgroup: &str) -> Environment {
+    let load = load();
+    Environment {
+        kernel: line("/proc/sys/kernel/osrelease"),
+        cpu: fact("/proc/cpuinfo", "model name"),
+        cores: std::thread::available_parallelism()
+            .map_or(0, |cores| u32::try_from(cores.get()).unwrap_or(0)),
+        memory_bytes: memory_bytes(),
+        governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        load_before: load,
+        load_after: load,
+        psi_cpu: psi(),
+        rig: rig.to_owned(),
+        cgroup: cgroup.to_owned(),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        optimized: !cfg!(debug_assertions),
+    }
+}
+
+/// Gives the load average over a minute.
+pub(super) fn load() -> f64 {
+    line("/proc/loadavg").split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0)
+}
+
+fn memory_bytes() -> u64 {
+    let text = fact("/proc/meminfo", "MemTotal");
+    text.trim_end_matches(" kB").parse::<u64>().map_or(0, |size| size << 10)
+}
+
+fn psi() -> Option<f64> {
+    let line = line("/proc/pressure/cpu");
+    line.split(' ').find_map(|word| word.strip_prefix("avg10=")).and_then(|share| share.parse().ok())
+}
+
+fn line(path: &str) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+fn fact(path: &str, name: &str) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_default().trim_start_matches([':', ' ', '\t']).to_owned()
+}

@@ -1,0 +1,491 @@
+//! One fork: a fresh server, a fresh client, the first exchange, the warm-up, the measured exchanges, and what came of them.
+
+use super::environment::{environment, load};
+use super::ground::{Ground, Passage};
+use super::samples::{self, Kept};
+use super::watch::Watch;
+use super::{RAW, Settings};
+use crate::plan::Cell;
+use crate::record::{Bytes, Raw, Record, SCHEMA, Sides, Subject};
+use crate::subject::clock::monotonic_ns;
+use crate::subject::host::Host;
+use crate::subject::protocol::{Arm, CLOCK, Order, Prepare, Report, Role, Schedule, VERSION};
+use crate::subject::reference::{Digest, Op};
+use crate::subject::sample::{self, ClientSample};
+use crate::subject::{Definition, SubjectError};
+use aws_lc_rs::digest::{SHA256, digest};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Exchanges are intended at most so densely, by the median of the warm-up: otherwise a cell would wait for itself.
+const SLACK: f64 = 1.5;
+/// A run may take so much longer than intended before it is given up.
+const PATIENCE_FACTOR: u32 = 3;
+/// What subjects say when their memory is used up.
+const OUT_OF_MEMORY: [&str; 3] = ["OutOfMemory", "MemoryError", "out of memory"];
+/// The outcome of a fork whose subject's memory was used up, in the paper's words.
+pub(super) const OUTCOME_MEMORY: &str = "Out of Memory";
+/// The factor of a limited heap, in MiB; it is the client's.
+const HEAP: &str = "heap";
+/// Factors that name a file which the fork provides.
+const FILES: [&str; 2] = ["store", "insert"];
+
+/// How an attempt ended.
+pub(super) enum Ended {
+    /// With a record, whether or not it counts.
+    Kept(Box<Record>),
+    /// The cell cannot be run here, for this reason.
+    NotHere(String),
+    /// The cell's subjects cannot be measured, for this reason.
+    LeftOut(String),
+}
+
+/// One attempt at a fork.
+#[derive(Clone, Copy)]
+pub(super) struct Trial<'a> {
+    pub(super) cell: &'a Cell,
+    pub(super) fork: u32,
+    pub(super) attempt: u32,
+    pub(super) settings: &'a Settings,
+    /// The directory of the run.
+    pub(super) raw: &'a Path,
+}
+
+/// What went wrong, and when.
+enum Failure {
+    /// A half could not be started, or does not speak as it must.
+    Start(SubjectError),
+    /// Something later.
+    Later(SubjectError),
+}
+
+impl From<SubjectError> for Failure {
+    fn from(error: SubjectError) -> Self {
+        Self::Later(error)
+    }
+}
+
+/// What a fork's two halves gave, before it is summed up.
+#[derive(Default)]
+struct Yield {
+    first: Vec<ClientSample>,
+    passage: Passage,
+}
+
+/// Gives the key of a fork's records.
+pub(super) fn key(cell: &Cell, fork: u32) -> String {
+    blank(cell, fork).key()
+}
+
+fn blank(cell: &Cell, fork: u32) -> Record {
+    Record {
+        schema: SCHEMA.into(),
+        variant: cell.variant.clone(),
+        experiment: cell.name.clone(),
+        cell: cell.levels.clone(),
+        subject: Subject {
+            label: cell.label.clone(),
+            stack: cell.stack.clone(),
+            client: cell.client.id.clone(),
+            server: cell.server.id.clone(),
+            versions: BTreeMap::new(),
+        },
+        fork,
+        ..Record::default()
+    }
+}
+
+impl Trial<'_> {
+    /// Runs it.
+    pub(super) async fn run(self, ground: &mut dyn Ground) -> Ended {
+        if let Some(reason) = ground.objection(self.cell) {
+            return Ended::NotHere(reason);
+        }
+        let mut record = Record {
+            run_id: self.settings.study.clone() + "-" + &self.settings.seed.to_string(),
+            study: self.settings.study.clone(),
+            seed: self.settings.seed,
+            attempt: self.attempt,
+            env: environment(ground.level(), ground.cgroup()),
+            ..blank(self.cell, self.fork)
+        };
+        let watch = Watch::begin();
+        let measured = self.measure(ground, &mut record).await;
+        record.instrument = watch.finish();
+        record.env.load_after = load();
+        record.ended = jiff::Timestamp::now().to_string();
+        "finished".clone_into(&mut record.outcome);
+        match measured {
+            Ok(()) => record.invalid_reason = self.settings.gate.reason(&record).unwrap_or_default(),
+            Err(Failure::Later(SubjectError::Wrong(text)) | Failure::Start(SubjectError::Wrong(text))) => {
+                return Ended::LeftOut(format!("refused: {text}"));
+            }
+            Err(Failure::Start(error)) if !self.cell.settings.contains_key(HEAP) => {
+                return Ended::LeftOut(format!("cannot be started: {error}"));
+            }
+            // Too small a heap is a matter of this cell alone.
+            Err(Failure::Start(error)) => fail(&mut record, &error),
+            Err(Failure::Later(error)) => fail(&mut record, &error),
+        }
+        record.valid = record.invalid_reason.is_empty();
+        Ended::Kept(Box::new(record))
+    }
+
+    async fn measure(&self, ground: &mut dyn Ground, record: &mut Record) -> Result<(), Failure> {
+        ground.prepare(self.cell)?;
+        for role in [Role::Client, Role::Server] {
+            // What an earlier attempt or an interrupted run left must not pass for this one's.
+            for kind in ["", ".db", ".inserted"] {
+                let _ = std::fs::remove_file(self.path(role, kind));
+            }
+        }
+        let digests = self.digests()?;
+        let mut server = self.start(ground, Role::Server, 0).await?;
+        record.start_ns.server = Some(server.ready_ns);
+        note_versions(record, "server", &server.versions);
+        let exchanged = self.with_client(ground, &mut server, record, &digests).await;
+        match exchanged {
+            Ok(found) => {
+                let (report, status) = server.host.stop().await?;
+                let Report::Done { .. } = report else {
+                    return Err(
+                        SubjectError::Wrong(format!("the server said {} at the end", report.name())).into()
+                    );
+                };
+                if !status.success() {
+                    return Err(SubjectError::Wrong(format!("the server ended with {status}")).into());
+                }
+                self.sum_up(record, found)
+            }
+            Err(failure) => {
+                server.host.end().await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Starts a half and gets it ready.
+    async fn start(&self, ground: &mut dyn Ground, role: Role, port: u16) -> Result<Half, Failure> {
+        let began = Instant::now();
+        let started = ground.start(role, &self.definition(role), self.settings.patience);
+        let mut host = started.map_err(Failure::Start)?;
+        match hello(&mut host).await {
+            Ok(versions) => {
+                Half { host, began, versions, ready_ns: 0, port }.prepared(self, ground, role).await
+            }
+            Err(error) => {
+                host.end().await;
+                Err(Failure::Start(error))
+            }
+        }
+    }
+
+    async fn with_client(
+        &self,
+        ground: &mut dyn Ground,
+        server: &mut Half,
+        record: &mut Record,
+        digests: &Digests,
+    ) -> Result<Yield, Failure> {
+        arm(
+            &mut server.host,
+            Schedule::Closed { think_ns: 0 },
+            self.exchanges(),
+            self.path(Role::Server, ""),
+        )
+        .await?;
+        server.host.tell(&Order::Go { t0_ns: monotonic_ns() }).await?;
+        let mut client = self.start(ground, Role::Client, server.port).await?;
+        record.start_ns.client = Some(client.ready_ns);
+        note_versions(record, "client", &client.versions);
+        let exchanged = self.exchange(ground, server, &mut client, record, digests).await;
+        match exchanged {
+            Ok(found) => {
+                client.host.stop().await?;
+                Ok(found)
+            }
+            Err(failure) => {
+                client.host.end().await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// The first exchange, the warm-up and the measured exchanges.
+    async fn exchange(
+        &self,
+        ground: &mut dyn Ground,
+        server: &Half,
+        client: &mut Half,
+        record: &mut Record,
+        digests: &Digests,
+    ) -> Result<Yield, Failure> {
+        let amount = self.cell.amount;
+        let closed = Schedule::Closed { think_ns: 0 };
+        let patience = self.settings.patience;
+        let out = self.path(Role::Client, "");
+        let first = self.go(&mut client.host, closed, 1, &digests.first, patience, &out).await?;
+        record.first_call_ns = first.first().map(|one| samples::rtt(one).max(0).cast_unsigned());
+        let mut median = record.first_call_ns.unwrap_or(0);
+        if amount.warmup > 0 {
+            let warm = u64::from(amount.warmup);
+            let all = patience.saturating_mul(2);
+            let warm = self.go(&mut client.host, closed, warm, &digests.warmup, all, &out).await?;
+            median = samples::median_rtt(&warm).max(0).cast_unsigned();
+        }
+        let before = [ground.usage(Role::Client, &client.host), ground.usage(Role::Server, &server.host)];
+        ground.listen();
+        let (schedule, count) = (self.schedule(median), u64::from(amount.samples));
+        let interval = Duration::from_nanos(interval_ns(schedule).max(median));
+        let expected = interval.saturating_mul(amount.samples).saturating_mul(PATIENCE_FACTOR);
+        self.go(&mut client.host, schedule, count, &digests.samples, expected + patience, &out).await?;
+        // One capture of each cell is kept: what others make of it, such as a radio's energy, needs no more.
+        let pcap = (self.fork == 1).then(|| self.path(Role::Client, ".pcap"));
+        let passage = ground.passage(pcap.as_deref());
+        let after = [ground.usage(Role::Client, &client.host), ground.usage(Role::Server, &server.host)];
+        let spent = |place: usize| {
+            let (before, after) = (before[place].cpu_ns?, after[place].cpu_ns?);
+            Some(after.saturating_sub(before))
+        };
+        record.cpu = Sides { client: spent(0), server: spent(1) };
+        record.mem = Sides { client: after[0].peak_bytes, server: after[1].peak_bytes };
+        Ok(Yield { first, passage })
+    }
+
+    /// Lets the client make exchanges; a wrong answer is the end of the subject.
+    async fn go(
+        &self,
+        client: &mut Host,
+        schedule: Schedule,
+        count: u64,
+        digest: &str,
+        patience: Duration,
+        out: &Path,
+    ) -> Result<Vec<ClientSample>, Failure> {
+        let _ = std::fs::remove_file(out);
+        arm(client, schedule, count, out.to_owned()).await?;
+        let report = client.ask_within(&Order::Go { t0_ns: monotonic_ns() }, patience).await?;
+        let Report::Done { n, errors, digest: told } = &report else {
+            return Err(SubjectError::Babble { line: report.name().into(), wanted: "done" }.into());
+        };
+        if *errors == 0 && *n == count && told != digest {
+            let sentence = format!("digest {told} of {count} answers instead of {digest}");
+            return Err(SubjectError::Wrong(sentence).into());
+        }
+        Ok(sample::read_client(out)?)
+    }
+
+    fn schedule(&self, median_ns: u64) -> Schedule {
+        let slack = if self.cell.in_flight > 1 { 0.0 } else { SLACK };
+        let interval_ns = self.cell.interval_ns.max((median_ns as f64 * slack) as u64);
+        Schedule::Open { interval_ns, poisson: false, max_in_flight: self.cell.in_flight }
+    }
+
+    fn sum_up(&self, record: &mut Record, found: Yield) -> Result<(), Failure> {
+        let amount = self.cell.amount;
+        let client = sample::read_client(&self.path(Role::Client, ""))?;
+        let server = sample::read_server(&self.path(Role::Server, ""))?;
+        let inserted = sample::read_times(&self.path(Role::Client, ".inserted"))?;
+        let skipped = (amount.warmup + 1) as usize;
+        let kept = Kept {
+            client: &client,
+            server: server.get(skipped..).unwrap_or_default(),
+            inserted: &inserted,
+            pages: self.pages(),
+        };
+        record.counts.warmup_discarded = u64::from(amount.warmup);
+        kept.sum_up(record);
+        let bodies = samples::bodies(&kept);
+        record.link = found.passage.link;
+        record.bytes = Some(match found.passage.bytes {
+            Some(frames) => Bytes { exchanges: bodies.exchanges, ..samples::with_bodies(frames, &bodies) },
+            None => bodies,
+        });
+        if let Some(bytes) = &mut record.bytes
+            && self.cell.op == Op::Echo
+        {
+            let payload = self.cell.settings.get("payload").and_then(|text| text.parse::<u64>().ok());
+            bytes.up.payload = payload.unwrap_or(0) * bytes.exchanges;
+            bytes.down.payload = bytes.up.payload;
+        }
+        drop(found.first);
+        for (role, kind) in
+            [(Role::Client, ""), (Role::Server, ""), (Role::Client, ".inserted"), (Role::Client, ".pcap")]
+        {
+            record.raw.extend(self.raw_file(role, kind));
+        }
+        Ok(())
+    }
+
+    /// Counts the exchanges that make one whole, where the study reads page by page.
+    fn pages(&self) -> usize {
+        let number = |name: &str| self.cell.settings.get(name).and_then(|text| text.parse::<usize>().ok());
+        number("poi").zip(number("page")).map_or(1, |(all, page)| all.div_ceil(page.max(1)).max(1))
+    }
+
+    fn exchanges(&self) -> u64 {
+        let amount = self.cell.amount;
+        u64::from(amount.warmup) + u64::from(amount.samples) + 1
+    }
+
+    /// Gives the definition of a half as the cell wants it started.
+    fn definition(&self, role: Role) -> Definition {
+        match role {
+            Role::Client => self.cell.client.for_cell(&self.cell.settings),
+            Role::Server => self.cell.server.for_cell(&BTreeMap::new()),
+        }
+    }
+
+    fn factors(&self) -> BTreeMap<String, String> {
+        let mut factors = self.cell.settings.clone();
+        for name in FILES {
+            let Some(value) = factors.get_mut(name) else { continue };
+            if value == "sqlite" {
+                let role = if name == "store" { Role::Server } else { Role::Client };
+                *value = self.path(role, ".db").display().to_string();
+            } else {
+                factors.remove(name);
+            }
+        }
+        factors
+    }
+
+    fn prepare(&self, role: Role, address: SocketAddr) -> Prepare {
+        let is_server = role == Role::Server;
+        Prepare {
+            role,
+            op: self.cell.op,
+            factors: self.factors(),
+            bind: is_server.then_some(address),
+            target: (!is_server).then_some(address),
+            seed: self.settings.seed,
+            variant: self.cell.variant.clone(),
+        }
+    }
+
+    fn path(&self, role: Role, kind: &str) -> PathBuf {
+        let name = digest(&SHA256, key(self.cell, self.fork).as_bytes());
+        let half = if role == Role::Client { "client" } else { "server" };
+        let file = format!("{}-{}.{half}{kind}", &hex(name.as_ref())[..16], self.attempt);
+        self.raw.join(RAW).join(file)
+    }
+
+    fn raw_file(&self, role: Role, kind: &str) -> Option<Raw> {
+        let path = self.path(role, kind);
+        let bytes = std::fs::read(&path).ok()?;
+        let relative = path.strip_prefix(self.raw).unwrap_or(&path).display().to_string();
+        let sha256 = hex(digest(&SHA256, &bytes).as_ref());
+        Some(Raw { path: relative, sha256, bytes: bytes.len() as u64 })
+    }
+
+    /// Works out what the digests of all answers have to be.
+    fn digests(&self) -> Result<Digests, SubjectError> {
+        let (factors, amount) = (self.factors(), self.cell.amount);
+        let (mut digest, mut digests) = (Digest::default(), Digests::default());
+        for seq in 0..u64::from(amount.samples.max(amount.warmup).max(1)) {
+            let exchange = self.cell.op.exchange_number(&factors, self.settings.seed, seq);
+            let exchange =
+                exchange.ok_or_else(|| SubjectError::Exchange("the cell makes no sense".into()))?;
+            digest.add(&exchange.answer);
+            let counted = seq + 1;
+            for (count, place) in [
+                (1, &mut digests.first),
+                (u64::from(amount.warmup), &mut digests.warmup),
+                (u64::from(amount.samples), &mut digests.samples),
+            ] {
+                if counted == count {
+                    *place = digest.hex();
+                }
+            }
+        }
+        Ok(digests)
+    }
+}
+
+/// What the digests of answers have to be.
+#[derive(Default)]
+struct Digests {
+    first: String,
+    warmup: String,
+    samples: String,
+}
+
+/// A half that runs.
+struct Half {
+    host: Host,
+    began: Instant,
+    versions: BTreeMap<String, String>,
+    ready_ns: u64,
+    /// Where the server listens.
+    port: u16,
+}
+
+impl Half {
+    /// Tells it to get ready; a half that cannot is ended.
+    async fn prepared(mut self, trial: &Trial<'_>, ground: &dyn Ground, role: Role) -> Result<Self, Failure> {
+        let address = SocketAddr::new(ground.address(Role::Server), self.port);
+        let ready = self.host.ask(&Order::Prepare(trial.prepare(role, address))).await;
+        self.ready_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        match ready {
+            Ok(Report::Ready { port }) => {
+                self.port = port;
+                Ok(self)
+            }
+            Ok(other) => {
+                self.host.end().await;
+                Err(SubjectError::Babble { line: other.name().into(), wanted: "ready" }.into())
+            }
+            Err(error) => {
+                self.host.end().await;
+                Err(error.into())
+            }
+        }
+    }
+}
+
+async fn hello(host: &mut Host) -> Result<BTreeMap<String, String>, SubjectError> {
+    match host.ask(&Order::Hello).await? {
+        Report::Hello { lsp: VERSION, versions, clock } if clock == CLOCK => Ok(versions),
+        Report::Hello { lsp, clock, .. } => {
+            Err(SubjectError::Wrong(format!("it speaks version {lsp} with the clock {clock:?}")))
+        }
+        other => Err(SubjectError::Babble { line: other.name().into(), wanted: "hello" }),
+    }
+}
+
+async fn arm(host: &mut Host, schedule: Schedule, count: u64, out: PathBuf) -> Result<(), SubjectError> {
+    let out = crate::subject::host::absolute(&out)?;
+    match host.ask(&Order::Arm(Arm { schedule, count, out })).await? {
+        Report::Armed => Ok(()),
+        other => Err(SubjectError::Babble { line: other.name().into(), wanted: "armed" }),
+    }
+}
+
+const fn interval_ns(schedule: Schedule) -> u64 {
+    match schedule {
+        Schedule::Open { interval_ns, .. } => interval_ns,
+        Schedule::Closed { think_ns } => think_ns,
+    }
+}
+
+/// Notes why there is nothing to sum up: memory that is used up is an outcome, anything else a failed attempt.
+fn fail(record: &mut Record, error: &SubjectError) {
+    let text = error.to_string();
+    if OUT_OF_MEMORY.iter().any(|words| text.contains(words)) {
+        OUTCOME_MEMORY.clone_into(&mut record.outcome);
+    } else {
+        "failed".clone_into(&mut record.outcome);
+        record.invalid_reason = text;
+    }
+}
+
+fn note_versions(record: &mut Record, half: &str, versions: &BTreeMap<String, String>) {
+    let named = versions.iter().map(|(name, version)| (format!("{half}.{name}"), version.clone()));
+    record.subject.versions.extend(named);
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,73 @@
+//! The gate: what makes a fork not count, whatever it measured.
+
+use crate::record::Record;
+
+/// Limits; what exceeds one is told as the reason.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gate {
+    /// Load average over a minute, for each processor.
+    pub load_per_core_max: f64,
+    /// How late a sleeper may be woken in one case of 100, in microseconds.
+    pub lateness_p99_max_us: f64,
+    /// How late frames may leave the link in one case of 100, in microseconds.
+    pub link_p99_max_us: f64,
+    /// Share of frames that queues may drop.
+    pub drops_share_max: f64,
+}
+
+impl Default for Gate {
+    /// Load 2 for each processor, sleepers 20 ms late, frames 5 ms late, one frame of 1,000 dropped.
+    fn default() -> Self {
+        Self {
+            load_per_core_max: 2.0,
+            lateness_p99_max_us: 20_000.0,
+            link_p99_max_us: 5_000.0,
+            drops_share_max: 0.001,
+        }
+    }
+}
+
+impl Gate {
+    /// Says why a fork does not count; `None` when it does.
+    #[must_use]
+    pub fn reason(&self, record: &Record) -> Option<String> {
+        self.of_exchanges(record).or_else(|| self.of_machine(record)).or_else(|| self.of_link(record))
+    }
+
+    fn of_exchanges(&self, record: &Record) -> Option<String> {
+        let counts = &record.counts;
+        let failed: u64 = counts.errors.values().sum();
+        if failed > 0 {
+            return Some(format!("{failed} of {} exchanges failed", counts.sent));
+        }
+        (counts.ok < counts.sent).then(|| format!("{} of {} exchanges were answered", counts.ok, counts.sent))
+    }
+
+    fn of_machine(&self, record: &Record) -> Option<String> {
+        let (env, late) = (&record.env, record.instrument.lateness_us.p99);
+        let load = env.load_before.max(env.load_after) / f64::from(env.cores.max(1));
+        if load > self.load_per_core_max {
+            let most = self.load_per_core_max;
+            return Some(format!("the machine was busy: load {load:.1} for each processor, {most} at most"));
+        }
+        (late > self.lateness_p99_max_us).then(|| {
+            let most = self.lateness_p99_max_us / 1000.0;
+            format!(
+                "the machine was busy: a sleeper was woken {:.0} ms late, {most} ms at most",
+                late / 1000.0
+            )
+        })
+    }
+
+    fn of_link(&self, record: &Record) -> Option<String> {
+        let link = &record.link;
+        let late = link.lateness_us.map_or(0.0, |lateness| lateness.p99);
+        if late > self.link_p99_max_us {
+            let most = self.link_p99_max_us / 1000.0;
+            return Some(format!("the link was late: frames by {:.1} ms, {most} ms at most", late / 1000.0));
+        }
+        let share = link.drops as f64 / link.frames.max(1) as f64;
+        let is_lossy = link.drops > 0 && share > self.drops_share_max;
+        is_lossy.then(|| format!("the link dropped {} of {} frames", link.drops, link.frames))
+    }
+}

@@ -1,0 +1,123 @@
+//! The ground that a fork runs on: where its processes start, what lies between them, and what they use.
+
+use crate::plan::Cell;
+use crate::record::{Bytes, Link};
+use crate::subject::host::Host;
+use crate::subject::protocol::Role;
+use crate::subject::{Definition, SubjectError};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::time::Duration;
+
+/// What a half has used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time so far.
+    pub cpu_ns: Option<u64>,
+    /// Most memory so far.
+    pub peak_bytes: Option<u64>,
+}
+
+/// What passed between the halves.
+#[derive(Debug, Clone, Default)]
+pub struct Passage {
+    /// The link and how it did.
+    pub link: Link,
+    /// Bytes, where frames are seen; for `exchanges` the caller fills in its own count.
+    pub bytes: Option<Bytes>,
+}
+
+/// Where forks run.
+pub trait Ground {
+    /// Names the level: `netns`, `veth` or `loopback`.
+    fn level(&self) -> &'static str;
+
+    /// Names how halves are limited: `v2`, `v1` or nothing.
+    fn cgroup(&self) -> &'static str {
+        ""
+    }
+
+    /// Says why a cell cannot be run here.
+    fn objection(&self, cell: &Cell) -> Option<String>;
+
+    /// Gets ready for a fork of a cell.
+    fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError>;
+
+    /// Starts a half.
+    fn start(
+        &mut self,
+        role: Role,
+        definition: &Definition,
+        patience: Duration,
+    ) -> Result<Host, SubjectError>;
+
+    /// Gives the address of a half.
+    fn address(&self, role: Role) -> IpAddr;
+
+    /// Tells what a half has used so far.
+    fn usage(&mut self, role: Role, host: &Host) -> Usage;
+
+    /// Begins to count what passes.
+    fn listen(&mut self);
+
+    /// Tells what has passed since, and keeps it as a file of packets where one is named and packets are seen.
+    fn passage(&mut self, pcap: Option<&Path>) -> Passage;
+}
+
+/// This machine's loopback: nothing is emulated, and only bodies are counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Loopback;
+
+impl Ground for Loopback {
+    fn level(&self) -> &'static str {
+        "loopback"
+    }
+
+    fn objection(&self, cell: &Cell) -> Option<String> {
+        let limited = cell.cpu_percent.map(|percent| format!("{percent} % of a processor"));
+        limited.map(|limit| format!("{limit} needs control groups, and this rig is loopback only"))
+    }
+
+    fn prepare(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        _role: Role,
+        definition: &Definition,
+        patience: Duration,
+    ) -> Result<Host, SubjectError> {
+        Host::start(definition, patience)
+    }
+
+    fn address(&self, _role: Role) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    }
+
+    fn usage(&mut self, _role: Role, host: &Host) -> Usage {
+        process_usage(host.id())
+    }
+
+    fn listen(&mut self) {}
+
+    fn passage(&mut self, _pcap: Option<&Path>) -> Passage {
+        Passage { link: Link { profile: "none".into(), ..Link::default() }, bytes: None }
+    }
+}
+
+/// Reads what a process has used from the system; threads that ended are in by the clock tick only.
+#[must_use]
+pub fn process_usage(id: u32) -> Usage {
+    let of_threads = std::fs::read_dir(format!("/proc/{id}/task")).ok().map(|threads| {
+        let spent = threads.flatten().filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        });
+        spent.sum::<u64>()
+    });
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = peak.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    Usage { cpu_ns: of_threads, peak_bytes: kibibytes.map(|size| size << 10) }
+}

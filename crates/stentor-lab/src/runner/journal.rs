@@ -1,0 +1,56 @@
+//! The directory of a run: records that grow, raw samples beside, and what must be the same to go on there.
+
+use super::{RunError, Settings};
+use crate::record::{RECORDS, Record, Writer, read};
+use std::path::{Path, PathBuf};
+
+/// What must be the same to go on in a directory.
+pub const PLAN: &str = "plan.json";
+/// The directory of raw samples.
+pub const RAW: &str = "raw";
+
+/// Keeps records.
+pub(super) struct Journal {
+    writer: Writer,
+    directory: PathBuf,
+}
+
+impl Journal {
+    /// Makes the directory, or goes on in it; gives the records that are there already.
+    pub(super) fn open(settings: &Settings) -> Result<(Self, Vec<Record>), RunError> {
+        let out = &settings.out;
+        let wrong = |source| RunError::Io { path: out.display().to_string(), source };
+        std::fs::create_dir_all(out.join(RAW)).map_err(wrong)?;
+        let (plan, records) = (out.join(PLAN), out.join(RECORDS));
+        let kept = if settings.resume {
+            check(&plan, settings)?;
+            if records.exists() { read(&records)? } else { Vec::new() }
+        } else if records.exists() || plan.exists() {
+            return Err(RunError::InUse(out.display().to_string()));
+        } else {
+            std::fs::write(&plan, settings.plan.to_string()).map_err(wrong)?;
+            Vec::new()
+        };
+        let writer = Writer::append(&records)?;
+        let directory = std::path::absolute(out).map_err(wrong)?;
+        Ok((Self { writer, directory }, kept))
+    }
+
+    /// Adds what came of an attempt.
+    pub(super) fn add(&mut self, record: &Record) -> Result<(), RunError> {
+        Ok(self.writer.write(record)?)
+    }
+
+    /// Gives the directory of the run.
+    pub(super) fn raw(&self) -> &Path {
+        &self.directory
+    }
+}
+
+fn check(plan: &Path, settings: &Settings) -> Result<(), RunError> {
+    let name = || settings.out.display().to_string();
+    let text = std::fs::read_to_string(plan)
+        .map_err(|source| RunError::Io { path: plan.display().to_string(), source })?;
+    let kept: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+    if kept.as_ref() == Some(&settings.plan) { Ok(()) } else { Err(RunError::OtherSettings(name())) }
+}

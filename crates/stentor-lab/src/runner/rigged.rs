@@ -1,0 +1,199 @@
+//! The rig as ground: two namespaces with a link between them where the machine allows it, and less where it does not.
+
+use super::ground::{Ground, Passage, Usage};
+use crate::plan::Cell;
+use crate::record::{Bytes, Link as LinkRecord, Quantiles, Traffic};
+use crate::subject::host::Host;
+use crate::subject::protocol::Role;
+use crate::subject::{Definition, SubjectError};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path as FilePath;
+use std::time::Duration;
+use stentor_rig::anatomy::Parts;
+use stentor_rig::cgroup::Cgroup;
+use stentor_rig::link::{Path, Rate};
+use stentor_rig::{Level, Limits, Link, Plan, Rig, RigError, Side, Wanted};
+
+/// The name of no link at all: both halves on loopback.
+pub const NO_LINK: &str = "none";
+/// How long no packet may pass before an exchange counts as over, and how long that is waited for.
+const QUIET: Duration = Duration::from_millis(5);
+const SETTLE_MAX: Duration = Duration::from_millis(300);
+/// A capture of more than this is not kept as a file.
+const PCAP_MAX_BYTES: u64 = 8 << 20;
+
+/// Rigs, a fresh one for each fork.
+pub struct Rigged {
+    plan: Plan,
+    rig: Option<Rig>,
+    level: Level,
+    notes: Vec<String>,
+    limits: Result<(), String>,
+}
+
+impl Rigged {
+    /// Tries what this machine allows; `None` when there is no such link.
+    pub fn try_out(link: &str, seed: u64) -> Result<Option<Self>, RigError> {
+        let profile = if link == NO_LINK { Some(Link::open()) } else { Link::profile(link) };
+        let Some(profile) = profile else { return Ok(None) };
+        let mut plan = Plan { seed, ..Plan::new(profile) };
+        if link == NO_LINK {
+            plan.level = Wanted::Exactly(Level::Loopback);
+        }
+        let rig = Rig::raise(&plan)?;
+        let limits = Limits { cpu_percent: Some(50), memory_bytes: None };
+        let limits = Cgroup::make(limits).map(drop).map_err(|error| error.to_string());
+        let (level, notes) = (rig.level(), rig.notes().to_vec());
+        Ok(Some(Self { plan, rig: None, level, notes, limits }))
+    }
+
+    /// Says why something is less than it could be, a sentence each.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Gives the level.
+    #[must_use]
+    pub const fn level_of(&self) -> Level {
+        self.level
+    }
+
+    fn link(&self) -> LinkRecord {
+        let mut params = BTreeMap::new();
+        if self.level.shapes() {
+            for (way, path) in [("up", &self.plan.link.up), ("down", &self.plan.link.down)] {
+                params.extend(told(path).map(|(name, value)| (format!("{way}_{name}"), value)));
+            }
+        }
+        let profile = if self.level.shapes() { self.plan.link.name.clone() } else { NO_LINK.to_owned() };
+        LinkRecord { profile, params, ..LinkRecord::default() }
+    }
+}
+
+impl Ground for Rigged {
+    fn level(&self) -> &'static str {
+        self.level.word()
+    }
+
+    fn cgroup(&self) -> &'static str {
+        match &self.limits {
+            Err(_) => "",
+            Ok(()) if FilePath::new("/sys/fs/cgroup/cgroup.controllers").exists() => "v2",
+            Ok(()) => "v1",
+        }
+    }
+
+    fn objection(&self, cell: &Cell) -> Option<String> {
+        let (Some(percent), Err(why)) = (cell.cpu_percent, &self.limits) else { return None };
+        Some(format!("{percent} % of a processor cannot be set: {why}"))
+    }
+
+    fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError> {
+        let limits = Limits { cpu_percent: cell.cpu_percent, memory_bytes: None };
+        // The one before goes first: both have the same addresses.
+        self.rig = None;
+        let plan = Plan { device: limits, server: limits, ..self.plan.clone() };
+        let plan = Plan { level: Wanted::Exactly(self.level), ..plan };
+        self.rig =
+            Some(Rig::raise(&plan).map_err(|error| SubjectError::Exchange(format!("the rig: {error}")))?);
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        role: Role,
+        definition: &Definition,
+        patience: Duration,
+    ) -> Result<Host, SubjectError> {
+        let Some(rig) = &self.rig else { return Host::start(definition, patience) };
+        let command = Host::command(definition)?;
+        let program = definition.run.first().cloned().unwrap_or_default();
+        let child =
+            rig.spawn(side(role), command).map_err(SubjectError::io(format!("starting {program}")))?;
+        Host::adopt(child, patience)
+    }
+
+    fn address(&self, role: Role) -> IpAddr {
+        self.rig.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |rig| rig.address(side(role)))
+    }
+
+    fn usage(&mut self, role: Role, _host: &Host) -> Usage {
+        let usage = self.rig.as_ref().and_then(|rig| rig.usage(side(role)).ok());
+        usage.map_or_else(Usage::default, |usage| Usage {
+            cpu_ns: Some(usage.cpu_ns),
+            peak_bytes: Some(usage.memory_peak_bytes),
+        })
+    }
+
+    fn listen(&mut self) {
+        if let Some(rig) = &self.rig {
+            rig.reset_lateness();
+            rig.begin_capture();
+        }
+    }
+
+    fn passage(&mut self, pcap: Option<&FilePath>) -> Passage {
+        let mut link = self.link();
+        let Some(rig) = self.rig.as_ref().filter(|_| self.level.shapes()) else {
+            return Passage { link, bytes: None };
+        };
+        // What did not come to rest is in the capture all the same.
+        let _ = rig.settle(QUIET, SETTLE_MAX);
+        let capture = rig.end_capture();
+        let late = rig.lateness();
+        let us = |ns: u64| ns as f64 / 1000.0;
+        link.lateness_us =
+            Some(Quantiles { p50: us(late.p50_ns), p99: us(late.p99_ns), max: us(late.max_ns) });
+        link.frames = late.packets;
+        link.drops = Side::BOTH.iter().map(|side| rig.traffic(*side).overflowed_packets).sum();
+        let anatomy = capture.anatomy(Side::Device);
+        let is_small = anatomy.up.wire_bytes() + anatomy.down.wire_bytes() < PCAP_MAX_BYTES;
+        if let Some(file) = pcap.filter(|_| is_small) {
+            // The record names the file only if it is there.
+            let _ = capture.write_pcap(Side::Device, file);
+        }
+        let opening = |parts: &Parts| parts.handshake_bytes + parts.close_bytes;
+        let handshake = Traffic { ip: opening(&anatomy.up) + opening(&anatomy.down), ..Traffic::default() };
+        let bytes = (capture.is_complete && capture.not_kept == 0).then(|| Bytes {
+            source: "capture".into(),
+            exchanges: 0,
+            up: traffic(&anatomy.up),
+            down: traffic(&anatomy.down),
+            handshake,
+        });
+        Passage { link, bytes }
+    }
+}
+
+const fn side(role: Role) -> Side {
+    match role {
+        Role::Client => Side::Device,
+        Role::Server => Side::Server,
+    }
+}
+
+fn traffic(parts: &Parts) -> Traffic {
+    Traffic {
+        frames: parts.packets,
+        ip: parts.wire_bytes(),
+        tcp_payload: parts.framing_bytes + parts.tls_bytes + parts.payload_bytes,
+        app: 0,
+        payload: 0,
+    }
+}
+
+fn told(path: &Path) -> [(&'static str, f64); 5] {
+    let rate = match path.rate {
+        Rate::BitsPerSecond(bits) => bits as f64 / 1e6,
+        Rate::Unlimited | Rate::Trace(_) => 0.0,
+    };
+    [
+        ("delay_ms", path.delay_ns as f64 / 1e6),
+        ("jitter_ms", path.jitter_ns as f64 / 1e6),
+        ("mbit_s", rate),
+        ("loss", path.loss),
+        ("queue_packets", path.queue_packets as f64),
+    ]
+}

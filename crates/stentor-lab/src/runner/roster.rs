@@ -1,0 +1,35 @@
+//! The subjects that there are: ours, and foreign ones that can run here.
+
+use crate::plan::NotRun;
+use crate::subject::Definition;
+use crate::subject::catalogue::Entry;
+use crate::subject::dialect::DIALECTS;
+use crate::subject::needs::Probes;
+
+/// Lists our own subjects; `speak` is the command that plays the dialect whose name is added.
+#[must_use]
+pub fn ours(speak: &[String]) -> Vec<Definition> {
+    let play = |name: &str| speak.iter().cloned().chain([name.to_owned()]).collect();
+    DIALECTS.map(|dialect| Definition::built_in(dialect, play(dialect.name()))).to_vec()
+}
+
+/// Sorts foreign subjects by whether they can run here, with the reason for those that cannot.
+#[must_use]
+pub fn ready(entries: &[Entry]) -> (Vec<Definition>, Vec<NotRun>) {
+    let (mut definitions, mut not_run, mut probes) = (Vec::new(), Vec::new(), Probes::default());
+    for entry in entries {
+        let readiness = entry.readiness(&mut probes);
+        if readiness.can_run() {
+            definitions.push(entry.definition.clone());
+            continue;
+        }
+        let missing: Vec<String> = readiness.missing.iter().map(ToString::to_string).collect();
+        let reason = if missing.is_empty() {
+            format!("not built: stentor lab subject build {}", entry.definition.id)
+        } else {
+            format!("missing: {}", missing.join("; "))
+        };
+        not_run.push(NotRun { what: entry.definition.id.clone(), reason });
+    }
+    (definitions, not_run)
+}

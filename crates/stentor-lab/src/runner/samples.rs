@@ -1,0 +1,138 @@
+//! From the samples of both halves to distributions by phase.
+
+use crate::record::{Bytes, From, Latency, Record, Traffic, phase};
+use crate::subject::sample::{ClientSample, ServerSample};
+use std::collections::BTreeMap;
+
+/// Samples of the measured exchanges of one fork.
+pub(super) struct Kept<'a> {
+    /// The client's, in the order of their numbers.
+    pub(super) client: &'a [ClientSample],
+    /// The server's, in the order of arrival.
+    pub(super) server: &'a [ServerSample],
+    /// When rows were kept, for each of the client's samples; empty where none were.
+    pub(super) inserted: &'a [i64],
+    /// Exchanges that make one whole synchronisation.
+    pub(super) pages: usize,
+}
+
+/// Gives the time of an exchange from its actual start until its answer was values.
+pub(super) const fn rtt(sample: &ClientSample) -> i64 {
+    sample.t_deser_end - sample.t_start
+}
+
+/// Gives the median over exchanges; 0 without any.
+pub(super) fn median_rtt(samples: &[ClientSample]) -> i64 {
+    let mut times: Vec<i64> = samples.iter().filter(|one| one.status == 0).map(rtt).collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or(0)
+}
+
+impl Kept<'_> {
+    /// Counts exchanges and sums up every phase.
+    pub(super) fn sum_up(&self, record: &mut Record) {
+        let counts = &mut record.counts;
+        counts.sent = self.client.len() as u64;
+        counts.ok = self.client.iter().filter(|one| one.status == 0).count() as u64;
+        for failed in self.client.iter().filter(|one| one.status != 0) {
+            *counts.errors.entry(format!("status {}", failed.status)).or_default() += 1;
+        }
+        let mut times = self.of_client();
+        times.extend(self.of_server());
+        times.extend(self.of_both());
+        for (name, times) in times {
+            let from = if name == phase::RTT_INTENDED { From::Intended } else { From::Start };
+            if let Some(latency) = Latency::of(&times, from) {
+                record.latency.insert(name.to_owned(), latency);
+            }
+        }
+    }
+
+    /// Lists the answered exchanges with the moment when all was done: rows kept, or values read.
+    fn done(&self) -> impl Iterator<Item = (&ClientSample, i64)> {
+        let ends = self.inserted.iter().copied().map(Some).chain(std::iter::repeat(None));
+        let ended = self.client.iter().zip(ends).map(|(one, end)| (one, end.unwrap_or(one.t_deser_end)));
+        ended.filter(|(one, _)| one.status == 0)
+    }
+
+    fn of_client(&self) -> BTreeMap<&'static str, Vec<i64>> {
+        let each =
+            |time: fn(&ClientSample, i64) -> i64| self.done().map(|(one, end)| time(one, end)).collect();
+        let mut times = BTreeMap::from([
+            (phase::RTT, each(|one, end| end - one.t_start)),
+            (phase::CLIENT_SER, each(|one, _| one.t_ser_end - one.t_start)),
+            (phase::REQUEST, each(|one, _| one.t_first_byte - one.t_ser_end)),
+            (phase::TRANSFER, each(|one, _| one.t_end - one.t_first_byte)),
+            (phase::CLIENT_DESER, each(|one, _| one.t_deser_end - one.t_end)),
+        ]);
+        if self.client.iter().all(|one| one.t_intended > 0) {
+            times.insert(phase::RTT_INTENDED, each(|one, end| end - one.t_intended));
+            times.insert(phase::LATE, each(|one, _| one.t_start - one.t_intended));
+        }
+        if !self.inserted.is_empty() {
+            times.insert(phase::INSERT, each(|one, end| end - one.t_deser_end));
+        }
+        if self.pages > 1 {
+            let all: &Vec<i64> = &times[phase::RTT];
+            times.insert(phase::SYNC, all.chunks_exact(self.pages).map(|pages| pages.iter().sum()).collect());
+        }
+        times
+    }
+
+    fn of_server(&self) -> BTreeMap<&'static str, Vec<i64>> {
+        let answered = || self.server.iter().filter(|one| one.status == 0);
+        let each = |time: fn(&ServerSample) -> i64| answered().map(time).collect();
+        BTreeMap::from([
+            (phase::SERVER_DESER, each(|one| one.t_deser_end - one.t_recv)),
+            (phase::SERVER_WORK, each(|one| one.t_work_end - one.t_deser_end)),
+            (phase::SERVER_SER, each(|one| one.t_ser_end - one.t_work_end)),
+            (phase::SERVICE, each(|one| one.t_ser_end - one.t_recv)),
+        ])
+    }
+
+    /// Joins the samples of both halves by their order. What was in flight beside another exchange may have been overtaken
+    /// and is left out, and so is everything when a half has more samples than the other.
+    fn of_both(&self) -> BTreeMap<&'static str, Vec<i64>> {
+        let mut started: Vec<&ClientSample> = self.client.iter().collect();
+        started.sort_by_key(|one| one.t_start);
+        if started.len() != self.server.len() || started.iter().any(|one| one.status != 0) {
+            return BTreeMap::new();
+        }
+        let is_alone = |place: usize| {
+            let before = place.checked_sub(1).map_or(i64::MIN, |before| started[before].t_end);
+            let after = started.get(place + 1).map_or(i64::MAX, |after| after.t_start);
+            before <= started[place].t_start && started[place].t_end <= after
+        };
+        let pairs = || {
+            let alone = (0..started.len()).filter(|place| is_alone(*place));
+            let pairs = alone.map(|place| (started[place], &self.server[place]));
+            pairs.filter(|(client, server)| client.t_start <= server.t_recv && server.t_recv <= client.t_end)
+        };
+        let net = |client: &ClientSample, server: &ServerSample| {
+            (client.t_end - client.t_ser_end) - (server.t_ser_end - server.t_recv)
+        };
+        BTreeMap::from([
+            (phase::OWD, pairs().map(|(client, server)| server.t_recv - client.t_start).collect()),
+            (phase::NET, pairs().map(|(client, server)| net(client, server)).collect()),
+        ])
+    }
+}
+
+/// Sums the bodies of both directions.
+pub(super) fn bodies(kept: &Kept<'_>) -> Bytes {
+    let sum = |sizes: &mut dyn Iterator<Item = u32>| sizes.map(u64::from).sum();
+    Bytes {
+        source: "body".into(),
+        exchanges: kept.client.len() as u64,
+        up: Traffic { app: sum(&mut kept.server.iter().map(|one| one.bytes)), ..Traffic::default() },
+        down: Traffic { app: sum(&mut kept.client.iter().map(|one| one.bytes)), ..Traffic::default() },
+        handshake: Traffic::default(),
+    }
+}
+
+/// Puts what only the halves know into what only frames tell.
+pub(super) fn with_bodies(mut frames: Bytes, bodies: &Bytes) -> Bytes {
+    frames.up.app = bodies.up.app;
+    frames.down.app = bodies.down.app;
+    frames
+}

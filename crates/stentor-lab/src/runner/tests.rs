@@ -1,0 +1,143 @@
+use super::*;
+use crate::plan::{Choice, Plan, SampleChoice};
+use crate::record::{From, Latency, phase};
+
+fn cells(forks: u32) -> Vec<Cell> {
+    let samples = SampleChoice { forks: Some(forks), samples: Some(2) };
+    let choice = Choice { subjects: vec!["rust".into()], samples, ..Choice::default() };
+    let plan = Plan::shipped("cai-2009").expect("readable").expect("there");
+    plan.expand(&choice, &roster::ours(&["stentor".to_owned()])).expect("sense").cells
+}
+
+fn record(cell: &Cell, fork: u32, attempt: u32, valid: bool) -> Record {
+    Record {
+        variant: cell.variant.clone(),
+        experiment: cell.name.clone(),
+        cell: cell.levels.clone(),
+        subject: crate::record::Subject {
+            label: cell.label.clone(),
+            client: cell.client.id.clone(),
+            server: cell.server.id.clone(),
+            ..Default::default()
+        },
+        fork,
+        attempt,
+        valid,
+        ..Record::default()
+    }
+}
+
+fn course(cells: &[Cell], records: Vec<Record>) -> Course<'_> {
+    Course { cells, records, not_run: Vec::new(), left_out: BTreeSet::new() }
+}
+
+#[test]
+fn what_counts_or_was_tried_three_times_is_not_run_again() {
+    let cells = cells(2);
+    let records = vec![
+        record(&cells[0], 1, 1, true),
+        record(&cells[1], 1, 1, false),
+        record(&cells[1], 1, 2, false),
+        record(&cells[2], 1, ATTEMPTS_MAX, false),
+    ];
+    let course = course(&cells, records);
+    let left = |place| course.is_left(place, 1);
+    assert_eq!((left(0), left(1), left(2), left(3)), (false, true, false, true));
+    assert_eq!(course.attempts(&cells[1], 1), 2);
+    assert!(course.is_left(0, 2) && !course.is_left(0, 3), "there are two forks");
+}
+
+#[test]
+fn a_cell_without_its_minimum_of_forks_that_count_is_not_complete() {
+    let cells = cells(2);
+    let all = |skip: usize| {
+        let pairs =
+            cells.iter().enumerate().flat_map(|(place, cell)| (1..=2).map(move |fork| (place, cell, fork)));
+        pairs.map(|(place, cell, fork)| record(cell, fork, 1, (place, fork) != (skip, 2))).collect()
+    };
+    let whole = course(&cells, all(usize::MAX)).summary(Duration::ZERO);
+    assert!(whole.is_complete());
+    assert_eq!(whole.forks_valid, 2 * cells.len() as u64);
+    let torn = course(&cells, all(3)).summary(Duration::ZERO);
+    assert!(!torn.is_complete());
+    assert_eq!((torn.forks_invalid, torn.cells_complete), (1, cells.len() - 1));
+}
+
+#[test]
+fn a_refused_subject_takes_its_cells_with_it_and_is_told() {
+    let cells = cells(1);
+    let mut course = course(&cells, Vec::new());
+    course.leave_out(0, "refused: it answers wrongly");
+    let same =
+        cells.iter().filter(|cell| (cell.op, &cell.client.id) == (cells[0].op, &cells[0].client.id)).count();
+    assert_eq!(course.left_out.len(), same);
+    let summary = course.summary(Duration::ZERO);
+    assert_eq!(summary.cells, cells.len() - same);
+    assert!(summary.not_run[0].reason.contains("refused"));
+}
+
+#[test]
+fn the_time_left_follows_how_wrong_the_expectation_was() {
+    let mut pace = Pace::new([10.0, 10.0, 20.0].into_iter());
+    assert!((pace.seconds_left() - 40.0).abs() < f64::EPSILON);
+    pace.began = Instant::now().checked_sub(Duration::from_secs(20)).expect("a while ago");
+    pace.done(10.0);
+    assert!((pace.seconds_left() - 60.0).abs() < 0.5, "{}", pace.seconds_left());
+}
+
+fn sound() -> Record {
+    let latency = Latency::of(&[1_000_000], From::Start).expect("a time");
+    let mut record = Record { latency: [(phase::RTT.into(), latency)].into(), ..Record::default() };
+    record.env.cores = 2;
+    (record.counts.sent, record.counts.ok) = (10, 10);
+    record
+}
+
+#[test]
+fn a_fork_counts_when_nothing_was_amiss() {
+    assert_eq!(Gate::default().reason(&sound()), None);
+}
+
+#[test]
+fn a_late_link_a_busy_machine_a_drop_and_a_failed_exchange_make_a_fork_not_count() {
+    let gate = Gate::default();
+    let reason = |change: fn(&mut Record)| {
+        let mut record = sound();
+        change(&mut record);
+        gate.reason(&record).unwrap_or_default()
+    };
+    let late = |record: &mut Record| {
+        record.link.lateness_us = Some(Quantiles { p50: 100.0, p99: 65_000.0, max: 99_000.0 });
+    };
+    assert!(reason(late).contains("the link was late: frames by 65.0 ms"));
+    assert!(reason(|record| record.env.load_after = 9.0).contains("load 4.5 for each processor"));
+    assert!(reason(|record| record.instrument.lateness_us.p99 = 40_000.0).contains("40 ms late"));
+    assert!(
+        reason(|record| (record.link.frames, record.link.drops) = (1_000, 20)).contains("dropped 20 of 1000")
+    );
+    let failed = |record: &mut Record| record.counts.errors.extend([("status 1".to_owned(), 2)]);
+    assert!(reason(failed).contains("2 of 10 exchanges failed"));
+    assert!(reason(|record| record.counts.ok = 9).contains("9 of 10 exchanges were answered"));
+}
+
+#[test]
+fn results_are_not_mixed_with_those_of_other_settings() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let settings = |seed: u64, resume| Settings {
+        study: "cai-2009".into(),
+        out: directory.path().to_owned(),
+        resume,
+        seed,
+        gate: Gate::default(),
+        patience: Duration::from_secs(1),
+        plan: serde_json::json!({ "seed": seed }),
+    };
+    let (mut journal, kept) = Journal::open(&settings(1, false)).expect("new");
+    assert!(kept.is_empty());
+    journal
+        .add(&Record { schema: crate::record::SCHEMA.into(), ..record(&cells(1)[0], 1, 1, true) })
+        .expect("kept");
+    assert!(matches!(Journal::open(&settings(1, false)), Err(RunError::InUse(_))));
+    assert!(matches!(Journal::open(&settings(2, true)), Err(RunError::OtherSettings(_))));
+    assert_eq!(Journal::open(&settings(1, true)).expect("the same").1.len(), 1);
+}

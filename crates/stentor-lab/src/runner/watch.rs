@@ -1,0 +1,57 @@
+//! What the laboratory itself takes while a fork runs, and how late this machine wakes who sleeps.
+
+use super::quantiles;
+use crate::record::Instrument;
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const NAP: Duration = Duration::from_millis(5);
+const NANOSECONDS: u64 = 1_000_000_000;
+
+/// A thread that sleeps and looks at the clock; it ends with this.
+pub(super) struct Watch {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<f64>>>,
+    cpu_ns: u64,
+}
+
+impl Watch {
+    /// Begins.
+    pub(super) fn begin() -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&is_over);
+        Self { is_over, thread: Some(std::thread::spawn(move || nap_until(&flag))), cpu_ns: cpu_ns() }
+    }
+
+    /// Ends.
+    pub(super) fn finish(mut self) -> Instrument {
+        self.is_over.store(true, Ordering::Relaxed);
+        let mut late = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        Instrument { cpu_ns: cpu_ns().saturating_sub(self.cpu_ns), lateness_us: quantiles(&mut late) }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn nap_until(is_over: &AtomicBool) -> Vec<f64> {
+    let mut late = Vec::new();
+    while !is_over.load(Ordering::Relaxed) {
+        let asleep = Instant::now();
+        std::thread::sleep(NAP);
+        late.push(1e6 * asleep.elapsed().saturating_sub(NAP).as_secs_f64());
+    }
+    late
+}
+
+/// Gives the processor time of this process so far.
+fn cpu_ns() -> u64 {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    now.tv_sec.cast_unsigned() * NANOSECONDS + now.tv_nsec.cast_unsigned()
+}

@@ -1,0 +1,96 @@
+//! What the factors of a cell mean to the halves that the binary plays.
+
+use super::SubjectError;
+use super::store::Store;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+/// The name in the certificate of a laboratory's server.
+pub const TLS_NAME: &str = "lab";
+
+/// A stream of bytes, encrypted or not.
+pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync> Io for T {}
+/// Any such stream.
+pub(crate) type Stream = Box<dyn Io>;
+
+/// What the factors of a cell mean.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Setup {
+    /// Factor `connection=fresh`: each exchange opens a connection and closes it.
+    pub fresh: bool,
+    /// Factor `request=url`: the payload travels in the address of a `GET`, where the dialect is REST with JSON.
+    pub url: bool,
+    /// Factor `tls=on`: files with the server's certificate and its key, `tls_certificate` and `tls_key`.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Factor `store`: the server reads points from rows of this file.
+    pub store: Option<PathBuf>,
+    /// Factor `insert`: the client keeps points as rows of this file.
+    pub insert: Option<PathBuf>,
+    /// Factor `sync=resume`: the client goes on at the page after the last one that it kept.
+    pub resume: bool,
+    /// All factors, for the operation.
+    pub factors: BTreeMap<String, String>,
+    /// What contents are made from.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// Reads factors.
+    #[must_use]
+    pub fn of(factors: &BTreeMap<String, String>, seed: u64) -> Self {
+        let is = |name: &str, level: &str| factors.get(name).is_some_and(|given| given == level);
+        let path = |name: &str| factors.get(name).map(PathBuf::from);
+        Self {
+            fresh: is("connection", "fresh"),
+            url: is("request", "url"),
+            tls: path("tls_certificate").zip(path("tls_key")).filter(|_| is("tls", "on")),
+            store: path("store"),
+            insert: path("insert"),
+            resume: is("sync", "resume"),
+            factors: factors.clone(),
+            seed,
+        }
+    }
+
+    /// Opens the rows that a client keeps.
+    pub(crate) fn rows(&self) -> Result<Option<Store>, SubjectError> {
+        self.insert.as_deref().map(Store::open).transpose()
+    }
+
+    /// Gets ready to encrypt as a client.
+    pub(crate) fn connector(&self, protocol: &[u8]) -> Result<Option<TlsConnector>, SubjectError> {
+        let Some((certificate, _)) = &self.tls else { return Ok(None) };
+        let certificate = CertificateDer::from_pem_file(certificate).map_err(tls)?;
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate).map_err(tls)?;
+        let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Ok(Some(TlsConnector::from(Arc::new(config))))
+    }
+
+    /// Gets ready to encrypt as a server.
+    pub(crate) fn acceptor(&self, protocol: &[u8]) -> Result<Option<TlsAcceptor>, SubjectError> {
+        let Some((certificate, key)) = &self.tls else { return Ok(None) };
+        let certificate = CertificateDer::from_pem_file(certificate).map_err(tls)?;
+        let key = PrivateKeyDer::from_pem_file(key).map_err(tls)?;
+        let config = ServerConfig::builder().with_no_client_auth();
+        let mut config = config.with_single_cert(vec![certificate], key).map_err(tls)?;
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Ok(Some(TlsAcceptor::from(Arc::new(config))))
+    }
+}
+
+/// Gives the name that a client wants to see in the certificate.
+pub(crate) fn server_name() -> Result<ServerName<'static>, SubjectError> {
+    ServerName::try_from(TLS_NAME).map_err(tls)
+}
+
+fn tls(error: impl std::error::Error) -> SubjectError {
+    SubjectError::Exchange(format!("TLS: {error}"))
+}

@@ -1,0 +1,264 @@
+//! `stentor lab run` for the studies of web services: pairs of processes, cell by cell.
+
+mod told;
+
+use super::StudyName;
+use crate::failure::{Exit, Failure};
+use crate::output::{Output, note, table};
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use stentor_lab::plan::{Choice, Expansion, NotRun, Plan, Profile, SampleChoice};
+use stentor_lab::runner::gate::Gate;
+use stentor_lab::runner::rigged::{NO_LINK, Rigged};
+use stentor_lab::runner::{self, Settings, Summary, roster};
+use stentor_lab::subject::{Definition, catalogue};
+use told::Teller;
+
+/// What only the studies of web services know.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Studies of web services")]
+pub(super) struct Wishes {
+    /// A few minutes: few forks, few exchanges (the default)
+    #[arg(long, conflicts_with_all = ["standard", "full"])]
+    quick: bool,
+    /// Every level, fewer repetitions than the paper's
+    #[arg(long, conflicts_with = "full")]
+    standard: bool,
+    /// The paper's repetitions
+    #[arg(long)]
+    full: bool,
+    /// Readings of the study: paper, code, modern
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    variant: Vec<String>,
+    /// Subjects whose label, id or stack contains this
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    subject: Vec<String>,
+    /// Levels of a factor instead of the profile's: type=Int,String
+    #[arg(long, value_name = "NAME=LEVELS", value_parser = factor)]
+    factor: Vec<(String, Vec<String>)>,
+    /// Fresh pairs of processes for each cell, instead of the profile's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    forks: Option<u32>,
+    /// Measured exchanges of each fork, instead of the profile's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    samples: Option<u32>,
+    /// The link between the halves: lan, wifi, 4g, 3g, 2g, open, or none for plain loopback; by default the study's
+    #[arg(long, value_name = "PROFILE")]
+    link: Option<String>,
+    /// Folder of definitions of further subjects; otherwise `lab/subjects` here, above, or above this program
+    #[arg(long, value_name = "DIR")]
+    subjects: Option<PathBuf>,
+    /// A fork does not count when the load average is above this for each processor
+    #[arg(long, default_value_t = Gate::default().load_per_core_max, value_name = "LOAD")]
+    gate_load: f64,
+    /// A fork does not count when a sleeper is woken later than this in one case of 100
+    #[arg(long, default_value_t = Gate::default().lateness_p99_max_us / 1000.0, value_name = "MS")]
+    gate_lateness_ms: f64,
+    /// Say what would be run and how long it would take, and end
+    #[arg(long)]
+    dry_run: bool,
+}
+
+fn factor(text: &str) -> Result<(String, Vec<String>), String> {
+    let (name, levels) = text.split_once('=').ok_or("NAME=LEVEL,LEVEL is wanted")?;
+    Ok((name.to_owned(), levels.split(',').map(str::to_owned).collect()))
+}
+
+/// A study to be run.
+pub(super) struct Services<'a> {
+    pub(super) study: StudyName,
+    pub(super) wishes: &'a Wishes,
+    pub(super) seed: u64,
+    pub(super) out: PathBuf,
+    pub(super) resume: bool,
+}
+
+impl Wishes {
+    const fn profile(&self) -> Profile {
+        if self.full {
+            Profile::Full
+        } else if self.standard {
+            Profile::Standard
+        } else {
+            Profile::Quick
+        }
+    }
+
+    fn choice(&self) -> Choice {
+        Choice {
+            profile: self.profile(),
+            factors: self.factor.iter().cloned().collect(),
+            subjects: self.subject.clone(),
+            variants: self.variant.clone(),
+            samples: SampleChoice { forks: self.forks, samples: self.samples },
+        }
+    }
+
+    fn gate(&self) -> Gate {
+        let usual = Gate::default();
+        let factor = 1000.0 * self.gate_lateness_ms / usual.lateness_p99_max_us;
+        Gate {
+            load_per_core_max: self.gate_load,
+            lateness_p99_max_us: usual.lateness_p99_max_us * factor,
+            link_p99_max_us: usual.link_p99_max_us * factor.max(1.0),
+            ..usual
+        }
+    }
+}
+
+impl Services<'_> {
+    /// Runs it.
+    pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let ended = crate::process::asked_to_end()?;
+        let plan = Plan::shipped(self.study.id())?.context("the study has no plan")?;
+        let (definitions, mut unusable) = self.definitions()?;
+        let expanded = plan.expand(&self.wishes.choice(), &definitions);
+        let mut expansion = expanded.map_err(|error| Failure::usage(error.to_string()))?;
+        expansion.not_run.append(&mut unusable);
+        if expansion.cells.is_empty() {
+            return Err(
+                Failure::usage("no cell is left: ask for fewer subjects, levels or variants less").into()
+            );
+        }
+        note(&estimate(&plan, &expansion, self.wishes.profile()));
+        if self.wishes.dry_run {
+            return dry(output, &plan, &expansion);
+        }
+        let summary = tokio::select! {
+            summary = self.measure(&plan, expansion) => summary?,
+            () = ended => {
+                let sentence = "interrupted; every fork that ended is in the directory: go on with --resume";
+                return Err(Failure::new(Exit::Interrupted, sentence).into());
+            }
+        };
+        output.result(&self.object(&summary), || self.describe(&summary))?;
+        Ok(if summary.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    async fn measure(&self, plan: &Plan, expansion: Expansion) -> anyhow::Result<Summary> {
+        let link = self.wishes.link.clone().unwrap_or_else(|| plan.link.clone());
+        let mut ground = ground(&link, self.seed)?;
+        let settings = self.settings(plan, link);
+        let mut teller = Teller::default();
+        let Expansion { cells, not_run } = expansion;
+        let summary =
+            runner::run(&cells, not_run, &mut ground, &settings, &mut |event| teller.tell(&event)).await;
+        summary.map_err(|error| match error {
+            runner::RunError::InUse(_) | runner::RunError::OtherSettings(_) => {
+                Failure::usage(error.to_string()).into()
+            }
+            error => error.into(),
+        })
+    }
+
+    fn settings(&self, plan: &Plan, link: String) -> Settings {
+        let wishes = self.wishes;
+        Settings {
+            study: plan.id.clone(),
+            out: self.out.clone(),
+            resume: self.resume,
+            seed: self.seed,
+            gate: wishes.gate(),
+            patience: Duration::from_secs(30),
+            plan: json!({
+                "study": plan.id,
+                "profile": wishes.profile().name(),
+                "seed": self.seed,
+                "link": link,
+                "samples": wishes.samples,
+            }),
+        }
+    }
+
+    /// Lists our subjects and those of the directory of definitions, and what is unusable there.
+    fn definitions(&self) -> anyhow::Result<(Vec<Definition>, Vec<NotRun>)> {
+        let program = std::env::current_exe().context("the path of this program is not known")?;
+        let words = ["lab", "subject", "speak"].map(str::to_owned);
+        let speak: Vec<String> = [program.display().to_string()].into_iter().chain(words).collect();
+        let mut definitions = roster::ours(&speak);
+        let here = std::env::current_dir().ok();
+        let places = here.iter().map(PathBuf::as_path).chain([Path::new(&speak[0])]);
+        let directory = self.wishes.subjects.clone().or_else(|| catalogue::folder(places));
+        let Some(directory) = directory else { return Ok((definitions, Vec::new())) };
+        let entries = catalogue::read(&directory).map_err(|error| Failure::usage(error.to_string()))?;
+        let (ready, not_run) = roster::ready(&entries);
+        definitions.extend(ready);
+        Ok((definitions, not_run))
+    }
+
+    fn object(&self, summary: &Summary) -> Value {
+        json!({
+            "study": self.study.id(),
+            "profile": self.wishes.profile().name(),
+            "ok": summary.is_complete(),
+            "cells": summary.cells,
+            "cells_complete": summary.cells_complete,
+            "forks": { "valid": summary.forks_valid, "invalid": summary.forks_invalid },
+            "not_run": summary.not_run,
+            "out": self.out,
+            "seconds": summary.seconds,
+            "instrument": summary.instrument,
+        })
+    }
+
+    fn describe(&self, summary: &Summary) -> String {
+        let not_run = summary.not_run.iter().map(|one| [one.what.clone(), one.reason.clone()]);
+        let not_run = if summary.not_run.is_empty() {
+            String::new()
+        } else {
+            format!("\n\n{}", table(["not run", "why"], not_run))
+        };
+        let instrument = summary.instrument;
+        format!(
+            "{}: {} of {} cells have their forks; {} forks count, {} attempts do not\nthe laboratory itself took {:.1} s \
+             of a processor; a sleeper was woken at most {:.1} ms late in 99 of 100 cases{not_run}\n\nrecords: {}\n\
+             next: stentor lab claims {} --record {}",
+            self.study.id(),
+            summary.cells_complete,
+            summary.cells,
+            summary.forks_valid,
+            summary.forks_invalid,
+            instrument.cpu_seconds,
+            instrument.lateness_p99_us / 1000.0,
+            self.out.join(stentor_lab::record::RECORDS).display(),
+            self.study.id(),
+            self.out.display(),
+        )
+    }
+}
+
+/// Tries the rig, and tells what is less than it could be.
+fn ground(link: &str, seed: u64) -> anyhow::Result<Rigged> {
+    let tried = Rigged::try_out(link, seed)?;
+    let unknown = || {
+        Failure::usage(format!("there is no link {link}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"))
+    };
+    let ground = tried.ok_or_else(unknown)?;
+    ground.notes().iter().for_each(|text| note(text));
+    for what in ground.level_of().cannot_test().iter().filter(|_| link != NO_LINK) {
+        note(&format!("{} cannot test {what}", ground.level_of()));
+    }
+    Ok(ground)
+}
+
+fn estimate(plan: &Plan, expansion: &Expansion, profile: Profile) -> String {
+    let forks: u64 = expansion.cells.iter().map(|cell| u64::from(cell.amount.forks)).sum();
+    let time = told::minutes(expansion.expected_seconds());
+    format!("{}, {}: {} cells, {forks} forks, about {time}", plan.id, profile.name(), expansion.cells.len())
+}
+
+fn dry(output: Output, plan: &Plan, expansion: &Expansion) -> anyhow::Result<ExitCode> {
+    let cells: Vec<String> = expansion.cells.iter().map(stentor_lab::plan::Cell::told).collect();
+    let object = json!({
+        "study": plan.id,
+        "cells": cells,
+        "expected_seconds": expansion.expected_seconds(),
+        "not_run": expansion.not_run,
+    });
+    output.result(&object, || cells.join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,49 @@
+//! What is told while a study runs: a bar with the time left, and a line for what went wrong.
+
+use crate::progress::Progress;
+use stentor_lab::runner::Event;
+
+/// Tells events on standard error.
+#[derive(Default)]
+pub(super) struct Teller {
+    bar: Option<Progress>,
+}
+
+impl Teller {
+    /// Tells one.
+    pub(super) fn tell(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Begun { forks, .. } => self.bar = Some(Progress::start("forks", *forks)),
+            Event::Attempt { done, seconds_left, record } => {
+                let Some(bar) = &mut self.bar else { return };
+                if !record.valid {
+                    let levels: Vec<&str> = record.cell.values().map(String::as_str).collect();
+                    bar.remark(&format!(
+                        "does not count: {} ({}) {} fork {}, attempt {}: {}",
+                        record.subject.label,
+                        record.subject.client,
+                        levels.join(" "),
+                        record.fork,
+                        record.attempt,
+                        record.invalid_reason
+                    ));
+                }
+                bar.update_with(*done, &format!("{} left", minutes(*seconds_left)));
+            }
+            Event::LeftOut(what) => {
+                if let Some(bar) = &self.bar {
+                    bar.remark(&format!("not run: {}: {}", what.what, what.reason));
+                }
+            }
+        }
+    }
+}
+
+/// Writes a time as people say it.
+pub(super) fn minutes(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 90.0 => format!("{seconds:.0} s"),
+        seconds if seconds < 5400.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3600.0),
+    }
+}
