@@ -3,6 +3,7 @@
 //! A fork that does not count (the machine was busy, frames were late, an exchange failed) is run again, at most twice; every
 //! attempt is kept, and none of them is averaged. A subject that answers wrongly is refused: nothing of it is timed.
 
+mod certificate;
 mod environment;
 mod fork;
 pub mod gate;
@@ -138,6 +139,9 @@ pub async fn run(
 ) -> Result<Summary, RunError> {
     let began = Instant::now();
     let (mut journal, kept) = Journal::open(settings)?;
+    if cells.iter().any(|cell| cell.settings.get("tls").is_some_and(|level| level == "on")) {
+        certificate::make(journal.raw())?;
+    }
     let mut course = Course { cells, records: kept, not_run, left_out: BTreeSet::new() };
     let most = cells.iter().map(|cell| cell.amount.forks).max().unwrap_or(0);
     let order = rounds(cells.len(), most, settings.seed);

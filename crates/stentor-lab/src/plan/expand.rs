@@ -18,6 +18,8 @@ const NONE: &str = "none";
 /// The factor of a limited heap, and the word that stands for it where a subject is started.
 const HEAP: &str = "heap";
 const HEAP_WORD: &str = "@heap";
+/// The factor of encryption, and what a definition says of halves that can.
+const TLS: &str = "tls";
 /// What a definition says of a client that keeps rows.
 const CAN_INSERT: &str = "insert";
 
@@ -136,6 +138,14 @@ impl Plan {
         Ok(expansion)
     }
 
+    /// Tells whether a subject with this id fills a place of the study.
+    #[must_use]
+    pub fn concerns(&self, id: &str) -> bool {
+        let dialect = id.split('/').next().unwrap_or_default();
+        let mut slots = self.experiments.iter().flat_map(|experiment| &experiment.subjects);
+        slots.any(|slot| slot.dialects.iter().any(|known| known == dialect) && stack(slot, id).is_some())
+    }
+
     /// Refuses wishes that nothing answers to, so that a slip of the pen is not an empty run.
     fn check(&self, choice: &Choice) -> Result<(), PlanError> {
         let unknown = |what, name: &String, known: Vec<&str>| {
@@ -252,6 +262,11 @@ fn cells(experiment: &Experiment, variant: &str, slot: &Slot, pair: &Pair, choic
     // A limit of the heap means something only to those that have one.
     let has_heap = pair.client.run.iter().any(|word| word == HEAP_WORD);
     rows.retain(|row| has_heap || row.iter().all(|(_, level)| !level.set.contains_key(HEAP)));
+    // A half that knows nothing of TLS would talk in the clear and be told as encrypted.
+    let can_encrypt = [&pair.client, &pair.server].iter().all(|half| half.can.iter().any(|can| can == TLS));
+    rows.retain(|row| {
+        can_encrypt || row.iter().all(|(_, level)| level.set.get(TLS).is_none_or(|set| set != "on"))
+    });
     rows.iter().map(|row| cell(experiment, variant, slot, pair, row, choice)).collect()
 }
 

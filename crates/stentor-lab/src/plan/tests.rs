@@ -143,3 +143,10 @@ fn a_limit_of_the_heap_is_for_those_that_have_one() {
     };
     assert_eq!((heaps("rust"), heaps("period")), (vec!["free"], vec!["16 MB", "free"]));
 }
+
+#[test]
+fn a_study_is_concerned_with_the_subjects_that_fill_its_places() {
+    let plan = shipped("nunes-2014");
+    assert!(plan.concerns("rest+xml/axis2-1.6.2/jdk17") && plan.concerns("soap/cxf-4.2.3/jdk17"));
+    assert!(!plan.concerns("xmlrpc/apache-3.1.3/jdk17") && !plan.concerns("rest+xml/other/jdk17"));
+}

@@ -1,5 +1,6 @@
 //! One fork: a fresh server, a fresh client, the first exchange, the warm-up, the measured exchanges, and what came of them.
 
+use super::certificate;
 use super::environment::{environment, load};
 use super::ground::{Ground, Passage};
 use super::samples::{self, Kept};
@@ -340,6 +341,7 @@ impl Trial<'_> {
 
     fn factors(&self) -> BTreeMap<String, String> {
         let mut factors = self.cell.settings.clone();
+        certificate::tell(&mut factors, self.raw);
         for name in FILES {
             let Some(value) = factors.get_mut(name) else { continue };
             if value == "sqlite" {

@@ -4,8 +4,10 @@ mod advise;
 mod bench;
 mod claims;
 mod compare;
+mod doctor;
 mod energy;
 mod kill;
+mod list;
 mod load;
 mod report;
 mod run;
@@ -33,6 +35,8 @@ enum Action {
     Advise(advise::Advise),
     Subject(subject::Subject),
     Energy(energy::Energy),
+    List(list::List),
+    Doctor(doctor::Doctor),
     #[command(hide = true)]
     Load(load::Load),
 }
@@ -50,6 +54,8 @@ impl Lab {
             Action::Advise(advise) => advise.run(output),
             Action::Subject(subject) => subject.run(output).await,
             Action::Energy(energy) => energy.run(output).await,
+            Action::List(list) => list.run(output),
+            Action::Doctor(doctor) => doctor.run(output),
             Action::Load(load) => load.run(output),
         }
     }

@@ -13,4 +13,5 @@ mod regressions;
 mod repeats;
 mod server;
 mod stalled;
+mod studies;
 mod subject;

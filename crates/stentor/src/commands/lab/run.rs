@@ -135,6 +135,11 @@ impl Run {
             let services = Services { study, wishes: &self.wishes, seed, out: self.out, resume };
             return services.run(output).await;
         }
+        if let Some(wish) = self.wishes.only_theirs() {
+            return Err(
+                Failure::usage(format!("isikligil-2017 has no {wish}: see --scale and --only")).into()
+            );
+        }
         let ended = crate::process::asked_to_end()?;
         let report = tokio::select! {
             report = self.perform() => report?,

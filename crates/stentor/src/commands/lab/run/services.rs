@@ -78,6 +78,22 @@ pub(super) struct Services<'a> {
 }
 
 impl Wishes {
+    /// Names a wish that only the studies of web services can follow.
+    pub(super) fn only_theirs(&self) -> Option<&'static str> {
+        let wishes = [
+            ("--standard", self.standard),
+            ("--full", self.full),
+            ("--variant", !self.variant.is_empty()),
+            ("--subject", !self.subject.is_empty()),
+            ("--factor", !self.factor.is_empty()),
+            ("--forks", self.forks.is_some()),
+            ("--samples", self.samples.is_some()),
+            ("--link", self.link.is_some()),
+            ("--dry-run", self.dry_run),
+        ];
+        wishes.into_iter().find(|(_, is_wished)| *is_wished).map(|(name, _)| name)
+    }
+
     const fn profile(&self) -> Profile {
         if self.full {
             Profile::Full
@@ -115,7 +131,7 @@ impl Services<'_> {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
         let plan = Plan::shipped(self.study.id())?.context("the study has no plan")?;
-        let (definitions, mut unusable) = self.definitions()?;
+        let (definitions, mut unusable) = self.definitions(&plan)?;
         let expanded = plan.expand(&self.wishes.choice(), &definitions);
         let mut expansion = expanded.map_err(|error| Failure::usage(error.to_string()))?;
         expansion.not_run.append(&mut unusable);
@@ -175,7 +191,7 @@ impl Services<'_> {
     }
 
     /// Lists our subjects and those of the directory of definitions, and what is unusable there.
-    fn definitions(&self) -> anyhow::Result<(Vec<Definition>, Vec<NotRun>)> {
+    fn definitions(&self, plan: &Plan) -> anyhow::Result<(Vec<Definition>, Vec<NotRun>)> {
         let program = std::env::current_exe().context("the path of this program is not known")?;
         let words = ["lab", "subject", "speak"].map(str::to_owned);
         let speak: Vec<String> = [program.display().to_string()].into_iter().chain(words).collect();
@@ -185,7 +201,8 @@ impl Services<'_> {
         let directory = self.wishes.subjects.clone().or_else(|| catalogue::folder(places));
         let Some(directory) = directory else { return Ok((definitions, Vec::new())) };
         let entries = catalogue::read(&directory).map_err(|error| Failure::usage(error.to_string()))?;
-        let (ready, not_run) = roster::ready(&entries);
+        let (ready, mut not_run) = roster::ready(&entries);
+        not_run.retain(|one| plan.concerns(&one.what));
         definitions.extend(ready);
         Ok((definitions, not_run))
     }

@@ -1,0 +1,38 @@
+//! The certificate of a run: made once, signed by itself, and trusted by our clients alone.
+
+use super::RunError;
+use crate::subject::setup::TLS_NAME;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const DIRECTORY: &str = "tls";
+const CERTIFICATE: &str = "certificate.pem";
+const KEY: &str = "key.pem";
+
+/// Makes a certificate in the directory of a run, unless there is one.
+pub(super) fn make(run: &Path) -> Result<(), RunError> {
+    let [certificate, key] = files(run);
+    if certificate.exists() && key.exists() {
+        return Ok(());
+    }
+    let directory = run.join(DIRECTORY);
+    let wrong = |source| RunError::Io { path: directory.display().to_string(), source };
+    let made = rcgen::generate_simple_self_signed(vec![TLS_NAME.to_owned()]);
+    let made = made.map_err(|error| wrong(std::io::Error::other(error.to_string())))?;
+    std::fs::create_dir_all(&directory).map_err(wrong)?;
+    std::fs::write(certificate, made.cert.pem()).map_err(wrong)?;
+    std::fs::write(key, made.signing_key.serialize_pem()).map_err(wrong)
+}
+
+/// Tells both halves where it is, in cells with TLS.
+pub(super) fn tell(factors: &mut BTreeMap<String, String>, run: &Path) {
+    if factors.get("tls").is_some_and(|level| level == "on") {
+        let [certificate, key] = files(run).map(|path| path.display().to_string());
+        factors.insert("tls_certificate".into(), certificate);
+        factors.insert("tls_key".into(), key);
+    }
+}
+
+fn files(run: &Path) -> [PathBuf; 2] {
+    [CERTIFICATE, KEY].map(|name| run.join(DIRECTORY).join(name))
+}

@@ -1,0 +1,206 @@
+//! Studies of web services at a small part of their size: every plan runs, nothing wrong is timed, nothing measured is lost.
+
+use crate::process::{run_json, stentor};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use stentor_lab::record::{self, Record};
+use stentor_lab::subject::Definition;
+use stentor_lab::subject::clock::monotonic_ns;
+use stentor_lab::subject::dialect::Dialect;
+use stentor_lab::subject::host::Host;
+use stentor_lab::subject::protocol::{Arm, Order, Prepare, Report, Role, Schedule};
+use stentor_lab::subject::reference::Op;
+use stentor_lab::subject::store::Store;
+
+/// Whoever runs tests on a busy machine measures nothing; what is proven here is not how fast it is.
+const NO_GATE: [&str; 6] = ["--gate-load", "10000", "--gate-lateness-ms", "60000", "--link", "none"];
+
+/// Runs a part of a study with our own subjects.
+fn run(study: &str, out: &Path, further: &[&str]) -> (i32, Value) {
+    let out = out.to_str().unwrap();
+    let small = ["lab", "run", study, "--forks", "1", "--samples", "2", "--out", out];
+    run_json(&[&small, &NO_GATE[..], further].concat())
+}
+
+/// Runs it, and every cell has to be complete; gives the records.
+fn whole(study: &str, further: &[&str]) -> Vec<Record> {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, told) = run(study, directory.path(), &[&["--subject", "rust"], further].concat());
+    assert_eq!((code, &told["ok"], &told["study"]), (0, &json!(true), &json!(study)), "{told}");
+    let records = record::read_directory(directory.path()).unwrap();
+    assert_eq!(told["forks"], json!({ "valid": records.len(), "invalid": 0 }));
+    assert!(told["instrument"]["cpu_seconds"].as_f64().unwrap() > 0.0, "{told}");
+    for one in &records {
+        assert!(one.valid && one.counts.ok == one.counts.sent, "{one:?}");
+        assert!(one.latency["rtt"].n > 0 && one.first_call_ns > Some(0), "{one:?}");
+        assert!(one.raw.iter().all(|raw| directory.path().join(&raw.path).exists()), "{:?}", one.raw);
+    }
+    records
+}
+
+#[test]
+fn cai_2009_runs_with_our_subjects() {
+    let records = whole("cai-2009", &["--factor", "type=Object", "--factor", "items=200"]);
+    let labels: BTreeSet<&str> = records.iter().map(|one| one.subject.label.as_str()).collect();
+    assert_eq!(labels, BTreeSet::from(["REST", "SOAP", "XML-RPC"]));
+    // One size of one type, and the fixed reply.
+    assert_eq!(records.len(), 6);
+}
+
+#[test]
+fn anacleto_2012_runs_with_rows_on_both_sides() {
+    let records = whole("anacleto-2012", &["--factor", "poi=1", "--factor", "page=1024"]);
+    let sync = records.iter().find(|one| one.subject.label == "HTTP XML SAX").unwrap();
+    assert!(
+        ["request", "transfer", "client_deser", "insert"]
+            .iter()
+            .all(|phase| sync.latency.contains_key(*phase))
+    );
+    let pages = records.iter().find(|one| one.experiment == "points at a time").unwrap();
+    // Two whole synchronisations of two pages each.
+    assert_eq!((pages.counts.sent, pages.latency["sync"].n), (4, 2));
+}
+
+#[test]
+fn nunes_2014_runs_with_phases_on_both_sides() {
+    let records = whole("nunes-2014", &["--factor", "cpu=whole", "--factor", "message=100Kb"]);
+    let phases = ["client_ser", "client_deser", "server_deser", "server_work", "server_ser", "svc", "net"];
+    assert!(records.iter().all(|one| phases.iter().all(|phase| one.latency.contains_key(*phase))));
+    let bytes = records.iter().find(|one| one.subject.label == "REST+XML").unwrap().bytes.clone().unwrap();
+    let size = bytes.down.app as f64 / bytes.exchanges as f64;
+    assert!((size / 102_400.0 - 1.0).abs() < 0.05, "100 Kb are {size} bytes");
+}
+
+#[test]
+fn albertengo_2020_runs_in_three_variants_with_and_without_tls() {
+    let records = whole("albertengo-2020", &["--factor", "payload=64 B"]);
+    let cells: BTreeSet<(&str, &str, &str)> = (records.iter())
+        .map(|one| (one.variant.as_str(), one.cell["connection"].as_str(), one.cell["tls"].as_str()))
+        .collect();
+    let expected = [
+        ("code", "fresh", "off"),
+        ("modern", "kept", "on"),
+        ("paper", "fresh", "off"),
+        ("paper", "kept", "off"),
+    ];
+    assert_eq!(cells, BTreeSet::from(expected));
+    assert!(records.iter().any(|one| one.subject.label == "gRPC (modern)"));
+}
+
+#[test]
+fn a_subject_with_wrong_answers_is_refused_and_nothing_of_it_is_timed() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = stentor(&[]).get_program().to_owned().into_string().unwrap();
+    let speak = [program.as_str(), "lab", "subject", "speak", "soap", "--manner", "forgetful"];
+    let text = format!("id = 'soap/test/rust'\nops = ['array']\nroles = ['server']\nrun = {speak:?}\n");
+    let (subjects, out) = (directory.path().join("subjects"), directory.path().join("out"));
+    std::fs::create_dir(&subjects).unwrap();
+    std::fs::write(subjects.join("wrong.toml"), text).unwrap();
+    let wish = ["--subjects", subjects.to_str().unwrap(), "--subject", "soap/test", "--factor", "type=Int"];
+    let (code, told) = run("cai-2009", &out, &wish);
+    assert_eq!((code, &told["ok"], &told["cells"]), (1, &json!(false), &json!(0)), "{told}");
+    let reason = told["not_run"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["what"].as_str().unwrap().contains("soap/test/rust"));
+    assert!(reason.unwrap()["reason"].as_str().unwrap().contains("refused: digest"), "{told}");
+    assert_eq!(record::read_directory(&out).unwrap(), []);
+}
+
+#[test]
+fn a_run_that_is_killed_goes_on_and_loses_nothing_that_had_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let small =
+        ["lab", "run", "cai-2009", "--subject", "rust", "--forks", "3", "--samples", "2", "--out", out];
+    let arguments = [&small[..], &NO_GATE[..], &["--factor", "items=200", "--factor", "type=Int"]].concat();
+    let mut child = stentor(&arguments).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let file = directory.path().join(record::RECORDS);
+    let ended = || record::read(&file).unwrap_or_default().len();
+    let patience = Instant::now() + Duration::from_secs(60);
+    while ended() < 3 && Instant::now() < patience {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = std::fs::read_to_string(&file).unwrap();
+    let kept = record::read(&file).unwrap();
+    assert!(kept.len() >= 3, "{} forks ended", kept.len());
+    let (code, told) = run_json(&[&arguments[..], &["--resume"]].concat());
+    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
+    let after = record::read(&file).unwrap();
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with(before.trim_end()));
+    let keys: BTreeSet<String> = after.iter().map(Record::key).collect();
+    assert_eq!((keys.len(), after.len()), (18, 18), "six cells, three forks, none twice");
+}
+
+fn half(role: Role) -> Definition {
+    let program = stentor(&[]).get_program().to_owned().into_string().unwrap();
+    let run = ["lab", "subject", "speak", "rest+json"].map(str::to_owned);
+    let dialect = Dialect::named("rest+json").unwrap();
+    let mut definition = Definition::built_in(dialect, [program].into_iter().chain(run).collect());
+    definition.roles = vec![role];
+    definition
+}
+
+/// Starts a half and tells it to get ready; gives the port of a server.
+async fn ready(role: Role, factors: &[(&str, &str)], port: u16) -> (Host, u16) {
+    let mut host = Host::start(&half(role), Duration::from_secs(20)).unwrap();
+    let factors = factors.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect();
+    let address = ([127, 0, 0, 1], port).into();
+    let (bind, target) = if role == Role::Server { (Some(address), None) } else { (None, Some(address)) };
+    let prepare = Prepare { role, op: Op::Points, factors, bind, target, seed: 7, variant: String::new() };
+    let Report::Ready { port } = host.ask(&Order::Prepare(prepare)).await.unwrap() else {
+        panic!("not ready")
+    };
+    (host, port)
+}
+
+async fn arm(host: &mut Host, interval_ms: u64, count: u64, out: &Path) {
+    let schedule = Schedule::Open { interval_ns: interval_ms * 1_000_000, poisson: false, max_in_flight: 1 };
+    host.ask(&Order::Arm(Arm { schedule, count, out: out.to_owned() })).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_is_killed_in_the_middle_shows_stale_rows_and_goes_on_at_its_last_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let rows = path("client.db").display().to_string();
+    let cell = [("poi", "400"), ("page", "16"), ("letters", "600")];
+    let server_rows = path("server.db").display().to_string();
+    let (mut server, port) = ready(Role::Server, &[&cell[..], &[("store", &server_rows)]].concat(), 0).await;
+    arm(&mut server, 0, 25, &path("server")).await;
+
+    let client = [&cell[..], &[("store", "given"), ("insert", &rows)]].concat();
+    let (mut first, _) = ready(Role::Client, &client, port).await;
+    arm(&mut first, 40, 25, &path("first")).await;
+    first.tell(&Order::Go { t0_ns: monotonic_ns() }).await.unwrap();
+    let store = Store::open(Path::new(&rows)).unwrap();
+    let patience = Instant::now() + Duration::from_secs(30);
+    while store.pages().unwrap() < 3 && Instant::now() < patience {
+        tokio::task::yield_now().await;
+    }
+    first.end().await;
+
+    let offline = store.offline().unwrap();
+    assert!(offline.is_stale && offline.pages >= 3 && offline.pages < 25, "{} pages", offline.pages);
+    assert_eq!(offline.points.len() as u64, 16 * offline.pages, "a page is there as a whole or not at all");
+
+    let again = [&client[..], &[("sync", "resume")]].concat();
+    let (mut second, _) = ready(Role::Client, &again, port).await;
+    arm(&mut second, 0, 25, &path("second")).await;
+    let done = second.ask(&Order::Go { t0_ns: monotonic_ns() }).await.unwrap();
+    let Report::Done { n, errors, .. } = done else { panic!("{done:?}") };
+    assert_eq!((n, errors), (25 - offline.pages, 0), "it asks for what it lacks and nothing else");
+    second.stop().await.unwrap();
+    server.stop().await.unwrap();
+
+    let offline = store.offline().unwrap();
+    let factors = [("poi", "400")].map(|(name, level)| (name.to_owned(), level.to_owned())).into();
+    assert!(!offline.is_stale);
+    assert!(offline.content() == Op::Points.exchange(&factors, 7).unwrap().answer);
+}
