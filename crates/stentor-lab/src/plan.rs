@@ -56,6 +56,12 @@ pub struct Plan {
     pub id: String,
     /// Profile of the link, unless another is asked for.
     pub link: String,
+    /// The processor by whose watts energy is modelled; see [`crate::energy::processor`].
+    #[serde(default)]
+    pub processor: String,
+    /// The radio by which energy is modelled where packets were kept; see [`crate::energy::coefficients`].
+    #[serde(default)]
+    pub radio: String,
     /// What differs from the paper, for readers of the results.
     #[serde(default)]
     pub differences: Vec<String>,

@@ -9,6 +9,7 @@ mod fork;
 pub mod gate;
 pub mod ground;
 mod journal;
+pub mod power;
 pub mod rigged;
 pub mod roster;
 mod samples;
@@ -49,6 +50,8 @@ pub struct Settings {
     pub gate: Gate,
     /// How long a subject may be silent.
     pub patience: Duration,
+    /// Which models tell energy.
+    pub models: power::Models,
     /// What must be the same to go on in a directory.
     pub plan: Value,
 }

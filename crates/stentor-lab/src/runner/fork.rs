@@ -3,6 +3,7 @@
 use super::certificate;
 use super::environment::{environment, load};
 use super::ground::{Ground, Passage};
+use super::power;
 use super::samples::{self, Kept};
 use super::watch::Watch;
 use super::{RAW, Settings};
@@ -138,7 +139,7 @@ impl Trial<'_> {
         ground.prepare(self.cell)?;
         for role in [Role::Client, Role::Server] {
             // What an earlier attempt or an interrupted run left must not pass for this one's.
-            for kind in ["", ".db", ".inserted"] {
+            for kind in ["", ".db", ".inserted", ".pcap"] {
                 let _ = std::fs::remove_file(self.path(role, kind));
             }
         }
@@ -158,7 +159,10 @@ impl Trial<'_> {
                 if !status.success() {
                     return Err(SubjectError::Wrong(format!("the server ended with {status}")).into());
                 }
-                self.sum_up(record, found)
+                self.sum_up(record, found)?;
+                let capture = self.path(Role::Client, ".pcap");
+                power::add(record, &self.settings.models, &capture, ground.address(Role::Client));
+                Ok(())
             }
             Err(failure) => {
                 server.host.end().await;

@@ -130,6 +130,7 @@ fn results_are_not_mixed_with_those_of_other_settings() {
         seed,
         gate: Gate::default(),
         patience: Duration::from_secs(1),
+        models: power::Models::default(),
         plan: serde_json::json!({ "seed": seed }),
     };
     let (mut journal, kept) = Journal::open(&settings(1, false)).expect("new");

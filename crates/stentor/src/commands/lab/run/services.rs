@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use stentor_lab::plan::{Choice, Expansion, NotRun, Plan, Profile, SampleChoice};
 use stentor_lab::runner::gate::Gate;
+use stentor_lab::runner::power::Models;
 use stentor_lab::runner::rigged::{NO_LINK, Rigged};
 use stentor_lab::runner::{self, Settings, Summary, roster};
 use stentor_lab::subject::{Definition, catalogue};
@@ -180,6 +181,7 @@ impl Services<'_> {
             seed: self.seed,
             gate: wishes.gate(),
             patience: Duration::from_secs(30),
+            models: Models { processor: plan.processor.clone(), radio: plan.radio.clone() },
             plan: json!({
                 "study": plan.id,
                 "profile": wishes.profile().name(),
