@@ -94,16 +94,20 @@ pub enum Schedule {
         /// The interval, in nanoseconds.
         interval_ns: u64,
         /// Whether intervals are drawn, with this mean, as independent callers would come.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         poisson: bool,
         /// Exchanges at once, at most; each has a connection of its own.
-        #[serde(default = "one")]
+        #[serde(default = "one", skip_serializing_if = "is_one")]
         max_in_flight: u32,
     },
 }
 
 const fn one() -> u32 {
     1
+}
+
+const fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 /// What a subject tells.
