@@ -1,7 +1,7 @@
 //! Which transport and format: ranked choices, each with the claims and the measurements that speak for it or against it.
 //!
 //! Bytes are counted by writing content of the asked size in each format; time is what the link alone takes for them. Rules
-//! ([`rules`]) add what studies say, and a rule counts only as much as its claim: nothing where figures speak against the
+//! ([`RULES`]) add what studies say, and a rule counts only as much as its claim: nothing where figures speak against the
 //! claim, half where nobody could test it. Nothing here is measured unless records are given.
 
 mod link;
