@@ -9,7 +9,7 @@ use super::watch::Watch;
 use super::{RAW, Settings};
 use crate::plan::Cell;
 use crate::record::{Bytes, Raw, Record, SCHEMA, Sides, Subject};
-use crate::subject::clock::monotonic_ns;
+use crate::subject::clock::{epoch_ns, monotonic_ns};
 use crate::subject::host::Host;
 use crate::subject::protocol::{Arm, CLOCK, Order, Prepare, Report, Role, Schedule, VERSION};
 use crate::subject::reference::{Digest, Op};
@@ -117,7 +117,7 @@ impl Trial<'_> {
         let measured = self.measure(ground, &mut record).await;
         record.instrument = watch.finish();
         record.env.load_after = load();
-        record.ended = jiff::Timestamp::now().to_string();
+        record.ended = time_of_day();
         "finished".clone_into(&mut record.outcome);
         match measured {
             Ok(()) => record.invalid_reason = self.settings.gate.reason(&record).unwrap_or_default(),
@@ -490,6 +490,11 @@ fn fail(record: &mut Record, error: &SubjectError) {
 fn note_versions(record: &mut Record, half: &str, versions: &BTreeMap<String, String>) {
     let named = versions.iter().map(|(name, version)| (format!("{half}.{name}"), version.clone()));
     record.subject.versions.extend(named);
+}
+
+fn time_of_day() -> String {
+    let now = jiff::Timestamp::from_nanosecond(i128::from(epoch_ns()));
+    now.map(|now| now.to_string()).unwrap_or_default()
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -10,3 +10,10 @@ pub fn monotonic_ns() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * NANOSECONDS + now.tv_nsec
 }
+
+/// Gives nanoseconds since 1970, for dates; nothing is measured by it.
+#[must_use]
+pub fn epoch_ns() -> i64 {
+    let now = clock_gettime(ClockId::Realtime);
+    now.tv_sec * NANOSECONDS + now.tv_nsec
+}

@@ -13,6 +13,8 @@ use std::process::ExitCode;
 use stentor_lab::claims::figures::Figures;
 use stentor_lab::claims::judge::Judgment;
 use stentor_lab::claims::{Analysis, Derived, Dossier, Judged, STUDIES};
+use stentor_lab::record::{RECORDS, read_directory};
+use stentor_lab::results::{CONFIDENCE, Results, figures_csv};
 
 /// The file in which a record keeps its figures.
 const FIGURES: &str = "figures.csv";
@@ -25,8 +27,8 @@ Examples:
   stentor lab claims cai-2009 --published-only --json
   stentor lab claims anacleto-2012 --record results
 
-Claims that the paper's own tables contradict come first, with the cells that do. A record is a directory with figures.csv
-(or such a file): the columns of published.csv, and low and high for the bounds of each figure. Exits 0 when every claim
+Claims that the paper's own tables contradict come first, with the cells that do. A record is a directory with records.jsonl (a
+run: the period's software speaks for the paper, no other) or figures.csv (or such a file): the columns of published.csv, and low and high for the bounds of each figure. Exits 0 when every claim
 got a verdict and the tables say what was recorded of them.")]
 pub(crate) struct Claims {
     /// Which study
@@ -98,7 +100,12 @@ fn evidence(judgment: &Judgment) -> Value {
     json!({ "comparisons": judgment.comparisons, "missing": judgment.missing })
 }
 
+/// Reads the figures of a record: out of the records of a run, of the period's software alone, or from a file of figures.
 fn figures(record: &Path) -> anyhow::Result<Figures> {
+    if record.join(RECORDS).is_file() {
+        let text = figures_csv(&Results::of(read_directory(record)?)?, CONFIDENCE);
+        return Ok(Figures::parse(&text)?);
+    }
     let path = if record.is_dir() { record.join(FIGURES) } else { record.to_owned() };
     let text =
         std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
