@@ -7,9 +7,13 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use stentor_lab::plan::Plan;
 use stentor_lab::record;
 use stentor_lab::results::{self, Account, Remarks, Results};
 use stentor_lab::study::Verdict;
+
+/// What a run keeps of how it was asked for.
+const WISHES: &str = "plan.json";
 
 /// Write the report of a run: verdicts first, then drawings, costs, and what was not tested
 #[derive(Debug, Args)]
@@ -98,11 +102,29 @@ fn remarks(results: &Results, run: &Path) -> Remarks {
     let name = directory
         .file_name()
         .map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned());
-    let command = format!(
-        "stentor lab run {} --out {name}\nstentor lab report {name} --html report.html",
-        results.study
-    );
-    Remarks { command, directory: name, ..Remarks::default() }
+    let run = again(&results.study, &directory.join(WISHES));
+    let command = format!("{run} --out {name}\nstentor lab report {name} --html report.html");
+    // A study of one's own has no plan here.
+    let Some(plan) = Plan::shipped(&results.study).ok().flatten() else {
+        return Remarks { command, directory: name, ..Remarks::default() };
+    };
+    let not_here = plan.not_here.into_iter().map(|one| (one.what, one.reason)).collect();
+    Remarks { differences: plan.differences, not_here, command, directory: name }
+}
+
+/// Gives the command of a run, with what its plan says of profile, link, seed and samples.
+fn again(study: &str, plan: &Path) -> String {
+    let text = std::fs::read_to_string(plan).unwrap_or_default();
+    let plan: Value = serde_json::from_str(&text).unwrap_or_default();
+    let profile = plan["profile"].as_str().filter(|profile| ["quick", "standard", "full"].contains(profile));
+    let options = [
+        profile.map(|profile| format!(" --{profile}")),
+        plan["link"].as_str().map(|link| format!(" --link {link}")),
+        plan["seed"].as_u64().map(|seed| format!(" --seed {seed}")),
+        plan["samples"].as_u64().map(|samples| format!(" --samples {samples}")),
+    ];
+    let options: String = options.into_iter().flatten().collect();
+    format!("stentor lab run {study}{options}")
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
