@@ -28,6 +28,7 @@ use crate::dial::Opened;
 use crate::fault::Fault;
 use crate::frame::Code;
 use crate::pool::{Member, Pool};
+use crate::spare;
 use crate::transport::Transport;
 use crate::work::Run;
 
@@ -103,6 +104,19 @@ impl Driver {
             retired: false,
             pool,
         }
+    }
+
+    /// Turns until there is nothing to do at once, or others must have the thread.
+    fn turns(&mut self, cx: &mut Context<'_>) -> Poll<Code> {
+        for _ in 0..ROUNDS_MAX {
+            match self.turn(cx) {
+                Turn::Again => {}
+                Turn::Wait => return Poll::Pending,
+                Turn::Over(code) => return Poll::Ready(code),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// One turn; tells whether there may be more to do at once.
@@ -460,14 +474,12 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Code> {
         self.member.waker.register(cx.waker());
-        for _ in 0..ROUNDS_MAX {
-            match self.turn(cx) {
-                Turn::Again => {}
-                Turn::Wait => return Poll::Pending,
-                Turn::Over(code) => return Poll::Ready(code),
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        spare::borrow(&mut self.plain);
+        spare::borrow(&mut self.mux.out);
+        let code = self.turns(cx);
+        spare::give_back(&mut self.plain);
+        spare::give_back(&mut self.mux.out);
+        self.transport.rest();
+        code
     }
 }

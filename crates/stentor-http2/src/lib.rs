@@ -20,6 +20,7 @@ mod limits;
 mod line;
 mod pace;
 mod pool;
+mod spare;
 mod stats;
 mod tls;
 mod transport;

@@ -94,6 +94,12 @@ impl Transport {
         self.outgoing.len()
     }
 
+    /// Lends its memory to others until something comes or goes.
+    pub(crate) fn rest(&mut self) {
+        self.incoming.rest();
+        self.outgoing.rest();
+    }
+
     /// Says goodbye and closes the writing side.
     pub(crate) async fn shut_down(&mut self) -> io::Result<()> {
         if let Some(session) = &mut self.session {

@@ -1,5 +1,7 @@
 //! Bytes on their way through, in memory that is zeroed once and not at every turn.
 
+use crate::spare;
+
 /// A queue of bytes in one piece.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
@@ -27,6 +29,9 @@ impl Buffer {
 
     /// Gives at least `least` bytes of room behind the filled ones.
     pub(crate) fn room(&mut self, least: usize) -> &mut [u8] {
+        if self.bytes.is_empty() {
+            self.bytes = spare::borrow_zeroed().unwrap_or_default();
+        }
         if self.bytes.len() - self.end < least {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -46,6 +51,14 @@ impl Buffer {
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
         self.room(bytes.len())[..bytes.len()].copy_from_slice(bytes);
         self.fill(bytes.len());
+    }
+
+    /// Lends its memory to others while it holds nothing.
+    pub(crate) fn rest(&mut self) {
+        if self.is_empty() && !self.bytes.is_empty() {
+            (self.start, self.end) = (0, 0);
+            spare::give_back_zeroed(std::mem::take(&mut self.bytes));
+        }
     }
 
     /// Forgets the first `count` bytes.
