@@ -76,7 +76,7 @@ impl Default for PipelineConfig {
         Self {
             chunk_max_devices: 1_000,
             expand_max_chunks: 16,
-            producer_max_queued_deliveries: 40_000,
+            producer_max_queued_deliveries: 24_000,
             consumers_min: 0,
             consumers_max: 8,
             consumer_max_batches: 64,
