@@ -7,6 +7,7 @@ mod certificate;
 mod environment;
 mod fork;
 pub mod gate;
+mod greeting;
 pub mod ground;
 mod journal;
 pub mod power;

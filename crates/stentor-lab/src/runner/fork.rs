@@ -2,6 +2,7 @@
 
 use super::certificate;
 use super::environment::{environment, load};
+use super::greeting::{arm, hello};
 use super::ground::{Ground, Passage};
 use super::power;
 use super::samples::{self, Kept};
@@ -11,7 +12,7 @@ use crate::plan::Cell;
 use crate::record::{Bytes, Raw, Record, SCHEMA, Sides, Subject};
 use crate::subject::clock::{epoch_ns, monotonic_ns};
 use crate::subject::host::Host;
-use crate::subject::protocol::{Arm, CLOCK, Order, Prepare, Report, Role, Schedule, VERSION};
+use crate::subject::protocol::{Order, Prepare, Report, Role, Schedule};
 use crate::subject::reference::{Digest, Op};
 use crate::subject::sample::{self, ClientSample};
 use crate::subject::{Definition, SubjectError};
@@ -448,24 +449,6 @@ impl Half {
                 Err(error.into())
             }
         }
-    }
-}
-
-async fn hello(host: &mut Host) -> Result<BTreeMap<String, String>, SubjectError> {
-    match host.ask(&Order::Hello).await? {
-        Report::Hello { lsp: VERSION, versions, clock } if clock == CLOCK => Ok(versions),
-        Report::Hello { lsp, clock, .. } => {
-            Err(SubjectError::Wrong(format!("it speaks version {lsp} with the clock {clock:?}")))
-        }
-        other => Err(SubjectError::Babble { line: other.name().into(), wanted: "hello" }),
-    }
-}
-
-async fn arm(host: &mut Host, schedule: Schedule, count: u64, out: PathBuf) -> Result<(), SubjectError> {
-    let out = crate::subject::host::absolute(&out)?;
-    match host.ask(&Order::Arm(Arm { schedule, count, out })).await? {
-        Report::Armed => Ok(()),
-        other => Err(SubjectError::Babble { line: other.name().into(), wanted: "armed" }),
     }
 }
 

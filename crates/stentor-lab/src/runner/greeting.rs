@@ -1,0 +1,32 @@
+//! What is said to a half before it works.
+
+use crate::subject::SubjectError;
+use crate::subject::host::Host;
+use crate::subject::protocol::{Arm, CLOCK, Order, Report, Schedule, VERSION};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Asks a half who it is; gives the versions of its software.
+pub(super) async fn hello(host: &mut Host) -> Result<BTreeMap<String, String>, SubjectError> {
+    match host.ask(&Order::Hello).await? {
+        Report::Hello { lsp: VERSION, versions, clock } if clock == CLOCK => Ok(versions),
+        Report::Hello { lsp, clock, .. } => {
+            Err(SubjectError::Wrong(format!("it speaks version {lsp} with the clock {clock:?}")))
+        }
+        other => Err(SubjectError::Babble { line: other.name().into(), wanted: "hello" }),
+    }
+}
+
+/// Tells a half what to do once it is told to go.
+pub(super) async fn arm(
+    host: &mut Host,
+    schedule: Schedule,
+    count: u64,
+    out: PathBuf,
+) -> Result<(), SubjectError> {
+    let out = crate::subject::host::absolute(&out)?;
+    match host.ask(&Order::Arm(Arm { schedule, count, out })).await? {
+        Report::Armed => Ok(()),
+        other => Err(SubjectError::Babble { line: other.name().into(), wanted: "armed" }),
+    }
+}
