@@ -7,6 +7,7 @@ use crate::capture::Capture;
 use crate::clock::now_ns;
 use crate::lateness::Lateness;
 use crate::link::{Fate, Link, Shaper};
+use crate::probe::step_forward;
 use crate::side::Side;
 use books::Books;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -23,8 +24,6 @@ pub use books::Traffic;
 
 /// The kernel wakes a thread with less slack than this as exactly as it can.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
-/// As far to the front as a process may go.
-const FIRST_IN_LINE: i32 = -20;
 /// Packets that are taken from one side before the other has its turn.
 const TURN_PACKETS: usize = 64;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -123,9 +122,9 @@ struct Run {
 
 impl Run {
     fn go(&mut self) {
-        // Both make it more exact where they are allowed; lateness is measured either way.
+        // These make it more exact where they are allowed; lateness is measured either way.
         let _ = rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS));
-        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), FIRST_IN_LINE);
+        step_forward();
         while !self.shared.is_over.load(Ordering::Relaxed) {
             self.hand_on();
             if self.wait().is_err() {

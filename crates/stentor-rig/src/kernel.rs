@@ -33,6 +33,16 @@ pub(crate) fn leave_time() -> io::Result<()> {
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWTIME) }?)
 }
 
+/// Lets the calling thread run before every ordinary one; fails without the right to.
+pub(crate) fn run_first() -> io::Result<()> {
+    let lowest_of_the_first = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the kernel reads the parameters, which live to the end of the call; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest_of_the_first) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Makes an open `/dev/net/tun` a TUN device of this name in the calling thread's namespace; it goes when the file is closed.
 pub(crate) fn attach_tun(file: &File, name: &str) -> io::Result<()> {
     /// `TUNSETIFF`.

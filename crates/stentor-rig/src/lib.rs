@@ -8,15 +8,19 @@
 pub mod anatomy;
 pub mod capture;
 pub mod cgroup;
+pub mod check;
 pub mod clock;
 mod engine;
+pub mod forward;
 mod kernel;
 pub mod lateness;
 pub mod level;
 pub mod link;
 mod namespace;
 mod netlink;
+pub mod probe;
 pub mod rig;
+pub mod selftest;
 pub mod side;
 pub mod usage;
 

@@ -99,6 +99,16 @@ impl Namespace {
         other.run(move || set_up(there))
     }
 
+    /// Whether something listens there at this TCP port, whatever its address.
+    pub(crate) fn listens(&self, port: u16) -> io::Result<bool> {
+        self.run(move || {
+            let v4 = fs::read_to_string("/proc/thread-self/net/tcp")?;
+            // Missing where IPv6 is.
+            let v6 = fs::read_to_string("/proc/thread-self/net/tcp6").unwrap_or_default();
+            Ok(v4.lines().chain(v6.lines()).any(|row| is_listener(row, port)))
+        })
+    }
+
     /// Reads the interface's own counters: bytes and packets received, then sent.
     pub(crate) fn counters(&self) -> io::Result<Counters> {
         self.run(|| {
@@ -146,6 +156,15 @@ impl Counters {
     }
 }
 
+/// Whether a row of the kernel's table of TCP sockets listens at a port.
+fn is_listener(row: &str, port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    let mut fields = row.split_whitespace().skip(1);
+    let local = fields.next().and_then(|address| address.rsplit_once(':'));
+    let is_port = local.is_some_and(|(_, hex)| u16::from_str_radix(hex, 16) == Ok(port));
+    is_port && fields.nth(1) == Some(LISTEN)
+}
+
 fn set_up(address: Ipv4Addr) -> io::Result<()> {
     let netlink = Netlink::open()?;
     let index = index_of(INTERFACE)?;
@@ -175,6 +194,13 @@ mod tests {
         assert_eq!(Counters::parse(table, INTERFACE), Some(expected));
         assert_eq!(Counters::parse(table, "eth0"), None);
         assert_eq!(Counters::parse("stentor0: 1 x", INTERFACE), None);
+    }
+
+    #[test]
+    fn a_listener_is_told_from_a_connection_at_the_same_port() {
+        assert!(is_listener("   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000", 8080));
+        assert!(!is_listener("   0: 0100007F:1F90 0100007F:C000 01 00000000:00000000", 8080));
+        assert!(!is_listener("  sl  local_address rem_address   st", 8080));
     }
 
     #[test]

@@ -218,6 +218,11 @@ impl Rig {
         self.seats[side.index()].place.counters()
     }
 
+    /// Whether something on a side listens at this TCP port.
+    pub fn listens(&self, side: Side, port: u16) -> io::Result<bool> {
+        self.seats[side.index()].place.listens(port)
+    }
+
     /// Makes the engine late on purpose, by a pause before each of its rounds; zero ends that.
     pub fn hinder(&self, pause: Duration) {
         if let Some(engine) = &self.engine {

@@ -11,6 +11,7 @@ Exit codes:
   3  the server cannot be reached
   4  the key is missing, wrong, or not allowed to do this
   5  there is no such thing
+  6  this machine cannot do it: rights or devices are missing
   130  interrupted";
 
 /// The kinds of failure, one exit code each.
@@ -26,6 +27,8 @@ pub(crate) enum Exit {
     Denied = 4,
     /// No such thing.
     NotFound = 5,
+    /// The machine cannot do it.
+    NotTestable = 6,
     /// Stopped by the user.
     Interrupted = 130,
 }

@@ -18,6 +18,11 @@ impl Output {
         Self { json }
     }
 
+    /// Whether programs are to read it.
+    pub(crate) const fn is_json(self) -> bool {
+        self.json
+    }
+
     /// Writes a result: the object for programs, the text for people.
     pub(crate) fn result(self, object: &Value, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         if self.json { line(&object.to_string()) } else { line(text().trim_end()) }

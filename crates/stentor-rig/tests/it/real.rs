@@ -140,3 +140,16 @@ fn groups_of(process: u32) -> Vec<PathBuf> {
     let split = ours.filter_map(|line| line.split_once(':')?.1.split_once(':'));
     split.map(|(controllers, path)| PathBuf::from(format!("/sys/fs/cgroup/{controllers}{path}"))).collect()
 }
+
+#[test]
+fn every_byte_is_counted_as_others_count_it_and_a_late_engine_makes_a_run_invalid() {
+    if rig(Plan::new(Link::open())).is_none() {
+        return;
+    }
+    for step in stentor_rig::selftest::STEPS.iter().filter(|step| ["bytes", "lateness"].contains(&step.name))
+    {
+        let outcome = step.make(1).unwrap();
+        let failed: Vec<_> = outcome.checks.iter().filter(|check| !check.ok).collect();
+        assert!(failed.is_empty() && !outcome.checks.is_empty(), "{failed:?}");
+    }
+}

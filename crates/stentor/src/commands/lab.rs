@@ -3,10 +3,12 @@
 mod advise;
 mod bench;
 mod claims;
+mod clock;
 mod compare;
 mod doctor;
 mod energy;
 mod kill;
+mod link;
 mod list;
 mod load;
 mod report;
@@ -37,6 +39,8 @@ enum Action {
     Energy(energy::Energy),
     List(list::List),
     Doctor(doctor::Doctor),
+    Link(link::Link),
+    Clock(clock::Clock),
     #[command(hide = true)]
     Load(load::Load),
 }
@@ -56,6 +60,8 @@ impl Lab {
             Action::Energy(energy) => energy.run(output).await,
             Action::List(list) => list.run(output),
             Action::Doctor(doctor) => doctor.run(output),
+            Action::Link(link) => link.run(output).await,
+            Action::Clock(clock) => clock.run(output).await,
             Action::Load(load) => load.run(output),
         }
     }

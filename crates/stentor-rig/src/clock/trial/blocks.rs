@@ -1,0 +1,169 @@
+//! One-way delays of blocks of messages, from what both parties wrote down.
+
+use super::{MS_NS, Setup};
+use crate::clock::Drifting;
+use crate::clock::estimate::{Anchor, Line, by_shortest, mean, papers_mean_ns};
+use crate::clock::party::Record;
+use crate::clock::sntp::Stamps;
+use crate::lateness::Lateness;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io;
+
+/// The messages of one block, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Block {
+    /// Which test, from 0.
+    pub test: u32,
+    /// Which block of it, from 0.
+    pub block: u32,
+    /// The mean one-way delay, by one clock that sees both ends.
+    pub true_ms: f64,
+    /// The same by both clocks, compared by the shortest round trips before and after the block.
+    pub shortest_ms: f64,
+    /// How far that can be off.
+    pub bound_ms: f64,
+    /// How far a single message was off at most.
+    pub worst_error_ms: f64,
+    /// The same by both clocks, compared by the paper's mean before the block.
+    pub paper_ms: f64,
+    /// The mean round trip of the messages.
+    pub round_trip_ms: f64,
+}
+
+/// What a trial found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Findings {
+    /// Every block, in order.
+    pub blocks: Vec<Block>,
+    /// How much too fast the server's clock was found to be, in millionths.
+    pub drift_ppm: f64,
+    /// How far that can be off.
+    pub drift_bound_ppm: f64,
+    /// Whether time namespaces set the clocks ahead; without them the parties add it themselves.
+    pub in_time_namespaces: bool,
+    /// How late the link was. It does not matter to the estimates: what is late is late in truth.
+    pub lateness: Lateness,
+}
+
+impl Findings {
+    /// The block whose worst error is the largest part of its bound.
+    #[must_use]
+    pub fn worst(&self) -> Block {
+        let part = |block: &&Block| block.worst_error_ms / block.bound_ms.max(f64::MIN_POSITIVE);
+        self.blocks.iter().max_by(|one, other| part(one).total_cmp(&part(other))).copied().unwrap_or_default()
+    }
+
+    /// The mean of something over all blocks.
+    #[must_use]
+    pub fn mean(&self, of: impl Fn(&Block) -> f64) -> f64 {
+        mean(self.blocks.iter().map(of)).unwrap_or(f64::NAN)
+    }
+}
+
+/// What one party wrote down, in order.
+#[derive(Default)]
+struct Notes {
+    clock: Drifting,
+    queries: BTreeMap<u32, Vec<Stamps>>,
+    sent: BTreeMap<u32, (i64, i64)>,
+    arrived: BTreeMap<u32, i64>,
+}
+
+impl Notes {
+    fn of(records: &[Record], fast_ppb: i64) -> Self {
+        let mut notes = Self::default();
+        for record in records {
+            match *record {
+                Record::Clock(since_ns) => notes.clock = Drifting { ahead_ns: 0, fast_ppb, since_ns },
+                Record::Query(round, stamps) => notes.queries.entry(round).or_default().push(stamps),
+                Record::Sent { number, sent_ns, back_ns } => {
+                    notes.sent.insert(number, (sent_ns, back_ns));
+                }
+                Record::Arrived { number, at_ns } => {
+                    notes.arrived.entry(number).or_insert(at_ns);
+                }
+            }
+        }
+        notes
+    }
+
+    /// How far the time server is ahead of this party, around a round of queries.
+    fn anchor(&self, round: u32) -> io::Result<Anchor> {
+        self.queries.get(&round).and_then(|queries| by_shortest(queries)).ok_or_else(incomplete)
+    }
+
+    fn line(&self, round: u32) -> io::Result<Line> {
+        Ok(Line { before: self.anchor(round)?, after: self.anchor(round + 1)? })
+    }
+
+    fn papers_mean_ns(&self, round: u32) -> io::Result<f64> {
+        self.queries.get(&round).and_then(|queries| papers_mean_ns(queries)).ok_or_else(incomplete)
+    }
+}
+
+/// Puts together what both parties wrote down.
+pub(super) fn work_out(
+    setup: &Setup,
+    phone: &[Record],
+    server: &[Record],
+    in_time_namespaces: bool,
+    lateness: Lateness,
+) -> io::Result<Findings> {
+    let parties = [Notes::of(phone, 0), Notes::of(server, setup.server_fast_ppb)];
+    let mut blocks = Vec::new();
+    for test in 0..setup.protocol.tests {
+        for block in 0..setup.protocol.blocks {
+            blocks.push(block_of(setup, &parties, test, block)?);
+        }
+    }
+    let [_, server] = &parties;
+    let whole = Line { before: server.anchor(0)?, after: server.anchor(setup.protocol.syncs() - 1)? };
+    let span_ns = (whole.after.at_ns - whole.before.at_ns).max(1.0);
+    Ok(Findings {
+        blocks,
+        // The time server stands still: what it loses is what the server's clock gains.
+        drift_ppm: -whole.drift_ppb() / 1e3,
+        drift_bound_ppm: (whole.before.bound_ns + whole.after.bound_ns) / span_ns * 1e6,
+        in_time_namespaces,
+        lateness,
+    })
+}
+
+fn block_of(setup: &Setup, [phone, server]: &[Notes; 2], test: u32, block: u32) -> io::Result<Block> {
+    let protocol = &setup.protocol;
+    let round = test * (protocol.blocks + 1) + block;
+    let (phone_line, server_line) = (phone.line(round)?, server.line(round)?);
+    let papers_ns = server.papers_mean_ns(round)? - phone.papers_mean_ns(round)?;
+    let first = (test * protocol.blocks + block) * protocol.messages;
+    let (mut truth, mut shortest, mut paper, mut trips) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for number in first..first + protocol.messages {
+        let (sent_ns, back_ns) = *phone.sent.get(&number).ok_or_else(incomplete)?;
+        let at_ns = *server.arrived.get(&number).ok_or_else(incomplete)?;
+        let sent_truly = phone.clock.instant(sent_ns) - setup.phone_ahead_ns;
+        let arrived_truly = server.clock.instant(at_ns) - setup.server_ahead_ns;
+        truth.push((arrived_truly - sent_truly) as f64);
+        let apart = (at_ns - sent_ns) as f64;
+        let moved = server_line.offset_ns(at_ns as f64) - phone_line.offset_ns(sent_ns as f64);
+        shortest.push(apart + moved);
+        paper.push(apart + papers_ns);
+        trips.push((back_ns - sent_ns) as f64);
+    }
+    let errors = truth.iter().zip(&shortest).map(|(truth, estimate)| (truth - estimate).abs());
+    let ms = |ns: f64| ns / MS_NS as f64;
+    let mean_ms = |values: &[f64]| ms(mean(values.iter().copied()).unwrap_or(f64::NAN));
+    Ok(Block {
+        test,
+        block,
+        true_ms: mean_ms(&truth),
+        shortest_ms: mean_ms(&shortest),
+        bound_ms: ms(phone_line.bound_ns() + server_line.bound_ns()),
+        worst_error_ms: ms(errors.fold(0.0, f64::max)),
+        paper_ms: mean_ms(&paper),
+        round_trip_ms: mean_ms(&trips),
+    })
+}
+
+fn incomplete() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a party wrote down too little")
+}
