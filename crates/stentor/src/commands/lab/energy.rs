@@ -62,6 +62,13 @@ fn values(values: &[EnergyValue]) -> String {
     table(["component", "joule", "watt", "kind", "meter or model"], rows)
 }
 
+/// Lays out what is to be known first, one fact a line in this order; empty ones are left out.
+fn facts(facts: &[(&str, String)]) -> String {
+    let shown = || facts.iter().filter(|(_, fact)| !fact.is_empty());
+    let width = shown().map(|(name, _)| name.len()).max().unwrap_or(0);
+    shown().map(|(name, fact)| format!("{name:width$}  {fact}")).collect::<Vec<_>>().join("\n")
+}
+
 /// Writes a number with four digits that count.
 fn short(number: f64) -> String {
     let decimals = match number.abs() {

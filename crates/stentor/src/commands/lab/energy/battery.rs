@@ -1,9 +1,9 @@
 //! `stentor lab energy battery`: how many hours a battery lasts when a trace's exchanges go on and on.
 
 use super::traffic::{ProcessorOptions, TraceOptions, device};
-use super::{caveats, short};
+use super::{caveats, facts, short};
 use crate::failure::Failure;
-use crate::output::{Output, facts, table};
+use crate::output::{Output, table};
 use crate::progress::Progress;
 use anyhow::Context;
 use clap::Args;
@@ -145,21 +145,23 @@ fn figures(answer: &Answer, discharge: &Discharge<'_>) -> Vec<EnergyValue> {
 }
 
 fn describe(object: &Value, answer: &Answer) -> String {
-    let head = facts(&json!({
-        "radio": object["radio"],
-        "kind": "modelled, nothing was measured",
-        "device": object["device"],
-        "hours": format!("{} (runs: {} to {})", short(answer.hours), short(answer.hours_of_runs.0), short(answer.hours_of_runs.1)),
-        "band": format!("{} to {} with all coefficients high, or low", short(answer.hours_band.0), short(answer.hours_band.1)),
-        "log": object["log"],
-    }));
+    let word = |name: &str| crate::output::cell(&object[name]);
+    let (runs, band) = (answer.hours_of_runs, answer.hours_band);
+    let head = facts(&[
+        ("hours", format!("{:.2} (runs: {:.3} to {:.3})", answer.hours, runs.0, runs.1)),
+        ("band", format!("{:.2} to {:.2} with all coefficients high, or low", band.0, band.1)),
+        ("kind", "modelled, nothing was measured".into()),
+        ("radio", word("radio")),
+        ("device", word("device")),
+        ("log", word("log")),
+    ]);
     let rows = answer.runs.iter().map(|run| {
         let watt = run.radio_joule / (run.hours * HOUR_S);
         let coefficients = format!("{:?}", run.bound).to_lowercase();
         [
             run.seed.to_string(),
             coefficients,
-            short(run.hours),
+            format!("{:.3}", run.hours),
             run.exchanges.to_string(),
             short(watt),
             short(run.base_joule),

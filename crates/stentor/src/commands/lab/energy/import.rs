@@ -1,9 +1,9 @@
 //! `stentor lab energy import` and `import-log`: what others measured.
 
 use super::traffic::text;
-use super::{short, values};
+use super::{facts, short, values};
 use crate::failure::Failure;
-use crate::output::{Output, facts};
+use crate::output::Output;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -58,12 +58,12 @@ impl Import {
             "period_ms": seconds(series.period_ns()) * 1e3,
         });
         let told = || {
-            let facts = json!({
-                "readings": series.readings().len(),
-                "seconds": short(seconds(to - from)),
-                "period": format!("{} ms", short(seconds(series.period_ns()) * 1e3)),
-            });
-            format!("{}\n\n{}", values(&value), crate::output::facts(&facts))
+            let facts = facts(&[
+                ("readings", series.readings().len().to_string()),
+                ("seconds", short(seconds(to - from))),
+                ("period", format!("{} ms", short(seconds(series.period_ns()) * 1e3))),
+            ]);
+            format!("{}\n\n{facts}", values(&value))
         };
         output.result(&object, told)?;
         Ok(ExitCode::SUCCESS)
@@ -82,15 +82,23 @@ impl ImportLog {
             (None, _) => "not known: less than one percent was used".into(),
         };
         let range = |range: Option<(f64, f64)>, unit: &str| {
-            range.map(|(least, greatest)| format!("{} to {} {unit}", short(least), short(greatest)))
+            let text = |(least, greatest)| format!("{} to {} {unit}", short(least), short(greatest));
+            range.map(text).unwrap_or_default()
         };
-        let told = json!({
-            "kind": "imported",
-            "seen": format!("{} h, {} % to {} %, {} lines", short(log.hours), log.from_percent, log.to_percent, log.lines.len()),
-            "full": full,
-            "voltage": range(log.volt, "V"),
-            "temperature": range(log.celsius, "degrees"),
-        });
+        let seen = format!(
+            "{} h, {} % to {} %, {} lines",
+            short(log.hours),
+            log.from_percent,
+            log.to_percent,
+            log.lines.len()
+        );
+        let told = [
+            ("hours", full),
+            ("seen", seen),
+            ("kind", "imported".into()),
+            ("voltage", range(log.volt, "V")),
+            ("temperature", range(log.celsius, "degrees")),
+        ];
         output.result(&object, || facts(&told))?;
         Ok(ExitCode::SUCCESS)
     }

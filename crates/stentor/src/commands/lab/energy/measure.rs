@@ -20,7 +20,8 @@ Examples:
   sudo stentor lab energy measure --seconds 10
   sudo stentor lab energy measure --rate 20 --json -- ./work
 
-Figures are of the whole machine, whatever else runs on it. powercap is for root only since Linux 5.10, and always below
+Figures are of the whole machine, whatever else runs on it. Zones lie within each other (a core within its package): do not
+add them. powercap is for root only since Linux 5.10, and always below
 what a meter at the wall shows. A battery counts only while nothing charges it.")]
 pub(super) struct Measure {
     /// Only say which meters there are

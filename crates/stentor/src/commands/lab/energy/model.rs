@@ -1,9 +1,9 @@
 //! `stentor lab energy model`: what a radio used for a captured trace.
 
 use super::traffic::{ProcessorOptions, TraceOptions, Traffic, device};
-use super::{caveats, short, values};
+use super::{caveats, facts, short, values};
 use crate::failure::Failure;
-use crate::output::{Output, facts, table};
+use crate::output::{Output, table};
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
@@ -120,21 +120,24 @@ fn describe(
     timeline: Option<&Path>,
 ) -> String {
     let cut = if traffic.is_cut { "; the capture ends within a packet" } else { "" };
-    let head = facts(&json!({
-        "radio": traffic.model.name,
-        "kind": "modelled, nothing was measured",
-        "coefficients": traffic.model.source,
-        "differs": traffic.model.note,
-        "device": device(traffic),
-        "trace": format!(
-            "{} packets, {} bytes up, {} down, {} packets left out{cut}",
-            traffic.trace.packets().len(),
-            traffic.trace.bytes(Direction::Up),
-            traffic.trace.bytes(Direction::Down),
-            traffic.left_out
+    let head = facts(&[
+        ("radio", traffic.model.name.clone()),
+        ("kind", "modelled, nothing was measured".into()),
+        ("band", format!("{} to {} J with all coefficients low, or high", short(band[0]), short(band[1]))),
+        ("device", device(traffic)),
+        (
+            "trace",
+            format!(
+                "{} packets, {} bytes up, {} down, {} packets left out{cut}",
+                traffic.trace.packets().len(),
+                traffic.trace.bytes(Direction::Up),
+                traffic.trace.bytes(Direction::Down),
+                traffic.left_out
+            ),
         ),
-        "band": format!("{} to {} J with all coefficients low, or high", short(band[0]), short(band[1])),
-    }));
+        ("source", traffic.model.source.clone()),
+        ("differs", traffic.model.note.clone()),
+    ]);
     let shares = course.shares();
     let all: f64 = shares.iter().map(|share| share.seconds).sum();
     let rows = shares.iter().map(|share| {

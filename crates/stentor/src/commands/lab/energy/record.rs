@@ -1,9 +1,9 @@
 //! `stentor lab energy record`: a serial meter's lines, with this machine's clock beside them.
 
 use super::port::Port;
-use super::{short, values};
+use super::{facts, short, values};
 use crate::failure::Failure;
-use crate::output::{Output, facts, note};
+use crate::output::{Output, note};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -109,14 +109,14 @@ impl Record {
         });
         let told = || {
             let slow = if is_slow { ", less than the meter should give" } else { "" };
-            let facts = facts(&json!({
-                "readings": recording.readings,
-                "seconds": short(recording.seconds),
-                "rate": format!("{} a second{slow}", short(rate)),
-                "gaps": recording.gaps,
-                "other lines": recording.lines_refused,
-                "file": self.out,
-            }));
+            let facts = facts(&[
+                ("readings", recording.readings.to_string()),
+                ("seconds", short(recording.seconds)),
+                ("rate", format!("{} a second{slow}", short(rate))),
+                ("gaps", recording.gaps.to_string()),
+                ("other lines", recording.lines_refused.to_string()),
+                ("file", self.out.display().to_string()),
+            ]);
             format!("{}\n\n{facts}", values(&value))
         };
         output.result(&object, told)?;

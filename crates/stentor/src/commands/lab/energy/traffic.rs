@@ -1,6 +1,7 @@
 //! Options that say what a radio carried: a trace, whose it is, and which coefficients.
 
 use crate::failure::Failure;
+use crate::output::note;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use stentor_lab::energy::coefficients::{RADIOS, RadioModel};
 use stentor_lab::energy::pcap::{Capture, FILE_MAX_BYTES};
 use stentor_lab::energy::processor::Processor;
-use stentor_lab::energy::trace::Trace;
+use stentor_lab::energy::trace::{Direction, Trace};
 
 /// Which trace and which radio.
 #[derive(Debug, Args)]
@@ -68,6 +69,11 @@ impl TraceOptions {
         let device = self.device_address.or_else(|| capture.first_sender());
         let trace =
             device.map(|device| capture.trace(device)).unwrap_or_default().not_empty().map_err(wrong)?;
+        if trace.bytes(Direction::Down) == 0 {
+            note(
+                "stentor: nothing in this capture goes to the device; on loopback both ends have one address, and cannot be told apart",
+            );
+        }
         let left_out = (capture.packets.len() - trace.packets().len()) as u64 + capture.others;
         let is_device_guessed = self.device_address.is_none();
         Ok(Traffic { trace, model, device, is_device_guessed, left_out, is_cut: capture.is_cut })
