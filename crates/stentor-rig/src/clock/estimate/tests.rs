@@ -20,8 +20,8 @@ fn the_mean_keeps_half_of_the_difference_of_both_ways_and_the_shortest_do_not() 
         .collect();
     let mean = papers_mean_ns(&queries).unwrap() / 1e6 - 137.0;
     let shortest = by_shortest(&queries).unwrap();
-    // The way back takes 14.85 ms longer on average.
-    assert!((-7.6..-7.2).contains(&mean), "{mean}");
+    // The way back takes 14.85 ms longer on average; the paper's clocks show whole milliseconds.
+    assert!((-7.9..-6.9).contains(&mean), "{mean}");
     assert!((shortest.offset_ns / 1e6 - 137.0).abs() < 0.4, "{shortest:?}");
 }
 
