@@ -23,7 +23,7 @@ pub(crate) struct Link {
 enum Action {
     Show(show::Show),
     Selftest(selftest::Selftest),
-    Run(run::Run),
+    Run(Box<run::Run>),
 }
 
 impl Link {
