@@ -13,6 +13,9 @@ use stentor_rig::clock::trial::{Orders, Role};
 
 /// Take part in a one-way-delay test
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  Started by `stentor lab clock selftest`, twice: once for the phone, once for the server.")]
 pub(super) struct Party {
     #[arg(long)]
     role: Part,

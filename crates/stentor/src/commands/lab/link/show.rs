@@ -9,6 +9,10 @@ use stentor_rig::{Level, Link, Plan, Rig, Wanted};
 
 /// Show the profiles with their sources, and which levels this machine allows
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab link show
+  stentor lab link show --json")]
 pub(super) struct Show {}
 
 impl Show {
