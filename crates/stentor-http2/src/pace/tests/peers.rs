@@ -147,9 +147,11 @@ proptest! {
         // In the order of the requests, so the longest distance counts.
         let possible = per_second.min(16_384.0 / (distance_ms * (1.0 + jitter)) * 1_000.0);
         prop_assert!(answered >= 0.85 * possible, "{answered} of {possible} a second, {} in flight", play.pace.limit());
-        // What it cannot take waits here and not there; a beginning of 512 is never called too many.
+        // What it cannot take waits here and not there. Growth that a queue hid is not always found out: then about as many
+        // stay in flight as may be at the start.
         let enough = possible * distance_ms * (1.0 + jitter) / 1_000.0;
-        prop_assert!((play.pace.limit() as f64) <= 8.0 * enough + 1_100.0, "{} for {enough}", play.pace.limit());
+        let most = (8.0 * enough + 1_100.0).max(1.2 * 4_096.0);
+        prop_assert!((play.pace.limit() as f64) <= most, "{} for {enough}", play.pace.limit());
         prop_assert!((4..=16_384).contains(&play.pace.limit()));
     }
 }
