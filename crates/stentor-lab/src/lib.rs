@@ -9,6 +9,7 @@ pub mod caller;
 pub mod claims;
 mod document;
 pub mod energy;
+pub mod facts;
 pub mod load;
 pub mod order;
 pub mod plan;

@@ -38,6 +38,12 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// Gives its levels as one text.
+    pub(super) fn levels_text(&self) -> String {
+        let levels = self.levels.iter().map(|(name, level)| format!("{name}={level}"));
+        levels.collect::<Vec<_>>().join(";")
+    }
+
     /// Puts records in cells, ordered by experiment, variant, levels and subject.
     pub(super) fn all(records: &[Record]) -> Vec<Self> {
         let mut cells: Vec<Self> = Vec::new();

@@ -118,7 +118,6 @@ impl Comparison {
 
 /// What must be the same for two cells to be compared; versions may differ, that is what is compared.
 fn key(cell: &Cell) -> String {
-    let levels: Vec<String> = cell.levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
     [
         &cell.experiment,
         &cell.variant,
@@ -127,7 +126,7 @@ fn key(cell: &Cell) -> String {
         &cell.client,
         &cell.server,
         &cell.link,
-        &levels.join(";"),
+        &cell.levels_text(),
     ]
     .map(String::as_str)
     .join("|")

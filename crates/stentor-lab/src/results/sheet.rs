@@ -12,7 +12,6 @@ const HEADER: &str =
 pub fn sheet(results: &Results) -> String {
     let mut text = format!("{HEADER}\n");
     for cell in &results.cells {
-        let levels: Vec<String> = cell.levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
         let about = [
             &results.study,
             &cell.experiment,
@@ -22,7 +21,7 @@ pub fn sheet(results: &Results) -> String {
             &cell.client,
             &cell.server,
             &cell.link,
-            &levels.join(";"),
+            &cell.levels_text(),
         ];
         let about = about.map(|field| quoted(field)).join(",");
         for metric in METRICS {

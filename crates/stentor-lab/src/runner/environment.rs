@@ -1,5 +1,6 @@
 //! Where a fork ran.
 
+use crate::facts::{fact, line};
 use crate::record::Environment;
 
 /// Reads what this system tells of itself; what it does not tell is left empty.
@@ -36,15 +37,4 @@ fn memory_bytes() -> u64 {
 fn psi() -> Option<f64> {
     let line = line("/proc/pressure/cpu");
     line.split(' ').find_map(|word| word.strip_prefix("avg10=")).and_then(|share| share.parse().ok())
-}
-
-fn line(path: &str) -> String {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines().next().unwrap_or_default().to_owned()
-}
-
-fn fact(path: &str, name: &str) -> String {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.unwrap_or_default().trim_start_matches([':', ' ', '\t']).to_owned()
 }

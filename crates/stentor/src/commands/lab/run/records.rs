@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use stentor_lab::facts::{fact, line};
 use stentor_lab::report::{Measured, Report, Row, draw, figure, figures, markdown, page};
 
 /// The page with everything.
@@ -98,7 +99,7 @@ impl Records {
             "date": site.newest_campaign().await?,
             "version": server.get("/version").await?,
             "optimized": !cfg!(debug_assertions),
-            "kernel": line_of("/proc/sys/kernel/osrelease"),
+            "kernel": line("/proc/sys/kernel/osrelease"),
             "cpu": fact("/proc/cpuinfo", "model name"),
             "cores": std::thread::available_parallelism().map_or(0, usize::from),
             "memory": fact("/proc/meminfo", "MemTotal"),
@@ -150,19 +151,7 @@ fn complete<'a>(samples: &'a str, runs: &[Row]) -> Vec<&'a str> {
 }
 
 fn load() -> String {
-    line_of("/proc/loadavg")
-}
-
-/// Gives a file's first line; what this system does not tell is left empty.
-fn line_of(path: &str) -> String {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines().next().unwrap_or_default().to_owned()
-}
-
-fn fact(path: &str, name: &str) -> String {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.unwrap_or_default().trim_start_matches([':', ' ', '\t']).to_owned()
+    line("/proc/loadavg")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ package stentor.lab;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.w3c.dom.Node;
 
 /** Makes content of the events of its XML form; names that are not expected are refused. */
 public final class Builder implements Events {
@@ -32,6 +33,19 @@ public final class Builder implements Events {
     @Override
     public void text(String more) {
         text.append(more);
+    }
+
+    /** Takes a tree, whoever's it is, as the events it stands for. */
+    public void walk(Node node) {
+        start(node.getNodeName());
+        for (Node child = node.getFirstChild(); child != null; child = child.getNextSibling()) {
+            if (child.getNodeType() == Node.ELEMENT_NODE) {
+                walk(child);
+            } else {
+                text(child.getNodeValue());
+            }
+        }
+        end();
     }
 
     /** Takes text as SAX has it. */

@@ -13,7 +13,6 @@ import org.apache.harmony.xml.parsers.DocumentBuilderFactoryImpl;
 import org.json.JSONArray;
 import org.json.JSONObject;
 import org.kxml2.io.KXmlParser;
-import org.w3c.dom.Node;
 import org.xmlpull.v1.XmlPullParser;
 import stentor.lab.Builder;
 import stentor.lab.Content;
@@ -92,23 +91,11 @@ public final class Android implements Lsp.Subject {
         }
         Builder builder = new Builder();
         if (parser.equals("dom")) {
-            walk(new DocumentBuilderFactoryImpl().newDocumentBuilder().parse(in).getDocumentElement(), builder);
+            builder.walk(new DocumentBuilderFactoryImpl().newDocumentBuilder().parse(in).getDocumentElement());
         } else {
             pull(in, builder);
         }
         return builder.content();
-    }
-
-    private static void walk(Node node, Builder builder) {
-        builder.start(node.getNodeName());
-        for (Node child = node.getFirstChild(); child != null; child = child.getNextSibling()) {
-            if (child.getNodeType() == Node.ELEMENT_NODE) {
-                walk(child, builder);
-            } else {
-                builder.text(child.getNodeValue());
-            }
-        }
-        builder.end();
     }
 
     private static void pull(InputStream in, Builder builder) throws Exception {

@@ -11,7 +11,6 @@ import javax.xml.stream.XMLOutputFactory;
 import javax.xml.stream.XMLStreamConstants;
 import javax.xml.stream.XMLStreamReader;
 import javax.xml.stream.XMLStreamWriter;
-import org.w3c.dom.Node;
 import org.xml.sax.Attributes;
 import org.xml.sax.helpers.DefaultHandler;
 import stentor.lab.Builder;
@@ -80,7 +79,7 @@ final class JdkXml implements Codec.Same {
         InputStream in = new ByteArrayInputStream(bytes);
         switch (parser) {
             case SAX: SAX.newSAXParser().parse(in, new Handler(builder)); break;
-            case DOM: walk(DOM.newDocumentBuilder().parse(in).getDocumentElement(), builder); break;
+            case DOM: builder.walk(DOM.newDocumentBuilder().parse(in).getDocumentElement()); break;
             default: pull(in, builder);
         }
         return builder.content();
@@ -107,18 +106,6 @@ final class JdkXml implements Codec.Same {
         public void endElement(String namespace, String local, String name) {
             builder.end();
         }
-    }
-
-    private static void walk(Node node, Builder builder) {
-        builder.start(node.getNodeName());
-        for (Node child = node.getFirstChild(); child != null; child = child.getNextSibling()) {
-            if (child.getNodeType() == Node.ELEMENT_NODE) {
-                walk(child, builder);
-            } else {
-                builder.text(child.getNodeValue());
-            }
-        }
-        builder.end();
     }
 
     private static void pull(InputStream in, Builder builder) throws Exception {

@@ -1,0 +1,16 @@
+//! What the system tells of itself in files; what it does not tell is left empty.
+
+/// Gives a file's first line.
+#[must_use]
+pub fn line(path: &str) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Gives what stands behind a name in a file of names and values.
+#[must_use]
+pub fn fact(path: &str, name: &str) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_default().trim_start_matches([':', ' ', '\t']).to_owned()
+}
