@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Reading, Server, Tenant, server};
+use crate::harness::{Reading, Server, Tenant, durable_server, server};
 
 fn text() -> Value {
     json!({"target": "everyone", "notification": {"title": "Hi", "body": "there"}})
@@ -12,6 +12,22 @@ fn text() -> Value {
 async fn campaign(server: &Server, tenant: &Tenant, body: Value) -> String {
     let sent = server.post(tenant, "/v1/messages", body).await;
     sent["campaign"].as_str().expect("an id").to_owned()
+}
+
+#[tokio::test]
+async fn every_message_of_a_rush_reaches_its_device() {
+    let server = durable_server(tempfile::tempdir().expect("a folder")).await;
+    let tenant = server.sender().await;
+    let device = server.device(&tenant, "t0").await;
+    let body = json!({"target": {"device": device}, "notification": {"title": "Hi"}});
+    let ask = || server.send(&tenant, Method::POST, "/v1/messages").json(&body).read();
+    // Far more callers at once than the few that are no rush.
+    let sent = futures_util::future::join_all((0..200).map(|_| ask())).await;
+    for one in sent {
+        assert_eq!(one.status, 202, "{:?}", one.body);
+        let ledger = server.ended(&tenant, &one.text("campaign")).await;
+        assert_eq!((&ledger["state"], &ledger["totals"]["accepted"]), (&json!("finished"), &json!(1)));
+    }
 }
 
 #[tokio::test]

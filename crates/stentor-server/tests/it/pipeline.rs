@@ -23,7 +23,7 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::{CollapseKey, Label};
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::provider::Provider;
-use stentor_core::ports::store::{NewMessage, Store, Storing};
+use stentor_core::ports::store::{Accepted, NewMessage, Store, Storing};
 use stentor_core::target::Target;
 use stentor_server::pipeline::stats::FleetStats;
 use stentor_server::pipeline::{Deps, Pipeline, PipelineConfig, ProviderFactory};
@@ -161,15 +161,21 @@ impl House {
 
     /// Accepts a message as the service would.
     async fn send(&self, spec: MessageSpec) -> MessageId {
-        let now = self.clock.now();
-        let id = MessageId::from_raw(self.ids.next(now));
-        let message = Message { id, app: APP, spec, created_at: now, due_at: now, occurrence: None };
-        let new = NewMessage { message, idempotency: None, chunk_max_devices: 100, begins_later: false };
-        let reply = self.store.accept(vec![new]).await.remove(0).expect("kept");
-        let Storing::Done(accepted) = reply else { panic!("kept before") };
+        let (id, accepted) = self.accept(spec, false).await;
         self.pipeline().published(&accepted.tickets).await;
         self.pipeline().wake();
         id
+    }
+
+    /// Accepts a message and tells nobody.
+    async fn accept(&self, spec: MessageSpec, begins_later: bool) -> (MessageId, Accepted) {
+        let now = self.clock.now();
+        let id = MessageId::from_raw(self.ids.next(now));
+        let message = Message { id, app: APP, spec, created_at: now, due_at: now, occurrence: None };
+        let new = NewMessage { message, idempotency: None, chunk_max_devices: 100, begins_later };
+        let reply = self.store.accept(vec![new]).await.remove(0).expect("kept");
+        let Storing::Done(accepted) = reply else { panic!("kept before") };
+        (id, accepted)
     }
 
     async fn act(&self, id: MessageId, action: CampaignAction) {

@@ -37,6 +37,18 @@ async fn what_a_dead_process_had_leased_from_a_queue_that_outlived_it_goes_again
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_kept_in_a_rush_and_not_begun_is_begun_by_the_next_process() {
+    let mut house = House::open(Stub::accepting(10), quick()).await;
+    let device = house.register(1).await[0];
+    let (id, accepted) = house.accept(spec(Target::Device(device)), true).await;
+    assert!(accepted.tickets.is_empty());
+    house.crash().await;
+    assert_eq!(house.ledger(id).await.campaign.state, CampaignState::Scheduled);
+    house.start(quick()).await;
+    assert_eq!(house.finished(id).await.total().accepted, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_jump_of_the_clock_takes_no_lease_from_the_living_process() {
     let house = House::open(Stub::accepting(5_000), quick()).await;
     house.register(300).await;
