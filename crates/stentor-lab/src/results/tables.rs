@@ -52,9 +52,9 @@ pub(super) fn evidence(judgment: &Judgment) -> Vec<String> {
     };
     let all = judgment.comparisons.len();
     let count = match judgment.verdict {
-        Verdict::DoesNotHold => format!("{} of {all} comparisons speak against it:", telling.len()),
-        Verdict::Undecided => format!("{} of {all} comparisons are open:", telling.len()),
-        _ => format!("all {all} comparisons are so:"),
+        Verdict::DoesNotHold => format!("{} of {all} comparisons speak against it", telling.len()),
+        Verdict::Undecided => format!("{} of {all} comparisons are open", telling.len()),
+        _ => format!("all {all} comparisons are so"),
     };
     let told = telling.iter().take(COMPARED_MAX).map(|one| {
         let values: Vec<&str> = one.cell.split("; ").filter_map(value).collect();
