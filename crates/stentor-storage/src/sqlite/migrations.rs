@@ -11,6 +11,7 @@ pub(super) const STORE: &[&str] = &[
     include_str!("migrations/0002_store_stops.sql"),
     include_str!("migrations/0003_store_set_aside.sql"),
     include_str!("migrations/0004_store_group_audience.sql"),
+    include_str!("migrations/0005_store_fresh_tokens.sql"),
 ];
 
 /// The steps of the queue's file.

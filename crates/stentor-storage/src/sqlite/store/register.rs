@@ -3,7 +3,7 @@
 //! Look-ups go through the token hashes in their order, so that neighbours share pages; ids are given in the order of
 //! the caller; a repeat writes nothing but `token_since`.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use stentor_core::device::Registration;
 use stentor_core::id::AppId;
 use stentor_core::name::{Locale, TimeZoneName};
@@ -13,6 +13,7 @@ use stentor_core::ports::store::Registered;
 use super::fleets::{self, device_of};
 use super::registrar::{Found, Registrar};
 use super::tokens;
+use crate::sqlite::bulk;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::run;
 
@@ -67,29 +68,34 @@ pub(super) fn all(connection: &Connection, batch: &Batch) -> Done<Vec<Registered
     Ok(registered)
 }
 
-/// Writes a new device's row.
-pub(super) const INSERT: &str = "INSERT INTO devices (key, token_since, registered_at, platform, listed, retired_at,
-    retired_reason, user, token, locale, time_zone, tags) VALUES (?1, ?2, ?2, ?3, ?4, NULL, NULL, ?5, ?6, ?7, ?8, ?9)";
+const INSERT: &str =
+    "INSERT OR FAIL INTO devices (key, token_since, registered_at, platform, listed, user, token, locale,
+    time_zone, tags) VALUES ";
+const COLUMNS: usize = 10;
 
-/// What a new device's row holds beside the registration.
+/// A new device's row.
 pub(super) struct NewRow<'a> {
     pub(super) key: i64,
+    pub(super) given: &'a Registration,
     pub(super) user: Option<i64>,
-    pub(super) tags: Option<&'a str>,
+    pub(super) tags: Option<String>,
     pub(super) listed: bool,
     pub(super) now: Timestamp,
 }
 
-/// Runs [`INSERT`].
-pub(super) fn insert(
-    statement: &mut rusqlite::Statement<'_>,
-    one: &Registration,
-    row: &NewRow<'_>,
-) -> Done<()> {
-    let locale = one.locale.as_ref().map(Locale::as_str);
-    let zone = one.time_zone.as_ref().map(TimeZoneName::as_str);
-    let (since, platform, token) = (row.now.as_millis(), one.platform.code(), one.token.expose());
-    let values = params![row.key, since, platform, row.listed, row.user, token, locale, zone, row.tags];
-    statement.execute(values)?;
-    Ok(())
+/// Writes rows of new devices, best in order of key.
+pub(super) fn insert(connection: &Connection, rows: &[NewRow<'_>]) -> Done<()> {
+    bulk::insert(connection, (INSERT, COLUMNS), rows, |places, row| {
+        let (given, since) = (row.given, row.now.as_millis());
+        places.put(row.key)?;
+        places.put(since)?;
+        places.put(since)?;
+        places.put(given.platform.code())?;
+        places.put(row.listed)?;
+        places.put(row.user)?;
+        places.put(given.token.expose())?;
+        places.put(given.locale.as_ref().map(Locale::as_str))?;
+        places.put(given.time_zone.as_ref().map(TimeZoneName::as_str))?;
+        places.put(row.tags.as_deref())
+    })
 }

@@ -10,8 +10,8 @@ use stentor_core::ports::store::Registered;
 
 use super::devices::{change_tags, join_tags};
 use super::fleets::{self, Fleet};
-use super::register::{self, Batch, INSERT, NewRow};
-use super::{owners, sequences, topics};
+use super::register::{self, Batch, NewRow};
+use super::{owners, sequences, tokens, topics};
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{one, run};
 
@@ -45,9 +45,9 @@ pub(super) struct Kept {
 pub(super) struct Registrar<'a> {
     connection: &'a Connection,
     batch: &'a Batch,
-    find: CachedStatement<'a>,
-    insert: CachedStatement<'a>,
     touch: CachedStatement<'a>,
+    /// New devices that are not written yet.
+    new: Vec<NewRow<'a>>,
     fleets: HashMap<ProviderKind, Fleet>,
     users: HashMap<&'a ExternalId, i64>,
     topics: HashMap<&'a TopicName, (i64, i64)>,
@@ -60,16 +60,11 @@ impl<'a> Registrar<'a> {
     pub(super) fn new(connection: &'a Connection, batch: &'a Batch) -> Done<Self> {
         let providers: BTreeSet<ProviderKind> = batch.given.iter().map(|one| one.provider).collect();
         let ensure = |provider| Ok((provider, fleets::ensure(connection, batch.app, provider)?));
-        let find = format!(
-            "SELECT {KEPT} FROM token_hashes h CROSS JOIN devices d ON d.key = h.key
-            WHERE h.hash = ?1 AND h.key BETWEEN ?2 AND ?3"
-        );
         Ok(Self {
             connection,
             batch,
-            find: connection.prepare_cached(&find)?,
-            insert: connection.prepare_cached(INSERT)?,
             touch: connection.prepare_cached("UPDATE devices SET token_since = ?2 WHERE key = ?1")?,
+            new: Vec::new(),
             fleets: providers.into_iter().map(ensure).collect::<Done<_>>()?,
             users: HashMap::new(),
             topics: HashMap::new(),
@@ -79,7 +74,28 @@ impl<'a> Registrar<'a> {
     }
 
     /// Finds out about every token, in order of hash.
-    pub(super) fn look_up(&mut self) -> Done<Vec<Found>> {
+    pub(super) fn look_up(&self) -> Done<Vec<Found>> {
+        let mut found = self.repeats();
+        let firsts = self.batch.by_hash.iter().filter(|at| matches!(found[**at], Found::New));
+        let firsts: Vec<usize> = firsts.copied().collect();
+        let hash = |at: &usize| self.batch.hashes[*at];
+        let hashes: Vec<i64> = firsts.iter().map(hash).collect();
+        tokens::behind(self.connection, KEPT, &hashes, |row| {
+            let (key, of): (i64, i64) = (row.get(0)?, row.get(10)?);
+            let start = hashes.partition_point(|before| *before < of);
+            for at in firsts[start..].iter().take_while(|at| hash(at) == of) {
+                let one = &self.batch.given[*at];
+                if self.fleet(one.provider)?.no == fleets::fleet_of(key) && holds(row, one)? {
+                    found[*at] = Found::Known(Box::new(Kept::read(row)?));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Finds which registrations name a token that an earlier one of the batch names.
+    fn repeats(&self) -> Vec<Found> {
         let batch = self.batch;
         let mut found: Vec<Found> = batch.given.iter().map(|_| Found::New).collect();
         for same in batch.by_hash.chunk_by(|a, b| batch.hashes[*a] == batch.hashes[*b]) {
@@ -89,13 +105,12 @@ impl<'a> Registrar<'a> {
                     let earlier = &batch.given[**earlier];
                     earlier.provider == one.provider && earlier.token == one.token
                 });
-                found[*at] = match earlier {
-                    Some(earlier) => Found::Repeats(*earlier),
-                    None => self.look_up_one(one, batch.hashes[*at])?,
-                };
+                if let Some(earlier) = earlier {
+                    found[*at] = Found::Repeats(*earlier);
+                }
             }
         }
-        Ok(found)
+        found
     }
 
     /// Makes a new device; gives its key.
@@ -106,10 +121,9 @@ impl<'a> Registrar<'a> {
         let key = fleet.bound(DeviceId::from_raw(self.last_device));
         let user = self.user(one.user.as_ref())?;
         let tags = join_tags(&one.tags);
-        let row = NewRow { key, user, tags: tags.as_deref(), listed: true, now: self.batch.now };
-        register::insert(&mut self.insert, one, &row)?;
         owners::move_device(self.connection, key, None, user)?;
         change_tags(self.connection, self.batch.app, key, None, tags.as_deref())?;
+        self.new.push(NewRow { key, given: one, user, tags, listed: true, now: self.batch.now });
         *self.joined.entry(fleet.no).or_default() += 1;
         Ok(key)
     }
@@ -140,6 +154,7 @@ impl<'a> Registrar<'a> {
 
     /// Takes over what a second registration of the same token in one batch tells.
     pub(super) fn renew_again(&mut self, key: i64, given: &'a Registration) -> Done<i64> {
+        self.write_new()?;
         let sql = format!("SELECT {KEPT} FROM devices d WHERE d.key = ?1");
         let kept = one(self.connection, &sql, [key], Kept::read)?;
         self.renew(kept.ok_or_else(|| damaged("a device is missing"))?, given)
@@ -158,18 +173,24 @@ impl<'a> Registrar<'a> {
         Ok(())
     }
 
-    /// Notes which new device holds which token, in order of hash.
-    pub(super) fn note(&self, keys: &[i64], registered: &[Registered]) -> Done<()> {
-        let sql = "INSERT INTO token_hashes (hash, key) VALUES (?1, ?2)";
-        let mut note = self.connection.prepare_cached(sql)?;
-        for at in self.batch.by_hash.iter().filter(|at| registered[**at].created) {
-            note.execute([self.batch.hashes[*at], keys[*at]])?;
-        }
+    /// Writes the new devices, in order of key.
+    fn write_new(&mut self) -> Done<()> {
+        self.new.sort_unstable_by_key(|row| row.key);
+        register::insert(self.connection, &self.new)?;
+        self.new.clear();
         Ok(())
     }
 
-    /// Writes the counts.
-    pub(super) fn close(self) -> Done<()> {
+    /// Notes which new device holds which token, in order of hash.
+    pub(super) fn note(&self, keys: &[i64], registered: &[Registered]) -> Done<()> {
+        let new = self.batch.by_hash.iter().filter(|at| registered[**at].created);
+        let pairs: Vec<(i64, i64)> = new.map(|at| (self.batch.hashes[*at], keys[*at])).collect();
+        tokens::note(self.connection, &pairs)
+    }
+
+    /// Writes what is not written yet, and the counts.
+    pub(super) fn close(mut self) -> Done<()> {
+        self.write_new()?;
         for (topic, added) in self.topics.values() {
             topics::count(self.connection, *topic, *added)?;
         }
@@ -177,19 +198,6 @@ impl<'a> Registrar<'a> {
             fleets::count_active(self.connection, fleet, joined)?;
         }
         sequences::advance(self.connection, "device", self.last_device)
-    }
-
-    fn look_up_one(&mut self, one: &Registration, hash: i64) -> Done<Found> {
-        let fleet = self.fleet(one.provider)?;
-        let (first, last) = (fleet.bound(DeviceId::from_raw(0)), fleet.bound(DeviceId::from_raw(u64::MAX)));
-        let mut rows = self.find.query([hash, first, last])?;
-        while let Some(row) = rows.next()? {
-            let token = row.get_ref(1)?.as_str().map_err(|_| damaged("a token that is no text"))?;
-            if token == one.token.expose() {
-                return Ok(Found::Known(Box::new(Kept::read(row)?)));
-            }
-        }
-        Ok(Found::New)
     }
 
     fn fleet(&self, provider: ProviderKind) -> Done<Fleet> {
@@ -205,6 +213,12 @@ impl<'a> Registrar<'a> {
         self.users.insert(user, no);
         Ok(Some(no))
     }
+}
+
+/// Tells whether the device of a row has the token of a registration.
+fn holds(row: &Row<'_>, one: &Registration) -> Done<bool> {
+    let token = row.get_ref(1)?.as_str().map_err(|_| damaged("a token that is no text"))?;
+    Ok(token == one.token.expose())
 }
 
 impl Kept {

@@ -16,7 +16,7 @@ use stentor_core::target::{Target, TokenTarget};
 use super::books::Shelf;
 use super::chunks::{self, NewChunk};
 use super::fleets::{self, Fleet, device_of, fleet_of};
-use super::register::{self, INSERT, NewRow};
+use super::register::{self, NewRow};
 use super::{campaigns, messages, owners, sequences, tokens};
 use crate::sqlite::fault::{Done, missing};
 use crate::sqlite::query::{all, limit, run};
@@ -180,9 +180,9 @@ impl<'a> Starter<'a> {
         fleets::check_device_number(id)?;
         let key = fleet.bound(DeviceId::from_raw(id));
         let given = Registration::new(target.platform, provider, target.token.clone());
-        let row = NewRow { key, user: None, tags: None, listed: false, now: self.now };
-        register::insert(&mut *self.connection.prepare_cached(INSERT)?, &given, &row)?;
-        tokens::note(self.connection, hash, key)?;
+        let row = NewRow { key, given: &given, user: None, tags: None, listed: false, now: self.now };
+        register::insert(self.connection, &[row])?;
+        tokens::note(self.connection, &[(hash, key)])?;
         (self.last_device, self.has_devices) = (Some(id), true);
         Ok(key)
     }

@@ -228,6 +228,15 @@ CREATE TABLE token_hashes (
     key INTEGER NOT NULL,
     PRIMARY KEY (hash, key)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE token_hashes_fresh (
+    hash INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    PRIMARY KEY (hash, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE token_hashes_fresh_count (
+    count INTEGER NOT NULL,
+    moved_from INTEGER NOT NULL
+) STRICT;
 CREATE TABLE topics (
     no INTEGER PRIMARY KEY AUTOINCREMENT,
     app INTEGER NOT NULL,
