@@ -176,6 +176,9 @@ pub struct Slot {
     /// Parts of the ids of other software that counts; `*` for all of these dialects.
     #[serde(default)]
     pub also: Vec<String>,
+    /// Parts of the ids of that other software which the standard profile runs already.
+    #[serde(default)]
+    pub standard: Vec<String>,
     /// Whether the subject that the binary plays itself counts.
     #[serde(default = "yes")]
     pub rust: bool,

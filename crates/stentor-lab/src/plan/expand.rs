@@ -225,10 +225,16 @@ fn stack(slot: &Slot, id: &str) -> Option<String> {
     }
 }
 
-/// The quick profile takes our subjects and the paper's; others are run when named, or in longer profiles.
+/// All profiles take our subjects and the paper's; others are run when named, and as the profile's length allows.
 fn is_wished(slot: &Slot, pair: &Pair, choice: &Choice) -> bool {
     if choice.subjects.is_empty() {
-        return choice.profile != Profile::Quick || ["rust", "period"].contains(&pair.stack.as_str());
+        let is_early = |part: &String| pair.client.id.contains(part) || pair.server.id.contains(part);
+        return ["rust", "period"].contains(&pair.stack.as_str())
+            || match choice.profile {
+                Profile::Quick => false,
+                Profile::Standard => slot.standard.iter().any(is_early),
+                Profile::Full => true,
+            };
     }
     choice.subjects.iter().any(|wish| {
         let ids = [&slot.label, &pair.client.id, &pair.server.id];
