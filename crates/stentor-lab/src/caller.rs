@@ -1,13 +1,17 @@
-//! A caller of a REST API that does next to nothing itself: one kept connection of HTTP/1.1, one call at a time.
+//! A caller of a REST API that does next to nothing itself: one kept connection of HTTP/1.1, one call at a time, one write
+//! and as a rule one read for each.
 
-use std::io;
+use std::io::{self, Write as _};
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
-use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
+use bytes::{Buf as _, Bytes, BytesMut};
+use http::{HeaderMap, Method, StatusCode, header};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+
+/// Longest answer, head and body together.
+const ANSWER_MAX_BYTES: usize = 1_024 * 1_024;
+/// Most headers of an answer.
+const HEADERS_MAX_COUNT: usize = 64;
 
 /// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -15,52 +19,92 @@ pub enum CallerError {
     /// No connection.
     #[error("no server answers at {0}: {1}")]
     Connect(String, io::Error),
-    /// The connection broke, or what was said is no HTTP.
+    /// The connection broke.
     #[error("the connection broke: {0}")]
-    Broken(#[from] hyper::Error),
-    /// The request cannot be written.
-    #[error("the request cannot be written: {0}")]
-    Request(#[from] http::Error),
+    Broken(#[from] io::Error),
+    /// What was said is no answer that a caller reads.
+    #[error("the answer cannot be read: {0}")]
+    Answer(String),
 }
 
 /// One caller.
 #[derive(Debug)]
 pub struct Caller {
-    sender: SendRequest<Full<Bytes>>,
-    /// What every request says.
-    headers: HeaderMap,
+    stream: TcpStream,
+    /// Header lines that go with every call.
+    lines: Vec<u8>,
+    request: Vec<u8>,
+    answer: BytesMut,
 }
 
 impl Caller {
     /// Connects to `host:port`, without TLS; `headers` go with every call.
-    pub async fn connect(authority: &str, mut headers: HeaderMap) -> Result<Self, CallerError> {
+    pub async fn connect(authority: &str, headers: HeaderMap) -> Result<Self, CallerError> {
         let refused = |error| CallerError::Connect(authority.to_owned(), error);
         let stream = TcpStream::connect(authority).await.map_err(refused)?;
         stream.set_nodelay(true).map_err(refused)?;
-        let host = HeaderValue::from_str(authority).map_err(http::Error::from)?;
-        headers.insert(header::HOST, host);
-        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a caller's connection broke");
-            }
-        });
-        Ok(Self { sender, headers })
+        let mut lines = format!("host: {authority}\r\n").into_bytes();
+        for (name, value) in &headers {
+            lines.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+        }
+        Ok(Self { stream, lines, request: Vec::new(), answer: BytesMut::new() })
     }
 
-    /// Makes one call and gives its answer whole.
+    /// Makes one call and gives its answer whole. After an error the connection is of no more use.
     pub async fn call(
         &mut self,
         method: Method,
         path: &str,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), CallerError> {
-        let mut request = Request::builder().method(method).uri(path).body(Full::new(body))?;
-        request.headers_mut().clone_from(&self.headers);
-        self.sender.ready().await?;
-        let (head, body) = self.sender.send_request(request).await?.into_parts();
-        Ok((head.status, body.collect().await?.to_bytes()))
+        self.request.clear();
+        write!(self.request, "{method} {path} HTTP/1.1\r\n")?;
+        self.request.extend_from_slice(&self.lines);
+        write!(self.request, "content-length: {}\r\n\r\n", body.len())?;
+        self.request.extend_from_slice(&body);
+        self.stream.write_all(&self.request).await?;
+        self.answer().await
     }
+
+    async fn answer(&mut self) -> Result<(StatusCode, Bytes), CallerError> {
+        loop {
+            if let Some(head) = read_head(&self.answer)?
+                && self.answer.len() >= head.bytes + head.body_bytes
+            {
+                self.answer.advance(head.bytes);
+                return Ok((head.status, self.answer.split_to(head.body_bytes).freeze()));
+            }
+            if self.answer.len() > ANSWER_MAX_BYTES {
+                return Err(CallerError::Answer(format!("it is longer than {ANSWER_MAX_BYTES} bytes")));
+            }
+            if self.stream.read_buf(&mut self.answer).await? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+        }
+    }
+}
+
+/// What the head of an answer says.
+struct Head {
+    status: StatusCode,
+    bytes: usize,
+    body_bytes: usize,
+}
+
+/// Reads a head; `None` while it is not there as a whole.
+fn read_head(answer: &[u8]) -> Result<Option<Head>, CallerError> {
+    let wrong = |what: &dyn std::fmt::Display| CallerError::Answer(what.to_string());
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX_COUNT];
+    let mut response = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(bytes) = response.parse(answer).map_err(|error| wrong(&error))? else {
+        return Ok(None);
+    };
+    let status = StatusCode::from_u16(response.code.unwrap_or_default()).map_err(|error| wrong(&error))?;
+    let length =
+        response.headers.iter().find(|one| one.name.eq_ignore_ascii_case(header::CONTENT_LENGTH.as_str()));
+    let length = length.and_then(|one| std::str::from_utf8(one.value).ok()?.trim().parse().ok());
+    let body_bytes = length.ok_or_else(|| wrong(&"it does not say how long it is"))?;
+    Ok(Some(Head { status, bytes, body_bytes }))
 }
 
 #[cfg(test)]

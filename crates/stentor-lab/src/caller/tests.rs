@@ -1,6 +1,8 @@
-use http_body_util::Full;
+use http::{HeaderValue, Request};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
 use super::*;
@@ -45,4 +47,23 @@ async fn a_closed_port_is_named() {
     let error =
         Caller::connect(&format!("127.0.0.1:{port}"), HeaderMap::new()).await.expect_err("nobody there");
     assert!(error.to_string().starts_with(&format!("no server answers at 127.0.0.1:{port}")), "{error}");
+}
+
+#[test]
+fn a_head_is_read_only_once_it_is_whole() {
+    let whole = b"HTTP/1.1 202 Accepted\r\nContent-Length: 3\r\n\r\nabc";
+    let head = read_head(whole).expect("fine").expect("whole");
+    assert_eq!((head.status, head.bytes, head.body_bytes), (StatusCode::ACCEPTED, 44, 3));
+    for end in 0..head.bytes {
+        assert!(read_head(&whole[..end]).expect("fine so far").is_none(), "{end}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_no_http_or_of_unknown_length_is_refused() {
+    for text in
+        ["hello there, this is no HTTP\r\n\r\n", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"]
+    {
+        assert!(matches!(read_head(text.as_bytes()), Err(CallerError::Answer(_))), "{text}");
+    }
 }

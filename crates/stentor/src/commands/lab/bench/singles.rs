@@ -63,6 +63,21 @@ async fn side_by_side(
     callers: u64,
     question: Question,
 ) -> anyhow::Result<(Duration, Vec<Seen>)> {
+    let client = client.clone();
+    // One thread for all of them: callers that wake each other's threads cost the machine more than their calls do.
+    let work = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(on_one_thread(&client, count, callers, question))
+    };
+    tokio::task::spawn_blocking(work).await?
+}
+
+async fn on_one_thread(
+    client: &Client,
+    count: u64,
+    callers: u64,
+    question: Question,
+) -> anyhow::Result<(Duration, Vec<Seen>)> {
     let mut open = Vec::new();
     for _ in 0..callers {
         open.push(client.caller().await?);
