@@ -9,7 +9,7 @@ use stentor_wire::{Content, Item, Limits, Point, Value, WireError, content, json
 /// Namespace of the laboratory's SOAP operations.
 pub const NAMESPACE: &str = "urn:stentor:lab";
 /// What stands before the operation in the name of an XML-RPC method.
-const METHOD_PREFIX: &str = "lab.";
+pub(super) const METHOD_PREFIX: &str = "lab.";
 
 /// How bytes get from one side to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,7 +217,7 @@ fn unexpected(what: &str) -> WireError {
 }
 
 /// Makes content a value for XML-RPC: a record of one field, named after the kind.
-fn to_value(content: &Content) -> Value {
+pub(super) fn to_value(content: &Content) -> Value {
     let list = |values: Vec<Value>| Value::List(values);
     let (name, value) = match content {
         Content::Payload(text) => ("payload", Value::Text(text.clone())),
@@ -246,7 +246,8 @@ fn point_to_value(point: &Point) -> Value {
     Value::Record(fields.map(|(name, text)| ((*name).to_owned(), Value::from(text))).collect())
 }
 
-fn of_value(value: &Value) -> Result<Content, WireError> {
+/// Takes content out of a value of XML-RPC.
+pub(super) fn of_value(value: &Value) -> Result<Content, WireError> {
     let Value::Record(fields) = value else { return Err(unexpected("a record is wanted")) };
     let [(name, value)] = &fields[..] else { return Err(unexpected("a record of one field is wanted")) };
     match (name.as_str(), value) {

@@ -2,6 +2,7 @@
 
 mod http;
 mod sockets;
+mod system;
 
 use super::SubjectError;
 use super::clock::monotonic_ns;
@@ -145,7 +146,13 @@ impl Work {
 
     fn work_out(&self, request: Question<'_>, sample: &mut ServerSample) -> Result<Vec<u8>, WireError> {
         let request = match request {
-            Question::Body(body) => self.dialect.read_request(self.op, body)?,
+            Question::Body(body) => match self.dialect.read_request(self.op, body) {
+                // Only what is no call of the operation can be a call of another method.
+                Err(error) if self.dialect.format == Format::XmlRpc => {
+                    return system::answer(self, body).unwrap_or(Err(error));
+                }
+                read => read?,
+            },
             Question::Url(text) => Content::Payload(text.to_owned()),
         };
         sample.t_deser_end = monotonic_ns();

@@ -61,6 +61,41 @@ fn a_request_that_makes_no_sense_fails_and_the_next_is_answered() {
     });
 }
 
+#[test]
+fn an_xml_rpc_server_names_its_methods_and_a_foreign_call_fails_as_before() {
+    use stentor_wire::{Limits, Value, xmlrpc};
+    run(async {
+        let dialect = Dialect::named("xmlrpc").expect("known");
+        let server = Server::start(dialect, Op::Sort, loopback(), Manner::Honest).await.expect("listening");
+        for (method, expected) in [("system.listMethods", Some("lab.sort")), ("system.nothing", None)] {
+            let call = xmlrpc::Call { method: method.into(), params: vec![] };
+            let body = xmlrpc::write_call(&call).expect("written");
+            let answer = posted(&server, &body).await;
+            let outcome = xmlrpc::read_response(&answer, &Limits::default()).expect("an answer");
+            let first = match outcome.as_ref().ok() {
+                Some(Value::List(names)) => names.first().and_then(Value::as_text),
+                _ => None,
+            };
+            assert_eq!(first, expected, "{method}");
+        }
+    });
+}
+
+/// Sends a body and gives that of the answer.
+async fn posted(server: &Server, body: &[u8]) -> Vec<u8> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("connected");
+    let head = format!(
+        "POST / HTTP/1.1\r\nHost: lab\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(&[head.as_bytes(), body].concat()).await.expect("sent");
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).await.expect("answered");
+    let end = all.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+    all.split_off(end + 4)
+}
+
 /// Asks with GET and gives the status and the body.
 async fn got(server: &Server) -> (u16, Vec<u8>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,0 +1,56 @@
+//! What an XML-RPC face says of itself, and several calls in one: the methods that begin with `system.`.
+
+use super::Work;
+use crate::subject::dialect::{METHOD_PREFIX, of_value, to_value};
+use stentor_wire::xmlrpc::{
+    CODE_NO_SUCH_METHOD, CODE_WRONG_PARAMS, Call, Fault, MULTICALL, Outcome, calls_of_multicall,
+    multicall_result, read_call, write_response,
+};
+use stentor_wire::{Limits, Value, WireError};
+
+const LIST: &str = "system.listMethods";
+const SIGNATURE: &str = "system.methodSignature";
+
+/// Answers a call of such a method; `None` when it is another.
+pub(super) fn answer(work: &Work, body: &[u8]) -> Option<Result<Vec<u8>, WireError>> {
+    let call = read_call(body, &Limits::default()).ok()?;
+    let outcome = match call.method.as_str() {
+        LIST => {
+            Ok(Value::List([method(work).as_str(), LIST, SIGNATURE, MULTICALL].map(Value::from).to_vec()))
+        }
+        SIGNATURE => signature(work, &call),
+        MULTICALL => return Some(several(work, &call)),
+        _ => return None,
+    };
+    Some(write_response(&outcome))
+}
+
+fn method(work: &Work) -> String {
+    format!("{METHOD_PREFIX}{}", work.op.name())
+}
+
+/// Gives what a method returns and what it takes.
+fn signature(work: &Work, call: &Call) -> Outcome {
+    match &call.params[..] {
+        [Value::Text(name)] if *name == method(work) => {
+            Ok(Value::List(vec![Value::List(["struct", "struct"].map(Value::from).to_vec())]))
+        }
+        _ => Err(Fault { code: CODE_WRONG_PARAMS, text: "the name of one of our methods is wanted".into() }),
+    }
+}
+
+fn several(work: &Work, call: &Call) -> Result<Vec<u8>, WireError> {
+    let outcomes = calls_of_multicall(call)?.into_iter().map(|one| one.and_then(|one| single(work, one)));
+    write_response(&Ok(multicall_result(outcomes.collect())))
+}
+
+fn single(work: &Work, call: Call) -> Outcome {
+    if call.method != method(work) {
+        return Err(Fault { code: CODE_NO_SUCH_METHOD, text: "there is no such method".into() });
+    }
+    let wrong = |text: String| Fault { code: CODE_WRONG_PARAMS, text };
+    let [value] = &call.params[..] else { return Err(wrong("one parameter is wanted".into())) };
+    let request = of_value(value).map_err(|error| wrong(error.to_string()))?;
+    let answer = work.do_it(request).ok_or_else(|| wrong("that cannot be asked for".into()))?;
+    Ok(to_value(&answer))
+}
