@@ -105,13 +105,19 @@ pub struct Statement {
     /// What must hold of the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
+    /// What must hold of measurements, where the paper's figures are not of a kind that anybody else can have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measured: Vec<String>,
+    /// What measurements of it rest on, where that is no run: probes of features, and what those are worth.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub basis: String,
     /// Numbers closer than this count as undecided, in percent of the larger.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tie_percent: f64,
     /// True when it speaks of the paper's own numbers, so that measurements of others cannot bear on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub about_paper: bool,
-    /// Why there is no check.
+    /// Why there is no check, or none by measurement.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// The verdict of the paper's own tables when the claim was written down.
@@ -230,18 +236,27 @@ impl Dossier {
 }
 
 impl Statement {
+    /// Tells whether probes decide it, and no run.
+    #[must_use]
+    pub const fn is_probed(&self) -> bool {
+        !self.basis.is_empty()
+    }
+
     fn judge_measured(&self, figures: &Figures) -> Result<Judgment, ClaimsError> {
         if self.about_paper {
-            return Ok(Judgment::not_testable("it speaks of the paper's own numbers"));
+            let why = if self.why.is_empty() { "it speaks of the paper's own numbers" } else { &self.why };
+            return Ok(Judgment::not_testable(why));
         }
         self.judge(figures, false)
     }
 
     fn judge(&self, figures: &Figures, complete: bool) -> Result<Judgment, ClaimsError> {
-        if self.checks.is_empty() {
+        let has_own = !complete && !self.measured.is_empty();
+        let checks = if has_own { &self.measured } else { &self.checks };
+        if checks.is_empty() {
             return Ok(Judgment::not_testable(&self.why));
         }
-        let claims: Result<Vec<_>, _> = self.checks.iter().map(|check| Claim::parse(check)).collect();
+        let claims: Result<Vec<_>, _> = checks.iter().map(|check| Claim::parse(check)).collect();
         let claims = claims.map_err(|source| ClaimsError::Syntax { id: self.id.clone(), source })?;
         let band_share = if complete { 0.0 } else { BAND_SHARE };
         let bench = Bench { figures, complete, tie_share: self.tie_percent / PERCENT, band_share };

@@ -7,12 +7,14 @@ use super::metric::{captured, median, phase_ms, whole};
 use super::paper::{self, Reading};
 use super::{Cell, Results};
 use crate::claims::figures::{Figure, Figures, Interval, Value};
-use crate::record::Record;
+use crate::record::{Record, phase};
 use crate::statistics::Samples;
 
 const HEADER: &str = "paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note,low,high";
 /// How many times more or less a figure may be whose spread nobody knows.
 const ANYTHING: f64 = 1e9;
+/// Milliseconds of a second.
+const MS: f64 = 1000.0;
 /// Payloads of albertengo-2020, in bytes.
 const PAYLOADS: [&str; 4] = ["64", "256", "1024", "4055"];
 
@@ -100,6 +102,7 @@ pub(super) fn figures(results: &Results, cells: &[&Cell], confidence: f64) -> Fi
             figures.extend(figure(cell, reading, confidence));
         }
         figures.extend(outcome(cell));
+        figures.extend(parsing(results, cell, confidence));
     }
     if results.study == "albertengo-2020" {
         figures.extend(over_payloads(cells, confidence));
@@ -144,6 +147,19 @@ fn interval(samples: &Samples, confidence: f64) -> Option<Interval> {
         value: estimate.mean,
         high: estimate.high.unwrap_or(estimate.mean * ANYTHING),
     })
+}
+
+/// What a client takes from bytes to values is what cai-2009 timed apart, with strings.
+fn parsing(results: &Results, cell: &Cell, confidence: f64) -> Option<Figure> {
+    let is = |name: &str, level: &str| cell.levels.get(name).is_some_and(|ours| ours == level);
+    if results.study != "cai-2009" || !is("type", "String") {
+        return None;
+    }
+    let seconds = |fork: &Record| Some(phase_ms(fork, phase::CLIENT_DESER)? / MS);
+    let samples: Samples = cell.forks.iter().filter_map(seconds).collect();
+    let mut figure = make(cell, "XML parsing", "latency", "s", &samples, confidence)?;
+    figure.factors = BTreeMap::from([("strings".to_owned(), cell.levels.get("items")?.clone())]);
+    Some(figure)
 }
 
 /// An end before the end is a figure too.

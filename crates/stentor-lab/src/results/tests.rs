@@ -187,6 +187,22 @@ fn claims_are_judged_by_records_and_corrected_for_their_number() {
 }
 
 #[test]
+fn parsing_is_judged_by_what_clients_take_from_bytes_to_values() {
+    // A quarter of each invented exchange is parsing, and the claim wants half.
+    let verdicts = verdicts(&of(study(6, 3))).expect("judged").expect("a study with claims");
+    let parsing = verdicts.claims.iter().find(|one| one.judged.statement.id == "C004-7").expect("there");
+    assert_eq!(parsing.period.verdict, Verdict::DoesNotHold, "{parsing:?}");
+    let mut records = study(6, 3);
+    for record in &mut records {
+        let whole = record.latency[phase::RTT].clone();
+        record.latency.insert(phase::CLIENT_DESER.to_owned(), whole);
+    }
+    let verdicts = super::verdicts(&of(records)).expect("judged").expect("a study with claims");
+    let parsing = verdicts.claims.iter().find(|one| one.judged.statement.id == "C004-7").expect("there");
+    assert_eq!(parsing.period.verdict, Verdict::Holds, "{parsing:?}");
+}
+
+#[test]
 fn a_single_fork_decides_nothing() {
     let verdicts = verdicts(&of(study(1, 3))).expect("judged").expect("a study with claims");
     let timed = verdicts.claims.iter().filter(|one| one.judged.statement.id == "C004-1");
@@ -235,6 +251,7 @@ fn slow_down(mut record: Record) -> Record {
 fn our_figures_are_readable_as_figures() {
     let text = figures_csv(&of(study(3, 8)), CONFIDENCE);
     let read = crate::claims::figures::Figures::parse(&text).expect("readable");
-    assert_eq!(read.iter().count(), 45);
+    // Of the cells with strings, parsing is a figure of its own.
+    assert_eq!(read.iter().count(), 45 + 15);
     assert!(read.iter().all(|figure| figure.metric == "latency" && figure.unit == "s"));
 }
