@@ -230,9 +230,9 @@ fn ours(study: &str, records: &[Results]) -> Result<BTreeMap<String, Verdict>, C
     let mut ours = BTreeMap::new();
     for results in records.iter().filter(|results| results.study == study) {
         for one in verdicts(results)?.into_iter().flat_map(|all| all.claims) {
-            let finding = if one.period.judgment.is_some() { one.period } else { one.modern };
-            if finding.verdict != Verdict::NotTestable {
-                ours.insert(one.judged.statement.id, finding.verdict);
+            let verdict = one.best().verdict;
+            if verdict != Verdict::NotTestable {
+                ours.insert(one.judged.statement.id, verdict);
             }
         }
     }

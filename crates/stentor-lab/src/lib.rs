@@ -14,6 +14,7 @@ pub mod load;
 pub mod order;
 pub mod plan;
 mod plot;
+pub mod probes;
 pub mod rates;
 pub mod record;
 pub mod report;

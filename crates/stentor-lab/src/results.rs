@@ -7,6 +7,7 @@ mod cell;
 mod compare;
 mod effects;
 mod evidence;
+mod features;
 mod markdown;
 mod metric;
 mod page;
@@ -20,6 +21,7 @@ mod verdicts;
 use std::collections::BTreeMap;
 
 use crate::claims::{ClaimsError, Dossier};
+use crate::probes::Probed;
 use crate::record::Record;
 
 pub use cell::Cell;
@@ -48,6 +50,8 @@ pub struct Results {
     pub records: Vec<Record>,
     /// The records by cell, in the order of subject and levels.
     pub cells: Vec<Cell>,
+    /// What probes of features said, where there are any.
+    pub probed: Option<Probed>,
 }
 
 /// A report: results and what is told beside them.
@@ -109,7 +113,14 @@ impl Results {
         }
         let dossier = Dossier::open(&study)?;
         let cells = Cell::all(&records);
-        Ok(Self { study, dossier, records, cells })
+        Ok(Self { study, dossier, records, cells, probed: None })
+    }
+
+    /// Adds what probes of the study's features said; those of another study are left out.
+    #[must_use]
+    pub fn with_probed(mut self, probed: Option<Probed>) -> Self {
+        self.probed = probed.filter(|probed| probed.study == self.study);
+        self
     }
 
     /// Names a part of the study: the experiment, and the variant where there are several.

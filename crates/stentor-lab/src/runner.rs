@@ -3,7 +3,7 @@
 //! A fork that does not count (the machine was busy, frames were late, an exchange failed) is run again, at most twice; every
 //! attempt is kept, and none of them is averaged. A subject that answers wrongly is refused: nothing of it is timed.
 
-mod certificate;
+pub(crate) mod certificate;
 mod environment;
 mod fork;
 pub mod gate;

@@ -1,5 +1,6 @@
 //! The same account as Markdown, for a repository.
 
+use super::features::features;
 use super::{Account, tables};
 use crate::document::Table;
 
@@ -17,6 +18,7 @@ pub fn markdown(account: &Account) -> String {
     let mut parts = vec![
         title,
         section("Verdicts", &tables::claims(account)),
+        section("Features, by probes", &features(results)),
         section("Every cell", &tables::cells(results)),
     ];
     for (name, table) in tables::effects(results) {

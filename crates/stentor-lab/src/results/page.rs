@@ -1,5 +1,6 @@
 //! One HTML page without scripts, fonts or anything else from elsewhere.
 
+use super::features::features;
 use super::verdicts::{Finding, Ours};
 use super::{Account, Plot, tables};
 use crate::document::{escape, list, section, text};
@@ -14,6 +15,7 @@ pub fn page(account: &Account) -> String {
     let mut parts = vec![verdicts(account)];
     parts.extend(account.plots.iter().map(figure));
     parts.push(effects(account));
+    parts.push(by_probes(account));
     parts.push(details("cells", "Every cell", &tables::cells(results).html("")));
     parts.push(uncounted(account));
     parts.push(not_here(account));
@@ -128,8 +130,7 @@ fn tally(claims: &[&Ours], period: bool) -> String {
         format!("<div class=\"tally\"><span class=\"name\">{name}</span>{counts}</div>\n")
     };
     let name = if period { "measured here" } else { "measured here, with today’s software only" };
-    line("the paper’s own data", &|one| one.judged.published.verdict)
-        + &line(name, &|one| tables::best(one).verdict)
+    line("the paper’s own data", &|one| one.judged.published.verdict) + &line(name, &|one| one.best().verdict)
 }
 
 fn verdict(account: &Account, one: &Ours, has_modern: bool) -> String {
@@ -165,7 +166,7 @@ fn cell(verdict: Verdict, grounds: &[String]) -> String {
 
 /// Links to the drawing that bears on a claim: by bytes, energy or cost where it speaks of them, else by time.
 fn link(account: &Account, one: &Ours) -> String {
-    if tables::best(one).verdict == Verdict::NotTestable {
+    if one.best().verdict == Verdict::NotTestable {
         return String::new();
     }
     let checks = one.judged.statement.checks.join(" ");
@@ -204,6 +205,17 @@ fn effects(account: &Account) -> String {
         .map(|(title, table)| format!("<h3>{}</h3>\n{}", escape(title), table.html("effects")))
         .collect();
     section("What matters most", &(text(words) + &parts)).replacen("<section>", "<section id=\"effects\">", 1)
+}
+
+fn by_probes(account: &Account) -> String {
+    let table = features(&account.results);
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    let words = "What the paper has in tables of words, tried on our own faces. What is marked documented, interviews or proxy was \
+        not tried.";
+    let content = text(words) + &table.html("words");
+    section("Features, by probes", &content).replacen("<section>", "<section id=\"features\">", 1)
 }
 
 fn details(id: &str, title: &str, content: &str) -> String {

@@ -22,7 +22,7 @@ const GIB: f64 = 1_073_741_824.0;
 /// Orders claims: first where our verdict or that of the paper's own tables is against the paper, last what nobody can test.
 pub(super) fn ordered(account: &Account) -> Vec<&Ours> {
     let rank = |one: &&Ours| {
-        let ours = best(one).verdict;
+        let ours = one.best().verdict;
         match (one.judged.published.verdict, ours) {
             (_, Verdict::DoesNotHold) => 0,
             (Verdict::DoesNotHold, Verdict::Holds) => 1,
@@ -35,11 +35,6 @@ pub(super) fn ordered(account: &Account) -> Vec<&Ours> {
     let mut claims: Vec<&Ours> = account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).collect();
     claims.sort_by_key(rank);
     claims
-}
-
-/// Gives the finding that speaks for the paper, or what there is in its place.
-pub(super) fn best(one: &Ours) -> &Finding {
-    if one.period.judgment.is_some() { &one.period } else { &one.modern }
 }
 
 /// Tells which comparisons decided, the telling ones first, one a line.

@@ -67,8 +67,39 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
         [findings(results, &period, published.len())?, findings(results, &modern, published.len())?];
     let [by_period, by_modern] = findings;
     let claims = published.into_iter().zip(by_period).zip(by_modern);
-    let claims = claims.map(|((judged, period), modern)| Ours { judged, period, modern }).collect();
+    let mut claims: Vec<Ours> =
+        claims.map(|((judged, period), modern)| Ours { judged, period, modern }).collect();
+    if let Some(probed) = &results.probed {
+        by_probes(&mut claims, dossier.judge(Some(&probed.figures()))?);
+    }
     Ok(Some(Verdicts { claims, period: !period.is_empty() }))
+}
+
+/// Gives claims about features what probes say: of our own faces, which are of today, and without any chance in it.
+fn by_probes(claims: &mut [Ours], probed: Vec<Judged>) {
+    for (one, judged) in claims.iter_mut().zip(probed) {
+        if !one.judged.statement.is_probed() {
+            continue;
+        }
+        one.period = Finding::nothing("probes are of our own faces, not of the period's software");
+        one.modern = match judged.ours {
+            Some(judgment) => Finding {
+                verdict: judgment.verdict,
+                p: None,
+                why: judgment.missing.clone().unwrap_or_else(|| judged.statement.basis.clone()),
+                judgment: Some(judgment),
+            },
+            None => Finding::nothing("not probed here"),
+        };
+    }
+}
+
+impl Ours {
+    /// Gives the finding that speaks for the paper, or what there is in its place.
+    #[must_use]
+    pub const fn best(&self) -> &Finding {
+        if self.period.judgment.is_some() { &self.period } else { &self.modern }
+    }
 }
 
 fn findings(results: &Results, cells: &[&Cell], count: usize) -> Result<Vec<Finding>, ClaimsError> {

@@ -10,7 +10,7 @@ const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 
 /// Makes a certificate in the directory of a run, unless there is one.
-pub(super) fn make(run: &Path) -> Result<(), RunError> {
+pub(crate) fn make(run: &Path) -> Result<(), RunError> {
     let [certificate, key] = files(run);
     if certificate.exists() && key.exists() {
         return Ok(());
@@ -25,7 +25,7 @@ pub(super) fn make(run: &Path) -> Result<(), RunError> {
 }
 
 /// Tells both halves where it is, in cells with TLS.
-pub(super) fn tell(factors: &mut BTreeMap<String, String>, run: &Path) {
+pub(crate) fn tell(factors: &mut BTreeMap<String, String>, run: &Path) {
     if factors.get("tls").is_some_and(|level| level == "on") {
         let [certificate, key] = files(run).map(|path| path.display().to_string());
         factors.insert("tls_certificate".into(), certificate);

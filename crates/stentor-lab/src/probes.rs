@@ -1,0 +1,214 @@
+//! Probes of features: small trials of our own faces that tell what tables 9 and 10 of cai-2009 say by hand.
+//!
+//! A probe gives YES, NO, a number, or says that it cannot tell, each time with what it saw. What nobody can try is marked:
+//! `documented` stands in a specification, `interviews` counts the statements of the paper, `proxy` counts something nearby.
+
+mod contract;
+mod face;
+mod file;
+mod interviews;
+mod list;
+mod multicall;
+mod security;
+mod shapes;
+mod size;
+mod sources;
+mod tables;
+mod transport;
+mod types;
+
+use crate::claims::figures::Figures;
+use crate::subject::SubjectError;
+use crate::subject::dialect::Dialect;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+pub use face::Face;
+pub use file::{PROBES, Probed, ProbedError};
+pub use list::{Probe, list, run};
+pub use tables::{Row, rows};
+
+/// The study whose tables are probed.
+pub const STUDY: &str = "cai-2009";
+
+/// A protocol of the paper's tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// SOAP 1.1.
+    Soap,
+    /// XML-RPC.
+    XmlRpc,
+    /// REST with XML, as the paper has it.
+    Rest,
+}
+
+/// How an answer came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// It was tried.
+    Measured,
+    /// It stands in a specification that is named.
+    Documented,
+    /// Statements of the paper's interviews were counted, as we coded them.
+    Interviews,
+    /// Something nearby was counted.
+    Proxy,
+}
+
+/// What a probe says.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(Word),
+}
+
+/// What a probe says when it is no number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Word {
+    /// It is so.
+    #[serde(rename = "YES")]
+    Yes,
+    /// It is not so.
+    #[serde(rename = "NO")]
+    No,
+    /// No trial can tell.
+    #[serde(rename = "not told by a probe")]
+    NotTold,
+    /// What would be counted is not here.
+    #[serde(rename = "not counted")]
+    NotCounted,
+    /// The trial broke off.
+    #[serde(rename = "not run")]
+    NotRun,
+}
+
+/// What a probe says of one protocol.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// The probe.
+    pub id: String,
+    /// The row of the paper's tables.
+    pub feature: String,
+    /// The protocol, as the paper calls it.
+    pub subject: String,
+    /// What the probe does, in a sentence.
+    pub does: String,
+    /// How the answer came about.
+    pub kind: Kind,
+    /// The answer.
+    pub answer: Answer,
+    /// The unit of a number.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    /// What was seen, in a sentence.
+    pub evidence: String,
+}
+
+/// What probes need besides a face.
+#[derive(Debug, Clone, Default)]
+pub struct Ground {
+    /// The paper's figures, with its interviews.
+    pub figures: Figures,
+    /// Folder of the subjects' sources, where there is one.
+    pub sources: Option<PathBuf>,
+    /// Where files of a trial may be kept.
+    pub directory: PathBuf,
+}
+
+/// An answer and what was seen, before it is put under the probe's name.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reply {
+    answer: Answer,
+    unit: &'static str,
+    evidence: String,
+}
+
+impl Protocol {
+    /// Every protocol, in the paper's order.
+    pub const ALL: [Self; 3] = [Self::Soap, Self::XmlRpc, Self::Rest];
+
+    /// Gives its name in the paper.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Soap => "SOAP",
+            Self::XmlRpc => "XML-RPC",
+            Self::Rest => "REST",
+        }
+    }
+
+    /// Gives the dialect that our face speaks.
+    pub fn dialect(self) -> Result<Dialect, SubjectError> {
+        let name = match self {
+            Self::Soap => "soap",
+            Self::XmlRpc => "xmlrpc",
+            Self::Rest => "rest+xml",
+        };
+        Dialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
+    }
+}
+
+impl Kind {
+    /// Gives the word that files and tables use.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Documented => "documented",
+            Self::Interviews => "interviews",
+            Self::Proxy => "proxy",
+        }
+    }
+}
+
+impl Word {
+    /// Gives the word.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Yes => "YES",
+            Self::No => "NO",
+            Self::NotTold => "not told by a probe",
+            Self::NotCounted => "not counted",
+            Self::NotRun => "not run",
+        }
+    }
+}
+
+impl Told {
+    /// Writes the answer with its unit.
+    #[must_use]
+    pub fn answer_text(&self) -> String {
+        match self.answer {
+            Answer::Word(word) => word.text().to_owned(),
+            Answer::Number(number) => format!("{number} {}", self.unit).trim_end().to_owned(),
+        }
+    }
+
+    /// Tells whether the trial came to its end.
+    #[must_use]
+    pub fn has_run(&self) -> bool {
+        self.answer != Answer::Word(Word::NotRun)
+    }
+}
+
+impl Reply {
+    fn word(word: Word, evidence: impl Into<String>) -> Self {
+        Self { answer: Answer::Word(word), unit: "", evidence: evidence.into() }
+    }
+
+    fn is(so: bool, evidence: impl Into<String>) -> Self {
+        Self::word(if so { Word::Yes } else { Word::No }, evidence)
+    }
+
+    fn count(count: usize, unit: &'static str, evidence: impl Into<String>) -> Self {
+        Self { answer: Answer::Number(count as f64), unit, evidence: evidence.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Specification and tools: does a face describe itself so that a machine can read it, and is that enough for a client?
+
+use super::face::Face;
+use super::{Protocol, Reply, Word};
+use crate::subject::SubjectError;
+use crate::subject::reference::Op;
+use stentor_wire::soap::{Envelope, Version};
+use stentor_wire::wsdl::Service;
+use stentor_wire::xml::dom::{Element, parse};
+use stentor_wire::xmlrpc::{Call, Outcome, read_response, write_call};
+use stentor_wire::{Limits, Value, soap, wsdl};
+
+/// What is asked for in our trials.
+const OP: Op = Op::Echo;
+/// Places where REST services offer descriptions, if they do.
+const PLACES: [&str; 4] = ["/echo", "/openapi.json", "/application.wadl", "/"];
+/// Text that must come back.
+const TEXT: &str = "from the contract alone";
+
+/// Asks the face to describe itself.
+pub(super) async fn specification(face: &mut Face) -> Result<Reply, SubjectError> {
+    match face.protocol {
+        Protocol::Soap => Ok(match described(face).await? {
+            Ok((service, _)) => Reply::is(
+                service.operations.iter().any(|one| one.name == OP.name()),
+                format!(
+                    "GET ?wsdl gives WSDL 1.1 of service {} with {} operation",
+                    service.name,
+                    service.operations.len()
+                ),
+            ),
+            Err(why) => Reply::word(Word::No, why),
+        }),
+        Protocol::XmlRpc => introspection(face).await,
+        Protocol::Rest => rest(face).await,
+    }
+}
+
+/// Makes a client from the description and nothing else, and lets it call.
+pub(super) async fn tools(face: &mut Face) -> Result<Reply, SubjectError> {
+    match face.protocol {
+        Protocol::Soap => soap_client(face).await,
+        Protocol::XmlRpc => signature_client(face).await,
+        Protocol::Rest => {
+            let contract = rest(face).await?;
+            Ok(Reply::word(Word::No, format!("nothing to make a client from: {}", contract.evidence)))
+        }
+    }
+}
+
+/// Gets the WSDL of a face, or the sentence that says why there is none.
+pub(super) async fn described(face: &mut Face) -> Result<Result<(Service, Element), String>, SubjectError> {
+    let answer = face.get(OP, "/echo?wsdl").await?;
+    if answer.status != 200 {
+        return Ok(Err(format!("GET ?wsdl is answered with {}", answer.status)));
+    }
+    let limits = Limits::default();
+    let read =
+        wsdl::read(&answer.body, &limits).and_then(|service| Ok((service, parse(&answer.body, &limits)?)));
+    Ok(read.map_err(|error| format!("GET ?wsdl gives no WSDL: {error}")))
+}
+
+async fn rest(face: &mut Face) -> Result<Reply, SubjectError> {
+    let mut seen = Vec::new();
+    for place in PLACES {
+        let answer = face.get(OP, place).await?;
+        let is_readable = parse(&answer.body, &Limits::default()).is_ok()
+            || serde_json::from_slice::<serde_json::Value>(&answer.body).is_ok();
+        if answer.status == 200 && is_readable {
+            return Ok(Reply::word(
+                Word::Yes,
+                format!("GET {place} gives a document that a machine can read"),
+            ));
+        }
+        seen.push(format!("{place} {}", answer.status));
+    }
+    Ok(Reply::word(Word::No, format!("GET gives no description ({})", seen.join(", "))))
+}
+
+async fn introspection(face: &mut Face) -> Result<Reply, SubjectError> {
+    let names = match call(face, "system.listMethods", vec![]).await? {
+        Ok(Value::List(names)) => names,
+        Ok(_) => return Ok(Reply::word(Word::No, "system.listMethods gives no list")),
+        Err(why) => return Ok(Reply::word(Word::No, format!("system.listMethods is refused: {why}"))),
+    };
+    let Some(method) = names.iter().filter_map(Value::as_text).find(|name| name.ends_with(OP.name())) else {
+        return Ok(Reply::word(Word::No, "system.listMethods does not name the operation"));
+    };
+    let told = call(face, "system.methodSignature", vec![method.into()]).await?;
+    Ok(match told {
+        Ok(signature) => Reply::word(
+            Word::Yes,
+            format!(
+                "system.listMethods names {method}, system.methodSignature says {}: our face offers them, the format does not ask for it",
+                signature_text(&signature)
+            ),
+        ),
+        Err(why) => Reply::word(Word::No, format!("{method} is listed, but its signature is refused: {why}")),
+    })
+}
+
+/// Writes the first of a method's signatures: what it gives, then what it takes.
+fn signature_text(signature: &Value) -> String {
+    let Value::List(all) = signature else { return "nothing".to_owned() };
+    let Some(Value::List(words)) = all.first() else { return "nothing".to_owned() };
+    words.iter().filter_map(Value::as_text).collect::<Vec<_>>().join(" from ")
+}
+
+/// Calls with an empty struct: a signature says that a struct is wanted, and nothing of what is in it.
+async fn signature_client(face: &mut Face) -> Result<Reply, SubjectError> {
+    let listed = introspection(face).await?;
+    if listed.answer != super::Answer::Word(Word::Yes) {
+        return Ok(Reply::word(Word::No, format!("nothing to make a client from: {}", listed.evidence)));
+    }
+    let method = format!("lab.{}", OP.name());
+    Ok(match call(face, &method, vec![Value::Record(Vec::new())]).await? {
+        Ok(_) => Reply::word(Word::Yes, "a struct as the signature wants it is answered"),
+        Err(why) => Reply::word(
+            Word::No,
+            format!("a signature says struct and not which fields; a struct without them: {why}"),
+        ),
+    })
+}
+
+async fn soap_client(face: &mut Face) -> Result<Reply, SubjectError> {
+    let (service, root) = match described(face).await? {
+        Ok(found) => found,
+        Err(why) => return Ok(Reply::word(Word::No, format!("nothing to make a client from: {why}"))),
+    };
+    let Some(request) = request_of(&service, &root) else {
+        return Ok(Reply::word(Word::No, "the WSDL names no element of text to call with"));
+    };
+    let answer = face.post(OP, &soap::write(&Envelope::around(Version::V11, vec![request]))?).await?;
+    let back = soap::read(&answer.body, &Limits::default(), &[]).is_ok_and(|envelope| match &envelope.body {
+        soap::Body::Elements(elements) => {
+            elements.iter().any(|one| one.elements().any(|leaf| leaf.text() == TEXT))
+        }
+        soap::Body::Fault(_) => false,
+    });
+    Ok(Reply::is(
+        back,
+        format!("a call made of names from the WSDL alone is answered with {}", answer.status),
+    ))
+}
+
+/// Makes a request of what the WSDL says: the operation's element, and in it the first element that is declared as text.
+fn request_of(service: &Service, root: &Element) -> Option<Element> {
+    let operation = service.operations.first()?;
+    let schema = root.element("types")?.element("schema")?;
+    let choice = schema.elements().find(|one| one.name == "group")?.element("choice")?;
+    let text =
+        choice.elements().find(|one| one.attribute("type") == Some("xsd:string"))?.attribute("name")?;
+    let leaf = Element::of(&service.namespace, text).with_text(TEXT);
+    Some(Element::of(&service.namespace, &operation.name).with(leaf))
+}
+
+/// Calls a method and gives its value, or the sentence that says why not.
+pub(super) async fn call(
+    face: &mut Face,
+    method: &str,
+    params: Vec<Value>,
+) -> Result<Result<Value, String>, SubjectError> {
+    let body = write_call(&Call { method: method.to_owned(), params })?;
+    let answer = face.post(OP, &body).await?;
+    let read: Result<Outcome, _> = read_response(&answer.body, &Limits::default());
+    Ok(match read {
+        Ok(outcome) => outcome.map_err(|fault| fault.to_string()),
+        Err(error) => Err(format!("status {}, {error}", answer.status)),
+    })
+}

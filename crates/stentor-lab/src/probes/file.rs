@@ -1,0 +1,113 @@
+//! What probes said, as a file beside the records of a run, and as figures that claims are judged by.
+
+use super::{Answer, STUDY, Told, Word};
+use crate::claims::figures::{Figure, Figures, Interval, Value};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The file in the directory of a run.
+pub const PROBES: &str = "probes.json";
+/// The shape of the file.
+const SCHEMA: &str = "stentor.lab.probes/1";
+/// The largest file that is read.
+const FILE_MAX_BYTES: u64 = 4 << 20;
+
+/// What all probes said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Probed {
+    schema: String,
+    /// The study whose tables they bear on.
+    pub study: String,
+    /// Each probe on each protocol.
+    pub probes: Vec<Told>,
+}
+
+/// Why the file of probes cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbedError {
+    /// It cannot be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It is no such file.
+    #[error("{path} has no results of probes: {what}")]
+    Shape {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Probed {
+    /// Takes what probes said.
+    #[must_use]
+    pub fn of(probes: Vec<Told>) -> Self {
+        Self { schema: SCHEMA.into(), study: STUDY.into(), probes }
+    }
+
+    /// Tells whether every probe came to its end.
+    #[must_use]
+    pub fn have_all_run(&self) -> bool {
+        self.probes.iter().all(Told::has_run)
+    }
+
+    /// Writes the file into the directory of a run.
+    pub fn write(&self, directory: &Path) -> Result<(), ProbedError> {
+        let path = directory.join(PROBES);
+        let wrong = |source| ProbedError::Io { path: path.display().to_string(), source };
+        let text = serde_json::to_string_pretty(self).map_err(|error| wrong(error.into()))?;
+        std::fs::write(&path, text + "\n").map_err(wrong)
+    }
+
+    /// Reads the file of a run; `None` where there is none.
+    pub fn read(directory: &Path) -> Result<Option<Self>, ProbedError> {
+        let path = directory.join(PROBES);
+        let name = || path.display().to_string();
+        let wrong = |source| ProbedError::Io { path: name(), source };
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let shape = |what: String| ProbedError::Shape { path: name(), what };
+        if std::fs::metadata(&path).map_err(wrong)?.len() > FILE_MAX_BYTES {
+            return Err(shape("it is too large".into()));
+        }
+        let text = std::fs::read_to_string(&path).map_err(wrong)?;
+        let probed: Self = serde_json::from_str(&text).map_err(|error| shape(error.to_string()))?;
+        if probed.schema != SCHEMA {
+            return Err(shape(format!("its schema is not {SCHEMA}")));
+        }
+        Ok(Some(probed))
+    }
+
+    /// Makes figures of what was told; what no probe can tell is none.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.probes.iter().filter_map(figure).collect()
+    }
+}
+
+fn figure(told: &Told) -> Option<Figure> {
+    let value = match told.answer {
+        Answer::Number(number) => Value::Number(Interval::point(number)),
+        Answer::Word(word @ (Word::Yes | Word::No)) => Value::Word(word.text().into()),
+        Answer::Word(_) => return None,
+    };
+    Some(Figure {
+        source: "stentor".into(),
+        experiment: "feature table".into(),
+        subject: told.subject.clone(),
+        factors: BTreeMap::from([("probe".to_owned(), told.id.clone())]),
+        metric: told.feature.clone(),
+        stat: "value".into(),
+        value,
+        unit: told.unit.clone(),
+        kind: told.kind.word().into(),
+        note: told.evidence.clone(),
+    })
+}

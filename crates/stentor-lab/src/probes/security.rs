@@ -1,0 +1,138 @@
+//! Security: a list of trials, each said whether the face stands it, and what specifications have besides.
+
+use super::face::Face;
+use super::{Ground, Protocol, Reply, Word};
+use crate::runner::certificate;
+use crate::subject::SubjectError;
+use crate::subject::reference::Op;
+use std::collections::BTreeMap;
+use stentor_wire::soap::{Block, Body, Code, Envelope, Version};
+use stentor_wire::xml::dom::Element;
+use stentor_wire::{Content, Limits, WireError, soap};
+
+/// Stands in an honest request where harm is put in its place.
+const PLACE: &str = "placeholder";
+/// Levels of a document that is too deep.
+const LEVELS: usize = 10_000;
+/// Where the header of WS-Security has its name from.
+const WSSE: &str = "http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wssecurity-secext-1.0.xsd";
+
+/// Sends ten levels of entities, each twice the one before.
+pub(super) async fn laughs(face: &mut Face) -> Result<Reply, SubjectError> {
+    let entities: String = (1..10).map(|n| format!("<!ENTITY l{n} \"&l{0};&l{0};\">", n - 1)).collect();
+    let definition = format!("<!DOCTYPE x [<!ENTITY l0 \"ha\">{entities}]>");
+    harm(face, &definition, PLACE, "&l9;").await
+}
+
+/// Sends an entity that stands for a file of the server.
+pub(super) async fn external(face: &mut Face) -> Result<Reply, SubjectError> {
+    harm(face, "<!DOCTYPE x [<!ENTITY f SYSTEM \"file:///etc/hostname\">]>", PLACE, "&f;").await
+}
+
+/// Sends elements within elements.
+pub(super) async fn depth(face: &mut Face) -> Result<Reply, SubjectError> {
+    // Where a format has arrays, only they may stand within each other; elsewhere the first wrong element ends the reading.
+    let (place, inside) = match face.protocol {
+        Protocol::XmlRpc => {
+            let arrays = nested("<array><data><value>", "</value></data></array>");
+            (format!("<string>{PLACE}</string>"), arrays)
+        }
+        Protocol::Soap | Protocol::Rest => (PLACE.to_owned(), nested("<a>", "</a>")),
+    };
+    harm(face, "", &place, &inside).await
+}
+
+fn nested(open: &str, close: &str) -> String {
+    format!("{}{}", open.repeat(LEVELS), close.repeat(LEVELS))
+}
+
+/// Reads a document that is one byte larger than allowed.
+pub(super) fn size(protocol: Protocol) -> Result<Reply, SubjectError> {
+    let max_bytes = Limits::default().document_max_bytes;
+    let read = protocol.dialect()?.read_request(Op::Echo, &vec![b' '; max_bytes + 1]);
+    let is_refused = matches!(read, Err(WireError::TooLarge { .. }));
+    let refused = if is_refused { "refused before it is looked at" } else { "looked at" };
+    Ok(Reply::is(is_refused, format!("a document of {} bytes is {refused}", max_bytes + 1)))
+}
+
+/// Makes an exchange over TLS with a certificate of its own.
+pub(super) async fn tls(face: &mut Face, ground: &Ground) -> Result<Reply, SubjectError> {
+    certificate::make(&ground.directory).map_err(|error| SubjectError::Exchange(error.to_string()))?;
+    let mut factors = BTreeMap::from([("tls".to_owned(), "on".to_owned())]);
+    certificate::tell(&mut factors, &ground.directory);
+    let content = Content::Payload("over TLS".into());
+    Ok(match face.exchange(Op::Echo, factors, &content).await {
+        Ok(answer) => {
+            Reply::is(answer == content, "an exchange over TLS, with a certificate that the client checks")
+        }
+        Err(error) => Reply::word(Word::No, format!("no exchange over TLS: {error}")),
+    })
+}
+
+/// Sends a header of WS-Security that must be understood.
+pub(super) async fn message_served(face: &mut Face) -> Result<Reply, SubjectError> {
+    if face.protocol != Protocol::Soap {
+        return Ok(Reply::word(
+            Word::NotTold,
+            "the format has no header in which a message could be secured",
+        ));
+    }
+    let namespace = crate::subject::dialect::NAMESPACE;
+    let content = Content::Payload(PLACE.into());
+    let mut envelope = Envelope::request(Version::V11, namespace, Op::Echo.name(), &content);
+    envelope.headers.push(Block { element: Element::of(WSSE, "Security"), must_understand: true });
+    let answer = face.post(Op::Echo, &soap::write(&envelope)?).await?;
+    Ok(match soap::read(&answer.body, &Limits::default(), &[])?.body {
+        Body::Fault(fault) if fault.code == Code::MustUnderstand => {
+            Reply::word(Word::No, format!("our face does not speak it and says so: {}", fault.reason))
+        }
+        Body::Fault(fault) => Reply::word(Word::No, format!("our face does not speak it: {}", fault.reason)),
+        Body::Elements(_) => Reply::word(Word::Yes, "a header that must be understood is taken"),
+    })
+}
+
+/// Says what specifications have for securing a message apart from its transport.
+pub(super) fn message_specified(protocol: Protocol) -> Reply {
+    match protocol {
+        Protocol::Soap => Reply::word(
+            Word::Yes,
+            "OASIS, Web Services Security: SOAP Message Security 1.0 (2004) and 1.1 (2006)",
+        ),
+        Protocol::XmlRpc => {
+            Reply::word(Word::No, "the XML-RPC specification (Winer, 1999) has nothing for it")
+        }
+        Protocol::Rest => Reply::word(
+            Word::Yes,
+            "RFC 9421, HTTP Message Signatures (2024); when the paper was written there was no such standard",
+        ),
+    }
+}
+
+/// Puts harm into an honest request; it must be refused, and an honest one answered afterwards.
+async fn harm(face: &mut Face, definition: &str, place: &str, inside: &str) -> Result<Reply, SubjectError> {
+    let content = Content::Payload(PLACE.into());
+    let honest = face.dialect.write_request(Op::Echo, &content)?;
+    let harmful = poisoned(&honest, definition, place, inside);
+    let answer = face.post(Op::Echo, &harmful).await?;
+    let is_refused = face.dialect.read_answer(Op::Echo, &answer.body).is_err();
+    let again = face.post(Op::Echo, &honest).await?;
+    let is_alive = face.dialect.read_answer(Op::Echo, &again.body).is_ok_and(|back| back == content);
+    // Not every dialect has words for a refusal; our reader gives them.
+    let why = face.dialect.read_request(Op::Echo, &harmful).err().map(|error| format!(": {error}"));
+    let said = if is_refused { "refused" } else { "taken" };
+    let after = if is_alive { "is answered" } else { "is not answered" };
+    let evidence = format!(
+        "it is {said} with {}{}; an honest request afterwards {after}",
+        answer.status,
+        why.filter(|_| is_refused).unwrap_or_default()
+    );
+    Ok(Reply::is(is_refused && is_alive, evidence))
+}
+
+fn poisoned(honest: &[u8], definition: &str, place: &str, inside: &str) -> Vec<u8> {
+    let text = String::from_utf8_lossy(honest).replace(place, inside);
+    match text.split_once("?>") {
+        Some((declaration, rest)) => format!("{declaration}?>{definition}{rest}").into_bytes(),
+        None => format!("{definition}{text}").into_bytes(),
+    }
+}

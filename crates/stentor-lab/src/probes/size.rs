@@ -1,0 +1,40 @@
+//! Overhead, and names that a caller has to know: counted in the bytes of one fixed request.
+
+use super::shapes::names;
+use super::{Protocol, Reply};
+use crate::subject::SubjectError;
+use crate::subject::reference::Op;
+use std::collections::BTreeSet;
+use stentor_wire::xml::dom::{Element, parse};
+use stentor_wire::{Content, Limits};
+
+/// Letters of the payload.
+const PAYLOAD: usize = 64;
+
+/// Counts what a request has besides its payload.
+pub(super) fn overhead(protocol: Protocol) -> Result<Reply, SubjectError> {
+    let bytes = request(protocol)?.len();
+    let evidence =
+        format!("a request with {PAYLOAD} letters takes {bytes} bytes, without HTTP's own headers");
+    Ok(Reply::count(bytes - PAYLOAD, "bytes", evidence))
+}
+
+/// Counts the different names that the caller of one operation writes: elements, namespaces, headers of the format.
+pub(super) fn names_known(protocol: Protocol) -> Result<Reply, SubjectError> {
+    let root = parse(&request(protocol)?, &Limits::default())?;
+    let mut known: BTreeSet<String> = names(&root).into_iter().collect();
+    known.extend(namespaces(&root));
+    if protocol.dialect()?.soap_action(Op::Echo).is_some() {
+        known.insert("SOAPAction".into());
+    }
+    let evidence = known.iter().cloned().collect::<Vec<_>>().join(", ");
+    Ok(Reply::count(known.len(), "names", evidence))
+}
+
+fn request(protocol: Protocol) -> Result<Vec<u8>, SubjectError> {
+    Ok(protocol.dialect()?.write_request(Op::Echo, &Content::Payload("x".repeat(PAYLOAD)))?)
+}
+
+fn namespaces(element: &Element) -> Vec<String> {
+    element.namespace.clone().into_iter().chain(element.elements().flat_map(namespaces)).collect()
+}

@@ -1,0 +1,77 @@
+//! What one operation takes in sources: lines and files that are there for it alone, counted in our own subjects.
+
+use super::{Protocol, Reply, Word};
+use std::path::Path;
+
+/// The operation whose lines are counted.
+const OP: &str = "sort";
+/// The other operations; a paragraph that names one of them is not there for one operation alone.
+const OTHERS: [&str; 3] = ["echo", "array", "points"];
+const CXF: &str = "java/cxf-2.7.4/src/main/java/stentor/lab/cxf";
+
+/// Sources of a face that are written for the protocol, in folders of the subjects.
+fn files(protocol: Protocol) -> Vec<String> {
+    let names: &[&str] = match protocol {
+        Protocol::Soap => &["Soap.java", "soap/Lab.java"],
+        Protocol::Rest => &["Rest.java"],
+        Protocol::XmlRpc => {
+            return vec!["java/xmlrpc-3.1.3/src/main/java/stentor/lab/xmlrpc/ApacheXmlRpc.java".into()];
+        }
+    };
+    names.iter().map(|name| format!("{CXF}/{name}")).collect()
+}
+
+/// Counts the lines that one operation takes.
+pub(super) fn lines(protocol: Protocol, folder: Option<&Path>) -> Reply {
+    counted(protocol, folder, |counts| counts.iter().map(|(_, lines)| lines).sum(), "lines")
+}
+
+/// Counts the files that one operation touches.
+pub(super) fn touched(protocol: Protocol, folder: Option<&Path>) -> Reply {
+    counted(protocol, folder, |counts| counts.iter().filter(|(_, lines)| *lines > 0).count(), "files")
+}
+
+fn counted(
+    protocol: Protocol,
+    folder: Option<&Path>,
+    sum: impl Fn(&[(String, usize)]) -> usize,
+    unit: &'static str,
+) -> Reply {
+    let Some(folder) = folder else {
+        return Reply::word(Word::NotCounted, "the sources of the subjects are not here");
+    };
+    let mut counts = Vec::new();
+    for file in files(protocol) {
+        let Ok(text) = std::fs::read_to_string(folder.join(&file)) else {
+            return Reply::word(Word::NotCounted, format!("{file} is not here"));
+        };
+        counts.push((file, lines_of(&text)));
+    }
+    let each =
+        counts.iter().map(|(file, lines)| format!("{} {lines}", file.rsplit('/').next().unwrap_or(file)));
+    let evidence = format!("lines for operation {OP}: {}", each.collect::<Vec<_>>().join(", "));
+    Reply::count(sum(&counts), unit, evidence)
+}
+
+/// Counts the lines of paragraphs that are there for the operation alone, and other lines that name it.
+pub(super) fn lines_of(text: &str) -> usize {
+    let paragraphs = text.split("\n\n").map(|paragraph| {
+        let lines = || paragraph.lines().filter(|line| !line.trim().is_empty());
+        let is_alone = names(paragraph, OP) && !OTHERS.iter().any(|other| names(paragraph, other));
+        if is_alone { lines().count() } else { lines().filter(|line| names(line, OP)).count() }
+    });
+    paragraphs.sum()
+}
+
+/// Tells whether a text names an operation: as a word, or as the beginning of one in camel case.
+fn names(text: &str, op: &str) -> bool {
+    text.match_indices(op).any(|(at, _)| {
+        let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+        let before = text[..at].chars().next_back().is_some_and(is_word);
+        let after = text[at + op.len()..]
+            .chars()
+            .next()
+            .is_some_and(|letter| is_word(letter) && !letter.is_uppercase());
+        !before && !after
+    })
+}

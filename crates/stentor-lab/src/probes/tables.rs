@@ -1,0 +1,38 @@
+//! The paper's tables 9 and 10, with what probes say beside each cell.
+
+use super::Told;
+use crate::claims::figures::{Figure, Figures, Value};
+use serde::Serialize;
+
+/// A cell of the paper's tables, and what probes say of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Which table.
+    pub table: String,
+    /// Its row.
+    pub feature: String,
+    /// Its column.
+    pub subject: String,
+    /// What the paper says.
+    pub paper: String,
+    /// What probes say, each with its evidence.
+    pub probes: Vec<Told>,
+}
+
+/// Lists the cells in the order of the paper.
+#[must_use]
+pub fn rows(figures: &Figures, told: &[Told]) -> Vec<Row> {
+    let of_tables = |figure: &&Figure| ["Table 9", "Table 10"].contains(&figure.source.as_str());
+    let row = |figure: &Figure| {
+        let Value::Word(paper) = &figure.value else { return None };
+        let bears = |one: &&Told| one.feature == figure.metric && one.subject == figure.subject;
+        Some(Row {
+            table: figure.source.clone(),
+            feature: figure.metric.clone(),
+            subject: figure.subject.clone(),
+            paper: paper.clone(),
+            probes: told.iter().filter(bears).cloned().collect(),
+        })
+    };
+    figures.iter().filter(of_tables).filter_map(row).collect()
+}

@@ -1,0 +1,107 @@
+//! What comes of probes: a file, figures, verdicts, tables.
+
+use super::*;
+use crate::claims::Dossier;
+use crate::results::tests::study;
+use crate::results::{Results, verdicts};
+use crate::study::Verdict;
+
+fn dossier() -> Dossier {
+    Dossier::open(STUDY).expect("readable").expect("on the shelf")
+}
+
+/// Judges one claim by what a single probe told.
+fn judged(id: &str, one: Told) -> Verdict {
+    let figures = Probed::of(vec![one]).figures();
+    let judged = dossier().judge(Some(&figures)).expect("judged");
+    let claim = judged.into_iter().find(|claim| claim.statement.id == id).expect(id);
+    claim.ours.expect("judged by ours").verdict
+}
+
+#[test]
+fn every_cell_of_both_tables_has_a_probe_beside_it() {
+    let subjects = Protocol::ALL.map(Protocol::label);
+    let of = |probe: &Probe| {
+        subjects.map(|subject| told(probe.id, probe.feature, subject, Answer::Word(Word::Yes)))
+    };
+    let told: Vec<Told> = list().iter().flat_map(of).collect();
+    let rows = rows(dossier().figures(), &told);
+    assert_eq!(rows.len(), 36);
+    assert!(rows.iter().all(|row| !row.probes.is_empty()), "{rows:?}");
+    assert_eq!(rows.iter().map(|row| row.probes.len()).sum::<usize>(), told.len());
+}
+
+#[test]
+fn ids_of_probes_are_given_once() {
+    let mut ids: Vec<&str> = list().iter().map(|probe| probe.id).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
+
+#[test]
+fn the_file_of_a_run_comes_back_and_a_foreign_one_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    assert_eq!(Probed::read(directory.path()).expect("nothing there"), None);
+    let answers = [Answer::Number(9.0), Answer::Word(Word::No), Answer::Word(Word::NotTold)];
+    let probed = Probed::of(answers.map(|answer| told("types", "Strict typing", "SOAP", answer)).to_vec());
+    probed.write(directory.path()).expect("written");
+    assert_eq!(Probed::read(directory.path()).expect("read"), Some(probed.clone()));
+    // What no probe can tell is no figure.
+    assert_eq!(probed.figures().iter().count(), 2);
+    std::fs::write(directory.path().join(PROBES), "{\"schema\":\"other\",\"study\":\"x\",\"probes\":[]}")
+        .expect("written");
+    assert!(matches!(Probed::read(directory.path()), Err(ProbedError::Shape { .. })));
+}
+
+#[test]
+fn claims_about_features_follow_what_the_probe_says() {
+    let structs = |word| told("structs", "Structs and arrays", "REST", Answer::Word(word));
+    assert_eq!(judged("C004-10", structs(Word::Yes)), Verdict::DoesNotHold);
+    assert_eq!(judged("C004-10", structs(Word::No)), Verdict::Holds);
+    assert_eq!(judged("C004-10", structs(Word::NotRun)), Verdict::NotTestable);
+    let contract = |word| told("contract", "Specification", "REST", Answer::Word(word));
+    assert_eq!(judged("C004-13", contract(Word::No)), Verdict::DoesNotHold);
+    assert_eq!(judged("C004-13", contract(Word::Yes)), Verdict::Holds);
+    assert_eq!(
+        judged("C004-12", told("tls", "Security", "REST", Answer::Word(Word::Yes))),
+        Verdict::DoesNotHold
+    );
+    assert_eq!(judged("C004-14", structs(Word::Yes)), Verdict::NotTestable);
+}
+
+#[test]
+fn neither_a_proxy_nor_a_count_of_statements_decides_a_claim() {
+    let count = |id, feature, subject, answer| told(id, feature, subject, Answer::Number(answer));
+    let upkeep = "Extensibility/Maintainability";
+    let learning = "Short learning curve";
+    let figures = Probed::of(vec![
+        count("lines", upkeep, "SOAP", 8.0),
+        count("lines", upkeep, "REST", 6.0),
+        count("upkeep-against", upkeep, "SOAP", 3.0),
+        count("names", learning, "REST", 1.0),
+        count("learning-against", learning, "REST", 2.0),
+    ]);
+    let judged = dossier().judge(Some(&figures.figures())).expect("judged");
+    for id in ["C004-9", "C004-14", "C004-15"] {
+        let claim = judged.iter().find(|claim| claim.statement.id == id).expect(id);
+        let ours = claim.ours.as_ref().expect("judged by ours");
+        assert_eq!(ours.verdict, Verdict::NotTestable, "{id}");
+        assert!(ours.missing.as_ref().is_some_and(|why| !why.contains('[')), "{id}: {ours:?}");
+    }
+}
+
+#[test]
+fn probes_stand_in_the_column_of_today_without_a_p_value() {
+    let structs = told("structs", "Structs and arrays", "REST", Answer::Word(Word::Yes));
+    let results = Results::of(study(3, 3)).expect("one study").with_probed(Some(Probed::of(vec![structs])));
+    let verdicts = verdicts(&results).expect("judged").expect("a study with claims");
+    let find = |id: &str| verdicts.claims.iter().find(|one| one.judged.statement.id == id).expect(id);
+    let probed = find("C004-10");
+    assert_eq!((probed.period.verdict, probed.modern.verdict), (Verdict::NotTestable, Verdict::DoesNotHold));
+    assert_eq!((probed.best().verdict, probed.modern.p), (Verdict::DoesNotHold, None));
+    assert!(probed.modern.why.contains("probe"), "{:?}", probed.modern);
+    // Nobody looked how REST is described.
+    assert_eq!(find("C004-13").best().verdict, Verdict::NotTestable);
+}

@@ -1,0 +1,33 @@
+//! Transport: whether a document says all that HTTP would say, so that it can travel without.
+
+use super::{Protocol, Reply};
+use crate::subject::SubjectError;
+use crate::subject::reference::Op;
+use stentor_wire::frame::{self, Frames};
+use stentor_wire::{Content, Limits};
+
+/// Carries a request and its answer in bare frames, and looks whether the document alone says which operation is meant.
+pub(super) fn independent(protocol: Protocol) -> Result<Reply, SubjectError> {
+    let dialect = protocol.dialect()?;
+    let content = Content::Numbers(vec![3, 1, 2]);
+    let request = framed(&dialect.write_request(Op::Sort, &content)?)?;
+    let read = dialect.read_request(Op::Sort, &request)?;
+    let worked = Op::Sort.answer(read).unwrap_or(content);
+    let answer = dialect.read_answer(Op::Sort, &framed(&dialect.write_answer(Op::Sort, &worked)?)?)?;
+    let is_carried = answer == Content::Numbers(vec![1, 2, 3]);
+    // The same numbers might have been meant for echo: a document that is read as either says nothing of it.
+    let is_told = dialect.read_request(Op::Echo, &request).is_err();
+    let carried = if is_carried { "comes whole" } else { "is lost" };
+    let told = if is_told { "stands in the document" } else { "stands in the address and nowhere else" };
+    Ok(Reply::is(
+        is_carried && is_told,
+        format!("over frames without HTTP an exchange {carried}; the operation {told}"),
+    ))
+}
+
+/// Sends bytes through a frame.
+fn framed(bytes: &[u8]) -> Result<Vec<u8>, SubjectError> {
+    let mut frames = Frames::new(Limits::default());
+    frames.feed(&frame::write(bytes)?);
+    frames.frame()?.ok_or_else(|| SubjectError::Exchange("half a frame".into()))
+}
