@@ -11,6 +11,7 @@ mod kill;
 mod link;
 mod list;
 mod load;
+mod probe;
 mod report;
 mod run;
 mod subject;
@@ -32,6 +33,7 @@ enum Action {
     Run(run::Run),
     Kill(kill::Kill),
     Claims(claims::Claims),
+    Probe(probe::Probe),
     Report(report::Report),
     Compare(compare::Compare),
     Advise(advise::Advise),
@@ -53,6 +55,7 @@ impl Lab {
             Action::Run(run) => run.run(output).await,
             Action::Kill(kill) => kill.run(output).await,
             Action::Claims(claims) => claims.run(output),
+            Action::Probe(probe) => probe.run(output).await,
             Action::Report(report) => report.run(output),
             Action::Compare(compare) => compare.run(output),
             Action::Advise(advise) => advise.run(output),

@@ -8,6 +8,7 @@ mod doctor;
 mod energy;
 mod lab;
 mod messages;
+mod probe;
 mod process;
 mod regressions;
 mod repeats;

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use stentor_lab::claims::figures::Figures;
 use stentor_lab::claims::judge::Judgment;
 use stentor_lab::claims::{Analysis, Derived, Dossier, Judged, STUDIES};
+use stentor_lab::probes::Probed;
 use stentor_lab::record::{RECORDS, read_directory};
 use stentor_lab::results::{CONFIDENCE, Results, figures_csv};
 
@@ -28,7 +29,7 @@ Examples:
   stentor lab claims anacleto-2012 --record results
 
 Claims that the paper's own tables contradict come first, with the cells that do. A record is a directory with records.jsonl (a
-run: the period's software speaks for the paper, no other) or figures.csv (or such a file): the columns of published.csv, and low and high for the bounds of each figure. Exits 0 when every claim
+run: the period's software speaks for the paper, no other; claims about features go by its probes.json) or figures.csv (or such a file): the columns of published.csv, and low and high for the bounds of each figure. Exits 0 when every claim
 got a verdict and the tables say what was recorded of them.")]
 pub(crate) struct Claims {
     /// Which study
@@ -92,6 +93,7 @@ fn claim(one: &Judged) -> Value {
         "verdict_ours": one.ours.as_ref().map_or_else(|| json!("not_run"), |ours| json!(ours.verdict)),
         "published": evidence(&one.published),
         "ours": one.ours.as_ref().map(evidence),
+        "basis": statement.basis,
         "note": statement.note,
     })
 }
@@ -104,11 +106,19 @@ fn evidence(judgment: &Judgment) -> Value {
 fn figures(record: &Path) -> anyhow::Result<Figures> {
     if record.join(RECORDS).is_file() {
         let text = figures_csv(&Results::of(read_directory(record)?)?, CONFIDENCE);
-        return Ok(Figures::parse(&text)?);
+        return with_probes(Figures::parse(&text)?, record);
     }
     let path = if record.is_dir() { record.join(FIGURES) } else { record.to_owned() };
     let text =
         std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let figures = Figures::parse(&text);
-    Ok(figures.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?)
+    let figures = figures.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    with_probes(figures, record)
+}
+
+/// Adds what probes of features said, where the record has that.
+fn with_probes(mut figures: Figures, record: &Path) -> anyhow::Result<Figures> {
+    let probed = Probed::read(record).map_err(|error| Failure::usage(error.to_string()))?;
+    figures.extend(probed.map(|probed| probed.figures()).unwrap_or_default());
+    Ok(figures)
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::plan::Plan;
+use stentor_lab::probes::Probed;
 use stentor_lab::record;
 use stentor_lab::results::{self, Account, Remarks, Results};
 use stentor_lab::study::Verdict;
@@ -88,10 +89,13 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
     }
     let records = if path.is_dir() { record::read_directory(path) } else { record::read(path) };
     let records = records.map_err(|error| Failure::usage(error.to_string()))?;
+    let probed = Probed::read(path).map_err(|error| Failure::usage(error.to_string()))?;
     if records.is_empty() {
         return Err(hint().into());
     }
-    Ok(Results::of(records).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?)
+    let results = Results::of(records);
+    let results = results.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    Ok(results.with_probed(probed))
 }
 
 /// Gathers what is told beside the records.
@@ -141,7 +145,8 @@ fn object(account: &Account, written: &[String]) -> Value {
             "id": one.judged.statement.id,
             "text": one.judged.statement.text,
             "verdict_published": one.judged.published.verdict,
-            "verdict_ours": if one.period.judgment.is_some() { json!(one.period.verdict) } else { json!("not_run") },
+            "verdict_ours": ours(one),
+            "basis": one.judged.statement.basis,
             "period": finding(&one.period),
             "modern": finding(&one.modern),
         })
@@ -158,6 +163,13 @@ fn object(account: &Account, written: &[String]) -> Value {
     })
 }
 
+/// Gives the verdict that speaks for the paper: of the period's software, or of probes for what is a matter of the format.
+fn ours(one: &results::Ours) -> Value {
+    let is_told = one.period.judgment.is_some() || one.judged.statement.is_probed();
+    let told = Some(one.best()).filter(|best| is_told && best.judgment.is_some());
+    told.map_or_else(|| json!("not_run"), |best| json!(best.verdict))
+}
+
 fn describe(account: &Account, written: &[String]) -> String {
     let results = &account.results;
     let forks: usize = results.cells.iter().map(|cell| cell.forks.len()).sum();
@@ -169,8 +181,7 @@ fn describe(account: &Account, written: &[String]) -> String {
     )];
     if let Some(verdicts) = &account.verdicts {
         let count = |wanted: Verdict| {
-            let ours =
-                verdicts.claims.iter().map(|one| if verdicts.period { &one.period } else { &one.modern });
+            let ours = verdicts.claims.iter().map(results::Ours::best);
             ours.filter(|finding| finding.verdict == wanted).count()
         };
         let all = [Verdict::Holds, Verdict::DoesNotHold, Verdict::Undecided, Verdict::NotTestable];
@@ -180,6 +191,11 @@ fn describe(account: &Account, written: &[String]) -> String {
             "the period's software"
         } else {
             "today's software only, so that none speaks for the paper"
+        };
+        let software = if results.probed.is_some() {
+            format!("{software}, and by probes of our own faces")
+        } else {
+            software.to_owned()
         };
         lines.push(format!("claims, by {software}: {}", told.join(", ")));
     }

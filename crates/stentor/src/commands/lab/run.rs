@@ -54,8 +54,8 @@ line for each run), samples.csv, provenance.json and plan.json. Exits 0 only if 
 
 The other studies compare web services. A cell is one combination of levels for one subject; each of its forks has a fresh
 server and a fresh client process, every answer is checked, and a subject with a wrong answer is refused. DIR gets
-records.jsonl (a line for each attempt, written when it ends), plan.json and raw samples. Exits 0 only if every cell has its
-minimum of forks that count.")]
+records.jsonl (a line for each attempt, written when it ends), plan.json and raw samples; cai-2009 also probes.json (see stentor
+lab probe). Exits 0 only if every cell has its minimum of forks that count, and every probe came to its end.")]
 pub(crate) struct Run {
     /// Which study
     #[arg(value_enum)]

@@ -69,10 +69,16 @@ fn values(cell: &str) -> String {
 }
 
 fn ours(one: &Judged) -> String {
+    let basis = Some(&one.statement.basis).filter(|basis| !basis.is_empty());
+    let basis = basis.map(|basis| format!(" ({basis})")).unwrap_or_default();
     match &one.ours {
         None => "not run".into(),
-        Some(judgment) if judgment.verdict == Verdict::DoesNotHold => verdict_with_cells(judgment),
-        Some(judgment) => judgment.verdict.word().into(),
+        Some(judgment) if judgment.verdict == Verdict::DoesNotHold => verdict_with_cells(judgment) + &basis,
+        Some(judgment) if judgment.verdict == Verdict::NotTestable => {
+            let why = judgment.missing.as_ref().filter(|_| one.statement.about_paper);
+            judgment.verdict.word().to_owned() + &why.map(|why| format!(": {why}")).unwrap_or_default()
+        }
+        Some(judgment) => judgment.verdict.word().to_owned() + &basis,
     }
 }
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use stentor_lab::plan::{Choice, Expansion, NotRun, Plan, Profile, SampleChoice};
+use stentor_lab::probes;
 use stentor_lab::runner::gate::Gate;
 use stentor_lab::runner::power::Models;
 use stentor_lab::runner::rigged::{NO_LINK, Rigged};
@@ -152,8 +153,21 @@ impl Services<'_> {
                 return Err(Failure::new(Exit::Interrupted, sentence).into());
             }
         };
+        let is_probed = self.probe().await?;
         output.result(&self.object(&summary), || self.describe(&summary))?;
-        Ok(if summary.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if summary.is_complete() && is_probed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Keeps what probes say of the study's features, where it has tables of them; tells whether all of them ran.
+    async fn probe(&self) -> anyhow::Result<bool> {
+        if self.study.id() != probes::STUDY {
+            return Ok(true);
+        }
+        let probed = super::super::probe::keep(&self.out, self.wishes.subjects.as_deref()).await?;
+        for one in probed.probes.iter().filter(|one| !one.has_run()) {
+            note(&format!("probe {} of {} did not run: {}", one.id, one.subject, one.evidence));
+        }
+        Ok(probed.have_all_run())
     }
 
     async fn measure(&self, plan: &Plan, expansion: Expansion) -> anyhow::Result<Summary> {

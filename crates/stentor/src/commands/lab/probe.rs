@@ -1,0 +1,119 @@
+//! `stentor lab probe`: the feature tables of a study, beside what probes of our own faces say.
+
+use crate::output::{Output, table};
+use anyhow::Context;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use stentor_lab::claims::Dossier;
+use stentor_lab::probes::{self, Answer, Face, Ground, Kind, Probed, Protocol, Row, STUDY, Told, rows};
+use stentor_lab::runner::roster;
+use stentor_lab::subject::catalogue;
+
+/// Try the features that a study has in tables of words, and put them beside the paper's
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab probe cai-2009
+  stentor lab probe cai-2009 --json
+
+Three subjects of ours (SOAP, XML-RPC, REST with XML) are started and asked over loopback; nothing is timed. Each answer stands
+with what was seen. What is no trial is marked: documented, interviews (statements of the paper, counted) or proxy (lines, files,
+names, counted). Exits 0 when every probe came to its end, whatever it says.")]
+pub(crate) struct Probe {
+    /// Which study
+    #[arg(value_parser = PossibleValuesParser::new([STUDY]))]
+    study: String,
+    /// Folder of the subjects, whose sources are counted; otherwise `lab/subjects` here, above, or above this program
+    #[arg(long, value_name = "DIR")]
+    subjects: Option<PathBuf>,
+}
+
+impl Probe {
+    /// Probes and tells.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let dossier = dossier()?;
+        let probed = all(&dossier, self.subjects.as_deref()).await?;
+        let rows = rows(dossier.figures(), &probed.probes);
+        let has_all_run = probed.have_all_run();
+        let object = json!({ "study": self.study, "ok": has_all_run, "rows": rows });
+        output.result(&object, || describe(&rows))?;
+        Ok(if has_all_run { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+/// Opens the study that has tables of features.
+fn dossier() -> anyhow::Result<Dossier> {
+    Dossier::open(STUDY)?.context("the study is not on the shelf")
+}
+
+/// Probes, and keeps what was said in the directory of a run.
+pub(super) async fn keep(out: &Path, subjects: Option<&Path>) -> anyhow::Result<Probed> {
+    let probed = all(&dossier()?, subjects).await?;
+    probed.write(out)?;
+    Ok(probed)
+}
+
+/// Starts our faces, runs every probe on them, and ends them.
+async fn all(dossier: &Dossier, subjects: Option<&Path>) -> anyhow::Result<Probed> {
+    let program = std::env::current_exe().context("the path of this program is not known")?;
+    let words = ["lab", "subject", "speak"].map(str::to_owned);
+    let speak: Vec<String> = [program.display().to_string()].into_iter().chain(words).collect();
+    let directory = tempfile::tempdir().context("a directory for a certificate cannot be made")?;
+    let here = std::env::current_dir().ok();
+    let places = here.iter().map(PathBuf::as_path).chain([program.as_path()]);
+    let ground = Ground {
+        figures: dossier.figures().clone(),
+        sources: subjects.map(Path::to_owned).or_else(|| catalogue::folder(places)),
+        directory: directory.path().to_owned(),
+    };
+    let mut faces = Vec::new();
+    for protocol in Protocol::ALL {
+        faces.push(start(protocol, &speak).await?);
+    }
+    let told = probes::run(&mut faces, &ground).await;
+    for face in faces {
+        face.end().await;
+    }
+    Ok(Probed::of(told))
+}
+
+async fn start(protocol: Protocol, speak: &[String]) -> anyhow::Result<Face> {
+    let dialect = protocol.dialect()?;
+    let ours =
+        roster::ours(speak).into_iter().find(|one| one.id.starts_with(&format!("{}/", dialect.name())));
+    let definition = ours.with_context(|| format!("no subject of ours speaks {}", dialect.name()))?;
+    Ok(Face::start(protocol, &definition).await?)
+}
+
+fn describe(rows: &[Row]) -> String {
+    let cells = rows.iter().map(|row| {
+        let answers = row.probes.iter().map(answer).collect::<Vec<_>>().join("; ");
+        [row.table.clone(), row.feature.clone(), row.subject.clone(), row.paper.clone(), answers]
+    });
+    let tables = table(["table", "feature", "protocol", "paper", "probes"], cells);
+    let seen = rows.iter().flat_map(|row| row.probes.iter().map(evidence));
+    let seen = table(["probe", "protocol", "answer", "how", "what was seen"], seen);
+    format!("{tables}\n\n{seen}")
+}
+
+/// Writes an answer in few words; what is no trial is marked.
+fn answer(told: &Told) -> String {
+    let mark = if told.kind == Kind::Measured { String::new() } else { format!(" [{}]", told.kind.word()) };
+    match told.answer {
+        Answer::Number(_) => told.answer_text() + &mark,
+        Answer::Word(_) => format!("{} {}{mark}", told.id, told.answer_text()),
+    }
+}
+
+fn evidence(told: &Told) -> [String; 5] {
+    [
+        told.id.clone(),
+        told.subject.clone(),
+        told.answer_text(),
+        told.kind.word().into(),
+        told.evidence.clone(),
+    ]
+}

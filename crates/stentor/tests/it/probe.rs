@@ -1,0 +1,73 @@
+//! Features of cai-2009, tried on real subjects by the command, and what becomes of them in a run.
+
+use crate::process::{run, run_json};
+use serde_json::{Value, json};
+use stentor_lab::probes::Probed;
+
+fn verdict(claims: &Value, id: &str) -> Value {
+    let claim = claims["claims"].as_array().unwrap().iter().find(|claim| claim["id"] == id);
+    claim.unwrap()["verdict_ours"].clone()
+}
+
+#[test]
+fn both_tables_stand_beside_what_every_probe_said() {
+    let (code, told) = run_json(&["lab", "probe", "cai-2009"]);
+    assert_eq!((code, &told["ok"], &told["study"]), (0, &json!(true), &json!("cai-2009")), "{told}");
+    let rows = told["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 36);
+    let probes = |feature: &str, subject: &str| {
+        let row = rows.iter().find(|row| row["feature"] == feature && row["subject"] == subject).unwrap();
+        (row["paper"].clone(), row["probes"].as_array().unwrap().clone())
+    };
+    let (paper, structs) = probes("Structs and arrays", "REST");
+    assert_eq!((paper, &structs[0]["answer"]), (json!("NO"), &json!("YES")));
+    let (_, security) = probes("Security", "SOAP");
+    let tls = security.iter().find(|one| one["id"] == "tls").unwrap();
+    assert_eq!((&tls["answer"], &tls["kind"]), (&json!("YES"), &json!("measured")), "{tls}");
+    let (_, upkeep) = probes("Extensibility/Maintainability", "SOAP");
+    let kinds: Vec<&str> = upkeep.iter().map(|one| one["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["interviews", "interviews", "proxy", "proxy"]);
+}
+
+#[test]
+fn people_read_the_paper_beside_the_probes_and_what_was_seen() {
+    let text = String::from_utf8(run(&["lab", "probe", "cai-2009"]).stdout).unwrap();
+    assert!(text.contains("Short learning curve") && text.contains("[proxy]"), "{text}");
+    assert!(text.contains("system.listMethods names lab.echo"), "{text}");
+}
+
+#[test]
+fn without_sources_lines_are_not_counted_and_the_rest_is_told() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let (code, told) =
+        run_json(&["lab", "probe", "cai-2009", "--subjects", nowhere.path().to_str().unwrap()]);
+    let probes = told["rows"].as_array().unwrap().iter().flat_map(|row| row["probes"].as_array().unwrap());
+    let answers: Vec<&Value> = probes.filter(|one| one["id"] == "lines").map(|one| &one["answer"]).collect();
+    assert_eq!((code, answers), (0, vec![&json!("not counted"); 3]));
+}
+
+#[test]
+fn a_run_keeps_what_probes_said_and_its_claims_go_by_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let small =
+        ["lab", "run", "cai-2009", "--subject", "rust", "--forks", "1", "--samples", "2", "--out", out];
+    let cell = ["--factor", "items=200", "--factor", "type=Int", "--link", "none"];
+    let gate = ["--gate-load", "10000", "--gate-lateness-ms", "60000"];
+    let (code, told) = run_json(&[&small[..], &cell, &gate].concat());
+    assert_eq!(code, 0, "{told}");
+    let probed = Probed::read(directory.path()).unwrap().unwrap();
+    assert!(probed.have_all_run() && probed.probes.len() > 60);
+    let (_, claims) = run_json(&["lab", "claims", "cai-2009", "--record", out]);
+    let (_, report) = run_json(&["lab", "report", out]);
+    for told in [&claims, &report] {
+        for id in ["C004-10", "C004-12", "C004-13"] {
+            assert_eq!(verdict(told, id), json!("does_not_hold"), "{id} {told}");
+        }
+    }
+    // What the interviewed said is the paper's own, and a proxy is no measurement.
+    let own = ["C004-9", "C004-14", "C004-15"].map(|id| verdict(&claims, id));
+    assert_eq!(own, ["not_testable"; 3]);
+    std::fs::write(directory.path().join("probes.json"), "{}").unwrap();
+    assert_eq!(run_json(&["lab", "report", out]).0, 2);
+}
