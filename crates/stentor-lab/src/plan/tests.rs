@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::runner::roster;
 use crate::subject::protocol::Role;
@@ -106,9 +108,26 @@ fn other_software_is_left_to_longer_profiles_unless_it_is_named() {
     };
     assert_eq!(stacks(&Choice::default()), ["rust"]);
     let standard = Choice { profile: Profile::Standard, ..Choice::default() };
-    assert_eq!(stacks(&standard), ["rust", "other-1.0/jdk17"]);
+    assert_eq!(stacks(&standard), ["rust"]);
+    let full = Choice { profile: Profile::Full, ..Choice::default() };
+    assert_eq!(stacks(&full), ["rust", "other-1.0/jdk17"]);
     let named = Choice { subjects: vec!["other-1.0".into()], ..Choice::default() };
     assert_eq!(stacks(&named), ["other-1.0/jdk17"]);
+}
+
+#[test]
+fn the_standard_profile_takes_the_software_that_its_plan_names() {
+    let mut definitions = ours();
+    for id in ["rest+xml/cxf-2.7.4/jdk17", "rest+xml/cxf-4.2.3/jdk17"] {
+        definitions.push(foreign(id, &[Role::Client, Role::Server]));
+    }
+    let stacks = |profile| -> BTreeSet<String> {
+        let choice = Choice { profile, ..Choice::default() };
+        let cells = expand("nunes-2014", &choice, &definitions).cells.into_iter();
+        cells.filter(|cell| cell.label == "CXF").map(|cell| cell.stack).collect()
+    };
+    assert_eq!(stacks(Profile::Quick), ["period".to_owned()].into());
+    assert_eq!(stacks(Profile::Standard), ["cxf-4.2.3/jdk17".to_owned(), "period".to_owned()].into());
 }
 
 #[test]
