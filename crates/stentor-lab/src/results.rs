@@ -15,6 +15,7 @@ mod paper;
 mod plots;
 mod ratios;
 mod sheet;
+mod sizes;
 mod tables;
 mod verdicts;
 

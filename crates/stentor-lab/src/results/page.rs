@@ -1,6 +1,7 @@
 //! One HTML page without scripts, fonts or anything else from elsewhere.
 
 use super::features::features;
+use super::sizes::sizes;
 use super::verdicts::{Finding, Ours};
 use super::{Account, Plot, tables};
 use crate::document::{escape, list, section, text};
@@ -16,6 +17,7 @@ pub fn page(account: &Account) -> String {
     parts.extend(account.plots.iter().map(figure));
     parts.push(effects(account));
     parts.push(by_probes(account));
+    parts.push(by_size(account));
     parts.push(details("cells", "Every cell", &tables::cells(results).html("")));
     parts.push(uncounted(account));
     parts.push(not_here(account));
@@ -216,6 +218,15 @@ fn by_probes(account: &Account) -> String {
         not tried.";
     let content = text(words) + &table.html("words");
     section("Features, by probes", &content).replacen("<section>", "<section id=\"features\">", 1)
+}
+
+fn by_size(account: &Account) -> String {
+    let table = sizes(&account.results);
+    if table.rows.is_empty() {
+        String::new()
+    } else {
+        section("Sizes beside the paper’s", &table.html("words"))
+    }
 }
 
 fn details(id: &str, title: &str, content: &str) -> String {

@@ -16,6 +16,8 @@ use crate::study::Verdict;
 
 /// Comparisons of a claim that are shown.
 const COMPARED_MAX: usize = 3;
+/// Letters of a date in front of a time of day.
+const DATE_LETTERS: usize = 10;
 /// Bytes of a gibibyte.
 const GIB: f64 = 1_073_741_824.0;
 
@@ -325,6 +327,7 @@ fn provenance(record: &Record) -> Vec<(&'static str, String)> {
     };
     let lateness = |quantiles: crate::record::Quantiles| quantiles.p99;
     let mut facts = vec![
+        ("date", record.ended.chars().take(DATE_LETTERS).collect()),
         ("processor", format!("{} × {}", env.cores, env.cpu)),
         ("memory", memory),
         ("kernel", env.kernel.clone()),
