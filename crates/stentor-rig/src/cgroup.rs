@@ -113,6 +113,15 @@ impl Cgroup {
         Ok(!self.is_unified)
     }
 
+    /// Holds its processes to so much processor time from now on, or to none; only groups that were made with such a limit
+    /// can be changed.
+    pub fn hold_cpu(&self, percent: Option<u32>) -> io::Result<()> {
+        let (file, value) = quota(self.is_unified, percent);
+        let directory = self.directories.iter().find(|directory| directory.join(file).exists());
+        let missing = || io::Error::new(io::ErrorKind::NotFound, format!("no control group has {file}"));
+        fs::write(directory.ok_or_else(missing)?.join(file), value)
+    }
+
     /// What its processes have used since it was made.
     pub fn usage(&self) -> io::Result<Usage> {
         let cpu_ns = match self.read("cpuacct.usage") {
@@ -182,9 +191,7 @@ fn sweep(place: &Path) {
 
 /// One tree for all controllers (version 2).
 fn unified(limits: Limits, counts: bool) -> Vec<Settings> {
-    let cpu = limits.cpu_percent.map(|percent| {
-        ("cpu", vec![("cpu.max", format!("{} {PERIOD_MICROSECONDS}", quota_microseconds(percent)))])
-    });
+    let cpu = limits.cpu_percent.map(|percent| ("cpu", vec![quota(true, Some(percent))]));
     let memory = limits.memory_bytes.map(|bytes| ("memory", vec![("memory.max", bytes.to_string())]));
     let counted = |controller| counts.then(|| (controller, Vec::new()));
     cpu.or_else(|| counted("cpu")).into_iter().chain(memory.or_else(|| counted("memory"))).collect()
@@ -194,7 +201,7 @@ fn unified(limits: Limits, counts: bool) -> Vec<Settings> {
 fn divided(limits: Limits, counts: bool) -> Vec<Settings> {
     let cpu = limits.cpu_percent.map(|percent| {
         let period = ("cpu.cfs_period_us", PERIOD_MICROSECONDS.to_string());
-        ("cpu", vec![period, ("cpu.cfs_quota_us", quota_microseconds(percent).to_string())])
+        ("cpu", vec![period, quota(false, Some(percent))])
     });
     let memory =
         limits.memory_bytes.map(|bytes| ("memory", vec![("memory.limit_in_bytes", bytes.to_string())]));
@@ -203,8 +210,15 @@ fn divided(limits: Limits, counts: bool) -> Vec<Settings> {
     cpu.into_iter().chain(counted("cpuacct")).chain(memory).collect()
 }
 
-fn quota_microseconds(percent: u32) -> u64 {
-    PERIOD_MICROSECONDS * u64::from(percent) / 100
+/// Processor time of each period, as both versions want it written.
+fn quota(is_unified: bool, percent: Option<u32>) -> Setting {
+    let microseconds = percent.map(|percent| PERIOD_MICROSECONDS * u64::from(percent) / 100);
+    if is_unified {
+        let most = microseconds.map_or_else(|| "max".to_owned(), |most| most.to_string());
+        ("cpu.max", format!("{most} {PERIOD_MICROSECONDS}"))
+    } else {
+        ("cpu.cfs_quota_us", microseconds.map_or_else(|| "-1".to_owned(), |most| most.to_string()))
+    }
 }
 
 fn number(text: &str) -> io::Result<u64> {

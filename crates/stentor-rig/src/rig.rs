@@ -175,6 +175,12 @@ impl Rig {
         self.seats[side.index()].usage()
     }
 
+    /// Holds what runs on a side to so much processor time from now on (100 is one core), or to none; only a side whose plan
+    /// has such a limit can be changed.
+    pub fn hold_cpu(&self, side: Side, percent: Option<u32>) -> io::Result<()> {
+        self.seats[side.index()].hold_cpu(percent)
+    }
+
     /// How late the link was since the last call of [`Self::reset_lateness`], or since it was raised; no packets where
     /// there is no engine.
     #[must_use]

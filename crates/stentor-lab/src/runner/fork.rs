@@ -228,6 +228,7 @@ impl Trial<'_> {
         record: &mut Record,
         digests: &Digests,
     ) -> Result<Yield, Failure> {
+        ground.hold(self.cell)?;
         let amount = self.cell.amount;
         let closed = Schedule::Closed { think_ns: 0 };
         let patience = self.settings.patience;

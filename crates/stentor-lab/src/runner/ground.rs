@@ -57,6 +57,11 @@ pub trait Ground {
     /// Tells what a half has used so far.
     fn usage(&mut self, role: Role, host: &Host) -> Usage;
 
+    /// Holds both halves to the cell's share of a processor from now on; until then they start without it.
+    fn hold(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
+        Ok(())
+    }
+
     /// Begins to count what passes.
     fn listen(&mut self);
 

@@ -60,6 +60,13 @@ impl Rigged {
         self.level
     }
 
+    /// Gives both sides so much of a processor from now on, `Some(None)` being all of it; nothing changes with `None`.
+    fn share(&self, percent: Option<Option<u32>>) -> Result<(), SubjectError> {
+        let (Some(rig), Some(percent)) = (&self.rig, percent) else { return Ok(()) };
+        let refused = |error| SubjectError::Exchange(format!("the share of a processor: {error}"));
+        Side::BOTH.into_iter().try_for_each(|side| rig.hold_cpu(side, percent).map_err(refused))
+    }
+
     fn link(&self) -> LinkRecord {
         let mut params = BTreeMap::new();
         if self.level.shapes() {
@@ -98,7 +105,11 @@ impl Ground for Rigged {
         let plan = Plan { level: Wanted::Exactly(self.level), ..plan };
         self.rig =
             Some(Rig::raise(&plan).map_err(|error| SubjectError::Exchange(format!("the rig: {error}")))?);
-        Ok(())
+        self.share(cell.cpu_percent.map(|_| None))
+    }
+
+    fn hold(&mut self, cell: &Cell) -> Result<(), SubjectError> {
+        self.share(cell.cpu_percent.map(Some))
     }
 
     fn start(

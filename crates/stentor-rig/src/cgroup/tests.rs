@@ -39,6 +39,22 @@ fn a_controller_that_the_machine_does_not_have_is_named() {
     group.take(7).unwrap();
     let written = |file: &str| fs::read_to_string(group.directories[0].join(file)).unwrap();
     assert_eq!((written("cpu.cfs_quota_us"), written("cgroup.procs")), ("50000".into(), "7".into()));
+    group.hold_cpu(None).unwrap();
+    assert_eq!(written("cpu.cfs_quota_us"), "-1");
+    group.hold_cpu(Some(20)).unwrap();
+    assert_eq!(written("cpu.cfs_quota_us"), "20000");
+}
+
+#[test]
+fn a_group_without_a_limit_cannot_be_held_to_one() {
+    let place = tempfile::tempdir().unwrap();
+    let group = Cgroup { is_unified: true, directories: vec![place.path().to_owned()] };
+    assert_eq!(group.hold_cpu(Some(20)).unwrap_err().kind(), io::ErrorKind::NotFound);
+    fs::write(place.path().join("cpu.max"), "20000 100000").unwrap();
+    group.hold_cpu(None).unwrap();
+    assert_eq!(fs::read_to_string(place.path().join("cpu.max")).unwrap(), "max 100000");
+    // What is not a group cannot be removed as one.
+    std::mem::forget(group);
 }
 
 #[test]

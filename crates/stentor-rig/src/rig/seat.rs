@@ -74,6 +74,11 @@ impl Seat {
         self.group.as_ref().map_or_else(|| Ok(self.meter.look()), |group| group.usage())
     }
 
+    /// Holds what runs here to so much processor time from now on, or to none.
+    pub(super) fn hold_cpu(&self, percent: Option<u32>) -> io::Result<()> {
+        self.group.as_ref().map_or(Ok(()), |group| group.hold_cpu(percent))
+    }
+
     fn adopt(&self, mut child: Child) -> io::Result<Child> {
         self.meter.add(child.id());
         if let Some(group) = &self.group {
