@@ -185,7 +185,11 @@ impl Told {
     pub fn answer_text(&self) -> String {
         match self.answer {
             Answer::Word(word) => word.text().to_owned(),
-            Answer::Number(number) => format!("{number} {}", self.unit).trim_end().to_owned(),
+            Answer::Number(number) => {
+                let (noun, rest) = self.unit.split_once(' ').unwrap_or((&self.unit, ""));
+                let noun = if number.to_string() == "1" { noun.trim_end_matches('s') } else { noun };
+                [&number.to_string(), noun, rest].join(" ").trim_end().to_owned()
+            }
         }
     }
 

@@ -40,9 +40,10 @@ const LOOKS: [Look; 8] = [
 ];
 
 impl Look {
-    /// Gives the look of the series at a place; after eight they repeat.
+    /// Gives the look of the series at a place; after eight the colours come again with other shapes.
     pub(crate) const fn of(place: usize) -> Self {
-        LOOKS[place % LOOKS.len()]
+        let Self { shape, dash, .. } = LOOKS[(place + place / LOOKS.len()) % LOOKS.len()];
+        Self { color: LOOKS[place % LOOKS.len()].color, shape, dash }
     }
 }
 

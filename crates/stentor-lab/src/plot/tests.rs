@@ -36,3 +36,10 @@ fn a_drawing_on_its_own_has_no_variables_and_a_ground() {
     let alone = standalone(&drawn);
     assert!(!alone.contains("var(") && alone.contains("#1a202c") && alone.contains("<rect width=\"100%\""));
 }
+
+#[test]
+fn many_series_all_look_different() {
+    let looks: std::collections::BTreeSet<String> =
+        (0..64).map(|place| format!("{:?}", Look::of(place))).collect();
+    assert_eq!(looks.len(), 64);
+}
