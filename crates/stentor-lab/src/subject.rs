@@ -132,7 +132,7 @@ pub struct Definition {
     /// Where; by default where its file is.
     #[serde(default)]
     pub directory: Option<PathBuf>,
-    /// What else it can do: `insert` for a client that keeps rows, `tls`, `fresh` for a connection for each exchange.
+    /// What else it can do: `insert` for a client that keeps rows, `store` for a server that reads them, `tls`, `fresh` for a connection for each exchange.
     #[serde(default)]
     pub can: Vec<String>,
 }
@@ -177,7 +177,7 @@ impl Definition {
             artefact: None,
             run,
             directory: None,
-            can: ["insert", "tls", "fresh"].map(str::to_owned).to_vec(),
+            can: ["insert", "store", "tls", "fresh"].map(str::to_owned).to_vec(),
         }
     }
 }

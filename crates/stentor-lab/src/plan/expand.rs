@@ -22,6 +22,8 @@ const HEAP_WORD: &str = "@heap";
 const TLS: &str = "tls";
 /// What a definition says of a client that keeps rows.
 const CAN_INSERT: &str = "insert";
+/// The setting of a server that reads rows, and what a definition says of one that can.
+const STORE: &str = "store";
 
 /// What of a plan is wished for.
 #[derive(Debug, Clone, Default)]
@@ -126,7 +128,7 @@ impl Plan {
         for experiment in &self.experiments {
             for variant in wished(&experiment.variants, &choice.variants) {
                 for slot in experiment.subjects.iter().filter(|slot| fits(&slot.variants, variant)) {
-                    let filled = fill(slot, experiment.op, definitions, choice);
+                    let filled = fill(slot, experiment, definitions, choice);
                     expansion.not_run.extend(missing(slot, &filled, choice));
                     for pair in &filled {
                         expansion.cells.extend(cells(experiment, variant, slot, pair, choice));
@@ -189,10 +191,12 @@ fn fits(only: &[String], variant: &String) -> bool {
     only.is_empty() || only.contains(variant)
 }
 
-/// Finds what can fill a place; a half that a subject lacks is played by ours.
-fn fill(slot: &Slot, op: Op, definitions: &[Definition], choice: &Choice) -> Vec<Pair> {
+/// Finds what can fill a place; a half that a subject lacks, or a server that cannot read rows where it should, is played
+/// by ours.
+fn fill(slot: &Slot, experiment: &Experiment, definitions: &[Definition], choice: &Choice) -> Vec<Pair> {
+    let reads_rows = experiment.settings.contains_key(STORE);
     let mut pairs = Vec::new();
-    for definition in definitions.iter().filter(|one| one.ops.contains(&op)) {
+    for definition in definitions.iter().filter(|one| one.ops.contains(&experiment.op)) {
         let dialect = definition.id.split('/').next().unwrap_or_default();
         if !slot.dialects.iter().any(|known| known == dialect) {
             continue;
@@ -200,7 +204,9 @@ fn fill(slot: &Slot, op: Op, definitions: &[Definition], choice: &Choice) -> Vec
         let Some(stack) = stack(slot, &definition.id) else { continue };
         let ours = definitions.iter().find(|one| one.id == format!("{dialect}/{BUILT_IN}"));
         let half = |role: Role| {
-            let own = definition.roles.contains(&role).then_some(definition);
+            let is_able =
+                role == Role::Client || !reads_rows || definition.can.iter().any(|can| can == STORE);
+            let own = (is_able && definition.roles.contains(&role)).then_some(definition);
             own.or(ours).cloned()
         };
         let (Some(client), Some(server)) = (half(Role::Client), half(Role::Server)) else { continue };

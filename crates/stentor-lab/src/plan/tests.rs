@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::runner::roster;
 use crate::subject::protocol::Role;
-use crate::subject::{Definition, dialect::Dialect};
+use crate::subject::{BUILT_IN, Definition, dialect::Dialect};
 
 fn shipped(id: &str) -> Plan {
     Plan::shipped(id).expect("readable").expect("there")
@@ -128,6 +128,19 @@ fn the_standard_profile_takes_the_software_that_its_plan_names() {
     };
     assert_eq!(stacks(Profile::Quick), ["period".to_owned()].into());
     assert_eq!(stacks(Profile::Standard), ["cxf-4.2.3/jdk17".to_owned(), "period".to_owned()].into());
+}
+
+#[test]
+fn a_server_that_reads_no_rows_leaves_them_to_ours() {
+    let mut definitions = ours();
+    definitions.push(foreign("rest+xml-dom/jdk/jdk17", &[Role::Client, Role::Server]));
+    let named = Choice { subjects: vec!["/jdk/".into()], ..Choice::default() };
+    let cells = expand("anacleto-2012", &named, &definitions).cells;
+    assert!(!cells.is_empty());
+    for cell in cells {
+        assert_eq!(cell.client.id, "rest+xml-dom/jdk/jdk17");
+        assert_eq!(cell.server.id, format!("rest+xml-dom/{BUILT_IN}"));
+    }
 }
 
 #[test]
