@@ -210,9 +210,8 @@ fn fill(slot: &Slot, experiment: &Experiment, definitions: &[Definition], choice
             own.or(ours).cloned()
         };
         let (Some(client), Some(server)) = (half(Role::Client), half(Role::Server)) else { continue };
-        let pair = Pair { stack, client, server };
-        if is_wished(slot, &pair, choice) {
-            pairs.push(pair);
+        if is_wished(slot, &stack, &definition.id, choice) {
+            pairs.push(Pair { stack, client, server });
         }
     }
     pairs
@@ -232,10 +231,10 @@ fn stack(slot: &Slot, id: &str) -> Option<String> {
 }
 
 /// All profiles take our subjects and the paper's; others are run when named, and as the profile's length allows.
-fn is_wished(slot: &Slot, pair: &Pair, choice: &Choice) -> bool {
+fn is_wished(slot: &Slot, stack: &str, id: &str, choice: &Choice) -> bool {
     if choice.subjects.is_empty() {
-        let is_early = |part: &String| pair.client.id.contains(part) || pair.server.id.contains(part);
-        return ["rust", "period"].contains(&pair.stack.as_str())
+        let is_early = |part: &String| id.contains(part.as_str());
+        return ["rust", "period"].contains(&stack)
             || match choice.profile {
                 Profile::Quick => false,
                 Profile::Standard => slot.standard.iter().any(is_early),
@@ -243,8 +242,7 @@ fn is_wished(slot: &Slot, pair: &Pair, choice: &Choice) -> bool {
             };
     }
     choice.subjects.iter().any(|wish| {
-        let ids = [&slot.label, &pair.client.id, &pair.server.id];
-        pair.stack == *wish || ids.iter().any(|id| id.contains(wish.as_str()))
+        stack == wish || [slot.label.as_str(), id].iter().any(|name| name.contains(wish.as_str()))
     })
 }
 

@@ -137,6 +137,12 @@ fn a_server_that_reads_no_rows_leaves_them_to_ours() {
     let named = Choice { subjects: vec!["/jdk/".into()], ..Choice::default() };
     let cells = expand("anacleto-2012", &named, &definitions).cells;
     assert!(!cells.is_empty());
+    let rust = Choice { subjects: vec!["rust".into()], ..Choice::default() };
+    let ours = expand("anacleto-2012", &rust, &definitions).cells;
+    assert!(
+        ours.iter().all(|cell| cell.client.id.ends_with(BUILT_IN)),
+        "a half of ours does not make a subject ours"
+    );
     for cell in cells {
         assert_eq!(cell.client.id, "rest+xml-dom/jdk/jdk17");
         assert_eq!(cell.server.id, format!("rest+xml-dom/{BUILT_IN}"));
