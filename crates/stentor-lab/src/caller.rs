@@ -103,7 +103,10 @@ fn read_head(answer: &[u8]) -> Result<Option<Head>, CallerError> {
     let length =
         response.headers.iter().find(|one| one.name.eq_ignore_ascii_case(header::CONTENT_LENGTH.as_str()));
     let length = length.and_then(|one| std::str::from_utf8(one.value).ok()?.trim().parse().ok());
-    let body_bytes = length.ok_or_else(|| wrong(&"it does not say how long it is"))?;
+    let body_bytes: usize = length.ok_or_else(|| wrong(&"it does not say how long it is"))?;
+    if body_bytes > ANSWER_MAX_BYTES {
+        return Err(wrong(&format!("its body would be longer than {ANSWER_MAX_BYTES} bytes")));
+    }
     Ok(Some(Head { status, bytes, body_bytes }))
 }
 

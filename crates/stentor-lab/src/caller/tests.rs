@@ -60,6 +60,12 @@ fn a_head_is_read_only_once_it_is_whole() {
 }
 
 #[test]
+fn an_answer_of_any_length_that_can_be_written_is_no_panic() {
+    let text = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", usize::MAX);
+    assert!(matches!(read_head(text.as_bytes()), Err(CallerError::Answer(_))));
+}
+
+#[test]
 fn an_answer_that_is_no_http_or_of_unknown_length_is_refused() {
     for text in
         ["hello there, this is no HTTP\r\n\r\n", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"]
