@@ -139,6 +139,8 @@ pub struct Environment {
     pub memory_bytes: u64,
     /// How the clock rate is governed; empty where the system does not tell.
     pub governor: String,
+    /// `awake` where idle processors were kept from halting, else empty.
+    pub idle: String,
     /// Load average over a minute before the fork.
     pub load_before: f64,
     /// The same after it.

@@ -255,7 +255,7 @@ impl Course<'_> {
             not_run: self.not_run,
             seconds: took.as_secs_f64(),
             instrument: InstrumentSummary {
-                cpu_seconds: self.records.iter().map(|record| record.instrument.cpu_ns as f64).sum::<f64>()
+                cpu_seconds: self.records.iter().map(|record| record.instrument.cpu_ns).sum::<u64>() as f64
                     / 1e9,
                 lateness_p99_us: late,
             },

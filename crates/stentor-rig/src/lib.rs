@@ -23,6 +23,7 @@ pub mod rig;
 pub mod selftest;
 pub mod side;
 pub mod usage;
+pub mod wakeful;
 
 pub use capture::Capture;
 pub use cgroup::Limits;
@@ -33,3 +34,4 @@ pub use namespace::{Counters, MTU_BYTES};
 pub use rig::{Plan, Rig, RigError};
 pub use side::Side;
 pub use usage::Usage;
+pub use wakeful::Wakeful;

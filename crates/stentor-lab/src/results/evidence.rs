@@ -1,6 +1,6 @@
 //! Our figures in the words of the papers, so that their claims can be judged by them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::metric::{captured, median, phase_ms, whole};
@@ -60,7 +60,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Chooses the cells that speak for the paper: of the period's software or of what ran in its place, read as the paper does
-/// where there are several readings, and at one setting of each factor that the paper does not have.
+/// where there are several readings, on one platform, and at one setting of each factor that the paper does not have.
 pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
     let of_stack = |cell: &&Cell| cell.is_period() == period;
     let cells: Vec<&Cell> = results.cells.iter().filter(of_stack).collect();
@@ -71,15 +71,23 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
         let mut levels: Vec<(String, String)> =
             levels.map(|(name, level)| (name.clone(), level.clone())).collect();
         levels.push(("link".into(), cell.link.clone()));
-        levels.push(("stack".into(), cell.stack.clone()));
+        // Ours is the one that every study has, and the last in this order.
+        levels.push(("platform".into(), platform(&cell.stack).to_owned()));
         levels
     };
-    let readable = |cell: &&Cell| !has_paper || cell.variant == "paper";
+    let spoken = paper::subjects(results);
+    let readable = |cell: &&Cell| {
+        let is_spoken = spoken.is_empty() || spoken.contains(cell.subject.as_str());
+        is_spoken && (!has_paper || cell.variant == "paper")
+    };
     let cells: Vec<&Cell> = cells.into_iter().filter(readable).collect();
-    let mut settings: BTreeMap<Vec<(String, String)>, usize> = BTreeMap::new();
-    cells.iter().for_each(|cell| *settings.entry(extra(cell)).or_default() += 1);
-    // The setting with the most cells; of equals the first in the order of their names.
-    let usual = settings.iter().max_by(|one, other| one.1.cmp(other.1).then_with(|| other.0.cmp(one.0)));
+    let mut settings: BTreeMap<Vec<(String, String)>, BTreeSet<_>> = BTreeMap::new();
+    for cell in &cells {
+        let place = (&cell.experiment, &cell.subject, &cell.levels);
+        settings.entry(extra(cell)).or_default().insert(place);
+    }
+    // The setting with the most places of the paper; of equals the last in the order of their names.
+    let usual = settings.into_iter().max_by_key(|(_, places)| places.len());
     let Some((usual, _)) = usual else { return Vec::new() };
     let mut taken: Vec<&Cell> = Vec::new();
     for cell in cells {
@@ -87,11 +95,16 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
             (&other.experiment, &other.subject, &other.levels)
                 != (&cell.experiment, &cell.subject, &cell.levels)
         };
-        if extra(cell) == *usual && taken.iter().all(is_new) {
+        if extra(cell) == usual && taken.iter().all(is_new) {
             taken.push(cell);
         }
     }
     taken
+}
+
+/// Names what the software of a stack runs on: only with the same below them are two frameworks compared.
+fn platform(stack: &str) -> &str {
+    stack.rsplit_once('/').map_or(stack, |(_, platform)| platform)
 }
 
 /// Puts cells in the words of the paper.
@@ -259,7 +272,7 @@ fn overhead_share(record: &Record) -> Option<f64> {
 
 /// Load of the client's processor while exchanges were made, in percent.
 pub(super) fn client_load_percent(record: &Record) -> Option<f64> {
-    let exchanges = record.counts.sent + record.counts.warmup_discarded;
-    let waited = whole(record)?.mean * exchanges as f64 + record.first_call_ns.unwrap_or_default() as f64;
+    let times = whole(record)?;
+    let waited = times.mean * times.n as f64;
     (waited > 0.0).then_some(100.0 * record.cpu.client? as f64 / waited)
 }

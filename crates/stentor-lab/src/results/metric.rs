@@ -133,10 +133,8 @@ fn wire(record: &Record) -> Option<f64> {
     Some((bytes.up.ip + bytes.down.ip) as f64 / exchanges)
 }
 
-/// Shares processor time out among all exchanges, those of the warm-up included.
+/// Shares processor time out among the measured exchanges, which it is of.
 fn each(record: &Record, cpu_ns: Option<u64>) -> Option<f64> {
-    let counts = &record.counts;
-    let first = u64::from(record.first_call_ns.is_some());
-    let exchanges = counts.sent + counts.warmup_discarded + first;
+    let exchanges = record.counts.sent;
     (exchanges > 0).then_some(cpu_ns? as f64 / MS / exchanges as f64)
 }

@@ -108,6 +108,12 @@ pub(super) fn readings(study: &str) -> &'static [Reading] {
     }
 }
 
+/// Lists the subjects that the paper has figures for.
+pub(super) fn subjects(results: &Results) -> BTreeSet<&str> {
+    let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
+    figures.map(|figure| figure.subject.as_str()).collect()
+}
+
 /// Lists the factors that the paper has figures for.
 pub(super) fn factors(results: &Results) -> BTreeSet<&str> {
     let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());

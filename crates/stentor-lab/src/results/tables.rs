@@ -332,6 +332,7 @@ fn provenance(record: &Record) -> Vec<(&'static str, String)> {
         ("memory", memory),
         ("kernel", env.kernel.clone()),
         ("governor", env.governor.clone()),
+        ("idle processors", env.idle.clone()),
         ("between the sides", env.rig.clone()),
         ("link", record.link.profile.clone()),
         ("limits by cgroup", env.cgroup.clone()),

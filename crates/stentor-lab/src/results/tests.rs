@@ -49,7 +49,7 @@ pub(crate) fn record(
         first_call_ns: Some((ms * 20.0 * 1e6) as u64),
         start_ns: Sides { client: Some(80_000_000), server: Some(120_000_000) },
         bytes: Some(bytes(items.parse::<u64>().unwrap_or(1000) * 20)),
-        cpu: Sides { client: Some((ms * 0.3e6 * 65.0) as u64), server: Some((ms * 0.4e6 * 65.0) as u64) },
+        cpu: Sides { client: Some((ms * 0.3e6 * 60.0) as u64), server: Some((ms * 0.4e6 * 60.0) as u64) },
         mem: Sides { client: Some(24 << 20), server: Some(31 << 20) },
         ..Record::default()
     }
@@ -254,4 +254,15 @@ fn our_figures_are_readable_as_figures() {
     // Of the cells with strings, parsing is a figure of its own.
     assert_eq!(read.iter().count(), 45 + 15);
     assert!(read.iter().all(|figure| figure.metric == "latency" && figure.unit == "s"));
+}
+
+#[test]
+fn processor_time_is_shared_out_among_the_measured_exchanges_alone() {
+    let records = study(1, 3);
+    let metric = metric::Metric::find("client_cpu").expect("known");
+    let [record, ..] = &records[..] else { panic!("no record") };
+    let each = (metric.of)(record).expect("measured");
+    assert!((each * 1e6 * 60.0 - record.cpu.client.expect("measured") as f64).abs() < 1.0, "{each}");
+    let load = evidence::client_load_percent(record).expect("measured");
+    assert!((28.0..=32.0).contains(&load), "it computes for three tenths of its time: {load}");
 }

@@ -5,7 +5,7 @@ use crate::record::Environment;
 
 /// Reads what this system tells of itself; what it does not tell is left empty.
 #[must_use]
-pub fn environment(rig: &str, cgroup: &str) -> Environment {
+pub fn environment(rig: &str, cgroup: &str, idle: &str) -> Environment {
     let load = load();
     Environment {
         kernel: line("/proc/sys/kernel/osrelease"),
@@ -14,6 +14,7 @@ pub fn environment(rig: &str, cgroup: &str) -> Environment {
             .map_or(0, |cores| u32::try_from(cores.get()).unwrap_or(0)),
         memory_bytes: memory_bytes(),
         governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        idle: idle.to_owned(),
         load_before: load,
         load_after: load,
         psi_cpu: psi(),

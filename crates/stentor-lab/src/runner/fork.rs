@@ -111,7 +111,7 @@ impl Trial<'_> {
             study: self.settings.study.clone(),
             seed: self.settings.seed,
             attempt: self.attempt,
-            env: environment(ground.level(), ground.cgroup()),
+            env: environment(ground.level(), ground.cgroup(), ground.idle()),
             ..blank(self.cell, self.fork)
         };
         let watch = Watch::begin();
@@ -237,10 +237,16 @@ impl Trial<'_> {
         record.first_call_ns = first.first().map(|one| samples::rtt(one).max(0).cast_unsigned());
         let mut median = record.first_call_ns.unwrap_or(0);
         if amount.warmup > 0 {
+            // What is to be warm gets warm sooner with a whole processor.
+            ground.release(self.cell)?;
             let warm = u64::from(amount.warmup);
             let all = patience.saturating_mul(2);
-            let warm = self.go(&mut client.host, closed, warm, &digests.warmup, all, &out).await?;
-            median = samples::median_rtt(&warm).max(0).cast_unsigned();
+            let mut paced = self.go(&mut client.host, closed, warm, &digests.warmup, all, &out).await?;
+            ground.hold(self.cell)?;
+            if self.is_paced() {
+                paced = self.go(&mut client.host, closed, 1, &digests.first, patience, &out).await?;
+            }
+            median = samples::median_rtt(&paced).max(0).cast_unsigned();
         }
         let before = [ground.usage(Role::Client, &client.host), ground.usage(Role::Server, &server.host)];
         ground.listen();
@@ -284,6 +290,16 @@ impl Trial<'_> {
         Ok(sample::read_client(out)?)
     }
 
+    /// Tells whether one more exchange, at the cell's share of a processor, shows how densely the others may follow.
+    const fn is_paced(&self) -> bool {
+        self.cell.cpu_percent.is_some() && self.cell.amount.warmup > 0
+    }
+
+    /// Counts the exchanges before those that are measured.
+    fn unmeasured(&self) -> u32 {
+        1 + self.cell.amount.warmup + u32::from(self.is_paced())
+    }
+
     fn schedule(&self, median_ns: u64) -> Schedule {
         let slack = if self.cell.in_flight > 1 { 0.0 } else { SLACK };
         let interval_ns = self.cell.interval_ns.max((median_ns as f64 * slack) as u64);
@@ -291,18 +307,18 @@ impl Trial<'_> {
     }
 
     fn sum_up(&self, record: &mut Record, found: Yield) -> Result<(), Failure> {
-        let amount = self.cell.amount;
         let client = sample::read_client(&self.path(Role::Client, ""))?;
         let server = sample::read_server(&self.path(Role::Server, ""))?;
         let inserted = sample::read_times(&self.path(Role::Client, ".inserted"))?;
-        let skipped = (amount.warmup + 1) as usize;
+        let skipped = self.unmeasured() as usize;
         let kept = Kept {
             client: &client,
             server: server.get(skipped..).unwrap_or_default(),
             inserted: &inserted,
             pages: self.pages(),
         };
-        record.counts.warmup_discarded = u64::from(amount.warmup);
+        // The first exchange is told apart from them.
+        record.counts.warmup_discarded = u64::from(self.unmeasured() - 1);
         kept.sum_up(record);
         let bodies = samples::bodies(&kept);
         record.link = found.passage.link;
@@ -333,8 +349,7 @@ impl Trial<'_> {
     }
 
     fn exchanges(&self) -> u64 {
-        let amount = self.cell.amount;
-        u64::from(amount.warmup) + u64::from(amount.samples) + 1
+        u64::from(self.unmeasured()) + u64::from(self.cell.amount.samples)
     }
 
     /// Gives the definition of a half as the cell wants it started.

@@ -37,6 +37,11 @@ pub trait Ground {
         ""
     }
 
+    /// Tells whether idle processors are kept from halting: `awake`, or nothing.
+    fn idle(&self) -> &'static str {
+        ""
+    }
+
     /// Says why a cell cannot be run here.
     fn objection(&self, cell: &Cell) -> Option<String>;
 
@@ -59,6 +64,11 @@ pub trait Ground {
 
     /// Holds both halves to the cell's share of a processor from now on; until then they start without it.
     fn hold(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
+        Ok(())
+    }
+
+    /// Gives both halves the whole processor again, until they are held once more.
+    fn release(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
         Ok(())
     }
 

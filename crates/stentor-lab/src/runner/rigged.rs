@@ -13,7 +13,7 @@ use std::time::Duration;
 use stentor_rig::anatomy::Parts;
 use stentor_rig::cgroup::Cgroup;
 use stentor_rig::link::{Path, Rate};
-use stentor_rig::{Level, Limits, Link, Plan, Rig, RigError, Side, Wanted};
+use stentor_rig::{Level, Limits, Link, Plan, Rig, RigError, Side, Wakeful, Wanted};
 
 /// The name of no link at all: both halves on loopback.
 pub const NO_LINK: &str = "none";
@@ -30,6 +30,7 @@ pub struct Rigged {
     level: Level,
     notes: Vec<String>,
     limits: Result<(), String>,
+    awake: Option<Wakeful>,
 }
 
 impl Rigged {
@@ -44,8 +45,12 @@ impl Rigged {
         let rig = Rig::raise(&plan)?;
         let limits = Limits { cpu_percent: Some(50), memory_bytes: None };
         let limits = Cgroup::make(limits).map(drop).map_err(|error| error.to_string());
-        let (level, notes) = (rig.level(), rig.notes().to_vec());
-        Ok(Some(Self { plan, rig: None, level, notes, limits }))
+        let (level, mut notes) = (rig.level(), rig.notes().to_vec());
+        let awake = Wakeful::begin();
+        if let Err(error) = &awake {
+            notes.push(format!("processors may halt when idle and wake late: /dev/cpu_dma_latency: {error}"));
+        }
+        Ok(Some(Self { plan, rig: None, level, notes, limits, awake: awake.ok() }))
     }
 
     /// Says why something is less than it could be, a sentence each.
@@ -92,6 +97,10 @@ impl Ground for Rigged {
         }
     }
 
+    fn idle(&self) -> &'static str {
+        self.awake.as_ref().map_or("", |_| "awake")
+    }
+
     fn objection(&self, cell: &Cell) -> Option<String> {
         let (Some(percent), Err(why)) = (cell.cpu_percent, &self.limits) else { return None };
         Some(format!("{percent} % of a processor cannot be set: {why}"))
@@ -105,6 +114,10 @@ impl Ground for Rigged {
         let plan = Plan { level: Wanted::Exactly(self.level), ..plan };
         self.rig =
             Some(Rig::raise(&plan).map_err(|error| SubjectError::Exchange(format!("the rig: {error}")))?);
+        self.release(cell)
+    }
+
+    fn release(&mut self, cell: &Cell) -> Result<(), SubjectError> {
         self.share(cell.cpu_percent.map(|_| None))
     }
 

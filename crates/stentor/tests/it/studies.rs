@@ -2,18 +2,24 @@
 
 use crate::process::{run_json, stentor};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use stentor_lab::plan::{Cell, Choice, Plan, SampleChoice};
 use stentor_lab::record::{self, Record};
-use stentor_lab::subject::Definition;
+use stentor_lab::runner::gate::Gate;
+use stentor_lab::runner::ground::{Ground, Loopback, Passage, Usage};
+use stentor_lab::runner::power::Models;
+use stentor_lab::runner::{self, Settings, roster};
 use stentor_lab::subject::clock::monotonic_ns;
 use stentor_lab::subject::dialect::Dialect;
 use stentor_lab::subject::host::Host;
 use stentor_lab::subject::protocol::{Arm, Order, Prepare, Report, Role, Schedule};
 use stentor_lab::subject::reference::Op;
 use stentor_lab::subject::store::Store;
+use stentor_lab::subject::{Definition, SubjectError};
 
 /// Whoever runs tests on a busy machine measures nothing; what is proven here is not how fast it is.
 const NO_GATE: [&str; 6] = ["--gate-load", "10000", "--gate-lateness-ms", "60000", "--link", "none"];
@@ -136,6 +142,100 @@ fn a_run_that_is_killed_goes_on_and_loses_nothing_that_had_ended() {
     assert!(std::fs::read_to_string(&file).unwrap().starts_with(before.trim_end()));
     let keys: BTreeSet<String> = after.iter().map(Record::key).collect();
     assert_eq!((keys.len(), after.len()), (18, 18), "six cells, three forks, none twice");
+}
+
+/// The loopback, with a note of each word about shares of a processor.
+#[derive(Default)]
+struct Noting {
+    ground: Loopback,
+    words: Vec<&'static str>,
+}
+
+impl Ground for Noting {
+    fn level(&self) -> &'static str {
+        "loopback"
+    }
+
+    fn objection(&self, _cell: &Cell) -> Option<String> {
+        None
+    }
+
+    fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError> {
+        self.ground.prepare(cell)
+    }
+
+    fn start(
+        &mut self,
+        role: Role,
+        definition: &Definition,
+        patience: Duration,
+    ) -> Result<Host, SubjectError> {
+        self.words.push("start");
+        self.ground.start(role, definition, patience)
+    }
+
+    fn address(&self, role: Role) -> IpAddr {
+        self.ground.address(role)
+    }
+
+    fn usage(&mut self, role: Role, host: &Host) -> Usage {
+        self.ground.usage(role, host)
+    }
+
+    fn hold(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
+        self.words.push("hold");
+        Ok(())
+    }
+
+    fn release(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
+        self.words.push("release");
+        Ok(())
+    }
+
+    fn listen(&mut self) {
+        self.words.push("measure");
+    }
+
+    fn passage(&mut self, pcap: Option<&Path>) -> Passage {
+        self.ground.passage(pcap)
+    }
+}
+
+#[tokio::test]
+async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_their_share() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = stentor(&[]).get_program().to_owned().into_string().unwrap();
+    let factors = BTreeMap::from([
+        ("cpu".to_owned(), vec!["700MHz".to_owned()]),
+        ("message".to_owned(), vec!["100Kb".to_owned()]),
+    ]);
+    let samples = SampleChoice { forks: Some(1), samples: Some(2) };
+    let choice = Choice { subjects: vec!["REST+XML".into()], factors, samples, ..Choice::default() };
+    let plan = Plan::shipped("nunes-2014").unwrap().unwrap();
+    let cells = plan
+        .expand(&choice, &roster::ours(&[&program, "lab", "subject", "speak"].map(str::to_owned)))
+        .unwrap()
+        .cells;
+    assert_eq!(cells.len(), 1);
+    let gate = Gate { load_per_core_max: 1e4, lateness_p99_max_us: 1e9, ..Gate::default() };
+    let settings = Settings {
+        study: "nunes-2014".into(),
+        out: directory.path().to_owned(),
+        resume: false,
+        seed: 1,
+        gate,
+        patience: Duration::from_secs(60),
+        models: Models::default(),
+        plan: json!({}),
+    };
+    let mut ground = Noting::default();
+    let summary = runner::run(&cells, Vec::new(), &mut ground, &settings, &mut |_| ()).await.unwrap();
+    assert!(summary.is_complete(), "{summary:?}");
+    assert_eq!(ground.words, ["start", "start", "hold", "release", "hold", "measure"]);
+    let record = &record::read_directory(directory.path()).unwrap()[0];
+    // One more than the warm-up: at the share, it tells how densely the others may follow.
+    assert_eq!(record.counts.warmup_discarded, u64::from(cells[0].amount.warmup) + 1);
+    assert_eq!(record.latency["server_work"].n, 2);
 }
 
 fn half(role: Role) -> Definition {

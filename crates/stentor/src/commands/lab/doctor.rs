@@ -52,7 +52,7 @@ impl Doctor {
         let rig = Rigged::try_out("lan", 1)?;
         let level = rig.as_ref().map_or("loopback", |rig| rig.level());
         let mut findings = rigs(rig.as_ref());
-        findings.extend(machine(level));
+        findings.extend(machine(level, rig.as_ref().map_or("", |rig| rig.idle())));
         findings.push(energy());
         findings.extend(self.subjects()?);
         let objects: Vec<Value> = findings.iter().map(Finding::object).collect();
@@ -115,8 +115,8 @@ fn rigs(rig: Option<&Rigged>) -> Vec<Finding> {
     findings
 }
 
-fn machine(level: &str) -> Vec<Finding> {
-    let env = environment(level, "");
+fn machine(level: &str, idle: &str) -> Vec<Finding> {
+    let env = environment(level, "", idle);
     let is_governed = env.governor.is_empty() || env.governor == "performance";
     let governor = if env.governor.is_empty() { "not told".to_owned() } else { env.governor.clone() };
     let cores = if env.cores < CORES_FEW {
@@ -132,6 +132,11 @@ fn machine(level: &str) -> Vec<Finding> {
             "load",
             env.load_before < f64::from(env.cores),
             format!("{} over a minute", env.load_before),
+        ),
+        Finding::of(
+            "idle processors",
+            !env.idle.is_empty(),
+            if env.idle.is_empty() { "may halt, and wake late" } else { "kept awake while a study runs" },
         ),
         Finding::of("optimized build", env.optimized, if env.optimized { "yes" } else { optimized }),
     ]
