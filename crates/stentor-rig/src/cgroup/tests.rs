@@ -4,10 +4,10 @@ const HALF_A_CORE: Limits = Limits { cpu_percent: Some(50), memory_bytes: Some(6
 
 #[test]
 fn limits_are_written_as_each_version_of_control_groups_wants_them() {
-    let one = vec![("cpu", vec![("cpu.max", "50000 100000".to_owned())])];
+    let one = vec![("cpu", vec![("cpu.max", "5000 10000".to_owned())])];
     assert_eq!(unified(Limits { memory_bytes: None, ..HALF_A_CORE }, false), one);
     let [(_, cpu), (_, memory)] = &divided(HALF_A_CORE, false)[..] else { panic!("two controllers") };
-    assert_eq!(cpu[1], ("cpu.cfs_quota_us", "50000".to_owned()));
+    assert_eq!(cpu[1], ("cpu.cfs_quota_us", "5000".to_owned()));
     assert_eq!(memory[0], ("memory.limit_in_bytes", "67108864".to_owned()));
 }
 
@@ -38,11 +38,11 @@ fn a_controller_that_the_machine_does_not_have_is_named() {
     let group = Cgroup::make_below(root.path(), cpu, false).unwrap().unwrap();
     group.take(7).unwrap();
     let written = |file: &str| fs::read_to_string(group.directories[0].join(file)).unwrap();
-    assert_eq!((written("cpu.cfs_quota_us"), written("cgroup.procs")), ("50000".into(), "7".into()));
+    assert_eq!((written("cpu.cfs_quota_us"), written("cgroup.procs")), ("5000".into(), "7".into()));
     group.hold_cpu(None).unwrap();
     assert_eq!(written("cpu.cfs_quota_us"), "-1");
     group.hold_cpu(Some(20)).unwrap();
-    assert_eq!(written("cpu.cfs_quota_us"), "20000");
+    assert_eq!(written("cpu.cfs_quota_us"), "2000");
 }
 
 #[test]
@@ -50,9 +50,9 @@ fn a_group_without_a_limit_cannot_be_held_to_one() {
     let place = tempfile::tempdir().unwrap();
     let group = Cgroup { is_unified: true, directories: vec![place.path().to_owned()] };
     assert_eq!(group.hold_cpu(Some(20)).unwrap_err().kind(), io::ErrorKind::NotFound);
-    fs::write(place.path().join("cpu.max"), "20000 100000").unwrap();
+    fs::write(place.path().join("cpu.max"), "2000 10000").unwrap();
     group.hold_cpu(None).unwrap();
-    assert_eq!(fs::read_to_string(place.path().join("cpu.max")).unwrap(), "max 100000");
+    assert_eq!(fs::read_to_string(place.path().join("cpu.max")).unwrap(), "max 10000");
     // What is not a group cannot be removed as one.
     std::mem::forget(group);
 }
