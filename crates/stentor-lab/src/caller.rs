@@ -71,8 +71,10 @@ impl Caller {
             if let Some(head) = read_head(&self.answer)?
                 && self.answer.len() >= head.bytes + head.body_bytes
             {
-                self.answer.advance(head.bytes);
-                return Ok((head.status, self.answer.split_to(head.body_bytes).freeze()));
+                // A copy of the little that is kept, so that the buffer stays the connection's own.
+                let body = Bytes::copy_from_slice(&self.answer[head.bytes..][..head.body_bytes]);
+                self.answer.advance(head.bytes + head.body_bytes);
+                return Ok((head.status, body));
             }
             if self.answer.len() > ANSWER_MAX_BYTES {
                 return Err(CallerError::Answer(format!("it is longer than {ANSWER_MAX_BYTES} bytes")));

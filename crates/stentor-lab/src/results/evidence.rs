@@ -13,6 +13,8 @@ use crate::statistics::Samples;
 const HEADER: &str = "paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note,low,high";
 /// How many times more or less a figure may be whose spread nobody knows.
 const ANYTHING: f64 = 1e9;
+/// The outcome of a fork that came to its end.
+const FINISHED: &str = "finished";
 /// Milliseconds of a second.
 const MS: f64 = 1000.0;
 /// Payloads of albertengo-2020, in bytes.
@@ -71,9 +73,7 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
         let mut levels: Vec<(String, String)> =
             levels.map(|(name, level)| (name.clone(), level.clone())).collect();
         levels.push(("link".into(), cell.link.clone()));
-        // Ours is the one that every study has, and the last in this order.
-        levels.push(("platform".into(), platform(&cell.stack).to_owned()));
-        levels
+        (levels, platform(&cell.stack).to_owned())
     };
     let spoken = paper::subjects(results);
     let readable = |cell: &&Cell| {
@@ -81,13 +81,15 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
         is_spoken && (!has_paper || cell.variant == "paper")
     };
     let cells: Vec<&Cell> = cells.into_iter().filter(readable).collect();
-    let mut settings: BTreeMap<Vec<(String, String)>, BTreeSet<_>> = BTreeMap::new();
+    let mut settings: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for cell in &cells {
         let place = (&cell.experiment, &cell.subject, &cell.levels);
         settings.entry(extra(cell)).or_default().insert(place);
     }
-    // The setting with the most places of the paper; of equals the last in the order of their names.
-    let usual = settings.into_iter().max_by_key(|(_, places)| places.len());
+    // The setting with the most places of the paper; of equals the first by the names of levels, on our own platform.
+    let usual = settings.into_iter().max_by(|((one, here), places), ((other, there), others)| {
+        places.len().cmp(&others.len()).then_with(|| other.cmp(one)).then_with(|| here.cmp(there))
+    });
     let Some((usual, _)) = usual else { return Vec::new() };
     let mut taken: Vec<&Cell> = Vec::new();
     for cell in cells {
@@ -114,7 +116,7 @@ pub(super) fn figures(results: &Results, cells: &[&Cell], confidence: f64) -> Fi
         for reading in paper::readings(&results.study) {
             figures.extend(figure(cell, reading, confidence));
         }
-        figures.extend(outcome(cell));
+        figures.extend(outcome(results, cell));
         figures.extend(parsing(results, cell, confidence));
     }
     if results.study == "albertengo-2020" {
@@ -175,9 +177,10 @@ fn parsing(results: &Results, cell: &Cell, confidence: f64) -> Option<Figure> {
     Some(figure)
 }
 
-/// An end before the end is a figure too.
-fn outcome(cell: &Cell) -> Option<Figure> {
-    let word = cell.outcome()?;
+/// How forks ended is a figure where the paper tells it: that one did not finish, or that all did.
+fn outcome(results: &Results, cell: &Cell) -> Option<Figure> {
+    let is_told = paper::has(results, "outcome") && !cell.forks.is_empty();
+    let word = cell.outcome().or(is_told.then_some(FINISHED))?;
     let word = if word.eq_ignore_ascii_case("out of memory") { "Out of Memory" } else { word };
     let mut figure = make(cell, &cell.experiment, "outcome", "", &std::iter::once(1.0).collect(), 0.95)?;
     figure.value = Value::Word(word.to_owned());
@@ -260,7 +263,22 @@ fn together(four: &[&&Cell], confidence: f64) -> Vec<Figure> {
             figure
         }));
     }
+    for (cell, payload) in four.iter().zip(PAYLOADS) {
+        let samples: Samples = cell.forks.iter().filter_map(overhead_bytes).collect();
+        let found = make(cell, "POH", "POH in bytes", "B", &samples, confidence);
+        figures.extend(found.map(|mut figure| {
+            figure.factors = BTreeMap::from([("payload".to_owned(), format!("{payload} B"))]);
+            figure
+        }));
+    }
     figures
+}
+
+/// What is not payload in an exchange, both ways, in bytes.
+fn overhead_bytes(record: &Record) -> Option<f64> {
+    let (bytes, exchanges) = captured(record)?;
+    let all = (bytes.up.ip + bytes.down.ip) as f64;
+    Some((all - (bytes.up.payload + bytes.down.payload) as f64) / exchanges)
 }
 
 /// What is not payload, as a share of all bytes of an exchange, in percent.

@@ -108,6 +108,11 @@ pub(super) fn readings(study: &str) -> &'static [Reading] {
     }
 }
 
+/// Tells whether the paper has figures of this kind.
+pub(super) fn has(results: &Results, metric: &str) -> bool {
+    results.dossier.iter().any(|dossier| dossier.figures().iter().any(|figure| figure.metric == metric))
+}
+
 /// Lists the subjects that the paper has figures for.
 pub(super) fn subjects(results: &Results) -> BTreeSet<&str> {
     let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());

@@ -266,3 +266,55 @@ fn processor_time_is_shared_out_among_the_measured_exchanges_alone() {
     let load = evidence::client_load_percent(record).expect("measured");
     assert!((28.0..=32.0).contains(&load), "it computes for three tenths of its time: {load}");
 }
+
+/// A fork of a synchronisation of 1884 points in 16 MB, or with all the memory that it wants.
+fn synchronisation(subject: &str, heap: &str, fork: u32, outcome: &str) -> Record {
+    let mut record = record(subject, "Int", "200", fork, 5.0 + f64::from(fork), &mut Invented::new(9));
+    ("anacleto-2012").clone_into(&mut record.study);
+    ("poi sync").clone_into(&mut record.experiment);
+    record.cell = [("poi", "1884"), ("heap", heap)].map(|(name, level)| (name.into(), level.into())).into();
+    outcome.clone_into(&mut record.outcome);
+    record
+}
+
+#[test]
+fn who_runs_out_of_memory_and_who_does_not_is_judged_at_the_papers_heap() {
+    let verdict = |of_others: &str| {
+        let subjects =
+            ["HTTP XML DOM", "HTTP XML Pull", "HTTP JSON", "SOCKET", "HTTP XML SAX", "HTTP PROBUF"];
+        let mut records = Vec::new();
+        for (place, subject) in subjects.into_iter().enumerate() {
+            for fork in 1..=3 {
+                let outcome = if place < 4 { of_others } else { "finished" };
+                records.push(synchronisation(subject, "16 MB", fork, outcome));
+                records.push(synchronisation(subject, "free", fork, "finished"));
+            }
+        }
+        let verdicts = verdicts(&of(records)).expect("judged").expect("a study with claims");
+        let memory = verdicts.claims.into_iter().find(|one| one.judged.statement.id == "C001-4");
+        memory.expect("there").period.judgment.expect("judged").verdict
+    };
+    assert_eq!(verdict("Out of Memory"), Verdict::Holds);
+    assert_eq!(verdict("finished"), Verdict::DoesNotHold);
+}
+
+#[test]
+fn two_frameworks_of_today_are_compared_where_both_run_on_the_same() {
+    let mut records = Vec::new();
+    for (subject, stack, ms) in
+        [("Axis2", "axis2-2/jdk17", 9.0), ("CXF", "cxf-4/jdk17", 5.0), ("Axis2", "rust", 1.0)]
+    {
+        for fork in 1..=3 {
+            let mut record = record(subject, "Int", "200", fork, ms, &mut Invented::new(u64::from(fork)));
+            ("nunes-2014").clone_into(&mut record.study);
+            ("client time").clone_into(&mut record.experiment);
+            record.cell = [("cpu", "700MHz"), ("message", "500Kb")].map(|(n, l)| (n.into(), l.into())).into();
+            stack.clone_into(&mut record.subject.stack);
+            records.push(record);
+        }
+    }
+    let results = of(records);
+    let chosen: Vec<&str> =
+        evidence::chosen(&results, false).iter().map(|cell| cell.stack.as_str()).collect();
+    assert_eq!(chosen, ["axis2-2/jdk17", "cxf-4/jdk17"]);
+}

@@ -1,5 +1,7 @@
 //! One fork: a fresh server, a fresh client, the first exchange, the warm-up, the measured exchanges, and what came of them.
 
+mod digests;
+
 use super::certificate;
 use super::environment::{environment, load};
 use super::greeting::{arm, hello};
@@ -13,10 +15,11 @@ use crate::record::{Bytes, Raw, Record, SCHEMA, Sides, Subject};
 use crate::subject::clock::{epoch_ns, monotonic_ns};
 use crate::subject::host::Host;
 use crate::subject::protocol::{Order, Prepare, Report, Role, Schedule};
-use crate::subject::reference::{Digest, Op};
+use crate::subject::reference::Op;
 use crate::subject::sample::{self, ClientSample};
 use crate::subject::{Definition, SubjectError};
 use aws_lc_rs::digest::{SHA256, digest};
+use digests::Digests;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -144,7 +147,7 @@ impl Trial<'_> {
                 let _ = std::fs::remove_file(self.path(role, kind));
             }
         }
-        let digests = self.digests()?;
+        let digests = Digests::of(self.cell, &self.factors(), self.settings.seed)?;
         let mut server = self.start(ground, Role::Server, 0).await?;
         record.start_ns.server = Some(server.ready_ns);
         note_versions(record, "server", &server.versions);
@@ -402,37 +405,6 @@ impl Trial<'_> {
         let sha256 = hex(digest(&SHA256, &bytes).as_ref());
         Some(Raw { path: relative, sha256, bytes: bytes.len() as u64 })
     }
-
-    /// Works out what the digests of all answers have to be.
-    fn digests(&self) -> Result<Digests, SubjectError> {
-        let (factors, amount) = (self.factors(), self.cell.amount);
-        let (mut digest, mut digests) = (Digest::default(), Digests::default());
-        for seq in 0..u64::from(amount.samples.max(amount.warmup).max(1)) {
-            let exchange = self.cell.op.exchange_number(&factors, self.settings.seed, seq);
-            let exchange =
-                exchange.ok_or_else(|| SubjectError::Exchange("the cell makes no sense".into()))?;
-            digest.add(&exchange.answer);
-            let counted = seq + 1;
-            for (count, place) in [
-                (1, &mut digests.first),
-                (u64::from(amount.warmup), &mut digests.warmup),
-                (u64::from(amount.samples), &mut digests.samples),
-            ] {
-                if counted == count {
-                    *place = digest.hex();
-                }
-            }
-        }
-        Ok(digests)
-    }
-}
-
-/// What the digests of answers have to be.
-#[derive(Default)]
-struct Digests {
-    first: String,
-    warmup: String,
-    samples: String,
 }
 
 /// A half that runs.

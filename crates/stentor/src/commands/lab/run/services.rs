@@ -8,6 +8,7 @@ use crate::output::{Output, note, table};
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -39,7 +40,7 @@ pub(super) struct Wishes {
     /// Subjects whose label, id or stack contains this
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     subject: Vec<String>,
-    /// Levels of a factor instead of the profile's: type=Int,String
+    /// Levels of a factor instead of the profile's: type=Int,String; may be given for several factors
     #[arg(long, value_name = "NAME=LEVELS", value_parser = factor)]
     factor: Vec<(String, Vec<String>)>,
     /// Fresh pairs of processes for each cell, instead of the profile's
@@ -106,10 +107,19 @@ impl Wishes {
         }
     }
 
+    /// Gathers the levels of each factor, whether they were given at once or one after the other.
+    fn levels(&self) -> BTreeMap<String, Vec<String>> {
+        let mut levels: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, some) in &self.factor {
+            levels.entry(name.clone()).or_default().extend(some.iter().cloned());
+        }
+        levels
+    }
+
     fn choice(&self) -> Choice {
         Choice {
             profile: self.profile(),
-            factors: self.factor.iter().cloned().collect(),
+            factors: self.levels(),
             subjects: self.subject.clone(),
             variants: self.variant.clone(),
             samples: SampleChoice { forks: self.forks, samples: self.samples },
