@@ -63,7 +63,7 @@ pub struct SinkWire {
 impl SinkWire {
     /// Starts a connection. Fails as the sink's start does.
     pub fn new(config: &SinkConfig) -> Result<Self, EmulatorError> {
-        Ok(Self { connection: sink::connection(&sink::desk(config)?), inbox: Vec::new() })
+        Ok(Self { connection: sink::connection(&sink::desk(config)?, None), inbox: Vec::new() })
     }
 
     /// Hands bytes in and returns what is said about them.

@@ -31,5 +31,5 @@ pub use fcm::{FcmConfig, FcmEmulator, RunningFcm};
 pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, Totals};
 pub use policy::Policy;
 pub use service::Engine;
-pub use sink::{RunningSink, Sink, SinkConfig};
+pub use sink::{RunningSink, Sink, SinkConfig, SinkLogConfig};
 pub use tls::TlsConfig;

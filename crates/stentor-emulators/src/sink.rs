@@ -4,6 +4,7 @@
 
 mod host;
 mod http1;
+mod log;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,8 @@ use crate::service::{Desk, Engine, WireTotals};
 use crate::tls::{self, TlsConfig};
 pub(crate) use host::SinkHost;
 use http1::SinkService;
+pub(crate) use log::SinkLog;
+pub use log::SinkLogConfig;
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -40,6 +43,8 @@ pub struct SinkConfig {
     pub max_concurrent_streams: u32,
     /// Delays every answer; what is counted is so on arrival.
     pub latency: Option<Latency>,
+    /// Notes when some devices' requests over HTTP/2 were answered.
+    pub log: Option<SinkLogConfig>,
 }
 
 impl Default for SinkConfig {
@@ -50,6 +55,7 @@ impl Default for SinkConfig {
             observer: None,
             max_concurrent_streams: 1000,
             latency: None,
+            log: None,
         }
     }
 }
@@ -70,7 +76,8 @@ impl Sink {
         let tls = tls::server(&config.tls, Protocols::Http2And1.alpn())?;
         let desk = desk(&config)?;
         let ca_pem = tls.ca_pem.clone();
-        let speaker = Arc::new(SinkSpeaker { desk: Arc::clone(&desk) });
+        let log = config.log.as_ref().map(SinkLog::open).transpose()?.map(Arc::new);
+        let speaker = Arc::new(SinkSpeaker { desk: Arc::clone(&desk), log });
         let port = Port::open(config.listen, tls, Protocols::Http2And1, speaker).await?;
         Ok(RunningSink { port, desk, ca_pem })
     }
@@ -128,6 +135,7 @@ const DIALECT: Dialect = Dialect { knows: |_| false, quota_code: "", realistic: 
 /// Frames for HTTP/2; HTTP/1.1, which token endpoints are asked in, as the emulators do it.
 struct SinkSpeaker {
     desk: Arc<Desk>,
+    log: Option<Arc<SinkLog>>,
 }
 
 impl Speaker for SinkSpeaker {
@@ -136,7 +144,7 @@ impl Speaker for SinkSpeaker {
     }
 
     async fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) {
-        frames::serve(connection(&self.desk), io, stop).await;
+        frames::serve(connection(&self.desk, self.log.clone()), io, stop).await;
     }
 
     async fn http1(self: Arc<Self>, io: impl Stream) {
@@ -145,11 +153,11 @@ impl Speaker for SinkSpeaker {
 }
 
 /// Starts a connection to a sink.
-pub(crate) fn connection(desk: &Arc<Desk>) -> Connection<SinkHost> {
+pub(crate) fn connection(desk: &Arc<Desk>, log: Option<Arc<SinkLog>>) -> Connection<SinkHost> {
     WireTotals::add(&desk.wire.connections);
     let limits = Limits {
         max_concurrent_streams: desk.max_concurrent_streams,
         max_header_list_bytes: desk.max_header_list_bytes,
     };
-    Connection::new(SinkHost::new(Arc::clone(desk)), limits)
+    Connection::new(SinkHost::new(Arc::clone(desk), log), limits)
 }

@@ -1,5 +1,6 @@
 //! Answers requests as they come off the frames.
 
+use super::log::SinkLog;
 use super::request::{GRANT, NO_TARGET, Route, Target, apns_id, write_message_name};
 use crate::dice::{Dice, mix};
 use crate::frames::{Admission, Answer, Body, Code, Field, Host, Kind, When};
@@ -22,6 +23,9 @@ pub(crate) struct SinkHost {
     requests: u64,
     counted: u64,
     first_id: u64,
+    log: Option<Arc<SinkLog>>,
+    /// Tokens whose answers are to be noted.
+    noted: Vec<Vec<u8>>,
 }
 
 /// What is kept of a request while it is read.
@@ -30,14 +34,26 @@ pub(crate) struct Draft {
     route: Route,
     project: Vec<u8>,
     apns_id: Vec<u8>,
+    /// Empty for one whose answer is not noted.
+    token: Vec<u8>,
 }
 
 impl SinkHost {
-    pub(super) fn new(desk: Arc<Desk>) -> Self {
+    pub(super) fn new(desk: Arc<Desk>, log: Option<Arc<SinkLog>>) -> Self {
         let latency = desk.policy.judge().policy.latency.clone();
         let batch = desk.observer.as_ref().map(|observer| observer.batch());
         let first_id = uuid::Uuid::new_v4().as_u64_pair().1;
-        Self { desk, latency, batch, now: Instant::now(), requests: 0, counted: 0, first_id }
+        Self {
+            desk,
+            latency,
+            batch,
+            now: Instant::now(),
+            requests: 0,
+            counted: 0,
+            first_id,
+            log,
+            noted: Vec::new(),
+        }
     }
 
     fn next_id(&mut self) -> u64 {
@@ -51,6 +67,9 @@ impl SinkHost {
     }
 
     fn answer_apns(&mut self, draft: &Draft, answer: &mut Answer) {
+        if !draft.token.is_empty() {
+            self.noted.push(draft.token.clone());
+        }
         answer.status(200);
         if draft.apns_id.is_empty() {
             let id = self.next_id();
@@ -102,12 +121,18 @@ impl Host for SinkHost {
         }
         draft.route = Route::Other;
         draft.apns_id.clear();
+        draft.token.clear();
         Admission::Take
     }
 
     fn field(&mut self, draft: &mut Draft, field: &Field<'_>) {
         match field.kind {
-            Kind::Path => draft.route = Route::of(field.value, &mut draft.project),
+            Kind::Path => {
+                draft.route = Route::of(field.value, &mut draft.project);
+                if let Some(token) = self.log.as_ref().and_then(|log| log.wanted(field.value)) {
+                    draft.token.extend_from_slice(token);
+                }
+            }
             Kind::ApnsId if field.value.len() <= MAX_APNS_ID_BYTES => {
                 draft.apns_id.clear();
                 draft.apns_id.extend_from_slice(field.value);
@@ -139,6 +164,9 @@ impl Host for SinkHost {
         self.counted = self.requests;
         if let (Some(batch), Some(observer)) = (&mut self.batch, &self.desk.observer) {
             observer.settle_batch(batch, Tally::Accepted);
+        }
+        if let Some(log) = &self.log {
+            log.note(&mut self.noted);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::observer::token_hash;
 
 /// How an FCM message begins when its token is the first thing in it.
 const TOKEN_FIRST: &[u8] = br#"{"message":{"token":""#;
-const APNS_PATH: &[u8] = b"/3/device/";
+pub(super) const APNS_PATH: &[u8] = b"/3/device/";
 const PROJECTS_PATH: &[u8] = b"/v1/projects/";
 const SEND_SUFFIX: &[u8] = b"/messages:send";
 const TOKEN_PATHS: &[&[u8]] = &[b"/token", b"/oauth2/v4/token", b"/oauth2/v3/token", b"/o/oauth2/token"];

@@ -5,9 +5,9 @@ use crate::rig::{ALERT, Client, finish, hex, to_token};
 use http::Request;
 use reqwest::{Certificate, Version};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use stentor_emulators::policy::Latency;
-use stentor_emulators::{ObserverConfig, RunningSink, Sink, SinkConfig, TlsConfig, Totals};
+use stentor_emulators::{ObserverConfig, RunningSink, Sink, SinkConfig, SinkLogConfig, TlsConfig, Totals};
 
 async fn sink(config: SinkConfig) -> RunningSink {
     let observer = Some(ObserverConfig::default());
@@ -139,4 +139,24 @@ async fn a_sink_that_stops_says_so() {
     let (_, frames) = tokio::join!(sink.stop(), raw.read_to_end());
     let last = frames.last().unwrap();
     assert_eq!((last.kind, last.number(), &last.payload[4..]), (GOAWAY, 1, [0; 4].as_slice()));
+}
+
+#[tokio::test]
+async fn answers_to_chosen_devices_are_noted_with_their_time_and_others_are_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("answers");
+    let log = Some(SinkLogConfig { path: path.clone(), token_prefix: hex(7)[..60].to_owned() });
+    let sink = sink(SinkConfig { log, ..SinkConfig::default() }).await;
+    let (url, client) = (format!("https://localhost:{}", sink.addr().port()), client(&sink).build().unwrap());
+    let micros = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
+    let before = micros();
+    let other = "f".repeat(64);
+    for token in [hex(7), other] {
+        client.post(format!("{url}/3/device/{token}")).body(ALERT).send().await.unwrap();
+    }
+    let noted = std::fs::read_to_string(path).unwrap();
+    let (token, at) = noted.trim_end().split_once(' ').unwrap();
+    assert_eq!(token, hex(7), "{noted}");
+    assert!((before..=micros()).contains(&at.parse().unwrap()), "{noted}");
+    sink.stop().await;
 }

@@ -7,6 +7,12 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use stentor_emulators::ObserverFile;
 
+/// Where APNs' sink notes when single messages were answered: lines of a token and microseconds since 1970.
+pub(crate) const ANSWERS: &str = "answers.log";
+
+/// How the tokens begin whose answers are noted; no token of a fleet does.
+pub(crate) const NOTED_TOKENS: &str = "000000000000000000000000000000000000000000000000";
+
 /// An emulator of the demo.
 pub(crate) struct Emulator {
     half: Half,
@@ -30,6 +36,10 @@ impl Emulator {
     ) -> anyhow::Result<Self> {
         settings["tls"] = serde_json::json!({"kind": "authority", "directory": directory.join("ca")});
         settings["observer"]["path"] = serde_json::json!(observer_path(directory, half));
+        if is_sink && half == Half::Apns {
+            let path = directory.join(ANSWERS);
+            settings["log"] = serde_json::json!({"path": path, "token_prefix": NOTED_TOKENS});
+        }
         let (directory, url) = (directory.to_owned(), String::new());
         let mut emulator = Self { half, is_sink, directory, url, control: None, settings, child: None };
         emulator.configure()?;

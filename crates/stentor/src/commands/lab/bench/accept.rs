@@ -30,11 +30,11 @@ impl Accept {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let mut stage = Demo::through_sinks(2_100_000, None, None).build().await?;
         // Connections, plans and pages are there before the clock starts.
-        singles::send(&stage.client, self.callers * 4, self.callers, None).await?;
+        singles::send(&stage.client, (self.messages, self.callers * 4), self.callers, None).await?;
         let start = stage.server.usage().cpu_seconds;
         let idle = singles::ask_nothing(&stage.client, self.messages, self.callers).await?;
         let before = stage.server.usage().cpu_seconds;
-        let sent = singles::send(&stage.client, self.messages, self.callers, None).await?;
+        let sent = singles::send(&stage.client, (0, self.messages), self.callers, None).await?;
         let usage = stage.server.usage();
         let rate = self.messages as f64 / sent.wall.as_secs_f64();
         let at = |part: f64| sent.latency_ms.quantile(part);

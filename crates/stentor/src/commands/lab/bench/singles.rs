@@ -1,13 +1,14 @@
 //! Single messages to tokens, by many callers side by side.
 
 use crate::client::Client;
+use crate::demo::emulator::NOTED_TOKENS;
 use crate::failure::Failure;
 use crate::output::cell;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use stentor_lab::caller::Caller;
 use stentor_lab::statistics::Samples;
 use tokio::task::JoinSet;
@@ -18,8 +19,18 @@ pub(super) struct Sent {
     pub(super) latency_ms: Samples,
     /// From the first call to the last 202.
     pub(super) wall: Duration,
-    /// The campaigns that were promised.
-    pub(super) campaigns: Vec<String>,
+    /// What was promised.
+    pub(super) messages: Vec<Promised>,
+}
+
+/// A message that a 202 promised.
+pub(super) struct Promised {
+    /// Its token.
+    pub(super) token: String,
+    /// Its campaign.
+    pub(super) campaign: String,
+    /// When the 202 had come, in microseconds since 1970.
+    pub(super) at_us: u128,
 }
 
 /// What callers ask.
@@ -28,7 +39,7 @@ enum Question {
     /// A route that does nothing.
     Nothing,
     /// A message to a token of its own, and then a pause.
-    Message { pause: Option<Duration> },
+    Message { first: u64, pause: Option<Duration> },
 }
 
 /// Asks a route that does nothing, as often and by as many: what callers, HTTP and the machine cost by themselves.
@@ -36,25 +47,35 @@ pub(super) async fn ask_nothing(client: &Client, count: u64, callers: u64) -> an
     Ok(side_by_side(client, count, callers, Question::Nothing).await?.0)
 }
 
-/// Asks for `count` messages, each to a token of its own, `callers` at a time; `pace` spreads the calls of one caller.
+/// Asks for `count` messages, each to a token of its own from the `first` on, `callers` at a time; `pace` spreads the calls
+/// of one caller.
 pub(super) async fn send(
     client: &Client,
-    count: u64,
+    (first, count): (u64, u64),
     callers: u64,
     pace: Option<Duration>,
 ) -> anyhow::Result<Sent> {
-    let question = Question::Message { pause: pace };
+    let question = Question::Message { first, pause: pace };
     let (wall, seen) = side_by_side(client, count, callers, question).await?;
-    let (mut latency_ms, mut campaigns) = (Samples::default(), Vec::new());
-    for (took, reply) in seen {
+    let (mut latency_ms, mut messages) = (Samples::default(), Vec::new());
+    for Seen { number, took, at, reply } in seen {
         latency_ms.push(took.as_secs_f64() * 1e3);
-        campaigns.push(cell(&serde_json::from_slice::<Value>(&reply)?["campaign"]));
+        messages.push(Promised {
+            token: token(first + number),
+            campaign: cell(&serde_json::from_slice::<Value>(&reply)?["campaign"]),
+            at_us: at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros(),
+        });
     }
-    Ok(Sent { latency_ms, wall, campaigns })
+    Ok(Sent { latency_ms, wall, messages })
 }
 
-/// One answer, and what it took.
-type Seen = (Duration, bytes::Bytes);
+/// One answer.
+struct Seen {
+    number: u64,
+    took: Duration,
+    at: SystemTime,
+    reply: bytes::Bytes,
+}
 
 /// Makes the calls 0 to `count`, `callers` at a time, and gathers what they give; the first failure ends it.
 async fn side_by_side(
@@ -111,23 +132,29 @@ async fn call(
         let asked = Instant::now();
         let (status, reply) = match question {
             Question::Nothing => caller.call(Method::GET, "/healthz", bytes::Bytes::new()).await?,
-            Question::Message { .. } => caller.call(Method::POST, "/v1/messages", message(number)).await?,
+            Question::Message { first, .. } => {
+                caller.call(Method::POST, "/v1/messages", message(first + number)).await?
+            }
         };
-        seen.push((asked.elapsed(), reply));
+        seen.push(Seen { number, took: asked.elapsed(), at: SystemTime::now(), reply });
         if !matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {
             return Err(Failure::not_done(format!("the server answered {status}")).into());
         }
-        if let Question::Message { pause: Some(pause) } = question {
+        if let Question::Message { pause: Some(pause), .. } = question {
             tokio::time::sleep(pause).await;
         }
     }
 }
 
+fn token(number: u64) -> String {
+    format!("{NOTED_TOKENS}{:016x}", number + (1 << 40))
+}
+
 /// A message to a token that nobody else has.
 fn message(number: u64) -> bytes::Bytes {
-    let (token, code) = (number + (1 << 40), number % 1_000_000);
+    let (token, code) = (token(number), number % 1_000_000);
     let text = format!(
-        r#"{{"target":{{"token":{{"platform":"apple","token":"{token:064x}"}}}},"notification":{{"title":"Your code","body":"{code:06}"}},"priority":"high","ttl_seconds":300}}"#
+        r#"{{"target":{{"token":{{"platform":"apple","token":"{token}"}}}},"notification":{{"title":"Your code","body":"{code:06}"}},"priority":"high","ttl_seconds":300}}"#
     );
     text.into()
 }

@@ -1,14 +1,18 @@
 //! `stentor lab bench urgent`: how long single messages take while a campaign runs, beside when nothing runs.
 
-use super::singles::{self, Sent};
+use super::singles::{self, Promised, Sent};
 use crate::client::{Client, segment};
 use crate::demo::Demo;
+use crate::demo::emulator::ANSWERS;
 use crate::demo::fleet::Fleet;
 use crate::failure::Failure;
 use crate::ledger::Ledger;
 use crate::output::{Output, cell};
+use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
@@ -23,8 +27,9 @@ Examples:
   stentor lab bench urgent
   stentor lab bench urgent --devices 10000000 --json
 
-Each message's time is the ledger's own: from its acceptance to the commit of the push service's answer, in whole
-milliseconds. Only messages accepted before the campaign's end are counted.")]
+Two times of each message are told: from its 202 to the push service's answer, as caller and sink saw them; and the ledger's
+own, from its acceptance to the commit of the answer, in whole milliseconds. Only messages accepted before the campaign's
+end are counted.")]
 pub(crate) struct Urgent {
     /// Devices of the campaign
     #[arg(long, default_value_t = 2_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
@@ -42,27 +47,88 @@ impl Urgent {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let stage = Demo::through_sinks(self.devices + 200_000, None, None).build().await?;
         crate::demo::import::run(&stage.client, Fleet::new(self.devices, 1)).await?;
-        let idle = times(&stage.client, &self.send(&stage.client).await?, None).await?;
+        let idle = self.send(&stage.client, 0).await?;
+        let idle_settled = times(&stage.client, &idle, None).await?;
         let everyone = json!({"target": "everyone", "notification": {"title": "to everyone"}});
         let campaign = cell(&stage.client.post("/v1/messages", &everyone).await?["campaign"]);
-        let sent = self.send(&stage.client).await?;
+        let sent = self.send(&stage.client, self.messages).await?;
         let ended_at = ended(&stage.client, &campaign).await?;
-        let beside = times(&stage.client, &sent, Some(&ended_at)).await?;
-        let (before, during) = (at(&idle, 0.99), at(&beside, 0.99));
-        let object = json!({
-            "devices": self.devices,
-            "messages": beside.values().len(),
-            "messages_after_the_campaign": self.messages - beside.values().len() as u64,
-            "idle_ms": quantiles(&idle),
-            "beside_campaign_ms": quantiles(&beside),
-            "p99_above_idle_ms": during - before,
-        });
-        output.result(&object, || format!("p99 {during:.0} ms beside a campaign, {before:.0} ms without"))?;
+        let settled = times(&stage.client, &sent, Some(&ended_at)).await?;
+        let answers = Answers::read(&stage.directory().join(ANSWERS))?;
+        let compared = Compared {
+            answered: [answers.times(&idle, &idle_settled), answers.times(&sent, &settled)],
+            settled: [idle_settled, settled].map(|times| times.into_values().collect()),
+        };
+        let beside = compared.settled[1].values().len() as u64;
+        let mut object = compared.object();
+        object["devices"] = json!(self.devices);
+        object["messages"] = json!(beside);
+        object["messages_after_the_campaign"] = json!(self.messages - beside);
+        output.result(&object, || compared.told())?;
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn send(&self, client: &Client) -> anyhow::Result<Sent> {
-        singles::send(client, self.messages, self.callers, Some(Duration::from_millis(10))).await
+    async fn send(&self, client: &Client, first: u64) -> anyhow::Result<Sent> {
+        let pace = Some(Duration::from_millis(10));
+        singles::send(client, (first, self.messages), self.callers, pace).await
+    }
+}
+
+/// Times without a campaign and beside one.
+struct Compared {
+    /// From the 202 to the push service's answer, as the sink saw it.
+    answered: [Samples; 2],
+    /// From the acceptance to the commit of the answer, as the ledger has it.
+    settled: [Samples; 2],
+}
+
+impl Compared {
+    fn object(&self) -> Value {
+        let part = |[idle, beside]: &[Samples; 2]| {
+            json!({
+                "idle_ms": quantiles(idle),
+                "beside_campaign_ms": quantiles(beside),
+                "p99_above_idle_ms": at(beside, 0.99) - at(idle, 0.99),
+            })
+        };
+        json!({
+            "p99_above_idle_ms": at(&self.answered[1], 0.99) - at(&self.answered[0], 0.99),
+            "answered": part(&self.answered),
+            "settled": part(&self.settled),
+        })
+    }
+
+    fn told(&self) -> String {
+        let [idle, beside] = [&self.answered[0], &self.answered[1]].map(|times| at(times, 0.99));
+        let settled = [&self.settled[0], &self.settled[1]].map(|times| at(times, 0.99));
+        format!(
+            "from the 202 to the push service's answer: p99 {beside:.1} ms beside a campaign, {idle:.1} ms without; to the commit \
+             of the answer: {:.0} and {:.0} ms",
+            settled[1], settled[0]
+        )
+    }
+}
+
+/// When the sink answered, by token.
+struct Answers(HashMap<String, u128>);
+
+impl Answers {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("the sink's notes in {} cannot be read", path.display()))?;
+        let line = |line: &str| {
+            let (token, at_us) = line.split_once(' ')?;
+            Some((token.to_owned(), at_us.parse().ok()?))
+        };
+        // The first answer counts, should there be several.
+        Ok(Self(text.lines().rev().filter_map(line).collect()))
+    }
+
+    /// Gives milliseconds from each 202 to the answer, of the campaigns that count; below zero where the answer was first.
+    fn times(&self, sent: &Sent, counting: &HashMap<String, f64>) -> Samples {
+        let counts = |one: &&Promised| counting.contains_key(&one.campaign);
+        let time = |one: &Promised| Some((*self.0.get(&one.token)? as f64 - one.at_us as f64) / 1e3);
+        sent.messages.iter().filter(counts).filter_map(time).collect()
     }
 }
 
@@ -74,19 +140,19 @@ fn quantiles(samples: &Samples) -> Value {
     json!({"p50": at(samples, 0.5), "p90": at(samples, 0.9), "p99": at(samples, 0.99), "max": at(samples, 1.0)})
 }
 
-/// Reads how long each message took, of those accepted before `until`.
-async fn times(client: &Client, sent: &Sent, until: Option<&Value>) -> anyhow::Result<Samples> {
-    let mut samples = Samples::default();
-    for campaign in &sent.campaigns {
+/// Reads how long each campaign took, of those accepted before `until`.
+async fn times(client: &Client, sent: &Sent, until: Option<&Value>) -> anyhow::Result<HashMap<String, f64>> {
+    let mut times = HashMap::new();
+    for Promised { campaign, .. } in &sent.messages {
         let ended_at = ended(client, campaign).await?;
         let path = format!("/v1/campaigns/{}", segment(campaign));
         let created_at = client.get(&path).await?["created_at"].clone();
         let counts = until.is_none_or(|until| created_at.as_str() < until.as_str());
         if counts && let (Some(from), Some(to)) = (millis(&created_at), millis(&ended_at)) {
-            samples.push((to - from) as f64);
+            times.insert(campaign.clone(), (to - from) as f64);
         }
     }
-    Ok(samples)
+    Ok(times)
 }
 
 /// Waits for a campaign's end and gives its instant.
