@@ -1,7 +1,7 @@
 //! The one thread that writes: whatever waits is committed together, and answered after that.
 //!
 //! A commit costs a flush of the disk whatever it holds, so many small jobs share one. Each job is a savepoint of its
-//! own: one that fails takes nothing of the others with it. Jobs that a caller or a single device waits for go first, and
+//! own, or tidy by itself: one that fails takes nothing of the others with it. Jobs that a caller or a single device waits for go first, and
 //! their commit waits for no others; but every other commit begins with one of those that move audiences.
 
 mod lines;
@@ -22,6 +22,8 @@ use lines::Lines;
 
 /// A job that waits, and what it will answer.
 trait Job: Send {
+    /// Whether it fails before it has written anything, unless the engine fails.
+    fn is_tidy(&self) -> bool;
     /// Does the work inside the open transaction; tells whether it is to be kept.
     fn work(&mut self, connection: &Connection) -> bool;
     /// Answers after the commit, or after it failed.
@@ -32,6 +34,7 @@ struct Call<F, T> {
     work: Option<F>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
+    is_tidy: bool,
 }
 
 impl<F, T> Job for Call<F, T>
@@ -39,6 +42,10 @@ where
     F: FnOnce(&Connection) -> Done<T> + Send,
     T: Send,
 {
+    fn is_tidy(&self) -> bool {
+        self.is_tidy
+    }
+
     fn work(&mut self, connection: &Connection) -> bool {
         let Some(work) = self.work.take() else { return false };
         let result = catch_unwind(AssertUnwindSafe(|| work(connection)));
@@ -101,8 +108,26 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
+        self.hand_over(line, work, false).await
+    }
+
+    /// Hands over a job that makes all its checks before it writes: it needs no savepoint, whose copies of pages cost more
+    /// than a small job's own work. Should the engine fail in the middle of it, all of its commit fail.
+    pub(super) async fn submit_tidy<T, F>(&self, line: Line, work: F) -> Promise<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.hand_over(line, work, true).await
+    }
+
+    async fn hand_over<T, F>(&self, line: Line, work: F, is_tidy: bool) -> Promise<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
-        let call = Call { work: Some(work), result: None, reply };
+        let call = Call { work: Some(work), result: None, reply, is_tidy };
         match self.lines.push(line, Box::new(call)).await {
             Ok(()) => Promise(Ok(answer)),
             Err(_) => Promise(Err(closed())),
@@ -198,6 +223,9 @@ impl Desk {
 
     /// Works on one job. The first to be kept needs no savepoint: before it there is nothing to save.
     fn work(&mut self, job: &mut dyn Job, others: bool) -> Result<bool, StoreError> {
+        if others && job.is_tidy() {
+            return self.work_tidily(job);
+        }
         if others {
             self.execute("SAVEPOINT job")?;
         }
@@ -221,6 +249,16 @@ impl Desk {
                 self.execute("BEGIN IMMEDIATE")?;
             }
             (true, false) => {}
+        }
+        Ok(keep)
+    }
+
+    /// Works on a job that leaves nothing to be taken back.
+    fn work_tidily(&self, job: &mut dyn Job) -> Result<bool, StoreError> {
+        let before = self.connection.total_changes();
+        let keep = job.work(&self.connection);
+        if !keep && (self.connection.is_autocommit() || self.connection.total_changes() != before) {
+            return Err(StoreError::Unavailable("the engine failed in the middle of a transaction".into()));
         }
         Ok(keep)
     }

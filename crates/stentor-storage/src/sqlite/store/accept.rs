@@ -15,8 +15,13 @@ use crate::sqlite::fault::{Done, missing};
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{hash, int};
 
-/// Keeps one message.
-pub(super) fn accept(connection: &Connection, new: &NewMessage) -> Done<Storing<Accepted>> {
+/// Tells whether a message is begun with its keeping.
+pub(super) fn begins(new: &NewMessage) -> bool {
+    new.message.due_at <= new.message.created_at && !new.begins_later
+}
+
+/// Keeps one message, whose content is `spec` when written; all checks come first.
+pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Storing<Accepted>> {
     let message = &new.message;
     fleets::check_app(connection, message.app)?;
     if let Some(given) = &new.idempotency
@@ -25,14 +30,15 @@ pub(super) fn accept(connection: &Connection, new: &NewMessage) -> Done<Storing<
         return Ok(as_replayed(known));
     }
     check_target(connection, message.app, &message.spec.target)?;
-    insert(connection, message)?;
+    insert(connection, message, spec)?;
     let now = message.created_at;
     if let Some(given) = &new.idempotency {
         keep_reply(connection, message.app, given, now)?;
     }
-    let begins = message.due_at <= now && !new.begins_later;
-    let tickets =
-        if begins { start::begin(connection, message, new.chunk_max_devices, now)? } else { Vec::new() };
+    let tickets = match begins(new) {
+        true => start::begin(connection, message, new.chunk_max_devices, now)?,
+        false => Vec::new(),
+    };
     Ok(Storing::Done(Accepted { tickets }))
 }
 
@@ -72,14 +78,14 @@ pub(super) fn keep_reply(
     run(connection, sql, values).map(drop)
 }
 
-/// Writes message and campaign; it waits for its due time.
-pub(super) fn insert(connection: &Connection, message: &Message) -> Done<()> {
+/// Writes message, whose content is `spec` when written, and campaign; it waits for its due time.
+pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> Done<()> {
     let (id, app) = (int(message.id.raw()), int(message.app.raw()));
     let (created_at, due_at) = (message.created_at.as_millis(), message.due_at.as_millis());
     let (schedule, instant) = message.occurrence.unzip();
     let (schedule, instant) = (schedule.map(|id| int(id.raw())), instant.map(Timestamp::as_millis));
     let sql = "INSERT INTO messages (id, app, created_at, due_at, schedule, instant, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let values = params![id, app, created_at, due_at, schedule, instant, message.spec.encode()];
+    let values = params![id, app, created_at, due_at, schedule, instant, spec];
     run(connection, sql, values).map_err(|fault| repeat(fault, "the message id is in use"))?;
     let sql = "INSERT INTO campaigns (id, app, state, class, created_at, due_at, expires_at, collapse_key)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";

@@ -28,8 +28,14 @@ impl MessageStore for SqliteStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>> {
         let mut promises = Vec::with_capacity(messages.len());
         for new in messages {
-            let work = move |connection: &Connection| accept::accept(connection, &new);
-            promises.push(self.inner.writer.submit(Line::First, work).await);
+            let spec = new.message.spec.encode();
+            let is_tidy = !accept::begins(&new);
+            let work = move |connection: &Connection| accept::accept(connection, &new, &spec);
+            let writer = &self.inner.writer;
+            promises.push(match is_tidy {
+                true => writer.submit_tidy(Line::First, work).await,
+                false => writer.submit(Line::First, work).await,
+            });
         }
         let mut replies = Vec::with_capacity(promises.len());
         for promise in promises {

@@ -123,7 +123,7 @@ fn fire(connection: &Connection, occurrence: &Occurrence) -> Done<bool> {
     let sql = "INSERT OR IGNORE INTO occurrences (schedule, instant, message) VALUES (?1, ?2, ?3)";
     let fires = run(connection, sql, params![id, instant, message])? > 0;
     if let Some(message) = occurrence.message.as_ref().filter(|_| fires) {
-        accept::insert(connection, message)?;
+        accept::insert(connection, message, &message.spec.encode())?;
         run(connection, "UPDATE schedules SET last_fired = ?2 WHERE id = ?1", [id, instant])?;
     }
     let state = if occurrence.next_due.is_some() { ScheduleState::Active } else { ScheduleState::Finished };

@@ -72,6 +72,39 @@ async fn a_job_that_fails_before_all_others_is_taken_back_too() {
 }
 
 #[tokio::test]
+async fn a_tidy_job_that_fails_its_checks_takes_nothing_of_the_others_with_it() {
+    let (_folder, writer) = writer(100);
+    let (go, held) = hold_up(&writer).await;
+    let first = writer.submit_tidy(Line::Usual, insert(1)).await;
+    let failing = writer.submit_tidy(Line::Usual, |_: &Connection| Err::<(), _>(conflict("no"))).await;
+    let repeated = writer.submit_tidy(Line::Usual, insert(1)).await;
+    let last = writer.submit_tidy(Line::Usual, insert(2)).await;
+    go.send(()).expect("told");
+    held.kept().await.expect("done");
+    assert_eq!(first.kept().await, Ok(1));
+    assert_eq!(failing.kept().await, Err(StoreError::Conflict("no".into())));
+    assert!(repeated.kept().await.is_err(), "the number is there already");
+    assert_eq!(last.kept().await, Ok(1));
+    assert_eq!(sum(&writer).await, Some(3));
+}
+
+#[tokio::test]
+async fn a_tidy_job_that_fails_in_its_middle_fails_its_whole_commit_and_leaves_nothing() {
+    let (_folder, writer) = writer(100);
+    let (go, held) = hold_up(&writer).await;
+    let before = writer.submit_tidy(Line::Usual, insert(1)).await;
+    let torn = writer.submit_tidy(Line::Usual, |connection: &Connection| {
+        run(connection, "INSERT INTO numbers VALUES (100)", [])?;
+        Err::<(), _>(damaged("the disk is gone"))
+    });
+    let torn = torn.await;
+    go.send(()).expect("told");
+    assert!(held.kept().await.is_err() && before.kept().await.is_err() && torn.kept().await.is_err());
+    writer.run(Line::Usual, insert(2)).await.expect("kept");
+    assert_eq!(sum(&writer).await, Some(2));
+}
+
+#[tokio::test]
 async fn a_panic_in_a_job_is_an_error_and_the_thread_goes_on() {
     let (_folder, writer) = writer(100);
     let panicking = writer.run(Line::Usual, |connection: &Connection| -> Done<()> {
