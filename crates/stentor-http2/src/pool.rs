@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -41,6 +42,8 @@ pub(crate) struct Pool {
     state: Mutex<State>,
     emptied: Notify,
     closing: Notify,
+    /// Where connections live, whoever sends over them: the runtime in which the pool was made.
+    home: Option<Handle>,
 }
 
 #[derive(Default)]
@@ -94,6 +97,7 @@ impl Pool {
             emptied: Notify::new(),
             closing: Notify::new(),
             limits,
+            home: Handle::try_current().ok(),
         })
     }
 
@@ -338,7 +342,11 @@ impl Pool {
 
     fn open_one(self: &Arc<Self>, state: &mut State) {
         state.opening += 1;
-        tokio::spawn(dial::open(Arc::clone(self), state.not_before));
+        let opening = dial::open(Arc::clone(self), state.not_before);
+        match &self.home {
+            Some(home) => home.spawn(opening),
+            None => tokio::spawn(opening),
+        };
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -2,6 +2,7 @@
 
 mod belt;
 mod engines;
+mod threads;
 
 use std::future::Future;
 use std::net::SocketAddr;

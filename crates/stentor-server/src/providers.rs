@@ -10,6 +10,7 @@ use stentor_core::message::{Message, MessageSpec};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{CredentialError, Provider};
 use stentor_providers::{Limits, Setup};
+use tokio::runtime::Handle;
 
 use crate::pipeline::ProviderFactory;
 
@@ -20,19 +21,29 @@ const CONNECTIONS_MAX_COUNT: u64 = 1_024;
 const QUOTA_MAX_PER_MINUTE: u32 = 1_000_000_000;
 
 /// Builds adapters from credentials.
-pub(crate) struct Adapters(Setup);
+pub(crate) struct Adapters {
+    setup: Setup,
+    /// Where their connections live; where they are made when `None`.
+    home: Option<Handle>,
+}
 
 impl Adapters {
     /// Takes what adapters need from their surroundings.
     pub(crate) fn new(clock: Arc<dyn Clock>, limits: Limits) -> Self {
-        Self(Setup { clock, limits })
+        Self { setup: Setup { clock, limits }, home: None }
+    }
+
+    /// Lets connections live in a runtime.
+    pub(crate) fn at_home_on(self, home: Option<Handle>) -> Self {
+        Self { home, ..self }
     }
 }
 
 impl ProviderFactory for Adapters {
     fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid> {
-        let Ours { rest, limits, .. } = split(credential, &self.0.limits)?;
-        let setup = Setup { clock: self.0.clock.clone(), limits };
+        let Ours { rest, limits, .. } = split(credential, &self.setup.limits)?;
+        let setup = Setup { clock: self.setup.clock.clone(), limits };
+        let _inside = self.home.as_ref().map(Handle::enter);
         stentor_providers::open(credential.provider, &rest, &setup)
             .map_err(|CredentialError::Invalid(invalid)| invalid)
     }

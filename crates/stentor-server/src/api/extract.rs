@@ -195,11 +195,19 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
         return Err(Problem::new(ErrorCode::InvalidRequest, "the body must be a JSON object"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(Objects(&mut reader))
-        .map_err(|error| wording::of_json(&error.path().to_string(), error.inner()))?;
+    let value = T::deserialize(Objects(&mut reader)).map_err(|error| explain::<T>(bytes, &error))?;
     let end = reader.end();
     end.map_err(|error| wording::of_json("", &error))?;
     Ok(value)
+}
+
+/// Reads what is wrong once more, slowly, to name the field.
+fn explain<T: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> Problem {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    match serde_path_to_error::deserialize::<_, T>(Objects(&mut reader)) {
+        Err(found) => wording::of_json(&found.path().to_string(), found.inner()),
+        Ok(_) => wording::of_json("", error),
+    }
 }
 
 fn query_problem(message: &str) -> Problem {

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::AppError;
 use super::engines::Ground;
+use super::threads::Threads;
 use crate::config::Config;
 use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{Asking, Deps, Failure, Pipeline, PipelineStats, Rush, Watch};
@@ -34,18 +35,25 @@ pub struct PipelineBelt {
     publisher: Mutex<Option<JoinHandle<()>>>,
     watch: Arc<Watch>,
     rush: Arc<Rush>,
+    /// The last to go: the pipeline's tasks run on them.
+    _threads: Threads,
 }
 
 impl PipelineBelt {
     /// Recovers what a crash left and starts to move.
     pub(super) async fn start(ground: &Ground, config: &Config) -> Result<Self, AppError> {
         let instance = ground.ids.next(ground.clock.now());
+        let wrap = |cause: std::io::Error| AppError::Engine { what: "the threads", cause: cause.to_string() };
+        let threads = Threads::start().map_err(wrap)?;
         let deps = Deps {
             store: ground.store.clone(),
             queue: ground.queue.clone(),
             clock: ground.clock.clone(),
             ids: ground.ids.clone(),
-            factory: Arc::new(Adapters::new(ground.clock.clone(), config.sender.limits())),
+            factory: Arc::new(
+                Adapters::new(ground.clock.clone(), config.sender.limits()).at_home_on(threads.handle()),
+            ),
+            bulk: threads.handle(),
             instance,
             levels: Some(config.data_dir.join(LEVELS_FILE)),
         };
@@ -58,7 +66,15 @@ impl PipelineBelt {
         let (watched, work) = (watch.clone(), publish(pipeline.clone(), waiting));
         let publisher = tokio::spawn(async move { watched.passing("publisher", work).await });
         let publisher = Mutex::new(Some(publisher));
-        Ok(Self { instance, pipeline: Mutex::new(Some(pipeline)), tickets, publisher, watch, rush })
+        Ok(Self {
+            instance,
+            pipeline: Mutex::new(Some(pipeline)),
+            tickets,
+            publisher,
+            watch,
+            rush,
+            _threads: threads,
+        })
     }
 
     /// Gives the number of this start.

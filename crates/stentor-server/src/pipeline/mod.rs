@@ -38,6 +38,7 @@ use stentor_core::id::{AppId, IdSource};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::{Recovery, Store, StoreError};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -68,6 +69,8 @@ pub struct Deps {
     pub ids: Arc<IdSource>,
     /// Builds providers from credentials.
     pub factory: Arc<dyn ProviderFactory>,
+    /// Where audiences are moved; with all the rest when `None`.
+    pub bulk: Option<Handle>,
     /// This start of the server; never that of an earlier one.
     pub instance: u64,
     /// The file in which quotas survive a restart; `None` to begin them anew.
@@ -80,6 +83,8 @@ pub struct Pipeline {
     movers: JoinSet<()>,
     settler: JoinSet<()>,
     settler_stop: CancellationToken,
+    /// Where audiences are moved.
+    bulk: Handle,
 }
 
 impl Pipeline {
@@ -94,10 +99,12 @@ impl Pipeline {
         if let Err(error) = deps.queue.clear().await {
             tracing::warn!(%error, "emptying the queue failed; what was leased waits for its lease to run out");
         }
+        let bulk = deps.bulk.clone().unwrap_or_else(Handle::current);
         let (settlers, inboxes) = settler::inboxes(SETTLER_INBOX_MAX_CHUNKS);
         let shared = Arc::new(Shared::new(deps, config, recovery, settlers));
         let settler_stop = CancellationToken::new();
-        let mut pipeline = Self { shared, movers: JoinSet::new(), settler: JoinSet::new(), settler_stop };
+        let (movers, settler) = (JoinSet::new(), JoinSet::new());
+        let mut pipeline = Self { shared, movers, settler, settler_stop, bulk };
         pipeline.start_settlers(inboxes);
         pipeline.start_movers();
         Ok(pipeline)
@@ -106,9 +113,9 @@ impl Pipeline {
     /// Starts what goes on to the last, so that all outcomes are written.
     fn start_settlers(&mut self, inboxes: settler::Inboxes) {
         for inbox in inboxes {
-            let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
+            let (shared, stop, home) = (self.shared.clone(), self.settler_stop.clone(), self.home(inbox.0));
             let work = settler::run(shared.clone(), inbox, stop.clone());
-            self.settler.spawn(async move { shared.watch.lasting("settler", stop, work).await });
+            self.settler.spawn_on(async move { shared.watch.lasting("settler", stop, work).await }, &home);
         }
         let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
         self.settler.spawn(async move {
@@ -122,18 +129,31 @@ impl Pipeline {
         for kind in ProviderKind::ALL {
             for class in Class::ALL {
                 let fleet = Fleet::new(self.shared.clone(), *kind, *class);
-                self.start_mover(format!("fleet of {kind}"), fleet.run());
+                self.start_mover(format!("fleet of {kind}"), *class, fleet.run());
             }
         }
-        self.start_mover("producers", producer::run(self.shared.clone()));
-        self.start_mover("scheduler", scheduler::run(self.shared.clone()));
-        self.start_mover("janitor", janitor::run(self.shared.clone()));
+        self.start_mover("producers", Class::Bulk, producer::run(self.shared.clone()));
+        self.start_mover("scheduler", Class::Urgent, scheduler::run(self.shared.clone()));
+        self.start_mover("janitor", Class::Urgent, janitor::run(self.shared.clone()));
     }
 
-    fn start_mover(&mut self, part: impl Into<String>, work: impl Future<Output = ()> + Send + 'static) {
-        let (shared, part) = (self.shared.clone(), part.into());
+    /// Starts a part, at home where its class is; what it starts is at home there too.
+    fn start_mover(
+        &mut self,
+        part: impl Into<String>,
+        class: Class,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let (shared, part, home) = (self.shared.clone(), part.into(), self.home(class));
         let stop = shared.stop.clone();
-        self.movers.spawn(async move { shared.watch.lasting(part, stop, work).await });
+        self.movers.spawn_on(async move { shared.watch.lasting(part, stop, work).await }, &home);
+    }
+
+    fn home(&self, class: Class) -> Handle {
+        match class {
+            Class::Urgent => Handle::current(),
+            Class::Bulk => self.bulk.clone(),
+        }
     }
 
     /// Gives what knows whether a part has failed.

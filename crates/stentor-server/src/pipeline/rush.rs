@@ -21,10 +21,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Messages behind from which on they are begun without waiting for the callers.
 const BEHIND_MAX_MESSAGES: u64 = 128 * 1_024;
 /// Longest wait for the callers before some more are begun.
-const PATIENCE: Duration = Duration::from_millis(20);
-/// Messages that are begun in one transaction, and so many more for each of those that wait.
-const BEGIN_MIN_MESSAGES: usize = 16;
-const BEGIN_PART: u64 = 1_024;
+const PATIENCE: Duration = Duration::from_millis(60);
+/// Messages that are begun in one transaction while little waits, and how many more when most does: few together cost twice
+/// as much each, for every step of theirs is a commit.
+const BEGIN_MIN_MESSAGES: usize = 48;
+const BEGIN_MORE_MESSAGES: f64 = 256.0;
 /// Messages that are begun in one transaction when nobody waits for it.
 const BEGIN_CALM_MESSAGES: usize = 128;
 
@@ -133,13 +134,17 @@ impl Drop for Asking {
 
 /// Gives how long callers go first.
 fn patience(behind: u64) -> Duration {
-    let left = 1.0 - (behind as f64 / BEHIND_MAX_MESSAGES as f64).min(1.0);
-    PATIENCE.mul_f64(left)
+    PATIENCE.mul_f64(1.0 - burden(behind))
 }
 
 /// Gives how many are begun while callers wait.
 fn share(behind: u64) -> usize {
-    BEGIN_MIN_MESSAGES + (behind / BEGIN_PART).min(BEHIND_MAX_MESSAGES / BEGIN_PART) as usize
+    BEGIN_MIN_MESSAGES + (BEGIN_MORE_MESSAGES * burden(behind)) as usize
+}
+
+/// Gives what is behind as a part of the most, squared: the beginning of a rush is the callers', its end is not.
+fn burden(behind: u64) -> f64 {
+    (behind as f64 / BEHIND_MAX_MESSAGES as f64).min(1.0).powi(2)
 }
 
 #[cfg(test)]

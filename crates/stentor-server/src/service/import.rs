@@ -9,6 +9,7 @@ mod tests;
 
 use bytes::Bytes;
 use futures_util::Stream;
+use futures_util::stream::{FuturesOrdered, StreamExt};
 use stentor_core::app::Scope::Register;
 use stentor_core::device::Registration;
 use stentor_core::id::AppId;
@@ -22,8 +23,12 @@ use parse::Importer;
 use parse::Parsed;
 pub use report::{ERRORS_MAX_COUNT, ImportProblem, ImportReport};
 
-/// Blocks and batches that wait between two stages.
-const STAGE_MAX_COUNT: usize = 2;
+/// Blocks that wait for being parsed.
+const BLOCKS_MAX_COUNT: usize = 2;
+/// Batches that wait for being written.
+const BATCHES_MAX_COUNT: usize = 1;
+/// Batches at the store: one is written while the next is sorted.
+const AT_THE_STORE_MAX_COUNT: usize = 2;
 
 /// How to import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +48,8 @@ impl Service {
     {
         caller.require(Register)?;
         let _turn = self.imports.try_acquire().map_err(|_| too_many_imports())?;
-        let (to_parse, blocks) = mpsc::channel(STAGE_MAX_COUNT);
-        let (to_write, batches) = mpsc::channel(STAGE_MAX_COUNT);
+        let (to_parse, blocks) = mpsc::channel(BLOCKS_MAX_COUNT);
+        let (to_write, batches) = mpsc::channel(BATCHES_MAX_COUNT);
         let importer = Importer::new(options.format);
         let batch_lines = self.limits.import_batch_max_lines;
         let (read, parsed, written) = tokio::join!(
@@ -64,10 +69,31 @@ impl Service {
         dry_run: bool,
         mut batches: mpsc::Receiver<Parsed>,
     ) -> Answer<ImportReport> {
+        let write = |batch: Parsed| async move {
+            let answer = self.write_some(app, &batch.registrations, dry_run).await;
+            (batch, answer)
+        };
         let mut report = ImportReport { dry_run, ..ImportReport::default() };
-        while let Some(batch) = batches.recv().await {
-            report.take(&batch);
-            self.write_batch(app, &batch, &mut report).await?;
+        let (mut at_the_store, mut is_over) = (FuturesOrdered::new(), false);
+        while !(is_over && at_the_store.is_empty()) {
+            let has_room = !is_over && at_the_store.len() < AT_THE_STORE_MAX_COUNT;
+            tokio::select! {
+                biased;
+                Some((batch, answer)) = at_the_store.next() => {
+                    let was_refused = self.note(app, &batch, answer, &mut report).await?;
+                    while was_refused && let Some((batch, answer)) = at_the_store.next().await {
+                        self.note(app, &batch, answer, &mut report).await?;
+                        // The later of two lines for a token wins: what overtook a part of the refused is written again.
+                        let mut unheard = ImportReport { dry_run, ..ImportReport::default() };
+                        unheard.take(&batch);
+                        self.write_apart(app, &batch, None, &mut unheard).await?;
+                    }
+                }
+                batch = batches.recv(), if has_room => match batch {
+                    Some(batch) => at_the_store.push_back(write(batch)),
+                    None => is_over = true,
+                },
+            }
         }
         report.errors.sort_by_key(|problem| problem.line);
         Ok(report)
@@ -87,17 +113,41 @@ impl Service {
         Ok(self.count_registered(&replies))
     }
 
-    /// Registers a batch; what the store refuses is halved until the refused lines stand alone.
-    async fn write_batch(&self, app: AppId, batch: &Parsed, report: &mut ImportReport) -> Answer<()> {
+    /// Notes what came of a batch; tells whether the store refused some of it.
+    async fn note(
+        &self,
+        app: AppId,
+        batch: &Parsed,
+        answer: Result<(u64, u64), StoreError>,
+        report: &mut ImportReport,
+    ) -> Answer<bool> {
+        report.take(batch);
+        match answer {
+            Ok(counts) => {
+                report.count(counts);
+                Ok(false)
+            }
+            Err(refusal) => self.write_apart(app, batch, Some(refusal), report).await.map(|()| true),
+        }
+    }
+
+    /// Registers a batch; what the store refuses, or has refused, is halved until the refused lines stand alone.
+    async fn write_apart(
+        &self,
+        app: AppId,
+        batch: &Parsed,
+        mut refusal: Option<StoreError>,
+        report: &mut ImportReport,
+    ) -> Answer<()> {
         let mut ranges: Vec<_> = Some(0..batch.registrations.len()).into_iter().collect();
         while let Some(range) = ranges.pop() {
             let some = &batch.registrations[range.clone()];
-            match self.write_some(app, some, report.dry_run).await {
-                _ if some.is_empty() => {}
-                Ok((created, updated)) => {
-                    report.created += created;
-                    report.updated += updated;
-                }
+            let answer = match refusal.take() {
+                Some(refusal) => Err(refusal),
+                None => self.write_some(app, some, report.dry_run).await,
+            };
+            match answer {
+                Ok(counts) => report.count(counts),
                 Err(error) if !belongs_to_a_line(&error) => return Err(interrupted(error, report)),
                 Err(error) if some.len() == 1 => {
                     report.valid -= 1;

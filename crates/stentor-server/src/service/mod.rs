@@ -96,7 +96,7 @@ impl Default for ServiceLimits {
         Self {
             chunk_max_devices: 1_000,
             imports_max_count: 4,
-            import_batch_max_lines: 10_000,
+            import_batch_max_lines: 16_384,
             start_spread: Duration::ZERO,
         }
     }

@@ -123,6 +123,7 @@ impl House {
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             factory: Arc::new(factory),
+            bulk: None,
             instance: self.instance,
             levels: Some(self.folder.path().join("quotas")),
         };

@@ -32,6 +32,7 @@ fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> Shared {
         clock: clock.clone(),
         ids: Arc::new(IdSource::after(0)),
         factory: Arc::new(nobody),
+        bulk: None,
         instance: 1,
         levels: None,
     };

@@ -23,7 +23,7 @@ fn the_more_is_behind_the_less_it_waits_and_the_more_is_begun_at_once() {
     assert!(steps.windows(2).all(|pair| patience(pair[0]) >= patience(pair[1])));
     assert!(steps.windows(2).all(|pair| share(pair[0]) <= share(pair[1])));
     assert_eq!((patience(0), patience(BEHIND_MAX_MESSAGES)), (PATIENCE, Duration::ZERO));
-    assert_eq!((share(0), share(BEHIND_MAX_MESSAGES * 9)), (16, 16 + 128));
+    assert_eq!((share(0), share(BEHIND_MAX_MESSAGES * 9)), (48, 48 + 256));
 }
 
 #[tokio::test(start_paused = true)]

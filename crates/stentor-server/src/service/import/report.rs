@@ -56,6 +56,12 @@ impl ImportReport {
         batch.problems.iter().for_each(|problem| self.refuse(problem.clone()));
     }
 
+    /// Counts what was kept: devices made, and devices known before.
+    pub(super) const fn count(&mut self, (created, updated): (u64, u64)) {
+        self.created += created;
+        self.updated += updated;
+    }
+
     pub(super) fn refuse(&mut self, problem: ImportProblem) {
         self.failed += 1;
         if self.errors.len() < ERRORS_MAX_COUNT {
