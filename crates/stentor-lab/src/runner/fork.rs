@@ -124,6 +124,7 @@ impl Trial<'_> {
         record.ended = time_of_day();
         "finished".clone_into(&mut record.outcome);
         match measured {
+            Ok(()) if samples::ran_out(&record.counts) => OUTCOME_MEMORY.clone_into(&mut record.outcome),
             Ok(()) => record.invalid_reason = self.settings.gate.reason(&record).unwrap_or_default(),
             Err(Failure::Later(SubjectError::Wrong(text)) | Failure::Start(SubjectError::Wrong(text))) => {
                 return Ended::LeftOut(format!("refused: {text}"));

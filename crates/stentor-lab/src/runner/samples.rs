@@ -1,7 +1,7 @@
 //! From the samples of both halves to distributions by phase.
 
-use crate::record::{Bytes, From, Latency, Record, Traffic, phase};
-use crate::subject::sample::{ClientSample, ServerSample};
+use crate::record::{Bytes, Counts, From, Latency, Record, Traffic, phase};
+use crate::subject::sample::{ClientSample, STATUS_OUT_OF_MEMORY, ServerSample};
 use std::collections::BTreeMap;
 
 /// Samples of the measured exchanges of one fork.
@@ -28,6 +28,15 @@ pub(super) fn median_rtt(samples: &[ClientSample]) -> i64 {
     times.get(times.len() / 2).copied().unwrap_or(0)
 }
 
+/// Tells whether a client had no memory left for an exchange, and said so instead of ending.
+pub(super) fn ran_out(counts: &Counts) -> bool {
+    counts.errors.contains_key(&told(STATUS_OUT_OF_MEMORY))
+}
+
+fn told(status: u16) -> String {
+    format!("status {status}")
+}
+
 impl Kept<'_> {
     /// Counts exchanges and sums up every phase.
     pub(super) fn sum_up(&self, record: &mut Record) {
@@ -35,7 +44,7 @@ impl Kept<'_> {
         counts.sent = self.client.len() as u64;
         counts.ok = self.client.iter().filter(|one| one.status == 0).count() as u64;
         for failed in self.client.iter().filter(|one| one.status != 0) {
-            *counts.errors.entry(format!("status {}", failed.status)).or_default() += 1;
+            *counts.errors.entry(told(failed.status)).or_default() += 1;
         }
         let mut times = self.of_client();
         times.extend(self.of_server());

@@ -142,3 +142,15 @@ fn results_are_not_mixed_with_those_of_other_settings() {
     assert!(matches!(Journal::open(&settings(2, true)), Err(RunError::OtherSettings(_))));
     assert_eq!(Journal::open(&settings(1, true)).expect("the same").1.len(), 1);
 }
+
+#[test]
+fn a_client_that_has_no_memory_for_an_exchange_has_run_out_of_memory_and_has_not_failed() {
+    let of = |status: u16| {
+        let client = [crate::subject::sample::ClientSample { status, ..Default::default() }];
+        let mut record = sound();
+        samples::Kept { client: &client, server: &[], inserted: &[], pages: 1 }.sum_up(&mut record);
+        record.counts
+    };
+    assert!(samples::ran_out(&of(crate::subject::sample::STATUS_OUT_OF_MEMORY)));
+    assert!(!samples::ran_out(&of(1)) && !samples::ran_out(&of(0)));
+}
