@@ -257,7 +257,8 @@ impl Desk {
     fn work_tidily(&self, job: &mut dyn Job) -> Result<bool, StoreError> {
         let before = self.connection.total_changes();
         let keep = job.work(&self.connection);
-        if !keep && (self.connection.is_autocommit() || self.connection.total_changes() != before) {
+        let is_torn = !keep && self.connection.total_changes() != before;
+        if is_torn || self.connection.is_autocommit() {
             return Err(StoreError::Unavailable("the engine failed in the middle of a transaction".into()));
         }
         Ok(keep)
