@@ -177,3 +177,25 @@ async fn an_empty_body_is_an_import_of_nothing() {
     let tenant = server.tenant().await;
     assert_eq!(import(&server, &tenant, "", NDJSON, "").await["lines"], 0);
 }
+
+#[tokio::test]
+async fn the_later_of_two_lines_for_a_token_wins_though_a_line_before_it_is_refused() {
+    let server = durable_server(tempfile::tempdir().expect("a folder")).await;
+    let tenant = server.tenant().await;
+    let most = stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
+    let topics = |from: usize, to: usize| (from..to).map(|n| format!("topic{n}")).collect::<Vec<_>>();
+    let half = json!({"platform": "android", "token": "full", "topics": topics(0, most / 2)});
+    let over = json!({"platform": "android", "token": "full", "topics": topics(most / 2, most + 1)});
+    import(&server, &tenant, "", NDJSON, format!("{half}\n")).await;
+    let line =
+        |n: usize, user: &str| format!("{{\"platform\":\"apple\",\"token\":\"t{n}\",\"user\":\"{user}\"}}\n");
+    let many = |from: usize, to: usize| (from..to).map(|n| line(n, "crowd")).collect::<String>();
+    // The refused line and the earlier one are in the first batch, the later one is in the second.
+    let body =
+        [format!("{over}\n"), line(0, "early"), many(1, 24_000), line(0, "late"), many(24_000, 30_000)];
+    let report = import(&server, &tenant, "", NDJSON, body.concat()).await;
+    assert_eq!((&report["lines"], &report["failed"]), (&json!(30_002), &json!(1)), "{report}");
+    assert_eq!((&report["created"], &report["updated"]), (&json!(30_000), &json!(1)), "{report}");
+    let devices = |user: Value| user["devices"].as_array().map_or(0, Vec::len);
+    assert_eq!(devices(server.get(&tenant, "/v1/users/late").await), 1);
+}
