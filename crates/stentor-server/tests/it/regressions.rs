@@ -142,22 +142,30 @@ async fn r10_a_full_queue_refuses_with_a_reason_and_a_time_and_goes_on_when_it_e
     assert_eq!(again.status, 202, "{again:?}");
 }
 
-/// Sends to 5,000 devices at 1,000 a second behind a latency; gives the time from the first request to the last answer
-/// that the push service decided on.
-async fn paced(latency_ms: u64) -> Duration {
+/// How long 5,000 devices took until the last was decided on, which the emulator does when a request arrives: from what
+/// certainly came before the first request, and from what came after it, so that a busy machine cannot look like a broken
+/// quota.
+struct Paced {
+    since_asked: Duration,
+    since_first: Duration,
+}
+
+/// Sends to 5,000 devices at 1,000 a second behind a latency.
+async fn paced(latency_ms: u64) -> Paced {
     let server = server_with(|config| config.pipeline.quota_ramp_ms = 0).await;
     let latency = Latency::Fixed { ms: latency_ms as f64 };
     let scene = Scene::fcm(server, Policy { latency: Some(latency), ..Policy::default() }).await;
     scene.put_fcm(json!(60_000)).await;
     scene.import_fcm(5_000).await;
+    let asked = Instant::now();
     let campaign = scene.send(json!("everyone")).await;
     scene.until_attempts(1).await;
-    let began = Instant::now();
+    let first = Instant::now();
     scene.until(|| scene.fcm.sums().tokens.accepted >= 5_000).await;
-    let took = began.elapsed();
+    let paced = Paced { since_asked: asked.elapsed(), since_first: first.elapsed() };
     let ledger = scene.ended(&campaign).await;
     assert_eq!(ledger["totals"]["accepted"], 5_000, "{ledger}");
-    took
+    paced
 }
 
 #[tokio::test]
@@ -168,8 +176,9 @@ async fn r11_a_slow_push_service_gets_nine_tenths_of_its_quota_and_not_more_than
         let at_nine_tenths = Duration::from_millis(5_000 * 10 / 9);
         // What may go at once is a chunk; the other four thousand are the quota's.
         let at_all = Duration::from_millis(3_900);
-        assert!(took <= at_nine_tenths, "{latency_ms} ms of latency: {took:?}");
-        assert!(took >= at_all, "{latency_ms} ms of latency: {took:?} is faster than the quota");
+        let Paced { since_asked, since_first } = took;
+        assert!(since_first <= at_nine_tenths, "{latency_ms} ms of latency: {since_first:?}");
+        assert!(since_asked >= at_all, "{latency_ms} ms of latency: {since_asked:?} is faster than the quota");
     }
 }
 
