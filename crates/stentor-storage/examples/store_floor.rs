@@ -23,7 +23,7 @@ use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
 
-const BATCH_DEVICES: usize = 10_000;
+const BATCH_DEVICES: usize = 16_384;
 const CHUNK_DEVICES: usize = 1_000;
 const CHUNKS_AT_ONCE: usize = 8;
 const SINGLES: u64 = 5_000;

@@ -178,7 +178,10 @@ async fn r11_a_slow_push_service_gets_nine_tenths_of_its_quota_and_not_more_than
         let at_all = Duration::from_millis(3_900);
         let Paced { since_asked, since_first } = took;
         assert!(since_first <= at_nine_tenths, "{latency_ms} ms of latency: {since_first:?}");
-        assert!(since_asked >= at_all, "{latency_ms} ms of latency: {since_asked:?} is faster than the quota");
+        assert!(
+            since_asked >= at_all,
+            "{latency_ms} ms of latency: {since_asked:?} is faster than the quota"
+        );
     }
 }
 

@@ -5,20 +5,36 @@ use stentor_core::ports::store::StoreError;
 
 use super::fault::{Done, damaged};
 
+/// One step: statements, and then what statements cannot say.
+pub(super) struct Step {
+    sql: &'static str,
+    work: Option<fn(&Connection) -> Done<()>>,
+}
+
+impl Step {
+    const fn sql(sql: &'static str) -> Self {
+        Self { sql, work: None }
+    }
+}
+
 /// The steps of the store's file; step i leads to version i + 1 and is never changed once released.
-pub(super) const STORE: &[&str] = &[
-    include_str!("migrations/0001_store.sql"),
-    include_str!("migrations/0002_store_stops.sql"),
-    include_str!("migrations/0003_store_set_aside.sql"),
-    include_str!("migrations/0004_store_group_audience.sql"),
-    include_str!("migrations/0005_store_fresh_tokens.sql"),
+pub(super) const STORE: &[Step] = &[
+    Step::sql(include_str!("migrations/0001_store.sql")),
+    Step::sql(include_str!("migrations/0002_store_stops.sql")),
+    Step::sql(include_str!("migrations/0003_store_set_aside.sql")),
+    Step::sql(include_str!("migrations/0004_store_group_audience.sql")),
+    Step::sql(include_str!("migrations/0005_store_fresh_tokens.sql")),
+    Step {
+        sql: include_str!("migrations/0006_store_token_leaves.sql"),
+        work: Some(super::store::adopt_rows),
+    },
 ];
 
 /// The steps of the queue's file.
-pub(super) const QUEUE: &[&str] = &[include_str!("migrations/0001_queue.sql")];
+pub(super) const QUEUE: &[Step] = &[Step::sql(include_str!("migrations/0001_queue.sql"))];
 
 /// Takes the steps that are still to be taken, each in a transaction of its own.
-pub(super) fn run(connection: &Connection, steps: &[&str]) -> Done<()> {
+pub(super) fn run(connection: &Connection, steps: &[Step]) -> Done<()> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let version = usize::try_from(version).map_err(|_| damaged("a negative schema version"))?;
     if version > steps.len() {
@@ -34,9 +50,10 @@ pub(super) fn run(connection: &Connection, steps: &[&str]) -> Done<()> {
     Ok(())
 }
 
-fn take(connection: &Connection, step: &str, version: usize) -> Done<()> {
+fn take(connection: &Connection, step: &Step, version: usize) -> Done<()> {
     let transaction = connection.unchecked_transaction()?;
-    transaction.execute_batch(step)?;
+    transaction.execute_batch(step.sql)?;
+    step.work.map_or(Ok(()), |work| work(&transaction))?;
     transaction.pragma_update(None, "user_version", super::query::limit(version))?;
     Ok(transaction.commit()?)
 }

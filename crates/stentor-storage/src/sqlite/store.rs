@@ -46,6 +46,7 @@ use super::settings::SqliteSettings;
 use super::writer::{Line, Writer};
 use ahead::ReadAhead;
 use messages::MessageCache;
+pub(super) use tokens::adopt_rows;
 
 /// A store in one SQLite file; clones share it, and the last one dropped closes it.
 #[derive(Clone)]

@@ -24,7 +24,7 @@ fn compare(name: &str, written: &str) {
 }
 
 #[test]
-fn the_stores_schema_is_version_5() {
+fn the_stores_schema_is_version_6() {
     let folder = TempDir::new().expect("a temporary directory");
     let path = folder.path().join("stentor.db");
     drop(SqliteStore::open(&path, SqliteSettings::store()).expect("made"));
@@ -66,7 +66,10 @@ const ROWS: &[(&str, &str)] = &[
         "device",
         "SELECT concat_ws('|', key, token_since, registered_at, platform, listed, user, token) FROM devices",
     ),
-    ("token hash", "SELECT concat_ws('|', hash, key) FROM token_hashes_fresh ORDER BY key"),
+    (
+        "token leaf",
+        "SELECT concat_ws('|', first, length(leaf), hex(substr(leaf, 1, 42))) FROM token_leaves_fresh",
+    ),
     ("message", "SELECT concat_ws('|', id, app, created_at, due_at, spec) FROM messages"),
     (
         "campaign",

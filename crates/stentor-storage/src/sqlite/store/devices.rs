@@ -100,7 +100,7 @@ pub(super) fn move_token(
     let (former, revived) = one(connection, sql, [key], read)?.ok_or(missing("device"))?;
     if former != *token {
         tokens::forget(connection, tokens::hash(fleet.app, fleet.provider, &former), key)?;
-        tokens::note(connection, &[(tokens::hash(fleet.app, fleet.provider, token), key)])?;
+        tokens::note(connection, [(tokens::hash(fleet.app, fleet.provider, token), key)])?;
     }
     let sql = "UPDATE devices SET token = ?2, token_since = ?3, retired_at = NULL, retired_reason = NULL WHERE key = ?1";
     run(connection, sql, params![key, token.expose(), now.as_millis()])?;

@@ -79,10 +79,11 @@ impl<'a> Registrar<'a> {
         let firsts = self.batch.by_hash.iter().filter(|at| matches!(found[**at], Found::New));
         let firsts: Vec<usize> = firsts.copied().collect();
         let hash = |at: &usize| self.batch.hashes[*at];
-        let hashes: Vec<i64> = firsts.iter().map(hash).collect();
-        tokens::behind(self.connection, KEPT, &hashes, |row| {
+        let wanted = |at: &usize| Ok((hash(at), self.fleet(self.batch.given[*at].provider)?));
+        let wanted: Vec<(i64, Fleet)> = firsts.iter().map(wanted).collect::<Done<_>>()?;
+        tokens::behind(self.connection, KEPT, &wanted, |row| {
             let (key, of): (i64, i64) = (row.get(0)?, row.get(10)?);
-            let start = hashes.partition_point(|before| *before < of);
+            let start = wanted.partition_point(|(before, _)| *before < of);
             for at in firsts[start..].iter().take_while(|at| hash(at) == of) {
                 let one = &self.batch.given[*at];
                 if self.fleet(one.provider)?.no == fleets::fleet_of(key) && holds(row, one)? {
@@ -184,8 +185,7 @@ impl<'a> Registrar<'a> {
     /// Notes which new device holds which token, in order of hash.
     pub(super) fn note(&self, keys: &[i64], registered: &[Registered]) -> Done<()> {
         let new = self.batch.by_hash.iter().filter(|at| registered[**at].created);
-        let pairs: Vec<(i64, i64)> = new.map(|at| (self.batch.hashes[*at], keys[*at])).collect();
-        tokens::note(self.connection, &pairs)
+        tokens::note(self.connection, new.map(|at| (self.batch.hashes[*at], keys[*at])))
     }
 
     /// Writes what is not written yet, and the counts.

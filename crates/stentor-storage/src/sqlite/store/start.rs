@@ -182,7 +182,7 @@ impl<'a> Starter<'a> {
         let given = Registration::new(target.platform, provider, target.token.clone());
         let row = NewRow { key, given: &given, user: None, tags: None, listed: false, now: self.now };
         register::insert(self.connection, &[row])?;
-        tokens::note(self.connection, &[(hash, key)])?;
+        tokens::note(self.connection, [(hash, key)])?;
         (self.last_device, self.has_devices) = (Some(id), true);
         Ok(key)
     }

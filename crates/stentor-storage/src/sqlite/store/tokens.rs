@@ -1,29 +1,32 @@
 //! From a push token to the device that holds it.
 //!
-//! Hashes come in no order, so that writing them one by one into a large table writes a page for each. They go into a small
-//! table first, which is emptied into the large one stretch by stretch, in order of hash.
+//! Hashes come in no order, so that a batch of them touches nearly each page of a large table. They go into a small table
+//! first, which is emptied into the large one stretch by stretch, in order of hash.
+
+mod leaves;
 
 use rusqlite::{Connection, Row, Statement, params};
 use stentor_core::device::{ProviderKind, PushToken};
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, DeviceId};
 
-use super::fleets::{Fleet, fleet_of};
+use super::fleets::{Fleet, device_of};
 use crate::sqlite::bulk::{self, Places};
 use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{one, run};
+use crate::sqlite::query::{all, limit, one, run};
+use leaves::{BITS, Leaves, Pair};
 
 /// How large the small table may become.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     /// Hashes that may be fresh; more are moved on.
     fresh_max_count: i64,
-    /// Hashes moved at once, side by side.
-    stretch_count: i64,
+    /// Hashes moved at once, side by side, and what else is in the last one's leaf.
+    stretch_count: usize,
 }
 
 const ROOM: Room = Room { fresh_max_count: 131_072, stretch_count: 16_384 };
 
-/// Hashes a token with its app and provider to 64 bits; a hit is always checked against the token itself.
+/// Hashes a token with its app and provider to 40 bits; a hit is always checked against the token itself.
 pub(super) fn hash(app: AppId, provider: ProviderKind, token: &PushToken) -> i64 {
     let text = token.expose().as_bytes();
     let mut bytes = Vec::with_capacity(9 + text.len());
@@ -31,7 +34,12 @@ pub(super) fn hash(app: AppId, provider: ProviderKind, token: &PushToken) -> i64
     bytes.push(provider.code());
     bytes.extend_from_slice(text);
     let digest = blake3::hash(&bytes);
-    digest.as_bytes().first_chunk().map_or(0, |first| i64::from_le_bytes(*first))
+    digest.as_bytes().first_chunk().map_or(0, |first| cut(i64::from_le_bytes(*first)))
+}
+
+/// Keeps the upper bits of a hash.
+const fn cut(hash: i64) -> i64 {
+    (hash.cast_unsigned() >> (64 - BITS)).cast_signed()
 }
 
 /// Finds the key of the device that holds the token.
@@ -46,17 +54,27 @@ pub(super) fn holder_by_hash(
     hash: i64,
     token: &PushToken,
 ) -> Done<Option<i64>> {
-    let sql = "SELECT key FROM token_hashes_fresh WHERE hash = ?1
-        UNION ALL SELECT key FROM token_hashes WHERE hash = ?1";
-    let mut candidates = connection.prepare_cached(sql)?;
-    let mut rows = candidates.query([hash])?;
-    while let Some(row) = rows.next()? {
-        let key: i64 = row.get(0)?;
-        if fleet_of(key) == fleet.no && holds(connection, key, token)? {
+    for (_, device) in with_hashes(connection, &[hash])? {
+        let key = key_in(fleet, device);
+        if holds(connection, key, token)? {
             return Ok(Some(key));
         }
     }
     Ok(None)
+}
+
+/// Gives the key that a device has if it is of the fleet; if it is of another, no device has that key.
+fn key_in(fleet: Fleet, device: i64) -> i64 {
+    fleet.bound(DeviceId::from_raw(device.unsigned_abs()))
+}
+
+/// Finds which devices may hold the tokens with hashes that are in order.
+fn with_hashes(connection: &Connection, hashes: &[i64]) -> Done<Vec<Pair>> {
+    let mut found = Vec::new();
+    for leaves in [fresh(connection), old(connection)] {
+        leaves.find(hashes, |pair| found.push(pair))?;
+    }
+    Ok(found)
 }
 
 fn holds(connection: &Connection, key: i64, token: &PushToken) -> Done<bool> {
@@ -67,36 +85,47 @@ fn holds(connection: &Connection, key: i64, token: &PushToken) -> Done<bool> {
     Ok(kept == token.expose())
 }
 
-/// Reads the devices behind many hashes: `columns` of `devices d`, the hash last.
+/// Reads the devices behind many hashes in order, each of a fleet: `columns` of `devices d`, the hash last.
 pub(super) fn behind(
     connection: &Connection,
     columns: &str,
-    hashes: &[i64],
+    wanted: &[(i64, Fleet)],
     mut read: impl FnMut(&Row<'_>) -> Done<()>,
 ) -> Done<()> {
-    for table in ["token_hashes_fresh", "token_hashes"] {
-        let width = if hashes.len() > 1 { bulk::WIDTH } else { 1 };
-        let given = bulk::places(1, width);
-        let sql = format!(
-            "SELECT {columns}, h.hash FROM (VALUES {given}) given
-            CROSS JOIN {table} h ON h.hash = given.column1 CROSS JOIN devices d ON d.key = h.key"
-        );
-        let mut statement = connection.prepare_cached(&sql)?;
-        for some in hashes.chunks(width) {
-            read_some(&mut statement, some, &mut read)?;
-        }
+    let found = candidates(connection, wanted)?;
+    let width = if found.len() > 1 { bulk::WIDTH } else { 1 };
+    let given = bulk::places(2, width);
+    let sql = format!(
+        "SELECT {columns}, given.column1 FROM (VALUES {given}) given CROSS JOIN devices d ON d.key = given.column2"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    found.chunks(width).try_for_each(|some| read_some(&mut statement, some, &mut read))
+}
+
+/// Finds the keys that may be meant, with their hashes.
+fn candidates(connection: &Connection, wanted: &[(i64, Fleet)]) -> Done<Vec<(i64, i64)>> {
+    let mut hashes: Vec<i64> = wanted.iter().map(|(hash, _)| *hash).collect();
+    hashes.dedup();
+    let mut found = Vec::new();
+    for (hash, device) in with_hashes(connection, &hashes)? {
+        let from = wanted.partition_point(|(before, _)| *before < hash);
+        let same = wanted[from..].iter().take_while(|(of, _)| *of == hash);
+        found.extend(same.map(|(_, fleet)| (hash, key_in(*fleet, device))));
     }
-    Ok(())
+    Ok(found)
 }
 
 fn read_some(
     statement: &mut Statement<'_>,
-    hashes: &[i64],
+    some: &[(i64, i64)],
     read: &mut impl FnMut(&Row<'_>) -> Done<()>,
 ) -> Done<()> {
     // Places that stay empty are equal to nothing.
     let mut places = Places::of(statement);
-    hashes.iter().try_for_each(|hash| places.put(hash))?;
+    for (hash, key) in some {
+        places.put(hash)?;
+        places.put(key)?;
+    }
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
         read(row)?;
@@ -104,61 +133,93 @@ fn read_some(
     Ok(())
 }
 
-/// Notes who holds which token: pairs of hash and key, best in order of hash.
-pub(super) fn note(connection: &Connection, pairs: &[(i64, i64)]) -> Done<()> {
-    note_within(connection, pairs, ROOM)
+/// Notes who holds which token: hashes and keys.
+pub(super) fn note(connection: &Connection, holders: impl IntoIterator<Item = (i64, i64)>) -> Done<()> {
+    let mut pairs: Vec<Pair> = holders.into_iter().map(pair).collect();
+    pairs.sort_unstable();
+    note_within(connection, &pairs, ROOM)
 }
 
-fn note_within(connection: &Connection, pairs: &[(i64, i64)], room: Room) -> Done<()> {
+fn pair((hash, key): (i64, i64)) -> Pair {
+    (hash, device_of(key).raw().cast_signed())
+}
+
+fn note_within(connection: &Connection, pairs: &[Pair], room: Room) -> Done<()> {
     if pairs.is_empty() {
         return Ok(());
     }
-    let head = ("INSERT OR FAIL INTO token_hashes_fresh (hash, key) VALUES ", 2);
-    bulk::insert(connection, head, pairs, |places, (hash, key)| {
-        places.put(hash)?;
-        places.put(key)
-    })?;
-    let count = change_count(connection, i64::try_from(pairs.len()).unwrap_or(i64::MAX))?;
+    let added = fresh(connection).add(pairs)?;
+    let count = change_count(connection, limit(added))?;
     make_room(connection, count, room)
 }
 
 /// Forgets who held a token.
 pub(super) fn forget(connection: &Connection, hash: i64, key: i64) -> Done<()> {
-    let fresh = run(connection, "DELETE FROM token_hashes_fresh WHERE hash = ?1 AND key = ?2", [hash, key])?;
-    if fresh > 0 {
+    let pair = pair((hash, key));
+    if fresh(connection).remove(pair)? {
         return change_count(connection, -1).map(drop);
     }
-    run(connection, "DELETE FROM token_hashes WHERE hash = ?1 AND key = ?2", [hash, key]).map(drop)
+    old(connection).remove(pair).map(drop)
 }
 
 /// Moves stretches on until few enough hashes are fresh.
 fn make_room(connection: &Connection, mut count: i64, room: Room) -> Done<()> {
     while count > room.fresh_max_count {
-        count = change_count(connection, -move_stretch(connection, room.stretch_count)?)?;
+        let moved = move_stretch(connection, room.stretch_count)?;
+        if moved == 0 {
+            return Err(damaged("fewer fresh token hashes than were counted"));
+        }
+        count = change_count(connection, -limit(moved))?;
     }
     Ok(())
 }
 
 /// Moves the next stretch into the large table; gives how many it had.
-fn move_stretch(connection: &Connection, most: i64) -> Done<i64> {
-    let from = one(connection, "SELECT moved_from FROM token_hashes_fresh_count", [], |row| Ok(row.get(0)?))?;
+fn move_stretch(connection: &Connection, most: usize) -> Done<usize> {
+    let sql = "SELECT moved_from FROM token_leaves_fresh_count";
+    let from = one(connection, sql, [], |row| Ok(row.get(0)?))?;
     let from: i64 = from.ok_or_else(|| damaged("no count of fresh token hashes"))?;
-    let sql = "SELECT hash FROM token_hashes_fresh WHERE hash >= ?1 ORDER BY hash LIMIT 1 OFFSET ?2";
-    let last = one(connection, sql, [from, most - 1], |row| Ok(row.get(0)?))?;
-    let last: i64 = last.unwrap_or(i64::MAX);
-    let sql = "INSERT OR FAIL INTO token_hashes (hash, key)
-        SELECT hash, key FROM token_hashes_fresh WHERE hash BETWEEN ?1 AND ?2 ORDER BY hash, key";
-    let moved = run(connection, sql, [from, last])?;
-    run(connection, "DELETE FROM token_hashes_fresh WHERE hash BETWEEN ?1 AND ?2", [from, last])?;
-    let next = last.checked_add(1).unwrap_or(i64::MIN);
-    run(connection, "UPDATE token_hashes_fresh_count SET moved_from = ?1", [next])?;
-    Ok(i64::try_from(moved).unwrap_or(i64::MAX))
+    let mut taken = fresh(connection).take(from, most)?;
+    if taken.pairs.is_empty() {
+        taken = fresh(connection).take(taken.next, most)?;
+    }
+    old(connection).add(&taken.pairs)?;
+    run(connection, "UPDATE token_leaves_fresh_count SET moved_from = ?1", [taken.next])?;
+    Ok(taken.pairs.len())
+}
+
+fn fresh(connection: &Connection) -> Leaves<'_> {
+    Leaves { connection, table: "token_leaves_fresh" }
+}
+
+fn old(connection: &Connection) -> Leaves<'_> {
+    Leaves { connection, table: "token_leaves" }
 }
 
 fn change_count(connection: &Connection, change: i64) -> Done<i64> {
-    let sql = "UPDATE token_hashes_fresh_count SET count = count + ?1 RETURNING count";
+    let sql = "UPDATE token_leaves_fresh_count SET count = count + ?1 RETURNING count";
     let count = one(connection, sql, params![change], |row| Ok(row.get(0)?))?;
     count.ok_or_else(|| damaged("no count of fresh token hashes"))
+}
+
+/// Moves the rows of files up to version 5, one for each hash of 64 bits, into leaves.
+pub(in crate::sqlite) fn adopt_rows(connection: &Connection) -> Done<()> {
+    for table in ["token_hashes", "token_hashes_fresh"] {
+        let sql =
+            format!("SELECT hash, key FROM {table} WHERE (hash, key) > (?1, ?2) ORDER BY hash, key LIMIT ?3");
+        let mut last = (i64::MIN, i64::MIN);
+        loop {
+            let params = (last.0, last.1, limit(ROOM.stretch_count));
+            let rows: Vec<(i64, i64)> = all(connection, &sql, params, |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let Some(end) = rows.last() else { break };
+            last = *end;
+            let mut pairs: Vec<Pair> = rows.into_iter().map(|(hash, key)| pair((cut(hash), key))).collect();
+            pairs.sort_unstable();
+            old(connection).add(&pairs)?;
+        }
+        connection.execute_batch(&format!("DROP TABLE {table}"))?;
+    }
+    Ok(connection.execute_batch("DROP TABLE token_hashes_fresh_count")?)
 }
 
 #[cfg(test)]

@@ -223,17 +223,15 @@ CREATE TABLE subscriptions (
     key INTEGER NOT NULL,
     PRIMARY KEY (topic, key)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE token_hashes (
-    hash INTEGER NOT NULL,
-    key INTEGER NOT NULL,
-    PRIMARY KEY (hash, key)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE token_hashes_fresh (
-    hash INTEGER NOT NULL,
-    key INTEGER NOT NULL,
-    PRIMARY KEY (hash, key)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE token_hashes_fresh_count (
+CREATE TABLE token_leaves (
+    first INTEGER PRIMARY KEY,
+    leaf BLOB NOT NULL
+) STRICT;
+CREATE TABLE token_leaves_fresh (
+    first INTEGER PRIMARY KEY,
+    leaf BLOB NOT NULL
+) STRICT;
+CREATE TABLE token_leaves_fresh_count (
     count INTEGER NOT NULL,
     moved_from INTEGER NOT NULL
 ) STRICT;

@@ -1,0 +1,219 @@
+//! Pairs of a token's hash and a device in order, a page of them in one row.
+//!
+//! With a row for each pair SQLite searches and changes a page for each. With a row for a leaf it does so once for all that
+//! fall into the leaf. A leaf has the same length however full it is, so that it is written over in its place.
+
+use rusqlite::{Connection, Row};
+
+use crate::sqlite::fault::{Done, damaged};
+use crate::sqlite::query::{one, run};
+
+/// A token's hash and the number of the device that holds it, both below 2^40.
+pub(super) type Pair = (i64, i64);
+
+/// Bits of a hash, and of a device's number.
+pub(super) const BITS: u32 = 40;
+const NUMBER_BYTES: usize = BITS as usize / 8;
+const PAIR_BYTES: usize = 2 * NUMBER_BYTES;
+const HEAD_BYTES: usize = 12;
+/// Pairs that fill a row of one page of 4,096 bytes (sqlite.org/fileformat2.html, 1.6: at most 4,061 bytes of a row stay in
+/// its page, four are the row's own head).
+const ROOM_COUNT: usize = 404;
+/// How many of many pairs go into one leaf, so that the next ones find room.
+const PART_COUNT: usize = ROOM_COUNT * 2 / 3;
+
+/// A table of leaves; those that are there cover all hashes, and where none is yet one would cover all.
+pub(super) struct Leaves<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) table: &'static str,
+}
+
+/// What was taken out, and where to go on.
+pub(super) struct Taken {
+    pub(super) pairs: Vec<Pair>,
+    pub(super) next: i64,
+}
+
+impl Leaves<'_> {
+    /// Finds the pairs of hashes that are in order.
+    pub(super) fn find(&self, hashes: &[i64], mut found: impl FnMut(Pair)) -> Done<()> {
+        let mut statement = self.connection.prepare_cached(&self.covering_sql())?;
+        let mut rest = hashes;
+        while let Some(hash) = rest.first() {
+            let mut rows = statement.query([hash])?;
+            let Some(row) = rows.next()? else { return Ok(()) };
+            let page = Page::of_row(row, *hash)?;
+            let (here, beyond) = rest.split_at(rest.partition_point(|hash| *hash <= page.until));
+            here.iter().for_each(|hash| page.find(*hash, &mut found));
+            rest = beyond;
+        }
+        Ok(())
+    }
+
+    /// Adds pairs that are in order; gives how many were not there.
+    pub(super) fn add(&self, pairs: &[Pair]) -> Done<usize> {
+        let mut rest = pairs;
+        let mut added = 0;
+        while let Some((hash, _)) = rest.first() {
+            let mut leaf = self.covering(*hash)?;
+            let (here, beyond) = rest.split_at(rest.partition_point(|(hash, _)| *hash <= leaf.until));
+            let before = leaf.pairs.len();
+            leaf.pairs = merge(&leaf.pairs, here);
+            added += leaf.pairs.len() - before;
+            leaf.parts().iter().try_for_each(|part| self.put(part))?;
+            rest = beyond;
+        }
+        Ok(added)
+    }
+
+    /// Takes a pair out; tells whether it was there.
+    pub(super) fn remove(&self, pair: Pair) -> Done<bool> {
+        let mut leaf = self.covering(pair.0)?;
+        let Ok(at) = leaf.pairs.binary_search(&pair) else { return Ok(false) };
+        leaf.pairs.remove(at);
+        self.put(&leaf)?;
+        Ok(true)
+    }
+
+    /// Takes the leaves from a hash on empty, until so many pairs are taken or the last leaf is.
+    pub(super) fn take(&self, from: i64, most: usize) -> Done<Taken> {
+        let mut taken = Taken { pairs: Vec::new(), next: from };
+        loop {
+            let mut leaf = self.covering(taken.next)?;
+            taken.next = leaf.until.checked_add(1).unwrap_or(i64::MIN);
+            if !leaf.pairs.is_empty() {
+                taken.pairs.append(&mut leaf.pairs);
+                self.put(&leaf)?;
+            }
+            if taken.next == i64::MIN || taken.pairs.len() >= most {
+                return Ok(taken);
+            }
+        }
+    }
+
+    fn covering(&self, hash: i64) -> Done<Leaf> {
+        let read = |row: &Row<'_>| {
+            let page = Page::of_row(row, hash)?;
+            let pairs = (0..page.count()).map(|at| page.pair(at)).collect();
+            Ok(Leaf { first: row.get(0)?, until: page.until, pairs })
+        };
+        let kept = one(self.connection, &self.covering_sql(), [hash], read)?;
+        Ok(kept.unwrap_or(Leaf { first: i64::MIN, until: i64::MAX, pairs: Vec::new() }))
+    }
+
+    fn covering_sql(&self) -> String {
+        format!("SELECT first, leaf FROM {} WHERE first <= ?1 ORDER BY first DESC LIMIT 1", self.table)
+    }
+
+    fn put(&self, leaf: &Leaf) -> Done<()> {
+        let sql = format!("INSERT OR REPLACE INTO {} (first, leaf) VALUES (?1, ?2)", self.table);
+        run(self.connection, &sql, (leaf.first, leaf.encode())).map(drop)
+    }
+}
+
+/// The pairs with a hash between two, both included.
+struct Leaf {
+    first: i64,
+    until: i64,
+    pairs: Vec<Pair>,
+}
+
+impl Leaf {
+    /// Cuts a leaf with too many pairs; equal hashes stay together, however many they are.
+    fn parts(self) -> Vec<Self> {
+        if self.pairs.len() <= ROOM_COUNT {
+            return vec![self];
+        }
+        let (mut rest, mut first) = (self.pairs.as_slice(), self.first);
+        let each = rest.len().div_ceil(rest.len().div_ceil(PART_COUNT));
+        let mut parts = Vec::new();
+        loop {
+            let last = rest.get(each - 1).map_or(i64::MAX, |(hash, _)| *hash);
+            let (here, beyond) = rest.split_at(rest.partition_point(|(hash, _)| *hash <= last));
+            let until = if beyond.is_empty() { self.until } else { last };
+            parts.push(Self { first, until, pairs: here.to_vec() });
+            if beyond.is_empty() {
+                return parts;
+            }
+            (rest, first) = (beyond, last + 1);
+        }
+    }
+
+    /// Writes the last hash, the count, the pairs and zeros: all little-endian.
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + PAIR_BYTES * self.pairs.len().max(ROOM_COUNT));
+        bytes.extend_from_slice(&self.until.to_le_bytes());
+        bytes.extend_from_slice(&u32::try_from(self.pairs.len()).unwrap_or(u32::MAX).to_le_bytes());
+        for (hash, device) in &self.pairs {
+            debug_assert!((hash | device) >> BITS == 0, "a number of more bits than are kept");
+            bytes.extend_from_slice(&hash.to_le_bytes()[..NUMBER_BYTES]);
+            bytes.extend_from_slice(&device.to_le_bytes()[..NUMBER_BYTES]);
+        }
+        bytes.resize(bytes.capacity(), 0);
+        bytes
+    }
+}
+
+/// A leaf as it is kept.
+struct Page<'a> {
+    until: i64,
+    pairs: &'a [[u8; PAIR_BYTES]],
+}
+
+impl<'a> Page<'a> {
+    /// Reads the leaf in a row, which must cover a hash.
+    fn of_row(row: &'a Row<'_>, hash: i64) -> Done<Self> {
+        let bytes =
+            row.get_ref(1)?.as_blob().map_err(|_| damaged("a leaf of token hashes that is no blob"))?;
+        let page = Self::decode(bytes).ok_or_else(|| damaged("a leaf of token hashes that is cut off"))?;
+        if page.until < hash {
+            return Err(damaged("a token hash that no leaf covers"));
+        }
+        Ok(page)
+    }
+
+    fn decode(bytes: &'a [u8]) -> Option<Self> {
+        let (until, rest) = bytes.split_first_chunk()?;
+        let (count, rest) = rest.split_first_chunk()?;
+        let (pairs, _) = rest.as_chunks();
+        let pairs = pairs.get(..usize::try_from(u32::from_le_bytes(*count)).ok()?)?;
+        Some(Self { until: i64::from_le_bytes(*until), pairs })
+    }
+
+    fn count(&self) -> usize {
+        self.pairs.len()
+    }
+
+    fn pair(&self, at: usize) -> Pair {
+        read(&self.pairs[at])
+    }
+
+    fn find(&self, hash: i64, found: &mut impl FnMut(Pair)) {
+        let from = self.pairs.partition_point(|pair| read(pair).0 < hash);
+        self.pairs[from..].iter().map(read).take_while(|pair| pair.0 == hash).for_each(found);
+    }
+}
+
+fn read(bytes: &[u8; PAIR_BYTES]) -> Pair {
+    let [a, b, c, d, e, f, g, h, i, j] = *bytes;
+    (i64::from_le_bytes([a, b, c, d, e, 0, 0, 0]), i64::from_le_bytes([f, g, h, i, j, 0, 0, 0]))
+}
+
+/// Merges two lists in order into one in order without repeats.
+fn merge(kept: &[Pair], new: &[Pair]) -> Vec<Pair> {
+    let mut merged = Vec::with_capacity(kept.len() + new.len());
+    let mut rest = kept;
+    for pair in new {
+        let (before, after) = rest.split_at(rest.partition_point(|kept| kept < pair));
+        merged.extend_from_slice(before);
+        if after.first() != Some(pair) && merged.last() != Some(pair) {
+            merged.push(*pair);
+        }
+        rest = after;
+    }
+    merged.extend_from_slice(rest);
+    merged
+}
+
+#[cfg(test)]
+mod tests;
