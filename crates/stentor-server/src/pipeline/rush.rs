@@ -20,14 +20,14 @@ const RUSH: Duration = Duration::from_millis(20);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Messages behind from which on they are begun without waiting for the callers.
 const BEHIND_MAX_MESSAGES: u64 = 128 * 1_024;
-/// Longest wait for the callers before some more are begun.
+/// Longest wait for the callers before what waits is begun, while it is less than a batch.
 const PATIENCE: Duration = Duration::from_millis(60);
-/// Messages that are begun in one transaction while little waits, and how many more when most does: few together cost twice
-/// as much each, for every step of theirs is a commit.
-const BEGIN_MIN_MESSAGES: usize = 48;
-const BEGIN_MORE_MESSAGES: f64 = 256.0;
-/// Messages that are begun in one transaction when nobody waits for it.
-const BEGIN_CALM_MESSAGES: usize = 128;
+/// The same once a batch waits: who comes then waits for those before it anyway.
+const BATCH_PATIENCE: Duration = Duration::from_millis(160);
+/// Messages that are begun in one transaction, and how many more when most wait: few together cost twice as much each, for
+/// every step of theirs is a commit.
+const BATCH_MESSAGES: usize = 128;
+const BATCH_MORE_MESSAGES: f64 = 256.0;
 
 /// How many ask, and how much is left to be begun.
 #[derive(Debug)]
@@ -93,14 +93,14 @@ impl Rush {
     pub(super) async fn lull(&self, now: Timestamp) -> (usize, Timestamp) {
         let behind = self.behind();
         if behind == 0 {
-            return (BEGIN_CALM_MESSAGES, now);
+            return (BATCH_MESSAGES, now);
         }
         let asked = Instant::now();
         while self.is_on() && asked.elapsed() < patience(self.behind()) {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         let behind = self.behind();
-        let count = if self.is_on() { share(behind) } else { BEGIN_CALM_MESSAGES };
+        let count = if self.is_on() { share(behind) } else { BATCH_MESSAGES };
         (count, now.max(Timestamp::from_millis(self.due_ms.load(Relaxed))))
     }
 
@@ -134,12 +134,13 @@ impl Drop for Asking {
 
 /// Gives how long callers go first.
 fn patience(behind: u64) -> Duration {
-    PATIENCE.mul_f64(1.0 - burden(behind))
+    let patience = if behind < BATCH_MESSAGES as u64 { PATIENCE } else { BATCH_PATIENCE };
+    patience.mul_f64(1.0 - burden(behind))
 }
 
 /// Gives how many are begun while callers wait.
 fn share(behind: u64) -> usize {
-    BEGIN_MIN_MESSAGES + (BEGIN_MORE_MESSAGES * burden(behind)) as usize
+    BATCH_MESSAGES + (BATCH_MORE_MESSAGES * burden(behind)) as usize
 }
 
 /// Gives what is behind as a part of the most, squared: the beginning of a rush is the callers', its end is not.

@@ -19,11 +19,17 @@ async fn a_few_callers_are_no_rush_and_many_are_for_a_while() {
 
 #[test]
 fn the_more_is_behind_the_less_it_waits_and_the_more_is_begun_at_once() {
-    let steps = [0, 1_000, 20_000, 80_000, BEHIND_MAX_MESSAGES, 10 * BEHIND_MAX_MESSAGES];
+    let steps = [128, 1_000, 20_000, 80_000, BEHIND_MAX_MESSAGES, 10 * BEHIND_MAX_MESSAGES];
     assert!(steps.windows(2).all(|pair| patience(pair[0]) >= patience(pair[1])));
     assert!(steps.windows(2).all(|pair| share(pair[0]) <= share(pair[1])));
-    assert_eq!((patience(0), patience(BEHIND_MAX_MESSAGES)), (PATIENCE, Duration::ZERO));
-    assert_eq!((share(0), share(BEHIND_MAX_MESSAGES * 9)), (48, 48 + 256));
+    assert_eq!(patience(BEHIND_MAX_MESSAGES), Duration::ZERO);
+    assert_eq!((share(0), share(BEHIND_MAX_MESSAGES * 9)), (128, 128 + 256));
+}
+
+#[test]
+fn less_than_a_batch_waits_less_for_the_callers() {
+    assert_eq!((patience(0).as_millis(), patience(127).as_millis()), (60, 59));
+    assert_eq!(patience(128).as_millis(), 159);
 }
 
 #[tokio::test(start_paused = true)]
@@ -43,7 +49,7 @@ async fn beginning_waits_for_the_callers_but_not_for_ever() {
         () = crowds => unreachable!(),
     };
     assert!(before.elapsed() > PATIENCE / 2, "callers go first");
-    assert_eq!((count, by), (BEGIN_MIN_MESSAGES, Timestamp::from_millis(70)), "though the clock went back");
+    assert_eq!((count, by), (BATCH_MESSAGES, Timestamp::from_millis(70)), "though the clock went back");
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,7 +59,7 @@ async fn when_nobody_asks_any_more_all_that_waits_is_begun_at_once() {
     tokio::time::advance(RUSH).await;
     let before = Instant::now();
     let (count, by) = rush.lull(Timestamp::from_millis(90)).await;
-    assert_eq!((count, by), (BEGIN_CALM_MESSAGES, Timestamp::from_millis(90)));
+    assert_eq!((count, by), (BATCH_MESSAGES, Timestamp::from_millis(90)));
     assert_eq!(before.elapsed(), Duration::ZERO);
 }
 
