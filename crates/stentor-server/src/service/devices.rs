@@ -116,7 +116,7 @@ impl Service {
         let registration = request.checked()?;
         let replies = self.store.register(caller.app(), &[registration], self.now()).await?;
         let reply = replies.first().copied().ok_or_else(|| Problem::not_found("device"))?;
-        self.count_registered(&[reply]);
+        self.count_devices(created_and_updated(&[reply]));
         Ok(reply)
     }
 
@@ -199,13 +199,17 @@ impl Service {
         Ok(attempts)
     }
 
-    pub(super) fn count_registered(&self, replies: &[Registered]) -> (u64, u64) {
-        let created = replies.iter().filter(|reply| reply.created).count() as u64;
-        let updated = replies.len() as u64 - created;
+    /// Counts devices made, and devices known before.
+    pub(super) fn count_devices(&self, (created, updated): (u64, u64)) {
         Counters::add(&self.counters.devices_created, created);
         Counters::add(&self.counters.devices_updated, updated);
-        (created, updated)
     }
+}
+
+/// Gives how many devices were made, and how many were known before.
+pub(super) fn created_and_updated(replies: &[Registered]) -> (u64, u64) {
+    let created = replies.iter().filter(|reply| reply.created).count() as u64;
+    (created, replies.len() as u64 - created)
 }
 
 fn zone(name: String) -> Result<TimeZoneName, Invalid> {

@@ -16,6 +16,7 @@ use stentor_core::id::AppId;
 use stentor_core::ports::store::StoreError;
 use tokio::sync::mpsc;
 
+use super::devices::created_and_updated;
 use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
 pub use lines::LINE_MAX_BYTES;
 pub use parse::Format;
@@ -84,9 +85,8 @@ impl Service {
                     while was_refused && let Some((batch, answer)) = at_the_store.next().await {
                         self.note(app, &batch, answer, &mut report).await?;
                         // The later of two lines for a token wins: what overtook a part of the refused is written again.
-                        let mut unheard = ImportReport { dry_run, ..ImportReport::default() };
-                        unheard.take(&batch);
-                        self.write_apart(app, &batch, None, &mut unheard).await?;
+                        let again = self.write_apart(app, &batch, None, dry_run).await;
+                        again.broken.map_or(Ok(()), |error| Err(interrupted(error, &report)))?;
                     }
                 }
                 batch = batches.recv(), if has_room => match batch {
@@ -109,8 +109,7 @@ impl Service {
         if dry_run {
             return self.store.rehearse(app, some, self.now()).await.map(|()| (0, 0));
         }
-        let replies = self.store.register(app, some, self.now()).await?;
-        Ok(self.count_registered(&replies))
+        Ok(created_and_updated(&self.store.register(app, some, self.now()).await?))
     }
 
     /// Notes what came of a batch; tells whether the store refused some of it.
@@ -122,13 +121,14 @@ impl Service {
         report: &mut ImportReport,
     ) -> Answer<bool> {
         report.take(batch);
-        match answer {
-            Ok(counts) => {
-                report.count(counts);
-                Ok(false)
-            }
-            Err(refusal) => self.write_apart(app, batch, Some(refusal), report).await.map(|()| true),
-        }
+        let (was_refused, apart) = match answer {
+            Ok(counts) => (false, Apart { counts, ..Apart::default() }),
+            Err(refusal) => (true, self.write_apart(app, batch, Some(refusal), report.dry_run).await),
+        };
+        self.count_devices(apart.counts);
+        report.count(apart.counts);
+        apart.refused.into_iter().for_each(|problem| report.refuse_valid(problem));
+        apart.broken.map_or(Ok(was_refused), |error| Err(interrupted(error, report)))
     }
 
     /// Registers a batch; what the store refuses, or has refused, is halved until the refused lines stand alone.
@@ -137,21 +137,25 @@ impl Service {
         app: AppId,
         batch: &Parsed,
         mut refusal: Option<StoreError>,
-        report: &mut ImportReport,
-    ) -> Answer<()> {
+        dry_run: bool,
+    ) -> Apart {
+        let mut apart = Apart::default();
         let mut ranges: Vec<_> = Some(0..batch.registrations.len()).into_iter().collect();
         while let Some(range) = ranges.pop() {
             let some = &batch.registrations[range.clone()];
             let answer = match refusal.take() {
                 Some(refusal) => Err(refusal),
-                None => self.write_some(app, some, report.dry_run).await,
+                None => self.write_some(app, some, dry_run).await,
             };
             match answer {
-                Ok(counts) => report.count(counts),
-                Err(error) if !belongs_to_a_line(&error) => return Err(interrupted(error, report)),
+                Ok((created, updated)) => {
+                    apart.counts = (apart.counts.0 + created, apart.counts.1 + updated);
+                }
+                Err(error) if !belongs_to_a_line(&error) => {
+                    return Apart { broken: Some(error), ..apart };
+                }
                 Err(error) if some.len() == 1 => {
-                    report.valid -= 1;
-                    report.refuse(ImportProblem::new(batch.lines[range.start], error.into()));
+                    apart.refused.push(ImportProblem::new(batch.lines[range.start], error.into()));
                 }
                 Err(_) => {
                     let middle = range.start + range.len() / 2;
@@ -159,8 +163,18 @@ impl Service {
                 }
             }
         }
-        Ok(())
+        apart
     }
+}
+
+/// What came of a batch.
+#[derive(Default)]
+struct Apart {
+    /// Devices made, and devices known before.
+    counts: (u64, u64),
+    refused: Vec<ImportProblem>,
+    /// What kept the rest from being written at all.
+    broken: Option<StoreError>,
 }
 
 /// Checks a body that is there as a whole and keeps nothing, as a dry run does; each block ends where a line does.

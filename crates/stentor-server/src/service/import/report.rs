@@ -62,6 +62,12 @@ impl ImportReport {
         self.updated += updated;
     }
 
+    /// Refuses a line that seemed to be without fault.
+    pub(super) fn refuse_valid(&mut self, problem: ImportProblem) {
+        self.valid -= 1;
+        self.refuse(problem);
+    }
+
     pub(super) fn refuse(&mut self, problem: ImportProblem) {
         self.failed += 1;
         if self.errors.len() < ERRORS_MAX_COUNT {
