@@ -10,6 +10,16 @@ pub(super) enum Fault {
     Engine(Error),
 }
 
+impl Fault {
+    /// Tells whether what was read makes no sense.
+    pub(super) fn is_damage(&self) -> bool {
+        match self {
+            Self::Store(error) => matches!(error, StoreError::Damaged(_)),
+            Self::Engine(error) => matches!(meaning(error), StoreError::Damaged(_)),
+        }
+    }
+}
+
 /// What a job gives.
 pub(super) type Done<T> = Result<T, Fault>;
 

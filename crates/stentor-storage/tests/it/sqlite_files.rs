@@ -9,8 +9,9 @@ use stentor_core::chunk::{Class, Lane, Ticket};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, ChunkId};
 use stentor_core::name::GroupName;
+use stentor_core::outcome::Reason;
 use stentor_core::ports::queue::Queue;
-use stentor_core::ports::store::{DeviceStore, MessageStore, PipelineStore, StoreError};
+use stentor_core::ports::store::{DeviceStore, MessageStore, PipelineStore, ScheduleStore, StoreError};
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at, lease_at};
 use stentor_storage::sqlite::{Depth, SqliteQueue, SqliteSettings, SqliteStore, inspect};
@@ -203,6 +204,29 @@ async fn a_token_that_no_version_would_keep_is_damage() {
     let store = folder.store().expect("opened");
     let shown = store.device(AppId::from_raw(1), device).await;
     assert!(matches!(shown, Err(StoreError::Damaged(_))), "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_campaign_whose_message_cannot_be_read_is_stopped_and_holds_up_no_other() {
+    for damage in ["UPDATE messages SET spec = '{}' WHERE id = ", "DELETE FROM messages WHERE id = "] {
+        let folder = Folder::new();
+        let store = folder.store().expect("made");
+        let scene = Scene::new(&store).await;
+        let device = scene.fcm(1).await[0];
+        let (damaged, _) = scene.send(Draft::to(Target::Device(device)).due(at(100))).await;
+        let (sound, _) = scene.send(Draft::to(Target::Device(device)).due(at(100))).await;
+        drop(store);
+        folder.meddle(&format!("{damage}{}", damaged.raw()));
+        let store = folder.store().expect("opened");
+        let tickets = store.start_due(10, 4, at(100)).await.expect("the other one began");
+        let scene = Scene::again(&store, 1);
+        scene.deliver(&tickets, at(101)).await;
+        assert_eq!(scene.state(sound).await, CampaignState::Finished, "{damage}");
+        let stopped = scene.ledger(damaged).await.campaign;
+        let reason = stopped.stop.map(|stop| stop.reason);
+        assert_eq!((stopped.state, reason), (CampaignState::Stopped, Some(Reason::Damaged)), "{damage}");
+        assert_eq!(store.next_due().await, Ok(None), "{damage}");
+    }
 }
 
 #[tokio::test]

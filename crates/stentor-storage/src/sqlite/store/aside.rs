@@ -5,11 +5,10 @@ use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::ChunkId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
-use stentor_core::ports::store::StoreError;
 
 use super::books::Shelf;
 use super::chunks::{self, ChunkState};
-use crate::sqlite::fault::{Done, Fault, damaged};
+use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{exists, one, run};
 use crate::sqlite::row::{int, number};
 
@@ -28,7 +27,7 @@ pub(super) fn set_aside(
     run(connection, "SAVEPOINT aside", [])?;
     match fail_deliveries(connection, id, now) {
         Ok(()) => {}
-        Err(fault) if is_damage(&fault) => run(connection, "ROLLBACK TO aside", []).map(drop)?,
+        Err(fault) if fault.is_damage() => run(connection, "ROLLBACK TO aside", []).map(drop)?,
         Err(fault) => return Err(fault),
     }
     chunks::write_set_aside(connection, id, now)?;
@@ -56,11 +55,4 @@ fn fail_deliveries(connection: &Connection, id: ChunkId, now: Timestamp) -> Done
     }
     chunks::write_records(connection, id, &records, now)?;
     shelf.close(now)
-}
-
-fn is_damage(fault: &Fault) -> bool {
-    match fault {
-        Fault::Store(error) => matches!(error, StoreError::Damaged(_)),
-        Fault::Engine(error) => matches!(crate::sqlite::fault::meaning(error), StoreError::Damaged(_)),
-    }
 }

@@ -70,6 +70,16 @@ pub(super) fn stop(
     queued.iter().try_for_each(|chunk| end_chunk(connection, shelf, chunk, verdict, now))
 }
 
+/// Stops a campaign of which nothing was begun, because its message is damaged.
+pub(super) fn set_aside(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
+    tracing::error!(campaign = %id, "its message cannot be read: it is stopped");
+    let sql =
+        "UPDATE campaigns SET state = ?2, ended_at = ?3, stop_reason = ?4, stop_detail = ?5 WHERE id = ?1";
+    let (state, reason) = (CampaignState::Stopped.code(), Reason::Damaged.code());
+    let params = params![int(id.raw()), state, now.as_millis(), reason, "the message cannot be read"];
+    run(connection, sql, params).map(drop)
+}
+
 /// Gives how deliveries of a campaign in this state end, at a provider that was stopped or not; `None` while they wait.
 pub(super) fn verdict(state: CampaignState, stop: Option<Reason>) -> Option<(DeliveryState, Reason)> {
     match (state, stop) {

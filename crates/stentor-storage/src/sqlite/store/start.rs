@@ -18,11 +18,12 @@ use super::chunks::{self, NewChunk};
 use super::fleets::{self, Fleet, device_of, fleet_of};
 use super::register::{self, NewRow};
 use super::{campaigns, messages, owners, sequences, tokens};
-use crate::sqlite::fault::{Done, missing};
+use crate::sqlite::fault::Done;
 use crate::sqlite::query::{all, limit, run};
 use crate::sqlite::row::{int, number};
 
-/// Starts scheduled campaigns that are due, the earliest first.
+/// Starts scheduled campaigns that are due, the earliest first; one whose message makes no sense is stopped, so that it does
+/// not hold up the others.
 pub(super) fn due(
     connection: &Connection,
     count: usize,
@@ -36,8 +37,12 @@ pub(super) fn due(
     let mut starter = Starter::new(connection, chunk_max_devices, now);
     let mut tickets = Vec::new();
     for id in due {
-        let message = messages::load(connection, id)?.ok_or(missing("message"))?;
-        tickets.extend(starter.begin(&message)?);
+        match messages::load(connection, id) {
+            Ok(Some(message)) => tickets.extend(starter.begin(&message)?),
+            Ok(None) => campaigns::set_aside(connection, id.into(), now)?,
+            Err(fault) if fault.is_damage() => campaigns::set_aside(connection, id.into(), now)?,
+            Err(fault) => return Err(fault),
+        }
     }
     starter.close()?;
     Ok(tickets)
