@@ -12,6 +12,8 @@ pub use latency::{From, Latency};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use crate::energy::EnergyValue;
+
 /// The schema that every record names.
 pub const SCHEMA: &str = "stentor.lab.result/1";
 
@@ -101,8 +103,8 @@ pub struct Record {
     pub mem: Sides,
     /// How one-way delay was made comparable; `None` where both halves read one clock.
     pub clock: Option<Clock>,
-    /// Energy.
-    pub energy: Vec<Energy>,
+    /// Energy by side and component, each with its kind.
+    pub energy: Vec<EnergyValue>,
     /// What the laboratory itself took.
     pub instrument: Instrument,
     /// Raw samples.
@@ -260,22 +262,6 @@ pub struct Clock {
     pub before_ns: i64,
     /// Offset after them.
     pub after_ns: i64,
-}
-
-/// Energy of one component.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Energy {
-    /// Of what: a side, a phase, a radio.
-    pub component: String,
-    /// How much.
-    pub joule: f64,
-    /// `measured`, `imported` or `modelled`.
-    pub kind: String,
-    /// Which model or instrument.
-    pub model: String,
-    /// Where its coefficients come from.
-    pub coefficients_ref: String,
 }
 
 /// What the laboratory itself took while the fork ran.

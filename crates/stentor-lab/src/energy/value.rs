@@ -52,7 +52,7 @@ impl Origin {
 }
 
 /// Whose energy it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The one that asks; in studies of phones, the phone.
@@ -60,6 +60,7 @@ pub enum Side {
     /// The one that answers.
     Server,
     /// The whole machine, where sides cannot be told apart.
+    #[default]
     Machine,
 }
 
@@ -111,10 +112,13 @@ pub struct EnergyValue {
     /// What used it: `radio`, `processor`, `board`, or a phase such as `serialize`.
     pub component: String,
     /// Whose it is.
+    #[serde(default)]
     pub side: Side,
     /// Joules; absent when it is not resolved.
+    #[serde(default)]
     pub joule: Option<f64>,
     /// Joules over the seconds in which they were used; absent when it is not resolved or took no time.
+    #[serde(default)]
     pub watt: Option<f64>,
     /// How it came about.
     pub kind: Kind,
@@ -123,10 +127,20 @@ pub struct EnergyValue {
     /// Where the coefficients stand.
     pub coefficients_ref: String,
     /// True where the meter was too slow, or what happened overlapped: then there is no number.
+    #[serde(default)]
     pub unresolved: bool,
 }
 
 impl EnergyValue {
+    /// Names side and component together.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.side {
+            Side::Machine => self.component.clone(),
+            side => format!("{} {}", side.word(), self.component),
+        }
+    }
+
     /// Makes one of joules that were used in so many seconds.
     pub fn of(component: impl Into<String>, side: Side, joule: f64, seconds: f64, origin: &Origin) -> Self {
         let watt = (seconds > 0.0).then(|| joule / seconds);

@@ -90,3 +90,15 @@ proptest! {
         let _ = read(&path);
     }
 }
+
+#[test]
+fn energy_of_older_records_keeps_the_name_it_was_written_with() {
+    let older = r#"{"component":"client processor","joule":1.5,"kind":"modelled","model":"m","coefficients_ref":"c"}"#;
+    let older: EnergyValue = serde_json::from_str(older).expect("read");
+    assert_eq!(
+        (older.name().as_str(), older.joule, older.unresolved),
+        ("client processor", Some(1.5), false)
+    );
+    let newer = EnergyValue { component: "processor".into(), side: crate::energy::Side::Client, ..older };
+    assert_eq!(newer.name(), "client processor", "both stand in one row of a picture");
+}

@@ -3,7 +3,7 @@
 use crate::energy::Side;
 use crate::energy::observed::{Observed, trace_of};
 use crate::energy::processor::Processor;
-use crate::record::{Energy, Record};
+use crate::record::Record;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -32,17 +32,6 @@ pub(super) fn add(record: &mut Record, models: &Models, capture: &Path, device: 
         processor,
         ..Observed::default()
     };
-    // What a model cannot tell is left out of the record.
-    let Ok(values) = observed.values() else { return };
-    record.energy = (values.into_iter())
-        .filter_map(|value| {
-            Some(Energy {
-                component: format!("{} {}", value.side.word(), value.component),
-                joule: value.joule?,
-                kind: value.kind.word().to_owned(),
-                model: value.model,
-                coefficients_ref: value.coefficients_ref,
-            })
-        })
-        .collect();
+    // A model that fails has nothing to say about this fork.
+    record.energy = observed.values().unwrap_or_default();
 }

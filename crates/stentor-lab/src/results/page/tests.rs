@@ -1,7 +1,8 @@
 use super::super::tests::study;
 use super::super::{Remarks, Results, markdown, sheet};
 use super::*;
-use crate::record::{Energy, Record};
+use crate::energy::{EnergyValue, Kind, Origin, Side};
+use crate::record::Record;
 
 fn account(records: Vec<Record>) -> Account {
     let results = Results::of(records).expect("one study");
@@ -16,8 +17,8 @@ fn account(records: Vec<Record>) -> Account {
 
 fn with_energy(mut records: Vec<Record>) -> Vec<Record> {
     for record in &mut records {
-        let [component, kind, model] = ["radio", "modelled", "wifi"].map(str::to_owned);
-        record.energy = vec![Energy { component, joule: 1.5, kind, model, ..Energy::default() }];
+        let origin = Origin::new(Kind::Modelled, "wifi", "none");
+        record.energy = vec![EnergyValue::of("radio", Side::Client, 1.5, 2.0, &origin)];
     }
     records
 }

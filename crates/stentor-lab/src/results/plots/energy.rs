@@ -41,8 +41,9 @@ fn joules(cell: &Cell) -> BTreeMap<Source, Samples> {
     for fork in &cell.forks {
         let exchanges = fork.counts.sent.max(1) as f64;
         for energy in &fork.energy {
-            let key = (energy.component.clone(), energy.kind.clone(), energy.model.clone());
-            all.entry(key).or_default().push(MILLI * energy.joule / exchanges);
+            let Some(joule) = energy.joule else { continue };
+            let key = (energy.name(), energy.kind.word().to_owned(), energy.model.clone());
+            all.entry(key).or_default().push(MILLI * joule / exchanges);
         }
     }
     all
@@ -58,7 +59,7 @@ fn picture(results: &Results, component: &str, kind: &str, model: &str, rows: &[
     let height = TOP + ROW * shown.len() as f64 + 44.0;
     let mut canvas = Canvas::new(WIDTH, height);
     canvas.heading((8.0, 22.0), &format!("{component}, millijoules of each exchange"));
-    canvas.stamp((WIDTH - 8.0, 22.0), if kind.is_empty() { "kind unknown" } else { kind });
+    canvas.stamp((WIDTH - 8.0, 22.0), kind);
     let most = shown
         .iter()
         .map(|(_, one)| one.high.map_or(one.mean, |high| high.min(2.0 * one.mean)))
