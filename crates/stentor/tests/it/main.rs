@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod energy;
 mod lab;
+mod link;
 mod messages;
 mod probe;
 mod process;
