@@ -117,10 +117,12 @@ impl Cell {
             .then_with(|| self.server.cmp(&other.server))
     }
 
-    /// The paper's name alone where it is the only one, else with what runs in its place, else with the server's id.
+    /// The paper's name alone where it is the only one in its experiment, else with what runs in its place, else with the
+    /// server's id.
     fn shortest_name(&self, cells: &[Self]) -> String {
         let base = if self.subject.is_empty() { &self.server } else { &self.subject };
-        let rivals = || cells.iter().filter(|cell| cell.subject == self.subject);
+        let is_rival = |cell: &&Self| (&cell.subject, &cell.experiment) == (&self.subject, &self.experiment);
+        let rivals = || cells.iter().filter(is_rival);
         let is_same = |cell: &Self| {
             [&cell.stack, &cell.client, &cell.server] == [&self.stack, &self.client, &self.server]
         };

@@ -45,6 +45,12 @@ pub(super) fn run(connection: &Connection, steps: &[Step]) -> Done<()> {
         .into());
     }
     for (index, step) in steps.iter().enumerate().skip(version) {
+        if version > 0 {
+            tracing::info!(
+                version = index + 1,
+                "the file is brought to a newer schema, which may take a while"
+            );
+        }
         take(connection, step, index + 1)?;
     }
     Ok(())
