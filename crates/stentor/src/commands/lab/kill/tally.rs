@@ -4,7 +4,7 @@ use crate::demo::report::Report;
 use serde_json::{Map, Value, json};
 
 /// Numbers that are the sum of those of all phases.
-const SUMS: [&str; 13] = [
+const SUMS: [&str; 12] = [
     "devices",
     "accepted",
     "rejected",
@@ -12,13 +12,15 @@ const SUMS: [&str; 13] = [
     "stuck",
     "disagreeing",
     "duplicates",
-    "duplicate_bound",
     "unmarked_duplicates",
     "unanswered_duplicates",
     "kills",
     "emulator_kills",
     "stalls",
 ];
+
+/// The bound that a phase's ledger states.
+const BOUND: &str = "duplicate_bound";
 
 /// What is known so far.
 #[derive(Default)]
@@ -59,6 +61,8 @@ impl Tally {
         for field in SUMS {
             object.insert(field.to_owned(), self.sum(field).into());
         }
+        object.insert("ledger_duplicate_bound".to_owned(), self.sum(BOUND).into());
+        object.insert("duplicate_bound".to_owned(), self.duplicate_bound().into());
         object
             .insert("ledger_balanced".to_owned(), self.all(|phase| phase["ledger_balanced"] == true).into());
         object.insert("seed".to_owned(), seed.into());
@@ -76,11 +80,13 @@ impl Tally {
                 .map(|skipped| format!("skipped: {}: {}", said(&skipped["what"]), said(&skipped["reason"]))),
         );
         parts.push(format!(
-            "all phases: {} lost, {} stuck, {} duplicates (the ledgers state a bound of {}), the books {}",
+            "all phases: {} lost, {} stuck, {} duplicates of at most {} ({} by the ledgers, the others were never answered), \
+             the books {}",
             self.sum("lost"),
             self.sum("stuck"),
             self.sum("duplicates"),
-            self.sum("duplicate_bound"),
+            self.duplicate_bound(),
+            self.sum(BOUND),
             if self.all(|phase| phase["ledger_balanced"] == true) { "balance" } else { "DO NOT BALANCE" }
         ));
         parts.join("\n\n")
@@ -88,6 +94,12 @@ impl Tally {
 
     fn all(&self, holds: impl Fn(&Value) -> bool) -> bool {
         self.phases.iter().all(|(phase, _)| holds(phase))
+    }
+
+    /// Gives how many duplicates there may be: those that the ledgers allow for, and those whose first request a killed or
+    /// stalled emulator took and never answered.
+    fn duplicate_bound(&self) -> u64 {
+        self.sum(BOUND) + self.sum("unanswered_duplicates")
     }
 
     fn sum(&self, field: &str) -> u64 {

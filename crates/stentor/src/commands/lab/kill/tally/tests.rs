@@ -32,3 +32,14 @@ fn a_phase_that_breaks_off_does_not_hold() {
     assert!(!tally.holds() && object["ledger_balanced"] == json!(false), "{object}");
     assert!(object["phases"][0]["broken"][0].as_str().unwrap().contains("ended by itself"));
 }
+
+#[test]
+fn the_bound_of_duplicates_counts_what_killed_emulators_never_answered() {
+    let object = json!({"ok": true, "duplicates": 8, "duplicate_bound": 5, "unanswered_duplicates": 4});
+    let tally = Tally { phases: vec![(object, String::new())], skipped: Vec::new() };
+    let object = tally.object(1);
+    let told =
+        ["duplicates", "duplicate_bound", "ledger_duplicate_bound"].map(|field| object[field].as_u64());
+    assert_eq!(told, [Some(8), Some(9), Some(5)]);
+    assert!(tally.describe().contains("8 duplicates of at most 9 (5 by the ledgers"));
+}
