@@ -141,7 +141,8 @@ impl Leaf {
 
     /// Writes the last hash, the count, the pairs and zeros: all little-endian.
     fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + PAIR_BYTES * self.pairs.len().max(ROOM_COUNT));
+        let length = HEAD_BYTES + PAIR_BYTES * self.pairs.len().max(ROOM_COUNT);
+        let mut bytes = Vec::with_capacity(length);
         bytes.extend_from_slice(&self.until.to_le_bytes());
         bytes.extend_from_slice(&u32::try_from(self.pairs.len()).unwrap_or(u32::MAX).to_le_bytes());
         for (hash, device) in &self.pairs {
@@ -149,7 +150,7 @@ impl Leaf {
             bytes.extend_from_slice(&hash.to_le_bytes()[..NUMBER_BYTES]);
             bytes.extend_from_slice(&device.to_le_bytes()[..NUMBER_BYTES]);
         }
-        bytes.resize(bytes.capacity(), 0);
+        bytes.resize(length, 0);
         bytes
     }
 }
