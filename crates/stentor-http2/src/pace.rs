@@ -27,19 +27,29 @@ const SPAN_MIN: Duration = Duration::from_millis(20);
 const RATES_MAX_COUNT: usize = 8;
 /// The most in flight, in latencies at the best rate.
 const GAIN: f64 = 2.0;
+/// The same while each span still brings more than those before: a rate is known only a latency after the growth that
+/// brought it.
+const FIRST_GAIN: f64 = 4.0;
+/// A span that brings this many times the best rate before brings more.
+const MORE: f64 = 1.25;
+/// Spans that may fail to bring more before that first growth is over.
+const LEVEL_SPANS: u32 = 2;
 /// Part of the limit that is added for each limit's worth of answers once latency has spoken.
 const CAREFUL_PART: usize = 8;
 /// What answers may take on this side.
 const SLACK: Duration = Duration::from_millis(2);
 
 /// Additive increase, multiplicative decrease; until the first decrease the limit doubles with each limit's worth of
-/// answers. Its counters are read and written without a lock: a lost update only delays the next step.
+/// answers. Its counters are read and written without a lock: a lost update only moves
+/// the next step.
 #[derive(Debug)]
 pub(crate) struct Pace {
     min: usize,
     max: usize,
     limit: AtomicUsize,
     inflight: AtomicUsize,
+    /// Ends still to come from requests of which the limit let no more start; each answer among them may let it grow.
+    needed: AtomicUsize,
     credit: AtomicUsize,
     /// Ends still to come from requests that were in flight at the last decrease; they cause no further one.
     grace: AtomicUsize,
@@ -58,9 +68,12 @@ pub(crate) struct Pace {
 /// The rates of the last spans.
 #[derive(Debug, Default)]
 struct Rates {
-    began: Duration,
+    /// `None` before the first answer: until then nothing could have come.
+    began: Option<Duration>,
     answered: u64,
     past: VecDeque<f64>,
+    /// Spans that brought no more than those before, all in all.
+    level_spans: u32,
 }
 
 impl Pace {
@@ -73,6 +86,7 @@ impl Pace {
             max,
             limit: AtomicUsize::new(initial),
             inflight: AtomicUsize::new(0),
+            needed: AtomicUsize::new(0),
             credit: AtomicUsize::new(0),
             grace: AtomicUsize::new(0),
             slowed: AtomicBool::new(false),
@@ -99,15 +113,20 @@ impl Pace {
     }
 
     pub(crate) fn started(&self, count: usize) {
-        self.inflight.fetch_add(count, Relaxed);
+        let inflight = self.inflight.fetch_add(count, Relaxed) + count;
+        if inflight.saturating_mul(4) >= self.limit().saturating_mul(3) {
+            self.needed.store(inflight, Relaxed);
+        }
     }
 
     /// Notes the end of `count` requests; each of the `answered` ones lets the limit grow if it held others back.
     pub(crate) fn ended(&self, count: usize, answered: usize) {
-        let inflight = self.inflight.fetch_sub(count, Relaxed);
+        self.inflight.fetch_sub(count, Relaxed);
         let _ = self.grace.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(count)));
-        if self.is_needed(inflight) && !self.stays.load(Relaxed) {
-            self.grow(answered);
+        let needed = self.needed.load(Relaxed);
+        self.needed.store(needed.saturating_sub(count), Relaxed);
+        if needed > 0 && !self.stays.load(Relaxed) {
+            self.grow(answered.min(needed));
         }
     }
 
@@ -117,9 +136,9 @@ impl Pace {
         self.judge(now, answered, took);
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         rates.answered += answered as u64;
-        let Some(best) = rates.best(now, SPAN_MIN.max(floor)) else { return };
+        let Some(best) = rates.most(now, SPAN_MIN.max(floor)) else { return };
         drop(rates);
-        let wanted = (best * (floor + SLACK).as_secs_f64() * GAIN) as usize;
+        let wanted = (best * (floor + SLACK).as_secs_f64()) as usize;
         let ceiling = wanted.clamp(self.base, self.max);
         self.ceiling.store(ceiling, Relaxed);
         let limit = self.limit();
@@ -136,16 +155,11 @@ impl Pace {
         }
     }
 
-    /// Tells whether so many in flight need the limit that there is.
-    fn is_needed(&self, inflight: usize) -> bool {
-        inflight.saturating_mul(4) >= self.limit().saturating_mul(3)
-    }
-
     /// Obeys the trend of latency and rate whenever a window of answers is full.
     fn judge(&self, now: Duration, answered: usize, took: Duration) {
         let inflight = self.inflight() + answered;
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_needed(inflight) {
+        if self.needed.load(Relaxed) == 0 {
             return watch.interrupt();
         }
         let Some(advice) = watch.note(now, answered, took, inflight, self.limit()) else { return };
@@ -178,18 +192,27 @@ impl Pace {
 }
 
 impl Rates {
-    /// Gives the best rate a second, at the end of a span.
-    fn best(&mut self, now: Duration, span_min: Duration) -> Option<f64> {
-        let span = now.saturating_sub(self.began);
+    /// Gives the best rate a second times the gain, at the end of a span.
+    fn most(&mut self, now: Duration, span_min: Duration) -> Option<f64> {
+        let span = now.saturating_sub(*self.began.get_or_insert(now));
         if span < span_min {
             return None;
+        }
+        let (rate, before) = (self.answered as f64 / span.as_secs_f64(), self.best());
+        if rate < before * MORE {
+            self.level_spans = self.level_spans.saturating_add(1);
         }
         if self.past.len() == RATES_MAX_COUNT {
             self.past.pop_front();
         }
-        self.past.push_back(self.answered as f64 / span.as_secs_f64());
-        (self.began, self.answered) = (now, 0);
-        Some(self.past.iter().copied().fold(0.0, f64::max))
+        self.past.push_back(rate);
+        (self.began, self.answered) = (Some(now), 0);
+        let gain = if self.level_spans < LEVEL_SPANS { FIRST_GAIN } else { GAIN };
+        Some(self.best() * gain)
+    }
+
+    fn best(&self) -> f64 {
+        self.past.iter().copied().fold(0.0, f64::max)
     }
 }
 

@@ -29,6 +29,29 @@ fn the_limit_doubles_until_it_is_slowed_down_for_the_first_time() {
 }
 
 #[test]
+fn a_flight_that_is_answered_at_once_doubles_the_limit_though_no_more_start_meanwhile() {
+    let pace = pace(200);
+    pace.started(200);
+    (0..10).for_each(|_| pace.ended(20, 20));
+    assert_eq!(pace.limit(), 400);
+}
+
+#[test]
+fn a_far_peer_is_given_twice_as_many_after_each_round_trip_from_the_first_on() {
+    let pace = wide_pace(1_000);
+    let latency = Duration::from_millis(50);
+    for trip in 1..=5 {
+        let flight = pace.limit();
+        pace.started(pace.room());
+        for part in 0..10 {
+            pace.ended(flight / 10, flight / 10);
+            pace.observe(latency * trip + Duration::from_millis(part), flight / 10, latency, latency);
+        }
+        assert!(pace.limit() >= flight * 19 / 10, "{flight}, then {}", pace.limit());
+    }
+}
+
+#[test]
 fn after_slowing_down_the_limit_grows_by_a_step_for_a_window_of_answers() {
     let pace = pace(200);
     pace.slow_down();

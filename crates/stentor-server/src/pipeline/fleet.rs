@@ -125,9 +125,10 @@ impl Fleet {
     fn measure(&mut self) {
         let elapsed = self.began.elapsed();
         if self.class == Class::Bulk && self.window.is_due(elapsed) {
-            let latency = self.shared.lanes.provider_stats(self.kind).latency_floor;
-            let turnaround = latency + self.shared.turnaround.get();
+            let sender = self.shared.lanes.provider_stats(self.kind);
+            let turnaround = sender.latency_floor + self.shared.turnaround.get();
             self.window.observe(elapsed, self.meter.unsettled.settled(), turnaround);
+            self.window.make_room(elapsed, sender.inflight);
             self.meter.window.store(self.window.limit(), Ordering::Relaxed);
         }
     }

@@ -3,11 +3,15 @@
 //! A delivery is unsettled for a turnaround: the push service's shortest answer time lately, and the store's time for a
 //! lease and a settlement. What one turnaround brings at the best rate seen lately is out at least; the window is twice
 //! that and two chunks, so that it grows as long as growing brings more, and a crash behind a fast push service leaves
-//! few deliveries in doubt. Neither number grows because the window does, so it does not chase itself.
+//! few deliveries in doubt. Neither number grows because the window does, so it does not chase itself. Where the sender
+//! has more in flight than that, the window is twice what is in flight: a rate is known late, and until then the sender
+//! alone says how much it needs.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
+/// Shortest time between two looks at what is in flight.
+const LOOK_MIN: Duration = Duration::from_millis(10);
 /// Shortest time over which a rate is measured.
 const SPAN_MIN: Duration = Duration::from_millis(50);
 /// Rates remembered.
@@ -22,6 +26,7 @@ pub(crate) struct Window {
     floor: u64,
     cap: u64,
     limit: u64,
+    looked: Duration,
     rates: VecDeque<f64>,
     began: Duration,
     began_settled: u64,
@@ -32,7 +37,7 @@ impl Window {
     pub(crate) fn new(floor: u64, cap: u64, now: Duration) -> Self {
         let floor = floor.min(cap);
         let rates = VecDeque::with_capacity(RATES_MAX_COUNT);
-        Self { spare: floor / 2, floor, cap, limit: floor, rates, began: now, began_settled: 0 }
+        Self { spare: floor / 2, floor, cap, limit: floor, looked: now, rates, began: now, began_settled: 0 }
     }
 
     /// Gives the most deliveries to have unsettled.
@@ -40,9 +45,16 @@ impl Window {
         self.limit
     }
 
-    /// Tells whether it is time to measure.
+    /// Tells whether it is time to look.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
-        now.saturating_sub(self.began) >= SPAN_MIN
+        now.saturating_sub(self.looked) >= LOOK_MIN
+    }
+
+    /// Makes room for twice what the sender has in flight.
+    pub(crate) fn make_room(&mut self, now: Duration, inflight: u64) {
+        let wanted = (inflight as f64 * GAIN) as u64 + self.spare;
+        self.limit = self.limit.max(wanted.min(self.cap));
+        self.looked = now;
     }
 
     /// Measures when it is time: `settled` counts from the start.
@@ -98,6 +110,16 @@ mod tests {
         let mut window = Window::new(4_000, 100_000, Duration::ZERO);
         settle_for(&mut window, 240, 50, 400_000.0);
         assert!(window.limit() >= 40_000, "{}", window.limit());
+    }
+
+    #[test]
+    fn what_the_sender_has_in_flight_makes_room_for_twice_as_much_before_a_rate_is_known() {
+        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
+        window.make_room(Duration::from_millis(10), 4_000);
+        assert_eq!(window.limit(), 10_000);
+        assert!(!window.is_due(Duration::from_millis(15)) && window.is_due(Duration::from_millis(20)));
+        window.make_room(Duration::from_millis(20), 90_000);
+        assert_eq!(window.limit(), 100_000);
     }
 
     #[test]
