@@ -20,8 +20,11 @@ use crate::pace::Pace;
 use crate::stats::{Counters, Stats};
 use crate::work::{Run, Work};
 
-/// Most requests of one batch that a connection takes before the next batch gets a turn.
-const TURN_MAX_REQUESTS: usize = 64;
+/// Most requests of one batch that a connection takes at once.
+const PART_MAX_REQUESTS: usize = 256;
+/// Requests of one batch that go before the next batch gets its turn. Batches that all went at once would all end late:
+/// what was answered of each could not be settled, and would be in doubt after a crash.
+const TURN_REQUESTS: usize = 1_024;
 /// A batch of at most this size goes before larger ones, as long as they get half of the room.
 const SMALL_BATCH_MAX_REQUESTS: usize = 16;
 /// Connections that may be opening at once: handshakes cost the peer more than requests.
@@ -369,15 +372,18 @@ impl State {
         self.not_before = Some(Instant::now() + pause);
     }
 
-    /// Takes up to `most` requests of one batch; batches take turns, so that none is stuck behind a large one.
+    /// Takes up to `most` requests of one batch; batches take turns, so that none is stuck behind a very large one.
     fn pop(&mut self, most: usize, small_first: bool) -> Option<Run> {
         let (one, other) =
             if small_first { (&mut self.small, &mut self.large) } else { (&mut self.large, &mut self.small) };
         let queue = [&mut self.again, one, other].into_iter().find(|queue| !queue.is_empty())?;
         let mut run = queue.pop_front()?;
-        let front = run.split(most.min(TURN_MAX_REQUESTS));
-        if run.len() > 0 {
+        let left_of_turn = TURN_REQUESTS - run.from as usize % TURN_REQUESTS;
+        let front = run.split(most.min(PART_MAX_REQUESTS).min(left_of_turn));
+        if run.len() > 0 && front.len() == left_of_turn {
             queue.push_back(run);
+        } else if run.len() > 0 {
+            queue.push_front(run);
         }
         self.waiting -= front.len();
         Some(front)

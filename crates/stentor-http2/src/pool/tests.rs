@@ -1,6 +1,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::batch::{Batch, Keep, Request};
 
 #[test]
 fn connections_are_put_in_order_though_their_loads_change_meanwhile() {
@@ -32,4 +33,45 @@ fn the_least_loaded_connection_with_room_comes_first() {
     }
     let loads: Vec<usize> = ready(&members).iter().map(|member| member.open.load(Relaxed)).collect();
     assert_eq!(loads, [2, 9]);
+}
+
+fn run_of(requests: usize) -> Run {
+    let path = http::uri::PathAndQuery::from_static("/");
+    let request = Request { path, headers: Vec::new(), body: bytes::Bytes::new() };
+    let requests = Arc::new(vec![request; requests]);
+    let batch =
+        Batch { constant: Vec::new(), path: None, requests, start_within: None, keep: Keep::default() };
+    let work = Work::new(batch, &[], Instant::now());
+    Run { from: 0, to: work.count, work, resends: 0 }
+}
+
+fn waiting(batches: &[usize]) -> (State, Vec<Run>) {
+    let runs: Vec<Run> = batches.iter().map(|requests| run_of(*requests)).collect();
+    let waiting = batches.iter().sum();
+    (State { large: runs.iter().cloned().collect(), waiting, ..State::default() }, runs)
+}
+
+/// Says of which batch, by its place, each part is that is taken.
+fn order(state: &mut State, runs: &[Run], most: usize) -> Vec<usize> {
+    let part = |state: &mut State| state.pop(most, false);
+    let parts = std::iter::from_fn(|| part(state));
+    let mut order: Vec<usize> = parts
+        .map(|part| runs.iter().position(|run| Arc::ptr_eq(&run.work, &part.work)).expect("one of these"))
+        .collect();
+    order.dedup();
+    order
+}
+
+#[test]
+fn a_batch_goes_whole_before_the_next_so_that_it_ends_early() {
+    let (mut state, runs) = waiting(&[1_000, 1_000, 700]);
+    assert_eq!(order(&mut state, &runs, 50), [0, 1, 2]);
+    assert_eq!(state.waiting, 0);
+}
+
+#[test]
+fn none_is_stuck_behind_a_very_large_batch() {
+    let (mut state, runs) = waiting(&[2_500, 100]);
+    assert_eq!(order(&mut state, &runs, 400), [0, 1, 0]);
+    assert_eq!(state.waiting, 0);
 }
