@@ -119,6 +119,11 @@ impl Demo {
         }
     }
 
+    /// A campaign through sinks that answer at once, while the server is killed so often.
+    pub(crate) fn killed_at_full_speed(devices: u64, kills: u32, seed: u64) -> Self {
+        Self { kills, seed, ..Self::through_sinks(devices, Some(0.0), None) }
+    }
+
     /// A campaign through emulators while a trouble comes again and again below the server, which nobody kills.
     pub(crate) fn in_trouble(devices: u64, trouble: Trouble, seed: u64) -> Self {
         Self { trouble: Some(trouble), ..Self::under_fire(devices, 0, seed) }

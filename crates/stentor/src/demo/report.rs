@@ -71,6 +71,11 @@ impl Report {
         (accepted + rejected) as f64 / self.run.wall_seconds.max(1e-9)
     }
 
+    /// Devices that got it twice for each kill of the server; `None` without kills.
+    fn duplicates_per_kill(&self) -> Option<f64> {
+        (self.run.kills > 0).then(|| self.comparison.duplicates as f64 / f64::from(self.run.kills))
+    }
+
     /// The report as one object.
     pub(crate) fn object(&self) -> Value {
         let (ledger, comparison) = (&self.run.ledger, &self.comparison);
@@ -95,6 +100,7 @@ impl Report {
             "ledger_balanced": self.run.is_balanced(),
             "stuck": self.run.stuck,
             "kills": self.run.kills,
+            "duplicates_per_kill": self.duplicates_per_kill().map(rounded),
             "emulator_kills": self.run.emulator_kills,
             "stalls": self.run.stalls,
             "troubles": self.run.troubles,
@@ -195,6 +201,12 @@ impl Report {
         ];
         if run.kills + run.emulator_kills > 0 {
             lines.push(format!("kills     server {}, emulators {}", run.kills, run.emulator_kills));
+        }
+        if let Some(duplicates) = self.duplicates_per_kill().filter(|_| run.emulator_kills == 0) {
+            lines.push(format!(
+                "doubled   {} devices for each kill of the server",
+                thousands(duplicates as u64)
+            ));
         }
         if run.stalls > 0 {
             lines.push(format!("stopped   emulators {} times", run.stalls));

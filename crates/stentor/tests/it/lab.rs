@@ -183,3 +183,17 @@ fn nothing_is_lost_when_all_are_killed_and_the_emulators_stop_answering() {
     let kept: Value = serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap();
     assert_eq!(kept, told);
 }
+
+#[test]
+fn a_server_that_is_killed_at_full_speed_loses_nothing_and_says_how_many_were_doubled_by_each_kill() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("kill.json");
+    let run = ["lab", "kill", "--only", "full-speed", "--devices", "20000", "--kills", "2", "--out"];
+    let (code, told) = run_json(&[&run[..], &[out.to_str().unwrap()]].concat());
+    assert_eq!((code, &told["ok"], &told["kills"]), (0, &json!(true), &json!(2)), "{told}");
+    assert!(["lost", "stuck", "unmarked_duplicates"].iter().all(|field| told[field] == json!(0)), "{told}");
+    let (duplicates, bound) =
+        (told["duplicates"].as_u64().unwrap(), told["duplicate_bound"].as_u64().unwrap());
+    assert!(duplicates <= bound, "{told}");
+    assert_eq!(told["phases"][0]["duplicates_per_kill"].as_f64(), Some(duplicates as f64 / 2.0), "{told}");
+}

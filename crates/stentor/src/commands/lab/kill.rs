@@ -14,6 +14,8 @@ use tally::Tally;
 
 /// Most devices of a campaign in trouble: what matters there is the trouble, and the disk is small.
 const TROUBLED_MAX_DEVICES: u64 = 20_000;
+/// Fewest devices for a kill at full speed, or the campaign would end before all kills had happened.
+const FAST_MIN_DEVICES_PER_KILL: u64 = 10_000;
 
 /// Kill server and emulators again and again while campaigns run, stop emulators, fill the disk, fail its syncs, turn the clock, and prove that nothing was lost
 #[derive(Debug, Args)]
@@ -27,10 +29,12 @@ Examples:
 The phases are campaigns of their own, each proven as by `stentor demo --kills`:
   kills        server and emulators are killed (kill -9) K times each, at random moments while deliveries are on their
                way, and both emulators are stopped as often (SIGSTOP, 6 or 1 seconds, SIGCONT)
+  full-speed   the server is killed K times while sinks answer at once, with at least 10,000 devices for each kill:
+               so many deliveries a crash leaves in doubt when no push service is slow
   disk-full    the data directory is a tmpfs of its own that is filled while the campaign runs (needs root)
   fsync-error  strace makes every sync of the running server fail for a while (needs strace)
   clock-jump   the server's clock goes an hour ahead, an hour behind, and back (needs libfaketime)
-In the last three, with at most 20,000 devices, nobody is killed; the server is asked to keep messages meanwhile and has
+In the last three phases, with at most 20,000 devices, nobody is killed; the server is asked to keep messages meanwhile and has
 to keep or to refuse them, and both must be true. A phase that cannot be made here is skipped, says why, and proves
 nothing. FILE gets the report as JSON.")]
 pub(crate) struct Kill {
@@ -56,6 +60,8 @@ pub(crate) struct Kill {
 enum Phase {
     /// All that can be killed is, and emulators stop
     Kills,
+    /// The server is killed while nothing slows it down
+    FullSpeed,
     /// The disk is full for a while
     DiskFull,
     /// Every sync fails for a while
@@ -69,6 +75,7 @@ impl Phase {
     const fn word(self) -> &'static str {
         match self {
             Self::Kills => "kills",
+            Self::FullSpeed => "full-speed",
             Self::DiskFull => "disk-full",
             Self::FsyncError => "fsync-error",
             Self::ClockJump => "clock-jump",
@@ -77,7 +84,7 @@ impl Phase {
 
     const fn trouble(self) -> Option<Trouble> {
         match self {
-            Self::Kills => None,
+            Self::Kills | Self::FullSpeed => None,
             Self::DiskFull => Some(Trouble::DiskFull),
             Self::FsyncError => Some(Trouble::FsyncError),
             Self::ClockJump => Some(Trouble::ClockJump),
@@ -119,7 +126,11 @@ impl Kill {
     }
 
     fn demo(&self, phase: Phase) -> Demo {
+        let fast_devices = self.devices.max(FAST_MIN_DEVICES_PER_KILL * u64::from(self.kills));
         match phase.trouble() {
+            None if phase == Phase::FullSpeed => {
+                Demo::killed_at_full_speed(fast_devices, self.kills, self.seed)
+            }
             None => Demo::under_fire(self.devices, self.kills, self.seed),
             Some(trouble) => Demo::in_trouble(self.devices.min(TROUBLED_MAX_DEVICES), trouble, self.seed),
         }
