@@ -23,6 +23,8 @@ pub mod phase {
     pub const RTT: &str = "rtt";
     /// The same from the moment when it should have started.
     pub const RTT_INTENDED: &str = "rtt_intended";
+    /// `rtt` without the measured exchanges that a rule finds still warming up (`statistics::warm_up`).
+    pub const RTT_STEADY: &str = "rtt_steady";
     /// How late exchanges started: actual start less intended start.
     pub const LATE: &str = "late";
     /// From the client's start to the arrival of the whole request at the server; both read the same clock.

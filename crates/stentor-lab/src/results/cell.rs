@@ -4,11 +4,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::Metric;
-use crate::record::{Record, phase};
-use crate::statistics::{Estimate, Samples, merged};
+use super::metric::whole;
+use crate::record::Record;
+use crate::statistics::{Estimate, QuantileEstimate, Samples, merged, quantile};
 
 /// Prefixes of a thousand, as in `100Kb`.
 const THOUSAND: f64 = 1000.0;
+const NANOS_PER_MS: f64 = 1e6;
 
 /// One combination of levels and subject, with the forks that count.
 #[derive(Debug, Clone)]
@@ -176,14 +178,29 @@ impl Cell {
         ended.into_iter().find(|outcome| !outcome.is_empty() && *outcome != "finished")
     }
 
+    /// Estimates, in milliseconds, the time within which the share `part` of all exchanges was over: drawn anew by forks
+    /// first, since exchanges of one process resemble each other.
+    #[must_use]
+    pub fn quantile_ms(&self, part: f64) -> Option<QuantileEstimate> {
+        let times = self.forks.iter().filter_map(|fork| whole(fork)?.histogram().ok());
+        let forks: Vec<Samples> = times
+            .map(|histogram| {
+                let steps = histogram.iter_recorded();
+                steps
+                    .flat_map(|step| {
+                        let value = step.value_iterated_to() as f64 / NANOS_PER_MS;
+                        std::iter::repeat_n(value, step.count_at_value() as usize)
+                    })
+                    .collect()
+            })
+            .collect();
+        quantile(&forks, part, super::CONFIDENCE)
+    }
+
     /// Gives the distribution of the exchanges of all forks together, in nanoseconds.
     #[must_use]
     pub fn distribution(&self) -> Option<hdrhistogram::Histogram<u64>> {
-        let histograms = self.forks.iter().filter_map(|fork| {
-            let times = fork.latency.get(phase::SYNC).or_else(|| fork.latency.get(phase::RTT))?;
-            times.histogram().ok()
-        });
-        merged(histograms)
+        merged(self.forks.iter().filter_map(|fork| whole(fork)?.histogram().ok()))
     }
 }
 

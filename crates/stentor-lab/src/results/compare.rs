@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{CONFIDENCE, Cell, Metric, Results};
-use crate::statistics::{Ratio, Samples, cliffs_delta, holm, mann_whitney, ratio};
+use crate::statistics::{Ratio, Samples, cliffs_delta, holm, ks_distance, mann_whitney, ratio};
 
 /// What is said of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -75,6 +75,8 @@ pub struct Comparison {
     pub p_min: f64,
     /// Share of pairs in which the second is larger less the share in which it is smaller.
     pub cliffs_delta: f64,
+    /// How differently the forks spread around their own median, 0 to 1: the distance of Kolmogorov and Smirnov.
+    pub spread_distance: f64,
     /// What it comes to.
     pub change: Change,
 }
@@ -111,9 +113,16 @@ impl Comparison {
             p_alone: ranks.p,
             p_min: ranks.p_min,
             cliffs_delta: cliffs_delta(b.values(), a.values())?,
+            spread_distance: ks_distance(&around_median(&b)?, &around_median(&a)?)?,
             change: Change::of(found, threshold),
         })
     }
+}
+
+/// Gives each value over the median of all.
+fn around_median(samples: &Samples) -> Option<Vec<f64>> {
+    let median = samples.quantile(0.5)?;
+    Some(samples.values().iter().map(|value| value / median).collect())
 }
 
 /// What must be the same for two cells to be compared; versions may differ, that is what is compared.

@@ -25,6 +25,13 @@ pub struct Metric {
 /// Every metric; the first is the one that most is said of.
 pub const METRICS: &[Metric] = &[
     Metric { id: "rtt_p50", name: "round trip, median", unit: "ms", is_cost: true, of: median },
+    Metric {
+        id: "rtt_steady_p50",
+        name: "round trip once warm, median",
+        unit: "ms",
+        is_cost: false,
+        of: |r| phase_ms(r, phase::RTT_STEADY),
+    },
     Metric { id: "rtt_mean", name: "round trip, mean", unit: "ms", is_cost: false, of: mean },
     Metric {
         id: "rtt_p95",

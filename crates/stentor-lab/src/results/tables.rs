@@ -11,7 +11,7 @@ use crate::claims::judge::{Compared, Judgment};
 use crate::document::Table;
 use crate::plot::short;
 use crate::record::Record;
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, QuantileEstimate};
 use crate::study::Verdict;
 
 /// Comparisons of a claim that are shown.
@@ -161,6 +161,17 @@ fn middle(cell: &Cell, metric: &str) -> String {
     estimate.map_or_else(|| "–".to_owned(), |one| short(one.mean))
 }
 
+/// Writes the time within which a share of all exchanges was over.
+fn told_quantile(cell: &Cell, part: f64) -> String {
+    match cell.quantile_ms(part) {
+        None => "–".to_owned(),
+        Some(QuantileEstimate { value, low: Some(low), high: Some(high) }) => {
+            format!("{} [{}, {}]", short(value), short(low), short(high))
+        }
+        Some(one) => short(one.value),
+    }
+}
+
 /// Every cell.
 pub(super) fn cells(results: &Results) -> Table {
     let rows = results.cells.iter().map(|cell| {
@@ -182,8 +193,8 @@ pub(super) fn cells(results: &Results) -> Table {
             cell.name.clone(),
             forks,
             time,
-            middle(cell, "rtt_p95"),
-            middle(cell, "rtt_p99"),
+            told_quantile(cell, 0.95),
+            told_quantile(cell, 0.99),
             middle(cell, "first_call"),
             paper::published_ms(results, cell).map_or_else(|| "–".to_owned(), short),
             middle(cell, "bytes_wire"),
@@ -197,8 +208,8 @@ pub(super) fn cells(results: &Results) -> Table {
         "subject",
         "forks",
         "median ms [95 %]",
-        "p95 ms",
-        "p99 ms",
+        "p95 ms [95 %]",
+        "p99 ms [95 %]",
         "first call ms",
         "published ms",
         "bytes",

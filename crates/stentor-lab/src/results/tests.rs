@@ -3,6 +3,7 @@
 use super::*;
 use crate::record::{Bytes, Counts, Environment, Link, Record, SCHEMA, Sides, Subject, Traffic, phase};
 use crate::record::{From, Latency};
+use crate::statistics::Samples;
 use crate::statistics::invented::Invented;
 use crate::study::Verdict;
 
@@ -240,6 +241,41 @@ fn the_same_twice_is_the_same_and_a_slower_run_is_slower() {
     assert_eq!(unchanged.len(), 45);
     assert!(!unchanged.contains(&Change::Slower) && !unchanged.contains(&Change::Faster), "{unchanged:?}");
     assert!(changes(&of(slower)).iter().all(|change| *change == Change::Slower));
+}
+
+#[test]
+fn a_run_whose_forks_differ_more_has_another_spread_though_its_middle_is_the_same() {
+    let (first, same) = (of(study(12, 5)), of(study(12, 6)));
+    let restless = |mut record: Record| {
+        let factor = if record.fork.is_multiple_of(2) { 4.0 } else { 0.25 };
+        record.latency.values_mut().for_each(|times| times.p50 = (times.p50 as f64 * factor) as u64);
+        record
+    };
+    let other = of(study(12, 6).into_iter().map(restless).collect());
+    let distances = |other: &Results| {
+        let found = compare(&first, other, &METRICS[0], 0.1);
+        found.into_iter().map(|one| one.spread_distance).collect::<Samples>().quantile(0.5).expect("some")
+    };
+    let (quiet, loud) = (distances(&same), distances(&other));
+    assert!(quiet < 0.5 && loud >= 0.5, "{quiet}, {loud}");
+}
+
+#[test]
+fn a_cells_quantile_has_an_interval_from_two_forks_on() {
+    let fork = |fork: u32| {
+        let mut invented = Invented::new(u64::from(fork));
+        let mut one = record("REST", "strings", "200", fork, 2.0, &mut invented);
+        let times: Vec<i64> = (0..60).map(|_| (2e6 * f64::exp(0.2 * invented.normal())) as i64).collect();
+        one.latency.insert(phase::RTT.to_owned(), Latency::of(&times, From::Start).expect("samples"));
+        one
+    };
+    let (several, single) = (of((1..=5).map(fork).collect()), of(vec![fork(1)]));
+    let found = several.cells[0].quantile_ms(0.95).expect("samples");
+    let (low, high) = (found.low.expect("an interval"), found.high.expect("an interval"));
+    assert!(low <= found.value && found.value <= high && low < high, "{found:?}");
+    assert!(several.cells[0].quantile_ms(0.5).expect("samples").value < found.value);
+    assert_eq!(single.cells[0].quantile_ms(0.95).expect("samples").low, None);
+    assert!(several.cells[0].quantile_ms(0.95) == Some(found), "the same samples give the same interval");
 }
 
 fn slow_down(mut record: Record) -> Record {

@@ -1,6 +1,7 @@
 //! From the samples of both halves to distributions by phase.
 
 use crate::record::{Bytes, Counts, From, Latency, Record, Traffic, phase};
+use crate::statistics::warm_up;
 use crate::subject::sample::{ClientSample, STATUS_OUT_OF_MEMORY, ServerSample};
 use std::collections::BTreeMap;
 
@@ -74,6 +75,10 @@ impl Kept<'_> {
             (phase::TRANSFER, each(|one, _| one.t_end - one.t_first_byte)),
             (phase::CLIENT_DESER, each(|one, _| one.t_deser_end - one.t_end)),
         ]);
+        let whole: &Vec<i64> = &times[phase::RTT];
+        let warming = warm_up(&whole.iter().map(|time| *time as f64).collect::<Vec<_>>());
+        let steady = whole[warming..].to_vec();
+        times.insert(phase::RTT_STEADY, steady);
         if self.client.iter().all(|one| one.t_intended > 0) {
             times.insert(phase::RTT_INTENDED, each(|one, end| end - one.t_intended));
             times.insert(phase::LATE, each(|one, _| one.t_start - one.t_intended));

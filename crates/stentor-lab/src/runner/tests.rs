@@ -154,3 +154,19 @@ fn a_client_that_has_no_memory_for_an_exchange_has_run_out_of_memory_and_has_not
     assert!(samples::ran_out(&of(crate::subject::sample::STATUS_OUT_OF_MEMORY)));
     assert!(!samples::ran_out(&of(1)) && !samples::ran_out(&of(0)));
 }
+
+#[test]
+fn exchanges_that_are_still_slower_at_the_beginning_are_kept_and_told_apart() {
+    let mut invented = crate::statistics::invented::Invented::new(7);
+    let exchange = |place: i64| {
+        let usual = if place < 10 { 90e6 } else { 1e6 };
+        let took = (usual * f64::exp(0.1 * invented.normal())) as i64;
+        crate::subject::sample::ClientSample { t_deser_end: took, ..Default::default() }
+    };
+    let client: Vec<_> = (0..60).map(exchange).collect();
+    let mut record = sound();
+    samples::Kept { client: &client, server: &[], inserted: &[], pages: 1 }.sum_up(&mut record);
+    let count = |name: &str| record.latency[name].n;
+    assert!(count(phase::RTT) == 60 && (30..=50).contains(&count(phase::RTT_STEADY)));
+    assert!(record.latency[phase::RTT].p99 > 80_000_000 && record.latency[phase::RTT_STEADY].max < 2_000_000);
+}
