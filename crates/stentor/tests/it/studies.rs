@@ -118,6 +118,37 @@ fn a_subject_with_wrong_answers_is_refused_and_nothing_of_it_is_timed() {
 }
 
 #[test]
+fn a_run_is_the_same_as_itself_and_one_that_is_slower_fails_the_comparison() {
+    let directory = tempfile::tempdir().unwrap();
+    let (before, after) = (directory.path().join("before"), directory.path().join("after"));
+    let part = ["--subject", "rust", "--factor", "items=200", "--factor", "type=Int", "--forks", "3"];
+    let small = ["lab", "run", "cai-2009", "--samples", "2", "--out", before.to_str().unwrap()];
+    let (code, told) = run_json(&[&small[..], &NO_GATE[..], &part[..]].concat());
+    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
+    std::fs::create_dir(&after).unwrap();
+    let slower = |mut one: Record| {
+        one.latency.values_mut().for_each(|times| times.p50 *= 1_000);
+        serde_json::to_string(&one).unwrap() + "\n"
+    };
+    let records: String = record::read_directory(&before).unwrap().into_iter().map(slower).collect();
+    std::fs::write(after.join(record::RECORDS), records).unwrap();
+    let compared = |one: &Path, other: &Path| {
+        run_json(&["lab", "compare", one.to_str().unwrap(), other.to_str().unwrap()])
+    };
+    let changes = |told: &Value| -> BTreeSet<String> {
+        let cells = told["cells"].as_array().unwrap().iter();
+        cells.map(|cell| cell["change"].as_str().unwrap().to_owned()).collect()
+    };
+    let (code, told) = compared(&before, &before);
+    assert!(code == 0 && !changes(&told).contains("slower"), "{told}");
+    assert_eq!(told["cells"][0]["spread_distance"], json!(0.0), "{told}");
+    let (code, told) = compared(&before, &after);
+    assert_eq!((code, changes(&told)), (1, BTreeSet::from(["slower".to_owned()])), "{told}");
+    let (code, told) = compared(&after, &before);
+    assert_eq!((code, changes(&told)), (0, BTreeSet::from(["faster".to_owned()])), "{told}");
+}
+
+#[test]
 fn a_run_that_is_killed_goes_on_and_loses_nothing_that_had_ended() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().to_str().unwrap();
