@@ -20,12 +20,27 @@ impl Table {
 
     /// Writes it as HTML.
     pub(crate) fn html(&self, class: &str) -> String {
-        let header: String = self.header.iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
-        let cells = |row: &Vec<String>| row.iter().map(|text| cell(text)).collect::<String>();
+        let are_words: Vec<bool> = (0..self.header.len()).map(|column| self.is_of_words(column)).collect();
+        let of_words = |name: &String, words: &bool| {
+            let class = if *words { " class=\"word\"" } else { "" };
+            format!("<th{class}>{}</th>", escape(name))
+        };
+        let header: String =
+            self.header.iter().zip(&are_words).map(|(name, words)| of_words(name, words)).collect();
+        let cells = |row: &Vec<String>| {
+            row.iter().zip(&are_words).map(|(text, words)| cell(text, *words)).collect::<String>()
+        };
         let rows: String = self.rows.iter().map(|row| format!("<tr>{}</tr>\n", cells(row))).collect();
         format!(
             "<div class=\"wide\"><table class=\"{class}\"><thead><tr>{header}</tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
         )
+    }
+
+    /// Tells whether most of a column are words, which begin at the left, and not figures, which end at the right.
+    fn is_of_words(&self, column: usize) -> bool {
+        let cells = || self.rows.iter().filter_map(|row| row.get(column)).filter(|cell| *cell != "–");
+        let words = cells().filter(|cell| cell.contains(char::is_alphabetic)).count();
+        2 * words > cells().count()
     }
 
     /// Writes it as Markdown.
@@ -73,8 +88,30 @@ pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
 }
 
 /// Words may be broken into lines, figures not.
-fn cell(text: &str) -> String {
+fn cell(text: &str, is_of_words: bool) -> String {
     let is_text = text.starts_with(char::is_alphabetic) && text.len() > LONG;
-    let class = if is_text { " class=\"text\"" } else { "" };
+    let class = match (is_text, is_of_words) {
+        (true, _) => " class=\"text\"",
+        (false, true) => " class=\"word\"",
+        (false, false) => "",
+    };
     format!("<td{class}>{}</td>", escape(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_begin_at_the_left_and_figures_end_at_the_right_in_the_whole_column() {
+        let row = |cell: &str, time: &str| [cell.to_owned(), time.to_owned()];
+        let table = Table::new(
+            ["cell", "ms"],
+            [row("700MHz", "12"), row("SOAP", "13 out of memory"), row("–", "14")],
+        );
+        let html = table.html("");
+        assert!(html.contains("<th class=\"word\">cell</th><th>ms</th>"), "{html}");
+        assert!(html.contains("<td class=\"word\">700MHz</td><td>12</td>"), "{html}");
+        assert!(html.contains("<td class=\"word\">–</td><td>14</td>"), "{html}");
+    }
 }
