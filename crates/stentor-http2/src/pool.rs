@@ -21,7 +21,7 @@ use crate::stats::{Counters, Stats};
 use crate::work::{Run, Work};
 
 /// Most requests of one batch that a connection takes at once.
-const PART_MAX_REQUESTS: usize = 256;
+const PART_MAX_REQUESTS: usize = 64;
 /// Requests of one batch that go before the next batch gets its turn. Batches that all went at once would all end late:
 /// what was answered of each could not be settled, and would be in doubt after a crash.
 const TURN_REQUESTS: usize = 1_024;
