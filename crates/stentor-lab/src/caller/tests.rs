@@ -73,3 +73,21 @@ fn an_answer_that_is_no_http_or_of_unknown_length_is_refused() {
         assert!(matches!(read_head(text.as_bytes()), Err(CallerError::Answer(_))), "{text}");
     }
 }
+
+proptest::proptest! {
+    #[test]
+    fn whatever_is_answered_a_head_is_whole_or_refused_and_never_promises_more_than_is_read(
+        status in "[0-9]{0,4}",
+        length in "-?[0-9]{0,22}|[a-z ]{0,5}",
+        rest in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
+        cut in 0_usize..300,
+    ) {
+        let mut answer = format!("HTTP/1.1 {status} \r\ncontent-length:{length}\r\n\r\n").into_bytes();
+        answer.extend(&rest);
+        for bytes in [&answer[..cut.min(answer.len())], &answer, &rest] {
+            if let Ok(Some(head)) = read_head(bytes) {
+                proptest::prop_assert!(head.bytes <= bytes.len() && head.body_bytes <= ANSWER_MAX_BYTES);
+            }
+        }
+    }
+}

@@ -31,7 +31,11 @@ fn the_clocks_self_test_says_of_every_check_what_was_true_and_its_exit_code_says
     let holds = checks.iter().all(|check| check["ok"] == is_within(&check));
     assert!(holds, "a check contradicts its own figures: {told}");
     let all = checks.iter().all(|check| check["ok"] == true);
-    assert_eq!((told["within_bounds"].as_bool(), output.status.code()), (Some(all), Some(i32::from(!all))), "{told}");
+    assert_eq!(
+        (told["within_bounds"].as_bool(), output.status.code()),
+        (Some(all), Some(i32::from(!all))),
+        "{told}"
+    );
     // Both clocks really differ: the drift that was set is the drift that was found, or the check says so.
     let drift = checks.iter().find(|check| check["unit"] == "ppm").expect("a drift");
     assert!(drift["wanted"].as_f64() == Some(50.0) && drift["measured"].as_f64() != Some(0.0), "{drift}");
