@@ -2,9 +2,10 @@
 //! beyond what the peer's latency gives work to, nor where growth only made answers later.
 //!
 //! What is in flight beyond rate times latency only waits somewhere else. So the limit stays below twice the best rate
-//! lately times the shortest latency lately: that leaves room to find a higher rate, and where a queue builds up at the
-//! peer neither number rises, so that the limit does not follow the queue. A queue that stands for long is in every
-//! answer, though, and becomes the shortest latency. So growth is judged as well by what it brought (`trend`).
+//! lately times the shortest latency lately (four times at first): that leaves room to find a higher rate, and where a
+//! queue builds up at the peer neither number rises, so that the limit does not follow the queue. A queue that stands for
+//! long is in every answer, though, and becomes the shortest latency. So growth is judged as well by what it brought
+//! (`trend`).
 
 mod trend;
 

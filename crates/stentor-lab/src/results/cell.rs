@@ -11,6 +11,8 @@ use crate::statistics::{Estimate, QuantileEstimate, Samples, merged, quantile};
 /// Prefixes of a thousand, as in `100Kb`.
 const THOUSAND: f64 = 1000.0;
 const NANOS_PER_MS: f64 = 1e6;
+/// Most samples of a fork that are drawn from: whoever wrote a record may count more than memory holds.
+const DRAWN_MAX_SAMPLES: u64 = 10_000;
 
 /// One combination of levels and subject, with the forks that count.
 #[derive(Debug, Clone)]
@@ -183,17 +185,7 @@ impl Cell {
     #[must_use]
     pub fn quantile_ms(&self, part: f64) -> Option<QuantileEstimate> {
         let times = self.forks.iter().filter_map(|fork| whole(fork)?.histogram().ok());
-        let forks: Vec<Samples> = times
-            .map(|histogram| {
-                let steps = histogram.iter_recorded();
-                steps
-                    .flat_map(|step| {
-                        let value = step.value_iterated_to() as f64 / NANOS_PER_MS;
-                        std::iter::repeat_n(value, step.count_at_value() as usize)
-                    })
-                    .collect()
-            })
-            .collect();
+        let forks: Vec<Samples> = times.map(|histogram| in_ms(&histogram)).collect();
         quantile(&forks, part, super::CONFIDENCE)
     }
 
@@ -202,6 +194,22 @@ impl Cell {
     pub fn distribution(&self) -> Option<hdrhistogram::Histogram<u64>> {
         merged(self.forks.iter().filter_map(|fork| whole(fork)?.histogram().ok()))
     }
+}
+
+/// Lists the durations of a distribution in milliseconds; of very many, so many at equal steps.
+fn in_ms(histogram: &hdrhistogram::Histogram<u64>) -> Samples {
+    let count = histogram.len().min(DRAWN_MAX_SAMPLES);
+    if count < histogram.len() {
+        let share = |place: u64| (place as f64 + 0.5) / count as f64;
+        return (0..count)
+            .map(|place| histogram.value_at_quantile(share(place)) as f64 / NANOS_PER_MS)
+            .collect();
+    }
+    let steps = histogram.iter_recorded();
+    let times = steps.flat_map(|step| {
+        std::iter::repeat_n(step.value_iterated_to() as f64 / NANOS_PER_MS, step.count_at_value() as usize)
+    });
+    times.collect()
 }
 
 /// Orders levels: by the number in front where both have one, else as words.
@@ -218,4 +226,20 @@ pub(super) fn size(level: &str) -> Option<f64> {
     let number: f64 = level[..end].parse().ok()?;
     let factor = if level[end..].trim_start().to_ascii_lowercase().starts_with('k') { THOUSAND } else { 1.0 };
     Some(number * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distribution_that_claims_more_samples_than_memory_holds_is_thinned() {
+        let mut histogram = hdrhistogram::Histogram::<u64>::new(3).expect("three digits");
+        histogram.record_n(1_000_000, 3 << 40).expect("in range");
+        histogram.record_n(9_000_000, 1 << 40).expect("in range");
+        let thinned = in_ms(&histogram);
+        assert_eq!(thinned.values().len() as u64, DRAWN_MAX_SAMPLES);
+        let short = thinned.values().iter().filter(|ms| **ms < 2.0).count();
+        assert_eq!(short as u64, DRAWN_MAX_SAMPLES / 4 * 3);
+    }
 }

@@ -11,7 +11,7 @@ use crate::claims::judge::{Compared, Judgment};
 use crate::document::Table;
 use crate::plot::short;
 use crate::record::Record;
-use crate::statistics::{Estimate, QuantileEstimate};
+use crate::statistics::Estimate;
 use crate::study::Verdict;
 
 /// Comparisons of a claim that are shown.
@@ -141,14 +141,16 @@ fn told_verdict(verdict: Verdict, lines: &[String]) -> String {
     format!("**{}**. {}", verdict.word(), lines.join("; "))
 }
 
-/// Writes a figure with its interval.
+/// Writes an estimate with its interval.
 fn told(estimate: Option<Estimate>) -> String {
-    match estimate {
-        None => "–".to_owned(),
-        Some(Estimate { mean, low: Some(low), high: Some(high), .. }) => {
-            format!("{} [{}, {}]", short(mean), short(low), short(high))
-        }
-        Some(one) => short(one.mean),
+    estimate.map_or_else(|| "–".to_owned(), |one| figure(one.mean, one.low.zip(one.high)))
+}
+
+/// Writes a figure with its interval, if it has one.
+fn figure(value: f64, interval: Option<(f64, f64)>) -> String {
+    match interval {
+        Some((low, high)) => format!("{} [{}, {}]", short(value), short(low), short(high)),
+        None => short(value),
     }
 }
 
@@ -163,13 +165,7 @@ fn middle(cell: &Cell, metric: &str) -> String {
 
 /// Writes the time within which a share of all exchanges was over.
 fn told_quantile(cell: &Cell, part: f64) -> String {
-    match cell.quantile_ms(part) {
-        None => "–".to_owned(),
-        Some(QuantileEstimate { value, low: Some(low), high: Some(high) }) => {
-            format!("{} [{}, {}]", short(value), short(low), short(high))
-        }
-        Some(one) => short(one.value),
-    }
+    cell.quantile_ms(part).map_or_else(|| "–".to_owned(), |one| figure(one.value, one.low.zip(one.high)))
 }
 
 /// Every cell.
