@@ -49,7 +49,8 @@ pub mod phase {
     pub const SERVICE: &str = "svc";
     /// What the client waited less what the server worked: the way there and back, and both systems' queues.
     pub const NET: &str = "net";
-    /// All exchanges that make one whole synchronisation, where a study reads page by page.
+    /// All exchanges that make one whole synchronisation, where a study reads page by page; with an interruption, from the
+    /// first request until the last row is kept, by the clock.
     pub const SYNC: &str = "sync";
 }
 
@@ -93,6 +94,8 @@ pub struct Record {
     pub counts: Counts,
     /// Times by phase; see [`phase`].
     pub latency: BTreeMap<String, Latency>,
+    /// What an interruption did; `None` in cells without that factor.
+    pub interruption: Option<Interruption>,
     /// The first exchange of fresh processes; in no distribution.
     pub first_call_ns: Option<u64>,
     /// From the start of each process until it was ready.
@@ -203,6 +206,26 @@ pub struct Counts {
     pub skipped: u64,
     /// Exchanges before the steady state; in no distribution.
     pub warmup_discarded: u64,
+}
+
+/// A synchronisation that was interrupted when half of its pages were there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Interruption {
+    /// Pages of the whole synchronisation.
+    pub pages: u64,
+    /// Pages that were there in the meantime; all where nothing was interrupted.
+    pub pages_kept: u64,
+    /// Pages that the server was asked for more often than once.
+    pub pages_again: u64,
+    /// Rows that could be read in the meantime, without the server; every one was compared.
+    pub rows_offline: u64,
+    /// Whether they were marked as stale.
+    pub is_stale: bool,
+    /// How long opening the file and reading them took.
+    pub offline_ns: u64,
+    /// From the interruption until the first page after it was kept.
+    pub silence_ns: u64,
 }
 
 /// A number for each half; absent where it was not measured.

@@ -8,6 +8,7 @@ mod compare;
 mod effects;
 mod evidence;
 mod features;
+mod interruptions;
 mod markdown;
 mod metric;
 mod page;

@@ -43,6 +43,8 @@ struct Shared {
     wake: OwnedFd,
     /// Slows the engine down on purpose, so that it can be seen to be noticed.
     hindrance_ns: AtomicU64,
+    /// While it is, whatever enters the link is lost.
+    is_cut: AtomicBool,
 }
 
 impl Shared {
@@ -60,6 +62,7 @@ impl Engine {
             is_over: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             hindrance_ns: AtomicU64::new(0),
+            is_cut: AtomicBool::new(false),
         });
         // The two directions are to differ in their luck.
         let shapers = [Shaper::new(link.up.clone(), seed), Shaper::new(link.down.clone(), !seed)];
@@ -97,6 +100,11 @@ impl Engine {
     /// Makes it pause so long before each round; 0 lets it run freely.
     pub(crate) fn hinder(&self, pause_ns: u64) {
         self.shared.hindrance_ns.store(pause_ns, Ordering::Relaxed);
+    }
+
+    /// Cuts the link or joins it again.
+    pub(crate) fn cut(&self, is_cut: bool) {
+        self.shared.is_cut.store(is_cut, Ordering::Relaxed);
     }
 }
 
@@ -169,7 +177,8 @@ impl Run {
             let Ok(length) = rustix::io::read(&self.tuns[from.index()], &mut self.buffer[..]) else { return };
             let time_ns = now_ns();
             let bytes: Arc<[u8]> = self.buffer[..length].into();
-            let fate = self.wire.offer(from, time_ns, &bytes);
+            let is_cut = self.shared.is_cut.load(Ordering::Relaxed);
+            let fate = if is_cut { Fate::Lost } else { self.wire.offer(from, time_ns, &bytes) };
             self.shared.books().entered(from, time_ns, fate, &bytes);
             if matches!(fate, Fate::Due { at_ns, .. } if at_ns <= time_ns) {
                 self.hand_on();

@@ -229,6 +229,11 @@ impl Rig {
         self.seats[side.index()].place.listens(port)
     }
 
+    /// Cuts the link, so that whatever enters it from now on is lost, or joins it again; `false` where there is no engine.
+    pub fn cut(&self, is_cut: bool) -> bool {
+        self.engine.as_ref().inspect(|engine| engine.cut(is_cut)).is_some()
+    }
+
     /// Makes the engine late on purpose, by a pause before each of its rounds; zero ends that.
     pub fn hinder(&self, pause: Duration) {
         if let Some(engine) = &self.engine {

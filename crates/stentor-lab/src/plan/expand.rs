@@ -22,6 +22,8 @@ const HEAP_WORD: &str = "@heap";
 const TLS: &str = "tls";
 /// What a definition says of a client that keeps rows.
 const CAN_INSERT: &str = "insert";
+/// The factor of what happens in the middle of a synchronisation.
+const INTERRUPTION: &str = "interruption";
 /// The setting of a server that reads rows, and what a definition says of one that can.
 const STORE: &str = "store";
 
@@ -272,6 +274,9 @@ fn cells(experiment: &Experiment, variant: &str, slot: &Slot, pair: &Pair, choic
     // A limit of the heap means something only to those that have one.
     let has_heap = pair.client.run.iter().any(|word| word == HEAP_WORD);
     rows.retain(|row| has_heap || row.iter().all(|(_, level)| !level.set.contains_key(HEAP)));
+    // Only a client that keeps rows has something left when it is interrupted.
+    let has_rows = pair.client.can.iter().any(|can| can == CAN_INSERT);
+    rows.retain(|row| has_rows || row.iter().all(|(factor, _)| factor.name != INTERRUPTION));
     // A half that knows nothing of TLS would talk in the clear and be told as encrypted.
     let can_encrypt = [&pair.client, &pair.server].iter().all(|half| half.can.iter().any(|can| can == TLS));
     rows.retain(|row| {

@@ -1,6 +1,7 @@
 //! The same account as Markdown, for a repository.
 
 use super::features::features;
+use super::interruptions::interruptions;
 use super::sizes::sizes;
 use super::{Account, tables};
 use crate::document::Table;
@@ -21,6 +22,7 @@ pub fn markdown(account: &Account) -> String {
         section("Verdicts", &tables::claims(account)),
         section("Features, by probes", &features(results)),
         section("Sizes beside the paper's", &sizes(results)),
+        section("Interrupted half way", &interruptions(results)),
         section("Every cell", &tables::cells(results)),
     ];
     for (name, table) in tables::effects(results) {

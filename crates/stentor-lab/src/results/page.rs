@@ -1,6 +1,7 @@
 //! One HTML page without scripts, fonts or anything else from elsewhere.
 
 use super::features::features;
+use super::interruptions::interruptions;
 use super::sizes::sizes;
 use super::verdicts::{Finding, Ours};
 use super::{Account, Plot, tables};
@@ -18,6 +19,7 @@ pub fn page(account: &Account) -> String {
     parts.push(effects(account));
     parts.push(by_probes(account));
     parts.push(by_size(account));
+    parts.push(interrupted(account));
     parts.push(details("cells", "Every cell", &tables::cells(results).html("")));
     parts.push(uncounted(account));
     parts.push(not_here(account));
@@ -227,6 +229,21 @@ fn by_size(account: &Account) -> String {
     } else {
         section("Sizes beside the paper’s", &table.html("words"))
     }
+}
+
+fn interrupted(account: &Account) -> String {
+    let table = interruptions(&account.results);
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    let words = "When half of the pages were there, nothing got through for two seconds, or the client was killed and started again, or \
+        both. In the meantime its file was opened without the server: whole pages, every row compared, and marked as stale. Silence is \
+        from the interruption until the next page was kept.";
+    section("Interrupted half way", &(text(words) + &table.html(""))).replacen(
+        "<section>",
+        "<section id=\"interruptions\">",
+        1,
+    )
 }
 
 fn details(id: &str, title: &str, content: &str) -> String {

@@ -1,6 +1,9 @@
 //! One fork: a fresh server, a fresh client, the first exchange, the warm-up, the measured exchanges, and what came of them.
 
 mod digests;
+mod interruption;
+
+pub(super) use interruption::Mishap;
 
 use super::certificate;
 use super::environment::{environment, load};
@@ -207,6 +210,9 @@ impl Trial<'_> {
         )
         .await?;
         server.host.tell(&Order::Go { t0_ns: monotonic_ns() }).await?;
+        if let Some(mishap) = Mishap::of(self.cell) {
+            return self.interrupted(mishap, ground, server, record).await;
+        }
         let mut client = self.start(ground, Role::Client, server.port).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
@@ -301,6 +307,10 @@ impl Trial<'_> {
 
     /// Counts the exchanges before those that are measured.
     fn unmeasured(&self) -> u32 {
+        if Mishap::of(self.cell).is_some() {
+            // Each page is asked for once, by processes that are as new as a started app.
+            return 0;
+        }
         1 + self.cell.amount.warmup + u32::from(self.is_paced())
     }
 
@@ -319,10 +329,11 @@ impl Trial<'_> {
             client: &client,
             server: server.get(skipped..).unwrap_or_default(),
             inserted: &inserted,
-            pages: self.pages(),
+            // What was interrupted is told as a whole by the clock.
+            pages: if record.interruption.is_some() { 1 } else { self.pages() },
         };
         // The first exchange is told apart from them.
-        record.counts.warmup_discarded = u64::from(self.unmeasured() - 1);
+        record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
         kept.sum_up(record);
         let bodies = samples::bodies(&kept);
         record.link = found.passage.link;
@@ -330,6 +341,7 @@ impl Trial<'_> {
             Some(frames) => Bytes { exchanges: bodies.exchanges, ..samples::with_bodies(frames, &bodies) },
             None => bodies,
         });
+        interruption::count(record, server.len() as u64);
         if let Some(bytes) = &mut record.bytes
             && self.cell.op == Op::Echo
         {

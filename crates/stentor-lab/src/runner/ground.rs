@@ -1,5 +1,6 @@
 //! The ground that a fork runs on: where its processes start, what lies between them, and what they use.
 
+use super::fork::Mishap;
 use crate::plan::Cell;
 use crate::record::{Bytes, Link};
 use crate::subject::host::Host;
@@ -8,6 +9,10 @@ use crate::subject::{Definition, SubjectError};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
+
+/// Why a cell whose link is cut cannot be run without one.
+pub(crate) const NO_LINK_TO_CUT: &str =
+    "a link can be cut only where there is one of its own between the halves";
 
 /// What a half has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,6 +77,11 @@ pub trait Ground {
         Ok(())
     }
 
+    /// Cuts what lies between the halves, or joins it again; fails where nothing does.
+    fn cut(&mut self, _is_cut: bool) -> Result<(), SubjectError> {
+        Err(SubjectError::Exchange(NO_LINK_TO_CUT.into()))
+    }
+
     /// Begins to count what passes.
     fn listen(&mut self);
 
@@ -89,6 +99,9 @@ impl Ground for Loopback {
     }
 
     fn objection(&self, cell: &Cell) -> Option<String> {
+        if Mishap::of(cell).is_some_and(|mishap| mishap.cuts) {
+            return Some(NO_LINK_TO_CUT.into());
+        }
         let limited = cell.cpu_percent.map(|percent| format!("{percent} % of a processor"));
         limited.map(|limit| format!("{limit} needs control groups, and this rig is loopback only"))
     }

@@ -1,6 +1,7 @@
 //! The rig as ground: two namespaces with a link between them where the machine allows it, and less where it does not.
 
-use super::ground::{Ground, Passage, Usage};
+use super::fork::Mishap;
+use super::ground::{Ground, NO_LINK_TO_CUT, Passage, Usage};
 use crate::plan::Cell;
 use crate::record::{Bytes, Link as LinkRecord, Quantiles, Traffic};
 use crate::subject::host::Host;
@@ -102,6 +103,9 @@ impl Ground for Rigged {
     }
 
     fn objection(&self, cell: &Cell) -> Option<String> {
+        if !self.level.shapes() && Mishap::of(cell).is_some_and(|mishap| mishap.cuts) {
+            return Some(NO_LINK_TO_CUT.into());
+        }
         let (Some(percent), Err(why)) = (cell.cpu_percent, &self.limits) else { return None };
         Some(format!("{percent} % of a processor cannot be set: {why}"))
     }
@@ -149,6 +153,11 @@ impl Ground for Rigged {
             cpu_ns: Some(usage.cpu_ns),
             peak_bytes: Some(usage.memory_peak_bytes),
         })
+    }
+
+    fn cut(&mut self, is_cut: bool) -> Result<(), SubjectError> {
+        let is_done = self.rig.as_ref().is_some_and(|rig| rig.cut(is_cut));
+        if is_done { Ok(()) } else { Err(SubjectError::Exchange(NO_LINK_TO_CUT.into())) }
     }
 
     fn listen(&mut self) {

@@ -70,6 +70,11 @@ impl Host {
     /// Gives an order that takes longer than others, and waits so long for the report on it.
     pub async fn ask_within(&mut self, order: &Order, patience: Duration) -> Result<Report, SubjectError> {
         self.tell(order).await?;
+        self.hear(order, patience).await
+    }
+
+    /// Waits so long for the report on an order that was given before.
+    pub async fn hear(&mut self, order: &Order, patience: Duration) -> Result<Report, SubjectError> {
         let to = name(order);
         match tokio::time::timeout(patience, self.report(to)).await {
             Ok(Ok(Report::Error { text })) => Err(SubjectError::GaveUp(text)),
@@ -109,6 +114,14 @@ impl Host {
             let _ = kill_process_group(group, Signal::KILL);
             let _ = self.child.wait();
         }
+    }
+
+    /// Ends it at once, in the middle of whatever it does.
+    pub async fn kill(mut self) {
+        let Some(group) = self.group() else { return };
+        // A group that is gone needs no signal.
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = self.wait(self.patience).await;
     }
 
     /// Waits for its end; `None` when it does not come in time.

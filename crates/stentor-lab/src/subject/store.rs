@@ -102,6 +102,11 @@ impl Store {
         Ok(pages.cast_unsigned())
     }
 
+    /// Tells whether a synchronisation has never been complete, or has begun again.
+    pub fn is_stale(&self) -> Result<bool, SubjectError> {
+        Ok(!self.connection.query_row("SELECT complete FROM sync", [], |row| row.get::<_, bool>(0))?)
+    }
+
     /// Reads what is there without asking anyone.
     pub fn offline(&self) -> Result<Offline, SubjectError> {
         let state = "SELECT pages, complete FROM sync";

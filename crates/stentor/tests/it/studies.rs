@@ -41,7 +41,8 @@ fn whole(study: &str, further: &[&str]) -> Vec<Record> {
     assert!(told["instrument"]["cpu_seconds"].as_f64().unwrap() > 0.0, "{told}");
     for one in &records {
         assert!(one.valid && one.counts.ok == one.counts.sent, "{one:?}");
-        assert!(one.latency["rtt"].n > 0 && one.first_call_ns > Some(0), "{one:?}");
+        assert!(one.latency["rtt"].n > 0, "{one:?}");
+        assert!(one.first_call_ns > Some(0) || one.interruption.is_some(), "{one:?}");
         assert!(one.raw.iter().all(|raw| directory.path().join(&raw.path).exists()), "{:?}", one.raw);
     }
     records
@@ -58,7 +59,8 @@ fn cai_2009_runs_with_our_subjects() {
 
 #[test]
 fn anacleto_2012_runs_with_rows_on_both_sides() {
-    let records = whole("anacleto-2012", &["--factor", "poi=1", "--factor", "page=1024"]);
+    let levels = ["--factor", "poi=1", "--factor", "page=1024", "--factor", "interruption=none"];
+    let records = whole("anacleto-2012", &levels);
     let sync = records.iter().find(|one| one.subject.label == "HTTP XML SAX").unwrap();
     assert!(
         ["request", "transfer", "client_deser", "insert"]
@@ -68,6 +70,33 @@ fn anacleto_2012_runs_with_rows_on_both_sides() {
     let pages = records.iter().find(|one| one.experiment == "points at a time").unwrap();
     // Two whole synchronisations of two pages each.
     assert_eq!((pages.counts.sent, pages.latency["sync"].n), (4, 2));
+}
+
+#[test]
+fn a_synchronisation_that_is_interrupted_keeps_its_pages_and_asks_for_the_rest() {
+    let directory = tempfile::tempdir().unwrap();
+    let levels =
+        ["--factor", "poi=1", "--factor", "page=1884", "--factor", "interruption=killed,cut and killed"];
+    let (code, told) =
+        run("anacleto-2012", directory.path(), &[&["--subject", "rust"], &levels[..]].concat());
+    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
+    let records = record::read_directory(directory.path()).unwrap();
+    let killed: Vec<&Record> = records.iter().filter(|one| one.interruption.is_some()).collect();
+    assert_eq!(killed.len(), 2, "JSON and Protocol Buffers: {told}");
+    for one in killed {
+        let found = one.interruption.clone().unwrap();
+        assert!(one.valid && found.is_stale && found.pages_kept < found.pages, "{found:?}");
+        assert_eq!((found.pages, found.rows_offline), (30, 64 * found.pages_kept));
+        assert!(found.pages_again <= 1, "only the page that was under way: {found:?}");
+        assert_eq!(one.counts.ok, found.pages - found.pages_kept, "it asked for what it lacked");
+        assert!(found.silence_ns > 0 && one.latency["sync"].max > found.silence_ns, "{found:?}");
+    }
+    let not_run = told["not_run"].as_array().unwrap().iter();
+    let reasons: Vec<&str> = not_run
+        .filter(|one| one["what"].as_str().unwrap().contains("cut and killed"))
+        .map(|one| one["reason"].as_str().unwrap())
+        .collect();
+    assert!(reasons.len() == 2 && reasons.iter().all(|why| why.contains("cut only where")), "{told}");
 }
 
 #[test]

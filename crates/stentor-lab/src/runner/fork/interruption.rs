@@ -1,0 +1,341 @@
+//! A synchronisation that is interrupted half way: the link is cut, the client is killed, or both. What the client has can be
+//! read without its server, is marked as stale, and is not asked for again.
+
+use super::{Failure, Ground, Half, Trial, Yield, arm, note_versions};
+use crate::plan::Cell;
+use crate::record::{From as Origin, Interruption, Latency, Record, phase};
+use crate::subject::SubjectError;
+use crate::subject::clock::monotonic_ns;
+use crate::subject::host::Host;
+use crate::subject::protocol::{Order, Report, Role, Schedule};
+use crate::subject::reference::{Digest, Wish};
+use crate::subject::sample;
+use crate::subject::store::{Offline, Store};
+use std::time::{Duration, Instant};
+use stentor_wire::{Content, Point};
+
+/// The factor, and its levels.
+const FACTOR: &str = "interruption";
+const NOTHING: &str = "none";
+const CUT: &str = "cut";
+const KILLED: &str = "killed";
+const CUT_AND_KILLED: &str = "cut and killed";
+/// How long a link stays cut: a lift, a tunnel, a change of the network.
+const CUT_FOR: Duration = Duration::from_secs(2);
+/// How often it is looked whether half of the pages are there.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// What happens to a client half way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::runner) struct Mishap {
+    /// Nothing gets through for two seconds.
+    pub(in crate::runner) cuts: bool,
+    /// It is killed, and started again when the link is there.
+    pub(in crate::runner) kills: bool,
+}
+
+impl Mishap {
+    /// Reads a cell's factor; `None` where it has none.
+    pub(in crate::runner) fn of(cell: &Cell) -> Option<Self> {
+        let (cuts, kills) = match cell.settings.get(FACTOR)?.as_str() {
+            NOTHING => (false, false),
+            CUT => (true, false),
+            KILLED => (false, true),
+            CUT_AND_KILLED => (true, true),
+            _ => return None,
+        };
+        Some(Self { cuts, kills })
+    }
+
+    const fn is_none(self) -> bool {
+        !self.cuts && !self.kills
+    }
+}
+
+/// What there is to be known of a synchronisation beforehand.
+struct Errand {
+    mishap: Mishap,
+    pages: u64,
+    points: Vec<Point>,
+    /// Points of a page.
+    page: usize,
+    rows: Store,
+}
+
+impl Trial<'_> {
+    /// One synchronisation with a mishap, from the first page to the last.
+    pub(super) async fn interrupted(
+        &self,
+        mishap: Mishap,
+        ground: &mut dyn Ground,
+        server: &Half,
+        record: &mut Record,
+    ) -> Result<Yield, Failure> {
+        let client = self.start(ground, Role::Client, server.port).await?;
+        record.start_ns.client = Some(client.ready_ns);
+        note_versions(record, "client", &client.versions);
+        let errand = self.errand(mishap)?;
+        let mut host = client.host;
+        self.arm_all(&mut host, errand.pages).await?;
+        ground.listen();
+        let began_ns = monotonic_ns();
+        host.tell(&Order::Go { t0_ns: began_ns }).await?;
+        errand.half_way(self.settings.patience).await?;
+
+        let struck_ns = monotonic_ns();
+        let (host, offline) = self.strike(&errand, ground, host).await?;
+        let mut found = errand.look(offline)?;
+        let looked_ns = monotonic_ns();
+        let ended = match host {
+            Some(host) => self.hear_out(&errand, host).await?,
+            None => self.go_on(&errand, found.pages_kept, ground, server).await?,
+        };
+        ended.stop().await?;
+        errand.whole()?;
+
+        let kept_ns = sample::read_times(&sample::inserted(&self.path(Role::Client, "")))?;
+        let last = kept_ns.last().ok_or_else(|| SubjectError::Wrong("it kept no rows".into()))?;
+        let next = kept_ns.iter().find(|time| **time > looked_ns).unwrap_or(last);
+        found.silence_ns = if mishap.is_none() { 0 } else { span(struck_ns, *next) };
+        if let Some(whole) = Latency::of(&[last - began_ns], Origin::Start) {
+            record.latency.insert(phase::SYNC.to_owned(), whole);
+        }
+        record.interruption = Some(found);
+        Ok(Yield { first: Vec::new(), passage: ground.passage(None) })
+    }
+
+    fn errand(&self, mishap: Mishap) -> Result<Errand, SubjectError> {
+        let factors = self.factors();
+        let page = factors.get("page").and_then(|text| text.parse().ok()).unwrap_or(1);
+        Ok(Errand {
+            mishap,
+            pages: self.pages() as u64,
+            points: Wish::all(&factors, self.settings.seed).points(&factors),
+            page,
+            rows: Store::open(&self.path(Role::Client, ".db"))?,
+        })
+    }
+
+    async fn arm_all(&self, host: &mut Host, pages: u64) -> Result<(), SubjectError> {
+        arm(host, Schedule::Closed { think_ns: 0 }, pages, self.path(Role::Client, "")).await
+    }
+
+    /// Does what is to happen, and reads what the client has in the meantime; gives the client back if it lives.
+    async fn strike(
+        &self,
+        errand: &Errand,
+        ground: &mut dyn Ground,
+        host: Host,
+    ) -> Result<(Option<Host>, Option<(Offline, u64)>), Failure> {
+        let Mishap { cuts, kills } = errand.mishap;
+        if cuts {
+            ground.cut(true)?;
+        }
+        let host = if kills {
+            host.kill().await;
+            None
+        } else {
+            Some(host)
+        };
+        if cuts {
+            tokio::time::sleep(CUT_FOR).await;
+        }
+        let offline = if errand.mishap.is_none() {
+            None
+        } else {
+            let began = monotonic_ns();
+            let offline = Store::open(&self.path(Role::Client, ".db"))?.offline()?;
+            Some((offline, span(began, monotonic_ns())))
+        };
+        if cuts {
+            ground.cut(false)?;
+        }
+        Ok((host, offline))
+    }
+
+    /// Waits for a client that was not killed.
+    async fn hear_out(&self, errand: &Errand, mut host: Host) -> Result<Host, SubjectError> {
+        let report = host.hear(&Order::Go { t0_ns: 0 }, self.settings.patience).await?;
+        let Report::Done { n, errors, digest } = report else {
+            return Err(SubjectError::Babble { line: report.name().into(), wanted: "done" });
+        };
+        if errors > 0 {
+            return Err(SubjectError::Exchange(format!("{errors} of {} pages failed", errand.pages)));
+        }
+        let right = errand.digest();
+        if (n, &digest) != (errand.pages, &right) {
+            let sentence = format!("digest {digest} of {n} pages instead of {right}");
+            return Err(SubjectError::Wrong(sentence));
+        }
+        Ok(host)
+    }
+
+    /// Starts the client again; it has to ask for what it lacks, and for nothing else.
+    async fn go_on(
+        &self,
+        errand: &Errand,
+        kept: u64,
+        ground: &mut dyn Ground,
+        server: &Half,
+    ) -> Result<Host, Failure> {
+        let mut cell = self.cell.clone();
+        cell.settings.insert("sync".into(), "resume".into());
+        let again = Trial { cell: &cell, ..*self };
+        let mut host = again.start(ground, Role::Client, server.port).await?.host;
+        self.arm_all(&mut host, errand.pages).await?;
+        let go = Order::Go { t0_ns: monotonic_ns() };
+        let report = host.ask_within(&go, self.settings.patience).await?;
+        let lacking = errand.pages - kept;
+        match report {
+            Report::Done { n, errors: 0, .. } if n == lacking => Ok(host),
+            Report::Done { n, errors, .. } => {
+                let sentence = format!("{n} pages and {errors} failures where {lacking} pages were lacking");
+                Err(SubjectError::Wrong(sentence).into())
+            }
+            other => Err(SubjectError::Babble { line: other.name().into(), wanted: "done" }.into()),
+        }
+    }
+}
+
+impl Errand {
+    /// Gives the digest of all answers.
+    fn digest(&self) -> String {
+        let mut digest = Digest::default();
+        digest.add(&Content::Points(self.points.clone()));
+        digest.hex()
+    }
+
+    /// Waits until half of the pages are there.
+    async fn half_way(&self, patience: Duration) -> Result<(), SubjectError> {
+        let began = Instant::now();
+        while self.rows.pages()? < self.pages / 2 {
+            // A synchronisation that is complete has no pages that are there of an incomplete one.
+            if began.elapsed() > patience || !self.rows.is_stale()? {
+                return Err(SubjectError::Exchange("it was never seen half way".into()));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Compares what could be read in the meantime: whole pages, each point right, all of it marked.
+    fn look(&self, offline: Option<(Offline, u64)>) -> Result<Interruption, SubjectError> {
+        let found = Interruption { pages: self.pages, pages_kept: self.pages, ..Interruption::default() };
+        let Some((offline, offline_ns)) = offline else { return Ok(found) };
+        let rows = offline.points.len();
+        if !offline.is_stale {
+            return Err(SubjectError::Wrong(format!("{rows} rows of a part are not marked as stale")));
+        }
+        let whole = (offline.pages as usize * self.page).min(self.points.len());
+        if rows != whole || offline.points != self.points[..whole] {
+            return Err(SubjectError::Wrong(format!("{rows} rows where {whole} were kept, or others")));
+        }
+        let pages_kept = offline.pages;
+        Ok(Interruption { pages_kept, rows_offline: rows as u64, is_stale: true, offline_ns, ..found })
+    }
+
+    /// Compares what is there in the end.
+    fn whole(&self) -> Result<(), SubjectError> {
+        let offline = self.rows.offline()?;
+        let is_whole = !offline.is_stale && offline.points == self.points;
+        is_whole
+            .then_some(())
+            .ok_or_else(|| SubjectError::Wrong("its rows are not those of the server".into()))
+    }
+}
+
+/// Counts what was asked twice, and sees to it that bytes are those of all pages: a client that is killed tells nothing of its own.
+pub(super) fn count(record: &mut Record, asked: u64) {
+    let Some(found) = &mut record.interruption else { return };
+    found.pages_again = asked.saturating_sub(found.pages);
+    if let Some(bytes) = &mut record.bytes {
+        if bytes.exchanges < found.pages {
+            bytes.down.app = 0;
+        }
+        bytes.exchanges = found.pages;
+    }
+}
+
+fn span(from_ns: i64, until_ns: i64) -> u64 {
+    u64::try_from(until_ns - from_ns).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subject::reference::Op;
+    use std::collections::BTreeMap;
+
+    fn errand(directory: &std::path::Path) -> Errand {
+        let factors = BTreeMap::from([("poi".to_owned(), "5".to_owned())]);
+        Errand {
+            mishap: Mishap { cuts: false, kills: true },
+            pages: 3,
+            points: Wish::all(&factors, 7).points(&factors),
+            page: 2,
+            rows: Store::open(&directory.join("rows.db")).expect("a file"),
+        }
+    }
+
+    fn offline(errand: &Errand, pages: u64, rows: usize, is_stale: bool) -> Option<(Offline, u64)> {
+        Some((Offline { points: errand.points[..rows].to_vec(), pages, is_stale }, 9))
+    }
+
+    #[test]
+    fn what_is_read_in_the_meantime_is_whole_pages_marked_as_stale() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let errand = errand(directory.path());
+        let found = errand.look(offline(&errand, 2, 4, true)).expect("as it should be");
+        let expected = Interruption {
+            pages: 3,
+            pages_kept: 2,
+            rows_offline: 4,
+            is_stale: true,
+            offline_ns: 9,
+            ..Interruption::default()
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn rows_of_a_part_of_a_page_and_rows_without_a_mark_are_wrong() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let errand = errand(directory.path());
+        for (pages, rows, is_stale) in [(2, 3, true), (1, 4, true), (2, 4, false)] {
+            let told = errand.look(offline(&errand, pages, rows, is_stale));
+            assert!(matches!(told, Err(SubjectError::Wrong(_))), "{pages} pages, {rows} rows: {told:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_in_the_end_must_be_the_servers_rows_and_complete() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut errand = errand(directory.path());
+        let points = errand.points.clone();
+        errand.rows.keep(0, &points[..4], 2, false).expect("kept");
+        assert!(errand.whole().is_err(), "a page is missing");
+        errand.rows.keep(4, &points[..1], 3, true).expect("kept");
+        assert!(errand.whole().is_err(), "the last row is another");
+        errand.rows.keep(4, &points[4..], 3, true).expect("kept");
+        errand.whole().expect("whole");
+    }
+
+    #[test]
+    fn levels_of_the_factor_are_read_and_others_are_none() {
+        let plan = crate::plan::Plan::shipped("anacleto-2012").expect("readable").expect("there");
+        let roster = crate::runner::roster::ours(&["stentor".to_owned()]);
+        let cells = plan.expand(&crate::plan::Choice::default(), &roster).expect("sense").cells;
+        let told: std::collections::BTreeSet<(String, bool, bool)> = cells
+            .iter()
+            .filter_map(|cell| Mishap::of(cell).map(|one| (cell.levels[FACTOR].clone(), one.cuts, one.kills)))
+            .collect();
+        let expected = [
+            (CUT, true, false),
+            (CUT_AND_KILLED, true, true),
+            (KILLED, false, true),
+            (NOTHING, false, false),
+        ];
+        assert_eq!(told, expected.map(|(level, cuts, kills)| (level.to_owned(), cuts, kills)).into());
+        assert!(cells.iter().any(|cell| cell.op == Op::Points && Mishap::of(cell).is_none()));
+    }
+}
