@@ -19,7 +19,8 @@ pub const SCHEMA: &str = "stentor.lab.result/1";
 
 /// Names of phases in [`Record::latency`].
 pub mod phase {
-    /// The whole exchange at the client, from its actual start until the answer is values (and rows, where rows are kept).
+    /// The whole exchange at the client, from its actual start until the answer is values (and rows, where rows are kept);
+    /// in albertengo-2020's variant `code` until REST's answer begins.
     pub const RTT: &str = "rtt";
     /// The same from the moment when it should have started.
     pub const RTT_INTENDED: &str = "rtt_intended";

@@ -38,6 +38,10 @@ const OUT_OF_MEMORY: [&str; 3] = ["OutOfMemory", "MemoryError", "out of memory"]
 pub(super) const OUTCOME_MEMORY: &str = "Out of Memory";
 /// The factor of a limited heap, in MiB; it is the client's.
 const HEAP: &str = "heap";
+/// The setting of where a round trip ends: `headers`, or with values (or rows) by default.
+const CLOCK: &str = "clock";
+/// The setting of a server that does not send the payload back.
+const REPLY: &str = "reply";
 /// Factors that name a file which the fork provides.
 const FILES: [&str; 2] = ["store", "insert"];
 
@@ -331,6 +335,7 @@ impl Trial<'_> {
             inserted: &inserted,
             // What was interrupted is told as a whole by the clock.
             pages: if record.interruption.is_some() { 1 } else { self.pages() },
+            stops_at_headers: self.cell.settings.get(CLOCK).is_some_and(|stop| stop == "headers"),
         };
         // The first exchange is told apart from them.
         record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
@@ -347,7 +352,8 @@ impl Trial<'_> {
         {
             let payload = self.cell.settings.get("payload").and_then(|text| text.parse::<u64>().ok());
             bytes.up.payload = payload.unwrap_or(0) * bytes.exchanges;
-            bytes.down.payload = bytes.up.payload;
+            let is_sent_back = !self.cell.settings.contains_key(REPLY);
+            bytes.down.payload = if is_sent_back { bytes.up.payload } else { 0 };
         }
         drop(found.first);
         for (role, kind) in

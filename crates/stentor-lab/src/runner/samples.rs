@@ -15,6 +15,8 @@ pub(super) struct Kept<'a> {
     pub(super) inserted: &'a [i64],
     /// Exchanges that make one whole synchronisation.
     pub(super) pages: usize,
+    /// Whether the clock of an exchange stops when its answer begins, as in albertengo-2020's published code.
+    pub(super) stops_at_headers: bool,
 }
 
 /// Gives the time of an exchange from its actual start until its answer was values.
@@ -58,10 +60,13 @@ impl Kept<'_> {
         }
     }
 
-    /// Lists the answered exchanges with the moment when all was done: rows kept, or values read.
+    /// Lists the answered exchanges with the moment when their clock stops: rows kept, values read, or headers there.
     fn done(&self) -> impl Iterator<Item = (&ClientSample, i64)> {
+        let otherwise =
+            |one: &ClientSample| if self.stops_at_headers { one.t_first_byte } else { one.t_deser_end };
         let ends = self.inserted.iter().copied().map(Some).chain(std::iter::repeat(None));
-        let ended = self.client.iter().zip(ends).map(|(one, end)| (one, end.unwrap_or(one.t_deser_end)));
+        let ended = self.client.iter().zip(ends);
+        let ended = ended.map(move |(one, end)| (one, end.unwrap_or_else(|| otherwise(one))));
         ended.filter(|(one, _)| one.status == 0)
     }
 
@@ -149,4 +154,36 @@ pub(super) fn with_bodies(mut frames: Bytes, bodies: &Bytes) -> Bytes {
     frames.up.app = bodies.up.app;
     frames.down.app = bodies.down.app;
     frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchanged(stops_at_headers: bool) -> Record {
+        let client: Vec<ClientSample> = (1..=3)
+            .map(|seq| ClientSample {
+                seq,
+                t_start: 1_000_000,
+                t_ser_end: 1_010_000,
+                t_first_byte: 4_000_000,
+                t_end: 6_000_000,
+                t_deser_end: 9_000_000,
+                ..ClientSample::default()
+            })
+            .collect();
+        let mut record = Record::default();
+        Kept { client: &client, server: &[], inserted: &[], pages: 1, stops_at_headers }.sum_up(&mut record);
+        record
+    }
+
+    #[test]
+    fn a_round_trip_ends_with_values_or_where_the_published_code_stopped_its_clock() {
+        let ms = |record: &Record, name: &str| (record.latency[name].p50 as f64 / 1e6).round();
+        let (whole, headers) = (exchanged(false), exchanged(true));
+        assert!((ms(&whole, phase::RTT) - 8.0).abs() < 0.1, "{:?}", whole.latency);
+        assert!((ms(&headers, phase::RTT) - 3.0).abs() < 0.1, "{:?}", headers.latency);
+        let parsing = [&whole, &headers].map(|record| ms(record, phase::CLIENT_DESER));
+        assert!(parsing.iter().all(|ms| (ms - 3.0).abs() < 0.1), "phases stay: {parsing:?}");
+    }
 }

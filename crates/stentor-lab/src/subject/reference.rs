@@ -26,7 +26,7 @@ const ENTRIES_MAX: u64 = 100_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
-    /// Give it back: factor `payload`, letters of text.
+    /// Give it back: factor `payload`, letters of text; with `reply=number` only how many letters came.
     Echo,
     /// Sort the numbers: factor `items`.
     Sort,
@@ -115,6 +115,9 @@ impl Op {
                     wish.seed = base;
                 }
                 Some(Content::Points(wish.points(factors)))
+            }
+            (Self::Echo, Content::Payload(text)) if factors.get("reply").is_some_and(|it| it == "number") => {
+                Some(Content::Numbers(vec![text.len() as i64]))
             }
             _ => self.answer(request),
         }

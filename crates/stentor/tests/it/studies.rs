@@ -112,7 +112,8 @@ fn nunes_2014_runs_with_phases_on_both_sides() {
 #[test]
 fn albertengo_2020_runs_in_three_variants_with_and_without_tls() {
     let records = whole("albertengo-2020", &["--factor", "payload=64 B"]);
-    let cells: BTreeSet<(&str, &str, &str)> = (records.iter())
+    let of = |name: &'static str| records.iter().filter(move |one| one.experiment == name);
+    let cells: BTreeSet<(&str, &str, &str)> = of("RTT")
         .map(|one| (one.variant.as_str(), one.cell["connection"].as_str(), one.cell["tls"].as_str()))
         .collect();
     let expected = [
@@ -122,6 +123,11 @@ fn albertengo_2020_runs_in_three_variants_with_and_without_tls() {
         ("paper", "kept", "off"),
     ];
     assert_eq!(cells, BTreeSet::from(expected));
+    // The published code's one-way test answers with a number alone.
+    let oneway: Vec<&Record> = of("OWD").collect();
+    let bytes = oneway[0].bytes.clone().unwrap();
+    assert_eq!((oneway.len(), oneway[0].variant.as_str(), bytes.down.payload), (1, "code", 0));
+    assert!(bytes.down.app < 32 * bytes.exchanges && oneway[0].latency.contains_key("rtt"), "{bytes:?}");
     assert!(records.iter().any(|one| one.subject.label == "gRPC (modern)"));
 }
 
