@@ -14,3 +14,10 @@ pub fn fact(path: &str, name: &str) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap_or_default().trim_start_matches([':', ' ', '\t']).to_owned()
 }
+
+/// Names the processor, or the board where the kernel names only that.
+#[must_use]
+pub fn processor() -> String {
+    let name = fact("/proc/cpuinfo", "model name");
+    if name.is_empty() { fact("/proc/cpuinfo", "Model") } else { name }
+}

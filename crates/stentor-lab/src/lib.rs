@@ -8,6 +8,7 @@ pub mod advise;
 pub mod caller;
 pub mod claims;
 mod document;
+pub mod emulation;
 pub mod energy;
 pub mod facts;
 pub mod load;

@@ -163,6 +163,8 @@ pub struct Environment {
     pub tool_version: String,
     /// Whether the laboratory and its own subjects were built with optimizations.
     pub optimized: bool,
+    /// What speaks for an emulated processor, else empty; with it there are no times in the record.
+    pub emulated: String,
 }
 
 /// The link between the halves.
@@ -357,6 +359,28 @@ pub enum RecordError {
 }
 
 impl Record {
+    /// Tells whether the processor was emulated, so that nothing of the fork is timed.
+    #[must_use]
+    pub const fn is_emulated(&self) -> bool {
+        !self.env.emulated.is_empty()
+    }
+
+    /// Forgets every time, what rests on times, and memory, which is the emulator's: of an emulated processor none of it
+    /// says anything. What was answered and how many bytes that took stays.
+    pub fn forget_times(&mut self) {
+        self.latency.clear();
+        self.first_call_ns = None;
+        (self.start_ns, self.cpu, self.mem) = (Sides::default(), Sides::default(), Sides::default());
+        self.clock = None;
+        self.energy.clear();
+        if let Some(found) = &mut self.interruption {
+            (found.offline_ns, found.silence_ns) = (0, 0);
+        }
+        self.link.lateness_us = None;
+        self.instrument = Instrument::default();
+        self.raw.clear();
+    }
+
     /// Names cell, subject and fork, the same for every attempt: what `--resume` looks for.
     #[must_use]
     pub fn key(&self) -> String {

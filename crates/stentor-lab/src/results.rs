@@ -23,6 +23,7 @@ mod verdicts;
 use std::collections::BTreeMap;
 
 use crate::claims::{ClaimsError, Dossier};
+use crate::emulation::NOT_TIMED;
 use crate::probes::Probed;
 use crate::record::Record;
 
@@ -130,6 +131,23 @@ impl Results {
         let several = self.cells.iter().any(|cell| cell.variant != variant);
         let parts = [experiment, if several { variant } else { "" }];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// Tells whether nothing of ours is timed, because the processor was emulated.
+    pub(crate) fn is_untimed(&self) -> bool {
+        let mut ran = self.cells.iter().filter(|cell| !cell.forks.is_empty()).peekable();
+        ran.peek().is_some() && ran.all(Cell::is_untimed)
+    }
+
+    /// Says that the records, or some of them, have no times because the processor was emulated.
+    #[must_use]
+    pub fn not_timed(&self) -> Option<String> {
+        let emulated = self.records.iter().filter(|record| record.is_emulated()).count();
+        match self.records.len() - emulated {
+            _ if emulated == 0 => None,
+            0 => Some(NOT_TIMED.to_owned()),
+            _ => Some(format!("{emulated} of {} forks are {NOT_TIMED}", self.records.len())),
+        }
     }
 
     /// Lists the records that do not count.

@@ -15,6 +15,7 @@ pub(crate) mod stage;
 pub(crate) mod troubles;
 mod verdict;
 
+use crate::emulated::told;
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, note, thousands};
 use clap::{Args, ValueEnum};
@@ -153,9 +154,9 @@ impl Demo {
         let compared = Instant::now();
         let comparison = comparison::run(self.answers(), &stage, fleet, &run.ledger).await?;
         note(&format!(
-            "comparison: {} tokens in {:.2} s, the ledger asked about {}",
+            "comparison: {} tokens{}, the ledger asked about {}",
             thousands(fleet.devices()),
-            compared.elapsed().as_secs_f64(),
+            told(" in ", compared.elapsed()),
             thousands(comparison.asked)
         ));
         let usage = stage.server.stop();
@@ -168,8 +169,8 @@ impl Demo {
         let started = Instant::now();
         let stage = Stage::build(self).await?;
         note(&format!(
-            "server and emulators are ready after {:.2} s in {}",
-            started.elapsed().as_secs_f64(),
+            "server and emulators are ready{} in {}",
+            told(" after ", started.elapsed()),
             stage.directory().display()
         ));
         let pace = match stage.latency_ms {

@@ -6,6 +6,7 @@ mod client;
 mod commands;
 mod connection;
 mod demo;
+mod emulated;
 mod failure;
 mod ledger;
 mod logging;

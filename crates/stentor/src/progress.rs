@@ -1,5 +1,6 @@
 //! Live progress on standard error: a bar on a terminal, a plain line now and then elsewhere.
 
+use crate::emulated;
 use crate::output::{note, thousands};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -71,6 +72,10 @@ impl Progress {
     pub(crate) fn finish(self, done: u64) -> Duration {
         let took = self.started.elapsed();
         self.bar.finish_and_clear();
+        if !emulated::is_timed() {
+            note(&format!("{}: {}", self.name, thousands(done)));
+            return took;
+        }
         let rate = done as f64 / took.as_secs_f64().max(1e-9);
         note(&format!(
             "{}: {} in {:.2} s, {}/s",
@@ -98,6 +103,9 @@ impl Progress {
 }
 
 fn describe(done: u64, total: u64, rate: f64) -> String {
+    if !emulated::is_timed() {
+        return format!("{} of {}", thousands(done), thousands(total));
+    }
     let left = match total.saturating_sub(done) {
         rest if rest > 0 && rate >= 1.0 => format!(", {:.0} s left", rest as f64 / rate),
         _ => String::new(),

@@ -102,3 +102,33 @@ fn energy_of_older_records_keeps_the_name_it_was_written_with() {
     let newer = EnergyValue { component: "processor".into(), side: crate::energy::Side::Client, ..older };
     assert_eq!(newer.name(), "client processor", "both stand in one row of a picture");
 }
+
+#[test]
+fn a_record_that_forgets_its_times_keeps_what_was_answered_and_nothing_that_an_emulator_took() {
+    let mut timed = record(1);
+    timed.env.emulated = "built for aarch64".into();
+    timed.counts = Counts { sent: 3, ok: 3, ..Counts::default() };
+    timed.bytes = Some(Bytes { exchanges: 3, ..Bytes::default() });
+    let kept = timed.clone();
+    timed.first_call_ns = Some(7);
+    (timed.cpu, timed.mem) = (timed.start_ns, timed.start_ns);
+    timed.clock = Some(Clock { offset_ns: 9, ..Clock::default() });
+    timed.energy = vec![
+        serde_json::from_str(
+            r#"{"component":"radio","joule":1.5,"kind":"modelled","model":"m","coefficients_ref":"c"}"#,
+        )
+        .expect("read"),
+    ];
+    timed.link.lateness_us = Some(Quantiles { p50: 1.0, p99: 2.0, max: 3.0 });
+    timed.instrument = Instrument { cpu_ns: 5, lateness_us: Quantiles { p50: 1.0, p99: 2.0, max: 3.0 } };
+    timed.raw = vec![Raw { path: "raw/samples".into(), ..Raw::default() }];
+    timed.forget_times();
+    assert_eq!(timed, Record { latency: BTreeMap::new(), start_ns: Sides::default(), ..kept });
+}
+
+#[test]
+fn a_record_from_before_emulation_was_told_is_of_a_real_processor() {
+    let older = r#"{"schema":"stentor.lab.result/1","env":{"cpu":"A processor","optimized":true}}"#;
+    let older: Record = serde_json::from_str(older).expect("read");
+    assert!(!older.is_emulated());
+}

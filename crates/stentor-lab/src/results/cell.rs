@@ -173,6 +173,12 @@ impl Cell {
         Some((bytes.up.payload + bytes.down.payload) as f64 / bytes.exchanges as f64)
     }
 
+    /// Tells whether it ran and nothing of it is timed, because the processor was emulated.
+    #[must_use]
+    pub fn is_untimed(&self) -> bool {
+        !self.forks.is_empty() && self.forks.iter().all(Record::is_emulated)
+    }
+
     /// Names the outcome, if it is not simply that all forks finished.
     #[must_use]
     pub fn outcome(&self) -> Option<&str> {

@@ -61,8 +61,9 @@ fn row(cell: &Cell) -> [String; 9] {
 }
 
 fn estimate(cell: &Cell, of: fn(&Interruption) -> u64) -> Option<Estimate> {
+    let timed = |fork: &&Record| !fork.is_emulated();
     let of_fork = |fork: &Record| Some(of(fork.interruption.as_ref()?) as f64 / MS);
-    cell.forks.iter().filter_map(of_fork).collect::<Samples>().estimate(super::CONFIDENCE)
+    cell.forks.iter().filter(timed).filter_map(of_fork).collect::<Samples>().estimate(super::CONFIDENCE)
 }
 
 fn told(estimate: Option<Estimate>) -> String {
@@ -106,6 +107,18 @@ mod tests {
         let told = |place: usize| rows[place][4..].to_vec();
         assert_eq!(told(0), ["20", "16 of 30", "1024, stale", "3", "1"]);
         assert_eq!(told(1), ["–", "–", "–", "–", "0"]);
+    }
+
+    #[test]
+    fn of_an_interruption_that_is_not_timed_only_pages_and_rows_are_told() {
+        let mut found =
+            Interruption { pages: 30, pages_kept: 16, rows_offline: 1024, ..Interruption::default() };
+        (found.offline_ns, found.silence_ns) = (3_000_000, 20_000_000);
+        let mut record = synchronised("killed", found);
+        record.env.emulated = "built for aarch64".into();
+        record.forget_times();
+        let rows = interruptions(&Results::of(vec![record]).expect("one study")).rows;
+        assert_eq!(rows[0][3..], ["–", "–", "16 of 30", "1024", "–", "0"]);
     }
 
     #[test]

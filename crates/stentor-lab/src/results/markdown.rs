@@ -19,6 +19,7 @@ pub fn markdown(account: &Account) -> String {
     );
     let mut parts = vec![
         title,
+        results.not_timed().map_or_else(String::new, |told| format!("**{told}**\n")),
         section("Verdicts", &tables::claims(account)),
         section("Features, by probes", &features(results)),
         section("Sizes beside the paper's", &sizes(results)),

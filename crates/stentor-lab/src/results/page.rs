@@ -80,6 +80,7 @@ fn facts(account: &Account) -> Vec<String> {
     if uncounted > 0 {
         facts.push(format!("{uncounted} that do not"));
     }
+    facts.extend(results.not_timed());
     if let Some(first) = results.records.first() {
         facts.push(format!("{} × {}", first.env.cores, first.env.cpu));
         if !first.env.rig.is_empty() {
@@ -276,9 +277,11 @@ fn environment(account: &Account) -> String {
         + &tables::software(results).html("words");
     let raw: usize = results.records.iter().map(|record| record.raw.len()).sum();
     let directory = &account.remarks.directory;
+    let has_times = results.records.iter().any(|record| !record.latency.is_empty());
     let beside = format!(
-        "Every record is in {directory}/records.jsonl, with the whole distribution of each phase (HdrHistogram, V2){}. Every figure \
-         of this page is in the CSV file that `stentor lab report --csv` writes.",
+        "Every record is in {directory}/records.jsonl{}{}. Every figure of this page is in the CSV file that `stentor lab report \
+         --csv` writes.",
+        if has_times { ", with the whole distribution of each phase (HdrHistogram, V2)" } else { "" },
         if raw > 0 {
             format!("; {raw} files of raw samples lie beside it, each with its SHA-256 in its record")
         } else {

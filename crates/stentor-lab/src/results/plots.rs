@@ -36,9 +36,12 @@ impl Plot {
 /// Draws what the records allow.
 #[must_use]
 pub fn plots(results: &Results) -> Vec<Plot> {
-    let kinds =
+    type Draw = fn(&Results) -> Vec<Plot>;
+    let all: [Draw; 7] =
         [forest::draw, band::draw, ecdf::draw, anatomy::phases, anatomy::bytes, cost::draw, energy::draw];
-    kinds.into_iter().flat_map(|draw| draw(results)).collect()
+    // Without times of ours, drawings of time would show the paper's alone.
+    let kinds = if results.is_untimed() { &[anatomy::bytes as Draw][..] } else { &all };
+    kinds.iter().flat_map(|draw| draw(results)).collect()
 }
 
 /// Makes a name for links of text.

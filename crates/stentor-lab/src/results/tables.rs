@@ -9,6 +9,7 @@ use super::verdicts::{Finding, Ours};
 use super::{Account, Cell, Metric, Results, paper};
 use crate::claims::judge::{Compared, Judgment};
 use crate::document::Table;
+use crate::emulation::NOT_TIMED;
 use crate::plot::short;
 use crate::record::Record;
 use crate::statistics::Estimate;
@@ -176,9 +177,8 @@ pub(super) fn cells(results: &Results) -> Table {
         } else {
             cell.forks.len().to_string()
         };
-        let time = cell
-            .outcome()
-            .map_or_else(|| of(cell, "rtt_p50"), |outcome| format!("{} {outcome}", of(cell, "rtt_p50")));
+        let time = if cell.is_untimed() { "not timed".to_owned() } else { of(cell, "rtt_p50") };
+        let time = cell.outcome().map_or_else(|| time.clone(), |outcome| format!("{time} {outcome}"));
         [
             [cell.experiment.as_str(), cell.variant.as_str()]
                 .into_iter()
@@ -289,13 +289,15 @@ pub(super) fn not_here(account: &Account) -> Table {
         "bytes on the wire",
         "no frames were captured: that needs a link of its own between the two sides (stentor lab doctor)",
     );
+    let is_untimed = results.is_untimed();
+    add(is_untimed, "times, processor time, memory, energy", NOT_TIMED);
     add(
-        all().all(|fork| fork.energy.is_empty()),
+        !is_untimed && all().all(|fork| fork.energy.is_empty()),
         "energy",
         "this machine has no meter, and no model was asked for",
     );
     add(
-        all().all(|fork| fork.cpu.client.or(fork.cpu.server).is_none()),
+        !is_untimed && all().all(|fork| fork.cpu.client.or(fork.cpu.server).is_none()),
         "processor time",
         "it was not counted",
     );
@@ -336,6 +338,7 @@ fn provenance(record: &Record) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("date", record.ended.chars().take(DATE_LETTERS).collect()),
         ("processor", format!("{} × {}", env.cores, env.cpu)),
+        ("emulated processor", env.emulated.clone()),
         ("memory", memory),
         ("kernel", env.kernel.clone()),
         ("governor", env.governor.clone()),

@@ -1,6 +1,7 @@
 //! Where a fork ran.
 
-use crate::facts::{fact, line};
+use crate::emulation;
+use crate::facts::{fact, line, processor};
 use crate::record::Environment;
 
 /// Reads what this system tells of itself; what it does not tell is left empty.
@@ -9,7 +10,7 @@ pub fn environment(rig: &str, cgroup: &str, idle: &str) -> Environment {
     let load = load();
     Environment {
         kernel: line("/proc/sys/kernel/osrelease"),
-        cpu: fact("/proc/cpuinfo", "model name"),
+        cpu: processor(),
         cores: std::thread::available_parallelism()
             .map_or(0, |cores| u32::try_from(cores.get()).unwrap_or(0)),
         memory_bytes: memory_bytes(),
@@ -22,6 +23,7 @@ pub fn environment(rig: &str, cgroup: &str, idle: &str) -> Environment {
         cgroup: cgroup.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         optimized: !cfg!(debug_assertions),
+        emulated: emulation::here().unwrap_or_default(),
     }
 }
 

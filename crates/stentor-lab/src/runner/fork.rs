@@ -2,6 +2,7 @@
 
 mod digests;
 mod interruption;
+mod leftovers;
 
 pub(super) use interruption::Mishap;
 
@@ -129,6 +130,7 @@ impl Trial<'_> {
         record.instrument = watch.finish();
         record.env.load_after = load();
         record.ended = time_of_day();
+        self.forget_times(&mut record);
         "finished".clone_into(&mut record.outcome);
         match measured {
             Ok(()) if samples::ran_out(&record.counts) => OUTCOME_MEMORY.clone_into(&mut record.outcome),
@@ -149,12 +151,8 @@ impl Trial<'_> {
 
     async fn measure(&self, ground: &mut dyn Ground, record: &mut Record) -> Result<(), Failure> {
         ground.prepare(self.cell)?;
-        for role in [Role::Client, Role::Server] {
-            // What an earlier attempt or an interrupted run left must not pass for this one's.
-            for kind in ["", ".db", ".inserted", ".pcap"] {
-                let _ = std::fs::remove_file(self.path(role, kind));
-            }
-        }
+        // What an earlier attempt or an interrupted run left must not pass for this one's.
+        self.clear();
         let digests = Digests::of(self.cell, &self.factors(), self.settings.seed)?;
         let mut server = self.start(ground, Role::Server, 0).await?;
         record.start_ns.server = Some(server.ready_ns);

@@ -121,6 +121,17 @@ fn a_late_link_a_busy_machine_a_drop_and_a_failed_exchange_make_a_fork_not_count
 }
 
 #[test]
+fn on_an_emulated_processor_only_a_failed_exchange_makes_a_fork_not_count() {
+    let mut record = sound();
+    record.env.emulated = "built for aarch64".into();
+    record.env.load_after = 90.0;
+    record.instrument.lateness_us.p99 = 400_000.0;
+    assert_eq!(Gate::default().reason(&record), None);
+    record.counts.ok = 9;
+    assert!(Gate::default().reason(&record).is_some_and(|why| why.contains("9 of 10")));
+}
+
+#[test]
 fn results_are_not_mixed_with_those_of_other_settings() {
     let directory = tempfile::tempdir().expect("a directory");
     let settings = |seed: u64, resume| Settings {

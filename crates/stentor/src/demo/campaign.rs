@@ -5,6 +5,7 @@ use super::fleet::Half;
 use super::kills::{Plan, Victim};
 use super::stage::{SECONDS_PER_KILL, Stage};
 use super::troubles::Inquiry;
+use crate::emulated::told;
 use crate::ledger::Ledger;
 use crate::output::{cell, thousands};
 use crate::progress::Progress;
@@ -188,9 +189,9 @@ impl Watch<'_> {
         self.plan.is_back();
         let done = thousands(self.latest.totals.ended());
         self.progress.remark(&format!(
-            "{} {name} at {done} deliveries, back after {:.2} s",
+            "{} {name} at {done} deliveries{}",
             victim.fate(),
-            started.elapsed().as_secs_f64()
+            told(", back after ", started.elapsed())
         ));
         Ok(())
     }

@@ -7,10 +7,25 @@ use super::fleet::Half;
 use super::troubles::Trouble;
 use super::verdict::Facts;
 use crate::child::Usage;
+use crate::emulated;
 use crate::ledger::{ProviderBooks, Totals};
 use crate::output::{ledger as table, thousands};
 use serde_json::{Value, json};
+use stentor_lab::emulation::NOT_TIMED;
 use stentor_server::pipeline::PipelineConfig;
+
+/// Fields that are times, what rests on times, or memory, which is the emulator's where there is one.
+const TIMED: [&str; 9] = [
+    "wall_seconds",
+    "pushes_per_second",
+    "import_seconds",
+    "server_cpu_seconds",
+    "server_cpu_seconds_total",
+    "server_peak_rss_bytes",
+    "campaign_peak_rss_bytes",
+    "import_cpu_seconds",
+    "import_peak_rss_bytes",
+];
 
 /// How the import went.
 pub(crate) struct Import {
@@ -76,8 +91,17 @@ impl Report {
         (self.run.kills > 0).then(|| self.comparison.duplicates as f64 / f64::from(self.run.kills))
     }
 
-    /// The report as one object.
+    /// The report as one object; without times where the processor is emulated.
     pub(crate) fn object(&self) -> Value {
+        let mut object = self.whole_object();
+        if !emulated::is_timed() {
+            TIMED.iter().for_each(|field| object[field] = Value::Null);
+            object["not_timed"] = NOT_TIMED.into();
+        }
+        object
+    }
+
+    fn whole_object(&self) -> Value {
         let (ledger, comparison) = (&self.run.ledger, &self.comparison);
         json!({
             "ok": self.holds(),
@@ -184,21 +208,8 @@ impl Report {
     }
 
     fn figures(&self) -> String {
-        let (run, usage) = (&self.run, self.usage);
-        let mut lines = vec![
-            format!("import    {} devices in {:.2} s", thousands(self.devices), self.import.seconds),
-            format!(
-                "campaign  {:.2} s from the 202 to the settled ledger, {} pushes/s",
-                run.wall_seconds,
-                thousands(self.pushes_per_second() as u64)
-            ),
-            format!(
-                "server    {:.2} CPU s for the campaign ({:.2} in all), at most {} MiB resident",
-                run.cpu_seconds,
-                usage.cpu_seconds,
-                thousands(usage.peak_rss_bytes >> 20)
-            ),
-        ];
+        let run = &self.run;
+        let mut lines = if emulated::is_timed() { self.times() } else { vec![NOT_TIMED.to_owned()] };
         if run.kills + run.emulator_kills > 0 {
             lines.push(format!("kills     server {}, emulators {}", run.kills, run.emulator_kills));
         }
@@ -221,6 +232,24 @@ impl Report {
             ));
         }
         lines.join("\n")
+    }
+
+    fn times(&self) -> Vec<String> {
+        let (run, usage) = (&self.run, self.usage);
+        vec![
+            format!("import    {} devices in {:.2} s", thousands(self.devices), self.import.seconds),
+            format!(
+                "campaign  {:.2} s from the 202 to the settled ledger, {} pushes/s",
+                run.wall_seconds,
+                thousands(self.pushes_per_second() as u64)
+            ),
+            format!(
+                "server    {:.2} CPU s for the campaign ({:.2} in all), at most {} MiB resident",
+                run.cpu_seconds,
+                usage.cpu_seconds,
+                thousands(usage.peak_rss_bytes >> 20)
+            ),
+        ]
     }
 
     fn verdict(&self) -> String {

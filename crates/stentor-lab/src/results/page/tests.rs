@@ -123,3 +123,39 @@ fn the_same_figures_are_there_as_markdown_and_as_csv() {
     let medians = rows.iter().filter(|row| &row[9] == "rtt_p50").count();
     assert_eq!(medians, 45 * 3);
 }
+
+#[test]
+fn records_without_times_make_a_report_that_has_none_and_says_why() {
+    let mut records = study(3, 8);
+    for record in &mut records {
+        record.env.emulated = "built for aarch64, and the kernel says x86_64".into();
+        record.forget_times();
+    }
+    let account = account(records);
+    let (page, markdown) = (page(&account), markdown(&account));
+    for text in [&page, &markdown] {
+        assert!(text.contains("not timed: the processor is emulated"), "{text}");
+        assert!(text.contains("built for aarch64, and the kernel says x86_64"), "{text}");
+        assert!(!text.contains("HdrHistogram") && !text.contains("no meter"), "{text}");
+    }
+    let ids: Vec<&str> = account.plots.iter().map(|plot| plot.id.as_str()).collect();
+    assert_eq!(ids, ["bytes"], "a drawing of the paper's times alone is none of ours");
+    let figures = sheet(&account.results);
+    assert!(figures.lines().skip(1).all(|line| line.contains(",bytes_wire,")), "{figures}");
+    let verdicts = account.verdicts.as_ref().expect("a study with claims");
+    let timed =
+        verdicts.claims.iter().filter(|one| one.judged.statement.checks.join(" ").contains("latency"));
+    let told: Vec<Verdict> = timed.map(|one| one.period.verdict).collect();
+    assert!(!told.is_empty() && told.iter().all(|one| *one == Verdict::NotTestable), "{told:?}");
+}
+
+#[test]
+fn a_report_of_which_a_part_is_not_timed_says_how_much() {
+    let mut records = study(2, 8);
+    let all = records.len();
+    records[0].env.emulated = "built for aarch64".into();
+    records[0].forget_times();
+    let told = Results::of(records).expect("one study").not_timed();
+    assert_eq!(told, Some(format!("1 of {all} forks are not timed: the processor is emulated")));
+    assert_eq!(Results::of(study(1, 8)).expect("one study").not_timed(), None);
+}

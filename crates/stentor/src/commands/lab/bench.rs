@@ -33,6 +33,7 @@ enum Subject {
 impl Bench {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        crate::emulated::refuse()?;
         match self.subject {
             Subject::Accept(accept) => accept.run(output).await,
             Subject::Cold(cold) => cold.run(output).await,

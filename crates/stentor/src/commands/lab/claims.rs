@@ -3,7 +3,7 @@
 mod telling;
 
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, note};
 use anyhow::Context;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -105,7 +105,9 @@ fn evidence(judgment: &Judgment) -> Value {
 /// Reads the figures of a record: out of the records of a run, of the period's software alone, or from a file of figures.
 fn figures(record: &Path) -> anyhow::Result<Figures> {
     if record.join(RECORDS).is_file() {
-        let text = figures_csv(&Results::of(read_directory(record)?)?, CONFIDENCE);
+        let results = Results::of(read_directory(record)?)?;
+        results.not_timed().iter().for_each(|told| note(&format!("{}: {told}", record.display())));
+        let text = figures_csv(&results, CONFIDENCE);
         return with_probes(Figures::parse(&text)?, record);
     }
     let path = if record.is_dir() { record.join(FIGURES) } else { record.to_owned() };

@@ -25,7 +25,10 @@ impl Clock {
     /// Does what was asked for.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.action {
-            Action::Selftest(selftest) => selftest.run(output).await,
+            Action::Selftest(selftest) => {
+                crate::emulated::refuse()?;
+                selftest.run(output).await
+            }
             Action::Party(party) => party.run().await,
         }
     }

@@ -53,9 +53,11 @@ impl Compare {
         let metric = Metric::find(&self.metric).unwrap_or(&METRICS[0]);
         let found = compare(&first, &second, metric, self.threshold / 100.0);
         if !found.iter().any(|one| one.ratio.low.is_some()) {
-            let sentence =
-                "the runs cannot be compared: they need a cell in common, with two forks that count in each";
-            return Err(Failure::usage(sentence).into());
+            let why = first.not_timed().or_else(|| second.not_timed());
+            let why = why.unwrap_or_else(|| {
+                "they need a cell in common, with two forks that count in each".to_owned()
+            });
+            return Err(Failure::usage(format!("the runs cannot be compared: {why}")).into());
         }
         let alone = first.cells.len() + second.cells.len() - 2 * found.len();
         let is_worse = found.iter().any(|one| one.change == Change::Slower);

@@ -138,6 +138,15 @@ fn machine(level: &str, idle: &str) -> Vec<Finding> {
             !env.idle.is_empty(),
             if env.idle.is_empty() { "may halt, and wake late" } else { "kept awake while a study runs" },
         ),
+        Finding::of(
+            "times",
+            env.emulated.is_empty(),
+            if env.emulated.is_empty() {
+                "nothing speaks for an emulated processor".to_owned()
+            } else {
+                format!("this processor is emulated ({}): nothing is timed here", env.emulated)
+            },
+        ),
         Finding::of("optimized build", env.optimized, if env.optimized { "yes" } else { optimized }),
     ]
 }

@@ -29,6 +29,9 @@ enum Action {
 impl Link {
     /// Does what was asked for.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        if !matches!(self.action, Action::Show(_)) {
+            crate::emulated::refuse()?;
+        }
         match self.action {
             Action::Show(show) => show.run(output),
             Action::Selftest(selftest) => selftest.run(output).await,

@@ -37,6 +37,7 @@ pub(crate) struct Load {
 impl Load {
     /// Sends on this thread alone, as other load generators do by default.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        crate::emulated::refuse()?;
         let load = self.load()?;
         let sending = std::thread::spawn(move || -> anyhow::Result<load::Outcome> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

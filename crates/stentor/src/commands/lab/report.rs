@@ -1,7 +1,7 @@
 //! `stentor lab report`: what came of a run, as a page, as Markdown and as CSV.
 
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, note};
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
@@ -95,6 +95,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
     }
     let results = Results::of(records);
     let results = results.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    results.not_timed().iter().for_each(|told| note(&format!("{}: {told}", path.display())));
     Ok(results.with_probed(probed))
 }
 
@@ -153,6 +154,7 @@ fn object(account: &Account, written: &[String]) -> Value {
     });
     json!({
         "study": results.study,
+        "not_timed": results.not_timed(),
         "cells": results.cells.len(),
         "forks": results.cells.iter().map(|cell| cell.forks.len()).sum::<usize>(),
         "forks_invalid": results.uncounted().count(),
@@ -179,6 +181,7 @@ fn describe(account: &Account, written: &[String]) -> String {
         results.cells.len(),
         results.uncounted().count()
     )];
+    lines.extend(results.not_timed());
     if let Some(verdicts) = &account.verdicts {
         let count = |wanted: Verdict| {
             let ours = verdicts.claims.iter().map(results::Ours::best);

@@ -135,6 +135,8 @@ impl Run {
             let services = Services { study, wishes: &self.wishes, seed, out: self.out, resume };
             return services.run(output).await;
         }
+        // It is about rates and nothing else.
+        crate::emulated::refuse()?;
         if let Some(wish) = self.wishes.only_theirs() {
             return Err(
                 Failure::usage(format!("isikligil-2017 has no {wish}: see --scale and --only")).into()

@@ -265,7 +265,8 @@ impl Call {
             digest.add(&answer);
             samples.push(sample);
         }
-        let object = json!({ "answers": self.count, "digest": digest.hex(), "median_ms": phases(&samples) });
+        let median_ms = if crate::emulated::is_timed() { phases(&samples) } else { Value::Null };
+        let object = json!({ "answers": self.count, "digest": digest.hex(), "median_ms": median_ms });
         output.result(&object, || crate::output::facts(&object))?;
         Ok(ExitCode::SUCCESS)
     }

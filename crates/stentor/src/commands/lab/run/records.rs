@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use stentor_lab::facts::{fact, line};
+use stentor_lab::facts::{fact, line, processor};
 use stentor_lab::report::{Measured, Report, Row, draw, figure, figures, markdown, page};
 
 /// The page with everything.
@@ -100,7 +100,7 @@ impl Records {
             "version": server.get("/version").await?,
             "optimized": !cfg!(debug_assertions),
             "kernel": line("/proc/sys/kernel/osrelease"),
-            "cpu": fact("/proc/cpuinfo", "model name"),
+            "cpu": processor(),
             "cores": std::thread::available_parallelism().map_or(0, usize::from),
             "memory": fact("/proc/meminfo", "MemTotal"),
             "load_before": self.load_before,

@@ -3,6 +3,7 @@
 mod told;
 
 use super::StudyName;
+use crate::emulated;
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, note, table};
 use anyhow::Context;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use stentor_lab::emulation::NOT_TIMED;
 use stentor_lab::plan::{Choice, Expansion, NotRun, Plan, Profile, SampleChoice};
 use stentor_lab::probes;
 use stentor_lab::runner::gate::Gate;
@@ -153,6 +155,9 @@ impl Services<'_> {
             );
         }
         note(&estimate(&plan, &expansion, self.wishes.profile()));
+        if let Some(why) = emulated::why() {
+            note(&format!("this processor is emulated ({why}): answers are checked, and nothing is timed"));
+        }
         if self.wishes.dry_run {
             return dry(output, &plan, &expansion);
         }
@@ -198,6 +203,17 @@ impl Services<'_> {
 
     fn settings(&self, plan: &Plan, link: String) -> Settings {
         let wishes = self.wishes;
+        let mut kept = json!({
+            "study": plan.id,
+            "profile": wishes.profile().name(),
+            "seed": self.seed,
+            "link": link,
+            "samples": wishes.samples,
+        });
+        // What is timed and what is not are not gone on with in one directory.
+        if !emulated::is_timed() {
+            kept["not_timed"] = NOT_TIMED.into();
+        }
         Settings {
             study: plan.id.clone(),
             out: self.out.clone(),
@@ -206,13 +222,7 @@ impl Services<'_> {
             gate: wishes.gate(),
             patience: Duration::from_secs(30),
             models: Models { processor: plan.processor.clone(), radio: plan.radio.clone() },
-            plan: json!({
-                "study": plan.id,
-                "profile": wishes.profile().name(),
-                "seed": self.seed,
-                "link": link,
-                "samples": wishes.samples,
-            }),
+            plan: kept,
         }
     }
 
@@ -243,8 +253,9 @@ impl Services<'_> {
             "forks": { "valid": summary.forks_valid, "invalid": summary.forks_invalid },
             "not_run": summary.not_run,
             "out": self.out,
-            "seconds": summary.seconds,
-            "instrument": summary.instrument,
+            "not_timed": (!emulated::is_timed()).then_some(NOT_TIMED),
+            "seconds": emulated::is_timed().then_some(summary.seconds),
+            "instrument": emulated::is_timed().then_some(summary.instrument),
         })
     }
 
@@ -255,23 +266,33 @@ impl Services<'_> {
         } else {
             format!("\n\n{}", table(["not run", "why"], not_run))
         };
-        let instrument = summary.instrument;
         format!(
-            "{}: {} of {} cells have their forks; {} forks count, {} attempts do not\nthe laboratory itself took {:.1} s \
-             of a processor; a sleeper was woken at most {:.1} ms late in 99 of 100 cases{not_run}\n\nrecords: {}\n\
+            "{}: {} of {} cells have their forks; {} forks count, {} attempts do not\n{}{not_run}\n\nrecords: {}\n\
              next: stentor lab claims {} --record {}",
             self.study.id(),
             summary.cells_complete,
             summary.cells,
             summary.forks_valid,
             summary.forks_invalid,
-            instrument.cpu_seconds,
-            instrument.lateness_p99_us / 1000.0,
+            took(summary),
             self.out.join(stentor_lab::record::RECORDS).display(),
             self.study.id(),
             self.out.display(),
         )
     }
+}
+
+/// Says what the laboratory itself took.
+fn took(summary: &Summary) -> String {
+    let instrument = summary.instrument;
+    if !emulated::is_timed() {
+        return NOT_TIMED.to_owned();
+    }
+    format!(
+        "the laboratory itself took {:.1} s of a processor; a sleeper was woken at most {:.1} ms late in 99 of 100 cases",
+        instrument.cpu_seconds,
+        instrument.lateness_p99_us / 1000.0,
+    )
 }
 
 /// Tries the rig, and tells what is less than it could be.

@@ -1,0 +1,88 @@
+//! Whether the processor is emulated: what is timed on such a one says nothing of any processor.
+//!
+//! An emulator of single programs (qemu-user and its kind) passes on what the host's kernel tells of itself, and newer ones
+//! rewrite `/proc/cpuinfo`; so several files are asked, and one that speaks of another processor is enough. What cannot be
+//! seen: a whole machine that is emulated (its kernel is of the emulated kind too), an emulator on a host of the same kind,
+//! and one that rewrites `/proc/cpuinfo` on a kernel older than 6.1 that shows no clocks.
+
+/// What is told wherever times would be.
+pub const NOT_TIMED: &str = "not timed: the processor is emulated";
+
+const KERNEL: &str = "/proc/sys/kernel/arch";
+const CPUINFO: &str = "/proc/cpuinfo";
+const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+/// A kind of processor, and what only a kernel of that kind tells.
+struct Kind {
+    /// What the compiler calls it.
+    programs: &'static [&'static str],
+    /// How its kernels are named; each may have more letters.
+    kernels: &'static [&'static str],
+    /// A name in `/proc/cpuinfo`.
+    fact: &'static str,
+    /// Clocks that are part of it.
+    clocks: &'static [&'static str],
+}
+
+const KINDS: [Kind; 2] = [
+    Kind {
+        programs: &["aarch64", "arm"],
+        kernels: &["aarch64", "arm"],
+        fact: "CPU implementer",
+        clocks: &["arch_sys_counter"],
+    },
+    Kind {
+        programs: &["x86_64", "x86"],
+        kernels: &["x86_64", "i386", "i486", "i586", "i686"],
+        fact: "vendor_id",
+        clocks: &["tsc", "hpet", "acpi_pm"],
+    },
+];
+
+/// What the system tells of the processor; empty where it does not tell.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// What the kernel was built for (`/proc/sys/kernel/arch`, since Linux 6.1).
+    pub kernel: String,
+    /// The text of `/proc/cpuinfo`.
+    pub cpuinfo: String,
+    /// The clocks that the kernel can read.
+    pub clocks: String,
+}
+
+/// Says what speaks for an emulated processor here; `None` where nothing does.
+#[must_use]
+pub fn here() -> Option<String> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let told = Told { kernel: read(KERNEL), cpuinfo: read(CPUINFO), clocks: read(CLOCKS) };
+    told.emulates(std::env::consts::ARCH)
+}
+
+impl Told {
+    /// Says what speaks for it that a program built for `program` runs on an emulated processor.
+    #[must_use]
+    pub fn emulates(&self, program: &str) -> Option<String> {
+        let own = KINDS.iter().find(|kind| kind.programs.contains(&program))?;
+        let kernel = self.kernel.trim();
+        if !kernel.is_empty() && !own.kernels.iter().any(|name| kernel.starts_with(name)) {
+            return Some(format!("built for {program}, and {KERNEL} says {kernel}"));
+        }
+        let foreign = || KINDS.iter().filter(|kind| kind.fact != own.fact);
+        if let Some(kind) = foreign().find(|kind| self.has_fact(kind.fact)) {
+            return Some(format!("built for {program}, and {CPUINFO} has {}", kind.fact));
+        }
+        let clock = foreign().flat_map(|kind| kind.clocks).find(|clock| self.has_clock(clock))?;
+        Some(format!("built for {program}, and the kernel has the clock {clock}"))
+    }
+
+    fn has_fact(&self, name: &str) -> bool {
+        self.cpuinfo.lines().filter_map(|line| line.split_once(':')).any(|(fact, _)| fact.trim() == name)
+    }
+
+    fn has_clock(&self, name: &str) -> bool {
+        self.clocks.split_whitespace().any(|clock| clock == name)
+    }
+}
+
+#[cfg(test)]
+mod tests;
