@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a script talks to whoever called it")]
 
+mod arm;
 mod ci;
 mod codegen;
 mod dist;
@@ -43,6 +44,23 @@ enum Command {
         #[arg(long)]
         full: bool,
     },
+    /// Builds the binary for a Raspberry Pi (64 bits) and tries it on an emulated processor, where nothing is timed
+    #[command(after_help = "\
+Examples:
+  cargo xtask arm
+  cargo xtask arm --jobs 2
+  cargo xtask arm --binary target/aarch64-unknown-linux-gnu/release/stentor
+
+Runs a small part of every study of web services with our own subjects, and a demo; exits 0 only if everything answered
+rightly and no time was kept. What is missing is said with the command that installs it.")]
+    Arm {
+        /// Builds nothing and tries this binary
+        #[arg(long)]
+        binary: Option<PathBuf>,
+        /// Compilers that run at once; as many as there are processors when not given
+        #[arg(long)]
+        jobs: Option<u32>,
+    },
     /// Builds the static binary that is handed out, proves that it is static, and tries it
     Dist {
         /// Builds nothing and judges this binary
@@ -61,6 +79,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Tidy => tidy::run(&workspace)?,
         Command::Codegen { check, binary } => codegen::run(&workspace, check, binary)?,
         Command::Ci { full } => ci::run(&workspace, full)?,
+        Command::Arm { binary, jobs } => arm::run(&workspace, binary, jobs)?,
         Command::Dist { binary, jobs } => dist::run(&workspace, binary, jobs)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
