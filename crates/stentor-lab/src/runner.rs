@@ -93,6 +93,8 @@ pub struct Summary {
     pub forks_invalid: u64,
     /// What was not run, and why.
     pub not_run: Vec<NotRun>,
+    /// Pairs of subjects that were refused or could not be started; their cells are not among `cells`.
+    pub refused: usize,
     /// How long it took, in seconds.
     pub seconds: f64,
     /// What the laboratory itself took.
@@ -146,7 +148,7 @@ pub async fn run(
     if cells.iter().any(|cell| cell.settings.get("tls").is_some_and(|level| level == "on")) {
         certificate::make(journal.raw())?;
     }
-    let mut course = Course { cells, records: kept, not_run, left_out: BTreeSet::new() };
+    let mut course = Course { cells, records: kept, not_run, left_out: BTreeSet::new(), refused: 0 };
     let most = cells.iter().map(|cell| cell.amount.forks).max().unwrap_or(0);
     let order = rounds(cells.len(), most, settings.seed);
     let steps: Vec<(usize, u32)> =
@@ -194,8 +196,10 @@ struct Course<'a> {
     cells: &'a [Cell],
     records: Vec<Record>,
     not_run: Vec<NotRun>,
-    /// Places of cells whose subject is refused.
+    /// Places of cells that cannot be run here, or whose subject is refused.
     left_out: BTreeSet<usize>,
+    /// Pairs of subjects that are refused.
+    refused: usize,
 }
 
 impl Course<'_> {
@@ -221,6 +225,7 @@ impl Course<'_> {
             (&cell.client.id, &cell.server.id, cell.op) == (&wrong.client.id, &wrong.server.id, wrong.op)
         });
         self.left_out.extend(same.map(|(place, _)| place));
+        self.refused += 1;
         let halves = if wrong.client.id == wrong.server.id {
             wrong.client.id.clone()
         } else {
@@ -253,6 +258,7 @@ impl Course<'_> {
             forks_valid: run.iter().map(|cell| forks(cell)).sum(),
             forks_invalid: self.records.iter().filter(|record| !record.valid).count() as u64,
             not_run: self.not_run,
+            refused: self.refused,
             seconds: took.as_secs_f64(),
             instrument: InstrumentSummary {
                 cpu_seconds: self.records.iter().map(|record| record.instrument.cpu_ns).sum::<u64>() as f64
@@ -267,7 +273,7 @@ impl Summary {
     /// Tells whether every cell has its minimum of forks that count, and none was refused.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
-        self.cells > 0 && self.cells_complete == self.cells
+        self.cells > 0 && self.cells_complete == self.cells && self.refused == 0
     }
 }
 

@@ -28,7 +28,7 @@ fn record(cell: &Cell, fork: u32, attempt: u32, valid: bool) -> Record {
 }
 
 fn course(cells: &[Cell], records: Vec<Record>) -> Course<'_> {
-    Course { cells, records, not_run: Vec::new(), left_out: BTreeSet::new() }
+    Course { cells, records, not_run: Vec::new(), left_out: BTreeSet::new(), refused: 0 }
 }
 
 #[test]
@@ -66,7 +66,8 @@ fn a_cell_without_its_minimum_of_forks_that_count_is_not_complete() {
 #[test]
 fn a_refused_subject_takes_its_cells_with_it_and_is_told() {
     let cells = cells(1);
-    let mut course = course(&cells, Vec::new());
+    let all = cells.iter().map(|cell| record(cell, 1, 1, true)).collect();
+    let mut course = course(&cells, all);
     course.leave_out(0, "refused: it answers wrongly");
     let same =
         cells.iter().filter(|cell| (cell.op, &cell.client.id) == (cells[0].op, &cells[0].client.id)).count();
@@ -74,6 +75,8 @@ fn a_refused_subject_takes_its_cells_with_it_and_is_told() {
     let summary = course.summary(Duration::ZERO);
     assert_eq!(summary.cells, cells.len() - same);
     assert!(summary.not_run[0].reason.contains("refused"));
+    assert_eq!((summary.cells_complete, summary.refused), (summary.cells, 1));
+    assert!(!summary.is_complete(), "what is left is complete, and yet a subject was wrong");
 }
 
 #[test]

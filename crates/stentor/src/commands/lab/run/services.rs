@@ -251,6 +251,7 @@ impl Services<'_> {
             "cells": summary.cells,
             "cells_complete": summary.cells_complete,
             "forks": { "valid": summary.forks_valid, "invalid": summary.forks_invalid },
+            "refused": summary.refused,
             "not_run": summary.not_run,
             "out": self.out,
             "not_timed": (!emulated::is_timed()).then_some(NOT_TIMED),
