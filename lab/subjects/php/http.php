@@ -119,21 +119,33 @@ final class Answering
     }
 }
 
-/** Posts by curl on a connection that is kept. */
+/** Posts by curl on a connection that is kept, or with connection=fresh on one for each. */
 final class Curl
 {
     private CurlHandle $handle;
 
-    public function __construct()
+    public function __construct(array $factors)
     {
         $this->handle = curl_init();
+        curl_setopt($this->handle, CURLOPT_FORBID_REUSE, ($factors['connection'] ?? '') === 'fresh');
+        if (($factors['tls'] ?? '') === 'on') {
+            curl_setopt_array($this->handle, [
+                CURLOPT_CAINFO => $factors['tls_certificate'],
+                CURLOPT_CAPATH => dirname($factors['tls_certificate']), // No authority of the system's.
+                CURLOPT_SSL_VERIFYPEER => true,
+                CURLOPT_SSL_VERIFYHOST => 2,
+            ]);
+        }
     }
 
     public function post(string $address, string $type, string $body, Stamps $stamps): string
     {
         $answer = '';
+        // The certificate has a name, which the target's address has not.
+        $named = preg_replace('~^https://(.*):(\d+)/~', 'https://lab:$2/', $address);
         curl_setopt_array($this->handle, [
-            CURLOPT_URL => $address,
+            CURLOPT_URL => $named,
+            CURLOPT_CONNECT_TO => $named === $address ? [] : ['::' . parse_url($address, PHP_URL_HOST) . ':'],
             CURLOPT_POSTFIELDS => $body,
             CURLOPT_HTTPHEADER => ["Content-Type: $type", 'Expect:'],
             CURLOPT_TCP_NODELAY => true,
@@ -157,6 +169,10 @@ abstract class TextCodec implements Codec
 {
     private ?Curl $curl = null;
 
+    public function __construct(private array $factors)
+    {
+    }
+
     abstract protected function write_request(string $op, array $content): string;
 
     abstract protected function read_request(string $op, string $body): array;
@@ -172,7 +188,7 @@ abstract class TextCodec implements Codec
 
     public function ask(string $op, string $address, array $content, Stamps $stamps): array
     {
-        $this->curl ??= new Curl();
+        $this->curl ??= new Curl($this->factors);
         $body = $this->write_request($op, $content);
         $stamps->serialized = hrtime(true);
         return $this->read_answer($this->curl->post($address, $this->type(), $body, $stamps));

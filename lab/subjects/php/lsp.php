@@ -55,6 +55,24 @@ function request_of(string $op, array $factors, int $seed): array
     };
 }
 
+/** Gives the points that are asked for at a time, 0 for all, and the exchanges that bring all points. */
+function paging(array $factors): array
+{
+    $page = (int) ($factors['page'] ?? 0);
+    return [$page, $page > 0 ? max(intdiv((int) ($factors['poi'] ?? 3) + $page - 1, $page), 1) : 1];
+}
+
+/** Makes the request number $seq of a run; pages of points follow each other, and begin anew after the last. */
+function request_number(string $op, array $factors, int $base, int $seq): array
+{
+    [$page, $pages] = paging($factors);
+    if ($op !== 'points' || $page === 0) {
+        return request_of($op, $factors, $base + $seq);
+    }
+    $from = $seq % $pages * $page;
+    return ['payload' => 'Point ' . min($page, (int) ($factors['poi'] ?? 3) - $from) . " $base $from"];
+}
+
 function numbers(Source $source, int $count): array
 {
     return $count > 0 ? array_map(fn () => $source->number(), range(1, $count)) : [];
@@ -150,13 +168,77 @@ final class Stamps
     public int $bytes = 0;
 }
 
+/** Points as rows of the SQLite file that the factor insert names; the tables are those of docs/lab.md. */
+final class Rows
+{
+    private SQLite3 $file;
+    private SQLite3Stmt $point;
+    private SQLite3Stmt $note;
+    private int $page;
+    private int $pages;
+
+    public function __construct(private array $factors)
+    {
+        [$this->page, $this->pages] = paging($factors);
+        $this->file = new SQLite3($factors['insert']);
+        $this->file->enableExceptions(true);
+        $this->file->busyTimeout(5000); // Others may look into the file.
+        $fields = implode(', ', array_map(fn (string $name): string => "$name TEXT NOT NULL", FIELDS));
+        $this->file->exec("CREATE TABLE IF NOT EXISTS points (number INTEGER PRIMARY KEY, $fields)");
+        $this->file->exec('CREATE TABLE IF NOT EXISTS sync (one INTEGER PRIMARY KEY CHECK (one = 1), pages INTEGER NOT NULL,'
+            . ' complete INTEGER NOT NULL)');
+        $this->file->exec('INSERT OR IGNORE INTO sync VALUES (1, 0, 0)');
+        $places = implode(', ', array_fill(0, count(FIELDS) + 1, '?'));
+        $this->point = $this->file->prepare("INSERT OR REPLACE INTO points VALUES ($places)");
+        $this->note = $this->file->prepare('UPDATE sync SET pages = ?, complete = ?');
+    }
+
+    /** Gives the number of the exchange to begin with: with sync=resume the page after the last one that is there. */
+    public function first(): int
+    {
+        $resume = ($this->factors['sync'] ?? '') === 'resume';
+        return $resume ? $this->file->querySingle('SELECT CASE WHEN complete THEN 0 ELSE pages END FROM sync') : 0;
+    }
+
+    /** Keeps a page and the note that it is there, all or nothing, and gives the time. */
+    public function keep(int $seq, array $points): int
+    {
+        $this->file->exec('BEGIN');
+        try {
+            foreach ($points as $at => $point) {
+                $this->point->bindValue(1, $seq % $this->pages * $this->page + $at, SQLITE3_INTEGER);
+                foreach (FIELDS as $place => $name) {
+                    $this->point->bindValue($place + 2, $point[$name], SQLITE3_TEXT);
+                }
+                $this->point->execute();
+            }
+            $page = $seq % $this->pages + 1;
+            $this->note->bindValue(1, $page, SQLITE3_INTEGER);
+            $this->note->bindValue(2, (int) ($page === $this->pages), SQLITE3_INTEGER);
+            $this->note->execute();
+            $this->file->exec('COMMIT');
+        } catch (Throwable $error) {
+            $this->file->exec('ROLLBACK');
+            throw $error;
+        }
+        return hrtime(true);
+    }
+}
+
 /** The asking half. */
 final class Asking
 {
     private array $arm = [];
+    private array $factors;
+    private ?Rows $rows;
+    private string $address;
 
     public function __construct(private Codec $codec, private array $order)
     {
+        $this->factors = $order['factors'] ?? [];
+        $this->rows = $order['op'] === 'points' && isset($this->factors['insert']) ? new Rows($this->factors) : null;
+        $scheme = ($this->factors['tls'] ?? '') === 'on' ? 'https' : 'http';
+        $this->address = "$scheme://{$order['target']}/{$order['op']}";
     }
 
     public function arm(array $order): void
@@ -168,35 +250,42 @@ final class Asking
     {
         $first = max($begin, hrtime(true));
         $schedule = $this->arm['schedule'];
-        [$digest, $samples, $errors] = [new Digest(), '', 0];
-        for ($seq = 0; $seq < $this->arm['count']; $seq++) {
+        [$digest, $samples, $errors, $inserted] = [new Digest(), '', 0, ''];
+        $from = min($this->rows?->first() ?? 0, $this->arm['count']);
+        for ($seq = $from; $seq < $this->arm['count']; $seq++) {
             $open = $schedule['kind'] === 'open';
-            $intended = $open ? $first + $seq * $schedule['interval_ns'] : hrtime(true);
+            $intended = $open ? $first + ($seq - $from) * $schedule['interval_ns'] : hrtime(true);
             pause($intended - hrtime(true));
             try {
-                $samples .= $this->exchange($seq, $intended, $digest);
+                [$sample, $kept] = $this->exchange($seq, $intended, $digest);
+                $samples .= $sample;
+                $inserted .= pack('P', $kept);
             } catch (Throwable $error) {
                 fwrite(STDERR, "$error\n");
                 $errors++;
                 $samples .= sample($seq, [$intended], 1, 0);
+                $inserted .= pack('P', 0);
             }
             pause($schedule['think_ns'] ?? 0);
         }
         file_put_contents($this->arm['out'], $samples);
-        $n = $this->arm['count'] - $errors;
+        $this->rows === null ?: file_put_contents($this->arm['out'] . '.inserted', $inserted);
+        $n = $this->arm['count'] - $from - $errors;
         return ['report' => 'done', 'n' => $n, 'errors' => $errors, 'digest' => $digest->hex()];
     }
 
-    private function exchange(int $seq, int $intended, Digest $digest): string
+    /** Gives the sample, and when rows were kept, if they were. */
+    private function exchange(int $seq, int $intended, Digest $digest): array
     {
-        ['op' => $op, 'target' => $target, 'seed' => $seed] = $this->order;
-        $request = request_of($op, $this->order['factors'] ?? [], $seed + $seq);
+        ['op' => $op, 'seed' => $seed] = $this->order;
+        $request = request_number($op, $this->factors, $seed, $seq);
         $stamps = new Stamps();
         $start = hrtime(true);
-        $answer = $this->codec->ask($op, "http://$target/$op", $request, $stamps);
+        $answer = $this->codec->ask($op, $this->address, $request, $stamps);
         $times = [$intended, $start, $stamps->serialized, $stamps->first, $stamps->end, hrtime(true)];
+        $kept = $this->rows?->keep($seq, $answer['points']) ?? 0;
         $digest->add($answer);
-        return sample($seq, $times, 0, $stamps->bytes);
+        return [sample($seq, $times, 0, $stamps->bytes), $kept];
     }
 
     public function stop(): array

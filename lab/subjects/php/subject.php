@@ -20,7 +20,7 @@ $zend = str_starts_with($argv[1], 'zend-');
 };
 $codec = function (array $factors) use ($class, $zend): Codec {
     $zend ? zend_at($factors['zend'] ?? null) : null;
-    return new $class();
+    return new $class($factors);
 };
 $versions = [$extension => (string) phpversion($extension)];
 $file = getenv('ZEND_PATH') . '/Zend/Version.php';

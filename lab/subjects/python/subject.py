@@ -10,6 +10,7 @@ import http.client
 import http.server
 import json
 import platform
+import ssl
 import struct
 import sys
 import threading
@@ -59,8 +60,15 @@ def made(wish):
     return {name: [make() for _ in range(int(count))]}
 
 
-def request_of(op, factors, seed):
-    """Makes the request of a cell, as the kind of content and the content."""
+def paging(factors):
+    """Gives the points that are asked for at a time, 0 for all, and the exchanges that bring all points."""
+    page = int(factors.get("page", 0))
+    return page, max(-(-int(factors.get("poi", 3)) // page), 1) if page else 1
+
+
+def request_of(op, factors, base, seq):
+    """Makes the request number `seq` of a run, as the kind of content and the content."""
+    seed = base + seq
     source = Source(seed)
     if op == "echo":
         return {"payload": source.letters(int(factors.get("payload", 64)))}
@@ -68,6 +76,10 @@ def request_of(op, factors, seed):
         return {"numbers": [source.number() for _ in range(int(factors.get("items", 20)))]}
     if op == "array":
         return {"payload": f"{factors.get('type', 'Int')} {factors.get('items', 20)} {seed}"}
+    page, pages = paging(factors)
+    if page:
+        start = seq % pages * page
+        return {"payload": f"Point {min(page, int(factors.get('poi', 3)) - start)} {base} {start}"}
     return {"payload": f"Point {factors.get('poi', 3)} {seed}"}
 
 
@@ -200,6 +212,51 @@ class XmlRpc:
         return content
 
 
+class Rows:
+    """Points as rows of the SQLite file that the factor insert names; the tables are those of docs/lab.md."""
+
+    def __init__(self, factors):
+        import sqlite3  # Only who keeps rows needs it.
+
+        self.resume = factors.get("sync") == "resume"
+        self.page, self.pages = paging(factors)
+        self.file = sqlite3.connect(factors["insert"])
+        fields = ", ".join(f"{name} TEXT NOT NULL" for name in FIELDS)
+        self.file.execute(f"CREATE TABLE IF NOT EXISTS points (number INTEGER PRIMARY KEY, {fields})")
+        self.file.execute("CREATE TABLE IF NOT EXISTS sync (one INTEGER PRIMARY KEY CHECK (one = 1),"
+                          " pages INTEGER NOT NULL, complete INTEGER NOT NULL)")
+        with self.file:
+            self.file.execute("INSERT OR IGNORE INTO sync VALUES (1, 0, 0)")
+
+    def first(self):
+        """Gives the number of the exchange to begin with: with sync=resume the page after the last one that is there."""
+        if not self.resume:
+            return 0
+        return self.file.execute("SELECT CASE WHEN complete THEN 0 ELSE pages END FROM sync").fetchone()[0]
+
+    def keep(self, seq, points):
+        """Keeps a page and the note that it is there, all or nothing, and gives the time."""
+        start, page = seq % self.pages * self.page, seq % self.pages + 1
+        rows = ([number, *(point[name] for name in FIELDS)] for number, point in enumerate(points, start))
+        with self.file:
+            self.file.executemany(f"INSERT OR REPLACE INTO points VALUES (?{', ?' * len(FIELDS)})", rows)
+            self.file.execute("UPDATE sync SET pages = ?, complete = ?", (page, page == self.pages))
+        return time.monotonic_ns()
+
+
+class Encrypted(http.client.HTTPConnection):
+    """A connection that trusts one certificate, and only as that of the laboratory: the target itself has no name."""
+
+    def __init__(self, host, port, certificate):
+        super().__init__(host, port)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self.context.load_verify_locations(certificate)
+
+    def connect(self):
+        super().connect()
+        self.sock = self.context.wrap_socket(self.sock, server_hostname="lab")
+
+
 class Server:
     """Answers one operation until it is stopped, and keeps samples."""
 
@@ -209,6 +266,12 @@ class Server:
         handler = self.handler(dialect, order["op"])
         self.http = http.server.ThreadingHTTPServer((host, int(port)), handler)
         self.http.daemon_threads = True
+        factors = order.get("factors", {})
+        if factors.get("tls") == "on":
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(factors["tls_certificate"], factors["tls_key"])
+            # The thread of a connection agrees on it, so that others need not wait.
+            self.http.socket = context.wrap_socket(self.http.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
 
     def handler(self, dialect, op):
@@ -261,46 +324,60 @@ class Server:
 
 
 class Client:
-    """Makes exchanges, one after the other on one connection."""
+    """Makes exchanges, one after the other on one connection, or with connection=fresh on one for each."""
 
     def __init__(self, dialect, order):
         self.dialect, self.order, self.armed = dialect, order, None
+        self.factors = factors = order.get("factors", {})
+        self.fresh = factors.get("connection") == "fresh"
+        self.rows = Rows(factors) if "insert" in factors and order["op"] == "points" else None
         host, port = order["target"].rsplit(":", 1)
-        self.connection = http.client.HTTPConnection(host, int(port))
-        self.connection.connect()
+        if factors.get("tls") == "on":
+            self.connection = Encrypted(host, int(port), factors["tls_certificate"])
+        else:
+            self.connection = http.client.HTTPConnection(host, int(port))
+        if not self.fresh:
+            self.connection.connect()
 
     def arm(self, order):
         self.armed = order
 
     def go(self, t0_ns):
         begin, schedule = max(t0_ns, time.monotonic_ns()), self.armed["schedule"]
-        digest, samples, errors = Digest(), [], 0
-        for seq in range(self.armed["count"]):
+        digest, samples, errors, inserted = Digest(), [], 0, []
+        first = self.rows.first() if self.rows else 0
+        for seq in range(first, self.armed["count"]):
             intended = time.monotonic_ns()
             if schedule["kind"] == "open":
-                intended = begin + seq * schedule["interval_ns"]
+                intended = begin + (seq - first) * schedule["interval_ns"]
                 time.sleep(max(0, intended - time.monotonic_ns()) / 1e9)
             try:
                 times, count, answer = self.exchange(seq)
+                inserted.append(self.rows.keep(seq, answer["points"]) if self.rows else 0)
                 digest.add(answer)
                 samples.append(CLIENT_SAMPLE.pack(seq, intended, *times, 0, 0, count))
             except Exception as error:
                 print(error, file=sys.stderr)
                 errors += 1
+                inserted.append(0)
                 samples.append(CLIENT_SAMPLE.pack(seq, intended, 0, 0, 0, 0, 0, 1, 0, 0))
             time.sleep(schedule.get("think_ns", 0) / 1e9)
         with open(self.armed["out"], "wb") as file:
             file.write(b"".join(samples))
+        if self.rows:
+            with open(self.armed["out"] + ".inserted", "wb") as file:
+                file.write(struct.pack(f"<{len(inserted)}q", *inserted))
         n = len(samples) - errors
         return {"report": "done", "n": n, "errors": errors, "digest": f"{digest.state:016x}"}
 
     def exchange(self, seq):
         op = self.order["op"]
-        request = request_of(op, self.order.get("factors", {}), self.order["seed"] + seq)
+        request = request_of(op, self.factors, self.order["seed"], seq)
         times = [time.monotonic_ns()]
         body = self.dialect.write(op, request)
         times.append(time.monotonic_ns())
-        self.connection.request("POST", f"/{op}", body, {"Content-Type": self.dialect.kind})
+        headers = {"Content-Type": self.dialect.kind, **({"Connection": "close"} if self.fresh else {})}
+        self.connection.request("POST", f"/{op}", body, headers)
         response = self.connection.getresponse()
         times.append(time.monotonic_ns())
         body = response.read()

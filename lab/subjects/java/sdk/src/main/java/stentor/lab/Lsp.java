@@ -19,7 +19,7 @@ public final class Lsp {
         Map<String, String> versions() throws Exception;
 
         /** Listens, and gives the port. */
-        int serve(String op, InetSocketAddress bind, Samples samples) throws Exception;
+        int serve(String op, InetSocketAddress bind, Map<String, String> factors, Samples samples) throws Exception;
 
         /** Gets ready to ask. */
         Client call(String op, InetSocketAddress target, Map<String, String> factors) throws Exception;
@@ -34,6 +34,8 @@ public final class Lsp {
     private final Subject subject;
     private final Samples samples = new Samples();
     private Client client;
+    /** Null where no rows are kept. */
+    private Rows rows;
     private Map<String, Object> prepare;
     private Map<String, Object> arm;
 
@@ -85,9 +87,10 @@ public final class Lsp {
         prepare = order;
         String op = (String) order.get("op");
         if (order.get("role").equals("server")) {
-            return report("ready", "port", subject.serve(op, address(order.get("bind")), samples));
+            return report("ready", "port", subject.serve(op, address(order.get("bind")), factors(), samples));
         }
         client = subject.call(op, address(order.get("target")), factors());
+        rows = op.equals("points") && factors().containsKey("insert") ? new Rows(factors()) : null;
         return report("ready", "port", 0);
     }
 
@@ -98,29 +101,41 @@ public final class Lsp {
         long errors = 0;
         Reference.Digest digest = new Reference.Digest();
         ByteArrayOutputStream out = new ByteArrayOutputStream();
-        for (long seq = 0; seq < count; seq++) {
+        ByteArrayOutputStream inserted = new ByteArrayOutputStream();
+        long from = rows == null ? 0 : Math.min(rows.first(), count);
+        for (long seq = from; seq < count; seq++) {
             boolean open = schedule.get("kind").equals("open");
-            long intended = open ? first + seq * ((Number) schedule.get("interval_ns")).longValue()
+            long intended = open ? first + (seq - from) * ((Number) schedule.get("interval_ns")).longValue()
                 : Math.max(first, System.nanoTime());
             pause(intended - System.nanoTime());
             Times times = new Times();
-            Content answer = exchange(((Number) prepare.get("seed")).longValue() + seq, times);
+            Content answer = exchange(seq, times);
             errors += times.status == 0 ? 0 : 1;
             if (times.status == 0) {
                 digest.add(answer);
             }
             out.write(times.sample(seq, intended));
+            inserted.write(times.inserted());
             pause(open ? 0 : ((Number) schedule.get("think_ns")).longValue());
         }
         Files.write(Paths.get((String) arm.get("out")), out.toByteArray());
-        return report("done", "n", count - errors, "errors", errors, "digest", digest.hex());
+        if (rows != null) {
+            Files.write(Paths.get(arm.get("out") + ".inserted"), inserted.toByteArray());
+        }
+        return report("done", "n", count - from - errors, "errors", errors, "digest", digest.hex());
     }
 
-    private Content exchange(long seed, Times times) {
+    private Content exchange(long seq, Times times) {
         try {
-            Content request = Reference.request((String) prepare.get("op"), factors(), seed);
+            long seed = ((Number) prepare.get("seed")).longValue();
+            Content request = Reference.request((String) prepare.get("op"), factors(), seed, seq);
             times.start = System.nanoTime();
-            return client.exchange(request, times);
+            Content answer = client.exchange(request, times);
+            if (rows != null) {
+                rows.keep(seq, answer);
+                times.inserted = System.nanoTime();
+            }
+            return answer;
         } catch (OutOfMemoryError error) {
             System.err.println(error);
             times.status = Times.OUT_OF_MEMORY;

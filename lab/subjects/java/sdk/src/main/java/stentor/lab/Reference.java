@@ -17,8 +17,28 @@ public final class Reference {
         state = seed & 0x7fffffffL;
     }
 
-    /** Makes the request of a cell. */
-    public static Content request(String op, Map<String, String> factors, long seed) {
+    /** Makes the request number seq of a run; pages of points follow each other, and begin anew after the last. */
+    public static Content request(String op, Map<String, String> factors, long base, long seq) {
+        long page = page(factors);
+        if (!op.equals("points") || page == 0) {
+            return request(op, factors, base + seq);
+        }
+        long from = seq % pages(factors) * page;
+        return Content.ofPayload("Point " + Math.min(page, level(factors, "poi", 3) - from) + " " + base + " " + from);
+    }
+
+    /** Gives the points that are asked for at a time; 0 is all. */
+    static long page(Map<String, String> factors) {
+        return level(factors, "page", 0);
+    }
+
+    /** Counts the exchanges that bring all points. */
+    static long pages(Map<String, String> factors) {
+        long page = page(factors);
+        return page == 0 ? 1 : Math.max((level(factors, "poi", 3) + page - 1) / page, 1);
+    }
+
+    private static Content request(String op, Map<String, String> factors, long seed) {
         switch (op) {
             case "echo": return Content.ofPayload(new Reference(seed).letters(level(factors, "payload", 64)));
             case "sort": return Content.ofNumbers(new Reference(seed).numbers(level(factors, "items", 20)));

@@ -25,6 +25,8 @@ public final class Times {
     public long firstByte;
     public long end;
     public long deserialized;
+    /** When rows were kept; 0 where none were. */
+    long inserted;
     public int status;
     public int flags;
     public int bytes;
@@ -94,5 +96,9 @@ public final class Times {
         sample.putLong(seq).putLong(intended).putLong(start).putLong(serialized).putLong(firstByte);
         sample.putLong(end).putLong(deserialized);
         return sample.putShort((short) status).putShort((short) flags).putInt(bytes).array();
+    }
+
+    byte[] inserted() {
+        return ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN).putLong(inserted).array();
     }
 }

@@ -19,6 +19,7 @@ import stentor.lab.Content;
 import stentor.lab.Lsp;
 import stentor.lab.Samples;
 import stentor.lab.Times;
+import stentor.lab.Tls;
 
 /** A client that reads points of interest with the parsers of Android 4.1.2. Usage: Android dom|pull|json */
 public final class Android implements Lsp.Subject {
@@ -38,19 +39,23 @@ public final class Android implements Lsp.Subject {
     }
 
     @Override
-    public int serve(String op, InetSocketAddress bind, Samples samples) {
+    public int serve(String op, InetSocketAddress bind, Map<String, String> factors, Samples samples) {
         throw new UnsupportedOperationException("only a client");
     }
 
     /** Asks; the factor reading = stream parses while the answer arrives, otherwise the whole answer is there before. */
     @Override
     public Lsp.Client call(String op, InetSocketAddress target, Map<String, String> factors) throws Exception {
-        final URL url = new URL("http", target.getHostString(), target.getPort(), "/" + op);
+        final Tls tls = Tls.client(factors);
+        final URL url = new URL(tls == null ? "http" : "https", target.getHostString(), target.getPort(), "/" + op);
         final boolean streaming = "stream".equals(factors.get("reading"));
         return (request, times) -> {
             byte[] body = write(request.payload).getBytes(StandardCharsets.UTF_8);
             times.serialized();
             HttpURLConnection connection = (HttpURLConnection) url.openConnection();
+            if (tls != null) {
+                tls.secure(connection);
+            }
             boolean read = false;
             try {
                 Content content = exchange(connection, body, streaming, times);

@@ -25,7 +25,7 @@ public final class Axis2 implements Lsp.Subject {
     }
 
     @Override
-    public int serve(String op, InetSocketAddress bind, Samples samples) throws Exception {
+    public int serve(String op, InetSocketAddress bind, Map<String, String> factors, Samples samples) throws Exception {
         return Service.serve(op, bind, samples);
     }
 

@@ -25,7 +25,7 @@ public final class Cxf implements Lsp.Subject {
     }
 
     @Override
-    public int serve(String op, InetSocketAddress bind, Samples samples) throws Exception {
+    public int serve(String op, InetSocketAddress bind, Map<String, String> factors, Samples samples) throws Exception {
         int port = bind.getPort();
         if (port == 0) { // An address of CXF names its port.
             try (ServerSocket free = new ServerSocket(0)) {

@@ -2,6 +2,8 @@ package stentor.lab.plain;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import com.sun.net.httpserver.HttpsConfigurator;
+import com.sun.net.httpserver.HttpsServer;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.HttpURLConnection;
@@ -13,18 +15,26 @@ import stentor.lab.Content;
 import stentor.lab.Lsp;
 import stentor.lab.Samples;
 import stentor.lab.Times;
+import stentor.lab.Tls;
 
 /** REST: HttpURLConnection on one side, the JDK's own server on the other. */
 final class Http {
     private Http() {}
 
-    static int serve(Codec codec, String op, InetSocketAddress bind, Samples samples) throws Exception {
+    static int serve(Codec codec, String op, InetSocketAddress bind, Map<String, String> factors, Samples samples)
+            throws Exception {
         System.setProperty("sun.net.httpserver.nodelay", "true");
-        HttpServer server = HttpServer.create(bind, 0);
+        HttpServer server = Tls.isOn(factors) ? secured(bind, factors) : HttpServer.create(bind, 0);
         server.createContext("/" + op, exchange -> answer(codec, op, exchange, samples));
         server.setExecutor(Executors.newCachedThreadPool());
         server.start();
         return server.getAddress().getPort();
+    }
+
+    private static HttpServer secured(InetSocketAddress bind, Map<String, String> factors) throws Exception {
+        HttpsServer server = HttpsServer.create(bind, 0);
+        server.setHttpsConfigurator(new HttpsConfigurator(Tls.server(factors)));
+        return server;
     }
 
     private static void answer(Codec codec, String op, HttpExchange exchange, Samples samples) {
@@ -52,12 +62,16 @@ final class Http {
     /** Asks; the factor keepalive = off gives each exchange a connection of its own, agent = ksoap2 the headers of that. */
     static Lsp.Client call(Codec codec, String op, InetSocketAddress target, Map<String, String> factors)
             throws Exception {
-        URL url = new URL("http", target.getHostString(), target.getPort(), "/" + op);
+        Tls tls = Tls.client(factors);
+        URL url = new URL(tls == null ? "http" : "https", target.getHostString(), target.getPort(), "/" + op);
         boolean alone = "off".equals(factors.get("keepalive"));
         return (request, times) -> {
             byte[] body = codec.writeRequest(op, request);
             times.serialized();
             HttpURLConnection connection = (HttpURLConnection) url.openConnection();
+            if (tls != null) {
+                tls.secure(connection);
+            }
             connection.setDoOutput(true);
             connection.setRequestProperty("Content-Type", codec.contentType());
             if (alone) {

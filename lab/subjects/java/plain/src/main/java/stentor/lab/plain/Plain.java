@@ -19,14 +19,16 @@ public final class Plain {
             }
 
             @Override
-            public int serve(String op, InetSocketAddress bind, Samples samples) throws Exception {
-                return http ? Http.serve(codec, op, bind, samples) : Sockets.serve(codec, op, bind, samples);
+            public int serve(String op, InetSocketAddress bind, Map<String, String> factors, Samples samples)
+                    throws Exception {
+                return http ? Http.serve(codec, op, bind, factors, samples)
+                    : Sockets.serve(codec, op, bind, factors, samples);
             }
 
             @Override
             public Lsp.Client call(String op, InetSocketAddress target, Map<String, String> factors)
                     throws Exception {
-                return http ? Http.call(codec, op, target, factors) : Sockets.call(codec, op, target);
+                return http ? Http.call(codec, op, target, factors) : Sockets.call(codec, op, target, factors);
             }
         });
     }

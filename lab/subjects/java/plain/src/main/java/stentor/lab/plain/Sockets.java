@@ -8,11 +8,13 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import stentor.lab.Content;
 import stentor.lab.Lsp;
 import stentor.lab.Samples;
+import stentor.lab.Tls;
 
 /** Frames on sockets; each side has two threads for a connection, one that receives and one that sends. */
 final class Sockets {
@@ -22,8 +24,10 @@ final class Sockets {
 
     private Sockets() {}
 
-    static int serve(Codec codec, String op, InetSocketAddress bind, Samples samples) throws Exception {
-        ServerSocket listener = new ServerSocket();
+    static int serve(Codec codec, String op, InetSocketAddress bind, Map<String, String> factors, Samples samples)
+            throws Exception {
+        ServerSocket listener = Tls.isOn(factors)
+            ? Tls.server(factors).getServerSocketFactory().createServerSocket() : new ServerSocket();
         listener.setReuseAddress(true);
         listener.bind(bind);
         start("accepting", () -> {
@@ -71,8 +75,11 @@ final class Sockets {
         return waiting;
     }
 
-    static Lsp.Client call(Codec codec, String op, InetSocketAddress target) throws Exception {
-        Socket socket = new Socket(target.getHostString(), target.getPort());
+    static Lsp.Client call(Codec codec, String op, InetSocketAddress target, Map<String, String> factors)
+            throws Exception {
+        Tls tls = Tls.client(factors);
+        Socket open = new Socket(target.getHostString(), target.getPort());
+        Socket socket = tls == null ? open : tls.secure(open);
         BlockingQueue<byte[]> requests = sending(socket);
         BlockingQueue<Object[]> answers = new ArrayBlockingQueue<>(WAITING_MAX);
         start("receiving", () -> {

@@ -34,7 +34,7 @@ public final class ApacheXmlRpc implements Lsp.Subject {
     }
 
     @Override
-    public int serve(String op, InetSocketAddress bind, Samples samples) throws Exception {
+    public int serve(String op, InetSocketAddress bind, Map<String, String> factors, Samples samples) throws Exception {
         TimedWebServer server = new TimedWebServer(bind.getPort(), bind.getAddress(), samples);
         XmlRpcServerConfigImpl config = (XmlRpcServerConfigImpl) server.getXmlRpcServer().getConfig();
         config.setKeepAliveEnabled(true);
