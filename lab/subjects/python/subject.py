@@ -386,6 +386,8 @@ class Client:
             raise ValueError(f"answered {response.status}")
         answer = self.dialect.read_answer(op, body)
         times.append(time.monotonic_ns())
+        if self.fresh:
+            self.connection.close()
         return times, len(body), answer
 
     def stop(self):

@@ -64,7 +64,11 @@ final class Http {
             throws Exception {
         Tls tls = Tls.client(factors);
         URL url = new URL(tls == null ? "http" : "https", target.getHostString(), target.getPort(), "/" + op);
-        boolean alone = "off".equals(factors.get("keepalive"));
+        if ("off".equals(factors.get("keepalive"))) {
+            // Looked at when the first connection is opened. A header would leave it to the server: what it closes without saying
+            // so is taken for the next exchange.
+            System.setProperty("http.keepAlive", "false");
+        }
         return (request, times) -> {
             byte[] body = codec.writeRequest(op, request);
             times.serialized();
@@ -74,9 +78,6 @@ final class Http {
             }
             connection.setDoOutput(true);
             connection.setRequestProperty("Content-Type", codec.contentType());
-            if (alone) {
-                connection.setRequestProperty("Connection", "close");
-            }
             if (codec instanceof KsoapLike) {
                 KsoapLike.headers(connection, op);
             }
@@ -90,9 +91,6 @@ final class Http {
             }
             Content content = codec.readAnswer(op, answer);
             times.deserialized();
-            if (alone) {
-                connection.disconnect();
-            }
             return content;
         };
     }
