@@ -27,6 +27,20 @@ use std::path::PathBuf;
 /// Ids of the subjects that the binary plays itself, by their dialects.
 pub const BUILT_IN: &str = "stentor/rust";
 
+/// Keeps rows: a client.
+pub(crate) const INSERT: &str = "insert";
+/// Reads rows: a server.
+pub(crate) const STORE: &str = "store";
+/// Encrypts: every half that it has.
+pub(crate) const TLS: &str = "tls";
+/// Encrypts: its client alone.
+pub(crate) const TLS_CLIENT: &str = "tls-client";
+/// Opens a connection for each exchange: a client.
+pub(crate) const FRESH: &str = "fresh";
+/// What a definition can say that its subject can, and the factor that wants it.
+pub(crate) const ABILITIES: [(&str, &str); 5] =
+    [(INSERT, "insert"), (STORE, "store"), (TLS, "tls"), (TLS_CLIENT, "tls"), (FRESH, "connection")];
+
 /// Stands in the words that start a subject where its heap is limited.
 const HEAP: &str = "@heap";
 
@@ -132,7 +146,8 @@ pub struct Definition {
     /// Where; by default where its file is.
     #[serde(default)]
     pub directory: Option<PathBuf>,
-    /// What else it can do: `insert` for a client that keeps rows, `store` for a server that reads them, `tls`, `fresh` for a connection for each exchange.
+    /// What else it can do: `insert` for a client that keeps rows, `store` for a server that reads them, `tls` for halves that
+    /// encrypt or `tls-client` where only its client does, `fresh` for a client that opens a connection for each exchange.
     #[serde(default)]
     pub can: Vec<String>,
 }
@@ -147,6 +162,18 @@ impl Definition {
     pub fn dialect(&self) -> Result<dialect::Dialect, SubjectError> {
         let name = self.id.split('/').next().unwrap_or_default();
         dialect::Dialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
+    }
+
+    /// Tells whether it says that it can do something.
+    #[must_use]
+    pub fn can(&self, ability: &str) -> bool {
+        self.can.iter().any(|one| one == ability)
+    }
+
+    /// Tells whether this half of it encrypts.
+    #[must_use]
+    pub fn encrypts(&self, role: protocol::Role) -> bool {
+        self.can(TLS) || role == protocol::Role::Client && self.can(TLS_CLIENT)
     }
 
     /// Gives the words that start it in a cell with these factors.
@@ -168,6 +195,9 @@ impl Definition {
     /// Describes a subject that the binary plays itself, given the command that starts it.
     #[must_use]
     pub fn built_in(dialect: dialect::Dialect, run: Vec<String>) -> Self {
+        let mut can = vec![INSERT, STORE, FRESH];
+        // Two threads cannot share the one state of an encrypted connection.
+        can.extend((dialect.transport != dialect::Transport::SocketThreads).then_some(TLS));
         Self {
             id: format!("{}/{BUILT_IN}", dialect.name()),
             ops: reference::Op::ALL.to_vec(),
@@ -177,7 +207,7 @@ impl Definition {
             artefact: None,
             run,
             directory: None,
-            can: ["insert", "store", "tls", "fresh"].map(str::to_owned).to_vec(),
+            can: can.into_iter().map(str::to_owned).collect(),
         }
     }
 }

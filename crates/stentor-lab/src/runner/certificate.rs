@@ -11,13 +11,18 @@ const KEY: &str = "key.pem";
 
 /// Makes a certificate in the directory of a run, unless there is one.
 pub(crate) fn make(run: &Path) -> Result<(), RunError> {
+    make_named(run, TLS_NAME)
+}
+
+/// Makes one for a server with this name.
+pub(crate) fn make_named(run: &Path, name: &str) -> Result<(), RunError> {
     let [certificate, key] = files(run);
     if certificate.exists() && key.exists() {
         return Ok(());
     }
     let directory = run.join(DIRECTORY);
     let wrong = |source| RunError::Io { path: directory.display().to_string(), source };
-    let made = rcgen::generate_simple_self_signed(vec![TLS_NAME.to_owned()]);
+    let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]);
     let made = made.map_err(|error| wrong(std::io::Error::other(error.to_string())))?;
     std::fs::create_dir_all(&directory).map_err(wrong)?;
     std::fs::write(certificate, made.cert.pem()).map_err(wrong)?;

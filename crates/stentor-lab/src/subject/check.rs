@@ -1,5 +1,7 @@
 //! Whether a subject may be timed: it speaks LSP-1, answers what is known beforehand, keeps samples that make sense, and
-//! ends when it is told to.
+//! ends when it is told to; and whether it does what it says that it can.
+
+mod abilities;
 
 use super::client::Client;
 use super::clock::monotonic_ns;
@@ -7,18 +9,22 @@ use super::dialect::Dialect;
 use super::host::{Host, absolute};
 use super::protocol::{Arm, CLOCK, Order, Prepare, Report, Role, Schedule, VERSION};
 use super::reference::{Digest, Op};
-use super::sample::{ClientSample, SAMPLE_BYTES, ServerSample, read_client};
+use super::sample::{self, ClientSample, SAMPLE_BYTES, ServerSample, read_client};
 use super::server::{Manner, Server};
+use super::setup::Setup;
 use super::{Definition, SubjectError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 use stentor_wire::Content;
 
 /// Exchanges of each operation.
 const EXCHANGES: u64 = 5;
+/// Where a client goes on that resumes: so many of them it has made before.
+const RESUMED_AT: u64 = 2;
 /// Contents are made from this and the numbers after it.
 const SEED: u64 = 20_120_704;
 
@@ -37,7 +43,7 @@ pub struct Passed {
     pub versions: BTreeMap<String, String>,
 }
 
-/// Checks every operation of every half, waiting so long for each report and answer; `directory` takes files of samples. The
+/// Checks every operation of every half and what the definition says that it can, waiting so long for each report and answer; `directory` takes files of samples. The
 /// first mistake ends it.
 pub async fn check(
     definition: &Definition,
@@ -53,17 +59,16 @@ pub async fn check(
                 Role::Server => trial.server().await?,
                 Role::Client => trial.client().await?,
             };
-            passed.push(Passed { role: *role, op, factors: trial.factors, answers: EXCHANGES, versions });
+            passed.push(trial.passed(*role, versions));
         }
+        passed.extend(abilities::check(definition, *role, directory, patience).await?);
     }
     Ok(passed)
 }
 
 /// Lists what is tried of each operation; arrays have three types.
 fn cells(ops: &[Op]) -> Vec<(Op, BTreeMap<String, String>)> {
-    let cell = |op: Op, pairs: &[(&str, &str)]| {
-        (op, pairs.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect())
-    };
+    let cell = |op: Op, pairs: &[(&str, &str)]| (op, levels(pairs));
     let of_op = |op: &Op| match op {
         Op::Echo => vec![cell(Op::Echo, &[("payload", "1024")])],
         Op::Sort => vec![cell(Op::Sort, &[("items", "100")])],
@@ -73,6 +78,10 @@ fn cells(ops: &[Op]) -> Vec<(Op, BTreeMap<String, String>)> {
         Op::Points => vec![cell(Op::Points, &[("poi", "7")])],
     };
     ops.iter().flat_map(of_op).collect()
+}
+
+fn levels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
 }
 
 struct Trial<'a> {
@@ -85,6 +94,10 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
+    fn passed(self, role: Role, versions: BTreeMap<String, String>) -> Passed {
+        Passed { role, op: self.op, factors: self.factors, answers: EXCHANGES, versions }
+    }
+
     /// Asks a server and compares what it answers.
     async fn server(&self) -> Result<BTreeMap<String, String>, SubjectError> {
         let mut host = Host::start(self.definition, self.patience)?;
@@ -105,14 +118,15 @@ impl Trial<'_> {
 
     async fn judge_server(&self, host: &mut Host) -> Result<BTreeMap<String, String>, SubjectError> {
         let versions = hello(host).await?;
-        let ready = host.ask(&Order::Prepare(self.prepare(Role::Server, None))).await?;
+        let ready = host.ask(&Order::Prepare(self.prepare(Role::Server, None)?)).await?;
         let Report::Ready { port: port @ 1.. } = ready else {
             return Err(babble(&ready, "ready with a port"));
         };
-        self.arm(host).await?;
+        self.arm(host, EXCHANGES).await?;
         host.tell(&Order::Go { t0_ns: monotonic_ns() }).await?;
         let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut client = Client::connect(self.dialect, self.op, target).await?;
+        let setup = Setup::of(&self.told()?, SEED);
+        let mut client = Client::connect_as(self.dialect, self.op, target, setup).await?;
         for seq in 0..EXCHANGES {
             let (request, expected) = self.exchange(seq)?;
             let answered = tokio::time::timeout(self.patience, client.exchange(seq, 0, &request)).await;
@@ -147,7 +161,8 @@ impl Trial<'_> {
     /// Lets a client ask our server and compares what it says it got.
     async fn client(&self) -> Result<BTreeMap<String, String>, SubjectError> {
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let server = Server::start(self.dialect, self.op, bind, Manner::Honest).await?;
+        let setup = Setup::of(&self.told()?, SEED);
+        let server = Server::start_as(self.dialect, self.op, bind, Manner::Honest, setup).await?;
         let mut host = Host::start(self.definition, self.patience)?;
         match self.judge_client(&mut host, &server).await {
             Ok(versions) => {
@@ -167,18 +182,37 @@ impl Trial<'_> {
         server: &Server,
     ) -> Result<BTreeMap<String, String>, SubjectError> {
         let versions = hello(host).await?;
-        let ready = host.ask(&Order::Prepare(self.prepare(Role::Client, Some(server.address)))).await?;
-        let Report::Ready { .. } = ready else { return Err(babble(&ready, "ready")) };
-        self.arm(host).await?;
+        self.prepare_client(host, server.address).await?;
+        if self.resumes() {
+            self.go(host, 0..RESUMED_AT).await?;
+            drop(server.take_samples());
+        }
+        let numbers = if self.resumes() { RESUMED_AT..EXCHANGES } else { 0..EXCHANGES };
+        self.go(host, numbers.clone()).await?;
+        self.judge_client_samples(numbers, server)?;
+        Ok(versions)
+    }
+
+    async fn prepare_client(&self, host: &mut Host, target: SocketAddr) -> Result<(), SubjectError> {
+        match host.ask(&Order::Prepare(self.prepare(Role::Client, Some(target))?)).await? {
+            Report::Ready { .. } => Ok(()),
+            other => Err(babble(&other, "ready")),
+        }
+    }
+
+    /// Has a client make the exchanges with these numbers; it is told the end of them alone.
+    async fn go(&self, host: &mut Host, numbers: Range<u64>) -> Result<(), SubjectError> {
+        self.arm(host, numbers.end).await?;
         let done = host.ask(&Order::Go { t0_ns: monotonic_ns() }).await?;
         let Report::Done { n, errors, digest } = &done else { return Err(babble(&done, "done")) };
-        if (*n, *errors) != (EXCHANGES, 0) {
+        let count = numbers.end - numbers.start;
+        if (*n, *errors) != (count, 0) {
             return Err(SubjectError::Wrong(format!(
-                "{n} answers and {errors} errors instead of {EXCHANGES} answers"
+                "{n} answers and {errors} errors instead of {count} answers"
             )));
         }
         let mut expected = Digest::default();
-        for seq in 0..EXCHANGES {
+        for seq in numbers {
             expected.add(&self.exchange(seq)?.1);
         }
         if *digest != expected.hex() {
@@ -186,35 +220,42 @@ impl Trial<'_> {
                 format!("{}: digest {digest} of its answers instead of {}", self.op.name(), expected.hex());
             return Err(SubjectError::Wrong(sentence));
         }
-        self.judge_client_samples(&read_client(&self.out()?)?, server)?;
-        Ok(versions)
+        Ok(())
     }
 
-    fn judge_client_samples(&self, samples: &[ClientSample], server: &Server) -> Result<(), SubjectError> {
+    fn judge_client_samples(&self, numbers: Range<u64>, server: &Server) -> Result<(), SubjectError> {
+        let samples = read_client(&self.out()?)?;
+        let connections = server.connections();
         let received = server.take_samples().len() as u64;
         let sane = |one: &ClientSample| one.is_in_order() && one.status == 0 && one.bytes > 0;
-        let counted = samples.len() as u64 == EXCHANGES && received == EXCHANGES;
-        if counted && samples.iter().all(sane) && samples.iter().zip(0..).all(|(one, seq)| one.seq == seq) {
-            return Ok(());
+        let count = numbers.end - numbers.start;
+        let counted = samples.len() as u64 == count && received == count;
+        if !counted
+            || !samples.iter().all(sane)
+            || !samples.iter().zip(numbers).all(|(one, seq)| one.seq == seq)
+        {
+            let sentence = format!(
+                "{} samples for {received} requests at our server and {count} exchanges, or times out of order",
+                samples.len()
+            );
+            return Err(SubjectError::Wrong(sentence));
         }
-        let sentence = format!(
-            "{} samples for {received} requests at our server and {EXCHANGES} exchanges, or times out of order",
-            samples.len()
-        );
-        Err(SubjectError::Wrong(sentence))
+        self.judge_connections(connections)?;
+        self.judge_rows(&samples)
     }
 
-    fn prepare(&self, role: Role, target: Option<SocketAddr>) -> Prepare {
+    fn prepare(&self, role: Role, target: Option<SocketAddr>) -> Result<Prepare, SubjectError> {
         let bind = (role == Role::Server).then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        let factors = self.factors.clone();
-        Prepare { role, op: self.op, factors, bind, target, seed: SEED, variant: String::new() }
+        let factors = self.told()?;
+        Ok(Prepare { role, op: self.op, factors, bind, target, seed: SEED, variant: String::new() })
     }
 
-    async fn arm(&self, host: &mut Host) -> Result<(), SubjectError> {
+    async fn arm(&self, host: &mut Host, count: u64) -> Result<(), SubjectError> {
         let out = self.out()?;
         // A file of an earlier trial must not pass for this one's.
         let _ = std::fs::remove_file(&out);
-        let arm = Arm { schedule: Schedule::Closed { think_ns: 0 }, count: EXCHANGES, out };
+        let _ = std::fs::remove_file(sample::inserted(&out));
+        let arm = Arm { schedule: Schedule::Closed { think_ns: 0 }, count, out };
         match host.ask(&Order::Arm(arm)).await? {
             Report::Armed => Ok(()),
             other => Err(babble(&other, "armed")),
@@ -226,7 +267,7 @@ impl Trial<'_> {
     }
 
     fn exchange(&self, seq: u64) -> Result<(Content, Content), SubjectError> {
-        let exchange = self.op.exchange(&self.factors, SEED + seq);
+        let exchange = self.op.exchange_number(&self.factors, SEED, seq);
         let exchange = exchange.ok_or_else(|| SubjectError::Exchange("the cell makes no sense".into()))?;
         Ok((exchange.request, exchange.answer))
     }

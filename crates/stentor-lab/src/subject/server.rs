@@ -35,6 +35,8 @@ pub enum Manner {
     Forgetful,
     /// It never answers.
     Mute,
+    /// It does nothing of what factors want beyond the operations, as one that does not know them.
+    Boastful,
 }
 
 /// What a server does, and what it keeps of it.
@@ -61,6 +63,7 @@ pub(crate) enum Question<'a> {
 #[derive(Default)]
 struct Samples {
     seen: u64,
+    connections: u64,
     kept: Vec<ServerSample>,
 }
 
@@ -108,6 +111,12 @@ impl Server {
         let address = listener.local_addr().map_err(SubjectError::io("listening"))?;
         let task = tokio::spawn(accept(listener, work.clone(), tls));
         Ok(Self { address, work, listening: Listening::Tasks(task) })
+    }
+
+    /// Counts the connections since samples were taken.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.work.lock().connections
     }
 
     /// Gives the samples so far and begins anew.
@@ -187,6 +196,11 @@ impl Work {
         wsdl::write(&service).ok()
     }
 
+    /// Notes that a client has connected.
+    fn connected(&self) {
+        self.lock().connections += 1;
+    }
+
     fn keep(&self, mut sample: ServerSample) {
         let mut samples = self.lock();
         sample.seq = samples.seen;
@@ -236,6 +250,7 @@ async fn accept(listener: TcpListener, work: Work, tls: Option<TlsAcceptor>) {
 
 /// Agrees on encryption, where the cell wants it, and speaks.
 async fn welcome(stream: TcpStream, work: Work, tls: Option<TlsAcceptor>) {
+    work.connected();
     let stream: Stream = match tls {
         Some(tls) => match tls.accept(stream).await {
             Ok(stream) => Box::new(stream),

@@ -7,7 +7,7 @@ use super::protocol::{Arm, CLOCK, LINE_MAX_BYTES, Order, Prepare, Report, Role, 
 use super::sample::{self, ClientSample};
 use super::server::{Manner, Server};
 use super::setup::Setup;
-use super::{BUILT_IN, SubjectError};
+use super::{ABILITIES, BUILT_IN, SubjectError};
 use exchanges::Caller;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -87,7 +87,10 @@ impl Player {
         }
     }
 
-    async fn prepare(&mut self, prepare: Prepare) -> Result<Report, SubjectError> {
+    async fn prepare(&mut self, mut prepare: Prepare) -> Result<Report, SubjectError> {
+        if self.manner == Manner::Boastful {
+            prepare.factors.retain(|name, _| !ABILITIES.iter().any(|(_, factor)| name == factor));
+        }
         if prepare.role == Role::Server {
             let bind = prepare.bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
             let setup = Setup::of(&prepare.factors, prepare.seed);

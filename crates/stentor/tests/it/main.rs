@@ -1,6 +1,7 @@
 //! End-to-end stories: real processes, started as a user would start them.
 #![allow(clippy::unwrap_used, reason = "a story that cannot go on has failed")]
 
+mod abilities;
 mod claims;
 mod clock;
 mod commands;

@@ -60,6 +60,7 @@ fn accept(listener: &TcpListener, work: &Work, stopped: &AtomicBool) {
 
 /// Receives on this thread and sends on another.
 fn converse(stream: TcpStream, work: &Work) {
+    work.connected();
     let _ = stream.set_nodelay(true);
     let Ok(sending) = stream.try_clone() else { return };
     let (answers, waiting) = sync_channel(WAITING_ANSWERS);

@@ -133,6 +133,7 @@ enum MannerName {
     Honest,
     Forgetful,
     Mute,
+    Boastful,
 }
 
 impl From<OpName> for Op {
@@ -152,6 +153,7 @@ impl From<MannerName> for Manner {
             MannerName::Honest => Self::Honest,
             MannerName::Forgetful => Self::Forgetful,
             MannerName::Mute => Self::Mute,
+            MannerName::Boastful => Self::Boastful,
         }
     }
 }

@@ -111,6 +111,7 @@ fn object(entry: &Entry, readiness: &Readiness) -> Value {
         "file": entry.file,
         "ops": definition.ops,
         "roles": definition.roles,
+        "can": definition.can,
         "can_run": readiness.can_run(),
         "needs_building": !definition.build.is_empty(),
         "built": readiness.built,

@@ -1,0 +1,221 @@
+//! Whether a subject does what its definition says that it can: rows, encryption, a connection for each exchange.
+
+use super::{EXCHANGES, Passed, SEED, Trial, babble, hello, levels};
+use crate::runner::certificate;
+use crate::subject::clock::monotonic_ns;
+use crate::subject::host::{Host, absolute};
+use crate::subject::protocol::{Order, Report, Role};
+use crate::subject::reference::{Op, Wish};
+use crate::subject::sample::{self, ClientSample};
+use crate::subject::server::{Manner, Server};
+use crate::subject::setup::{Setup, TLS_NAME};
+use crate::subject::store::Store;
+use crate::subject::{ABILITIES, Definition, FRESH, INSERT, STORE, SubjectError, TLS, TLS_CLIENT};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use stentor_wire::{Content, Point};
+
+/// The level of a factor that names a file, as plans have it.
+const SQLITE: &str = "sqlite";
+/// Points and how many of them at a time: a page for each exchange.
+const PAGED: [(&str, &str); 2] = [("poi", "14"), ("page", "3")];
+/// A server's name that is not the laboratory's.
+const OTHER_NAME: &str = "elsewhere";
+/// Folders of certificates: the laboratory's, another one with the same name, and one with another name.
+const OWN: &str = "own";
+const OTHER: &str = "other";
+const MISNAMED: &str = "misnamed";
+
+/// Checks a half by everything that its definition says.
+pub(super) async fn check(
+    definition: &Definition,
+    role: Role,
+    directory: &Path,
+    patience: Duration,
+) -> Result<Vec<Passed>, SubjectError> {
+    let (mut passed, dialect) = (Vec::new(), definition.dialect()?);
+    for ability in &definition.can {
+        if !ABILITIES.iter().any(|(known, _)| known == ability) {
+            return Err(SubjectError::Wrong(format!(
+                "it says that it can {ability:?}, which nothing asks for"
+            )));
+        }
+        for (op, factors) in cells(definition, ability, role) {
+            let trial = Trial { definition, dialect, op, factors, directory, patience };
+            let versions = trial.ability(role).await.map_err(|error| denied(ability, &error))?;
+            passed.push(trial.passed(role, versions));
+        }
+    }
+    Ok(passed)
+}
+
+/// Lists what is tried of an ability; it asks for points even where a subject has none, as a claim of rows means them.
+fn cells(definition: &Definition, ability: &str, role: Role) -> Vec<(Op, BTreeMap<String, String>)> {
+    let any = definition.ops.first().copied().unwrap_or(Op::Echo);
+    let paged = |more: &[(&str, &str)]| (Op::Points, levels(&[&PAGED[..], more].concat()));
+    match (ability, role) {
+        (INSERT, Role::Client) => {
+            let whole = (Op::Points, levels(&[("poi", "7"), (INSERT, SQLITE)]));
+            vec![whole, paged(&[(INSERT, SQLITE), ("sync", "resume")])]
+        }
+        (STORE, Role::Server) => vec![paged(&[(STORE, SQLITE)])],
+        (TLS, _) | (TLS_CLIENT, Role::Client) => vec![(any, levels(&[("tls", "on")]))],
+        (FRESH, Role::Client) => vec![(any, levels(&[("connection", "fresh"), ("keepalive", "off")]))],
+        _ => Vec::new(),
+    }
+}
+
+fn denied(ability: &str, error: &SubjectError) -> SubjectError {
+    let text = match error {
+        SubjectError::Wrong(text) => text.clone(),
+        other => other.to_string(),
+    };
+    SubjectError::Wrong(format!("it says that it can {ability:?}: {text}"))
+}
+
+impl Trial<'_> {
+    async fn ability(&self, role: Role) -> Result<BTreeMap<String, String>, SubjectError> {
+        for file in [self.file(INSERT)?, self.file(STORE)?] {
+            // Rows of an earlier trial must not pass for this one's.
+            let _ = std::fs::remove_file(file);
+        }
+        if role == Role::Server {
+            let versions = self.server().await?;
+            self.judge_store()?;
+            return Ok(versions);
+        }
+        let versions = self.client().await?;
+        if self.factors.contains_key(TLS) {
+            self.refuses(OWN, OTHER).await?;
+            self.refuses(MISNAMED, MISNAMED).await?;
+        }
+        Ok(versions)
+    }
+
+    /// Gives the factors with the files that they name.
+    pub(super) fn told(&self) -> Result<BTreeMap<String, String>, SubjectError> {
+        self.told_with(OWN)
+    }
+
+    fn told_with(&self, certified: &str) -> Result<BTreeMap<String, String>, SubjectError> {
+        let mut factors = self.factors.clone();
+        for name in [INSERT, STORE] {
+            if let Some(level) = factors.get_mut(name) {
+                *level = self.file(name)?.display().to_string();
+            }
+        }
+        if factors.contains_key(TLS) {
+            let place = absolute(&self.directory.join(certified))?;
+            let name = if certified == MISNAMED { OTHER_NAME } else { TLS_NAME };
+            let made = certificate::make_named(&place, name);
+            made.map_err(|error| SubjectError::Exchange(error.to_string()))?;
+            certificate::tell(&mut factors, &place);
+        }
+        Ok(factors)
+    }
+
+    fn file(&self, name: &str) -> Result<PathBuf, SubjectError> {
+        absolute(&self.directory.join(format!("{name}.db")))
+    }
+
+    pub(super) fn resumes(&self) -> bool {
+        self.factors.contains_key("sync")
+    }
+
+    /// Has a client that trusts one certificate meet a server with another, and wants nothing to come of it.
+    async fn refuses(&self, trusted: &str, shown: &str) -> Result<(), SubjectError> {
+        let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let setup = Setup::of(&self.told_with(shown)?, SEED);
+        let server = Server::start_as(self.dialect, self.op, bind, Manner::Honest, setup).await?;
+        let mut host = Host::start(self.definition, self.patience)?;
+        let met = self.meet(&mut host, self.told_with(trusted)?, server.address).await;
+        host.end().await;
+        let answered = match met {
+            Ok(answered) => answered,
+            // It may give up as soon as it connects.
+            Err(SubjectError::GaveUp(_)) => 0,
+            Err(error) => return Err(error),
+        };
+        if answered == 0 && server.take_samples().is_empty() {
+            return Ok(());
+        }
+        let whose = if shown == MISNAMED { "has another name" } else { "it was not told to trust" };
+        Err(SubjectError::Wrong(format!("it talked to a server whose certificate {whose}")))
+    }
+
+    /// Gives the answers that a client got.
+    async fn meet(
+        &self,
+        host: &mut Host,
+        factors: BTreeMap<String, String>,
+        target: SocketAddr,
+    ) -> Result<u64, SubjectError> {
+        hello(host).await?;
+        let mut prepare = self.prepare(Role::Client, Some(target))?;
+        prepare.factors = factors;
+        host.ask(&Order::Prepare(prepare)).await?;
+        self.arm(host, 1).await?;
+        match host.ask(&Order::Go { t0_ns: monotonic_ns() }).await? {
+            Report::Done { n, .. } => Ok(n),
+            other => Err(babble(&other, "done")),
+        }
+    }
+
+    pub(super) fn judge_connections(&self, connections: u64) -> Result<(), SubjectError> {
+        if !self.factors.contains_key("connection") || connections >= EXCHANGES {
+            return Ok(());
+        }
+        Err(SubjectError::Wrong(format!("{connections} connections for {EXCHANGES} exchanges")))
+    }
+
+    /// Looks whether the rows are there that had to come, and no others, and the times at which they were kept; where none are
+    /// wanted there must be no times.
+    pub(super) fn judge_rows(&self, samples: &[ClientSample]) -> Result<(), SubjectError> {
+        let times = sample::read_times(&sample::inserted(&self.out()?))?;
+        if !self.factors.contains_key(INSERT) {
+            let unasked = || SubjectError::Wrong("it tells of rows that nobody asked for".into());
+            return times.is_empty().then_some(()).ok_or_else(unasked);
+        }
+        let ends = samples.iter().map(|one| one.t_deser_end);
+        if times.len() != samples.len() || !ends.zip(&times).all(|(end, time)| end <= *time) {
+            let (times, samples) = (times.len(), samples.len());
+            let sentence = format!("{times} times of rows for {samples} samples, or out of order");
+            return Err(SubjectError::Wrong(sentence));
+        }
+        if self.resumes() {
+            return self.judge_file(INSERT, EXCHANGES, &self.all_points());
+        }
+        // Each exchange brought other points with the same numbers.
+        match self.exchange(EXCHANGES - 1)?.1 {
+            Content::Points(last) => self.judge_file(INSERT, 1, &last),
+            _ => Ok(()),
+        }
+    }
+
+    fn judge_store(&self) -> Result<(), SubjectError> {
+        if self.factors.contains_key(STORE) {
+            return self.judge_file(STORE, 0, &self.all_points());
+        }
+        Ok(())
+    }
+
+    fn all_points(&self) -> Vec<Point> {
+        Wish::all(&self.factors, SEED).points(&self.factors)
+    }
+
+    fn judge_file(&self, name: &str, pages: u64, expected: &[Point]) -> Result<(), SubjectError> {
+        let there = Store::open(&self.file(name)?)?.offline()?;
+        if there.points == expected && there.pages == pages && !there.is_stale {
+            return Ok(());
+        }
+        let complete = if there.is_stale { "not complete" } else { "complete" };
+        Err(SubjectError::Wrong(format!(
+            "{} rows and {} pages, {complete}, instead of the {} rows and {pages} pages that had to come",
+            there.points.len(),
+            there.pages,
+            expected.len()
+        )))
+    }
+}
