@@ -3,7 +3,7 @@
 use super::{Amount, Experiment, Factor, Level, Plan, PlanError, Profile, Slot};
 use crate::subject::protocol::Role;
 use crate::subject::reference::Op;
-use crate::subject::{BUILT_IN, Definition};
+use crate::subject::{BUILT_IN, Definition, INSERT, STORE, TLS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -12,20 +12,13 @@ const FORK_SECONDS: f64 = 0.6;
 const FOREIGN_FORK_SECONDS: f64 = 4.0;
 /// Others take longer for an exchange, at first above all.
 const FOREIGN_FACTOR: f64 = 3.0;
-/// The factor of clients that keep rows, and its levels.
-const INSERT: &str = "insert";
+/// The level of the factor `insert` where no rows are kept.
 const NONE: &str = "none";
 /// The factor of a limited heap, and the word that stands for it where a subject is started.
 const HEAP: &str = "heap";
 const HEAP_WORD: &str = "@heap";
-/// The factor of encryption, and what a definition says of halves that can.
-const TLS: &str = "tls";
-/// What a definition says of a client that keeps rows.
-const CAN_INSERT: &str = "insert";
 /// The factor of what happens in the middle of a synchronisation.
 const INTERRUPTION: &str = "interruption";
-/// The setting of a server that reads rows, and what a definition says of one that can.
-const STORE: &str = "store";
 
 /// What of a plan is wished for.
 #[derive(Debug, Clone, Default)]
@@ -183,6 +176,8 @@ struct Pair {
     stack: String,
     client: Definition,
     server: Definition,
+    /// The server of cells with TLS; without one there are no such cells.
+    encrypting: Option<Definition>,
 }
 
 fn wished<'a>(all: &'a [String], wish: &[String]) -> impl Iterator<Item = &'a String> {
@@ -206,17 +201,29 @@ fn fill(slot: &Slot, experiment: &Experiment, definitions: &[Definition], choice
         let Some(stack) = stack(slot, &definition.id) else { continue };
         let ours = definitions.iter().find(|one| one.id == format!("{dialect}/{BUILT_IN}"));
         let half = |role: Role| {
-            let is_able =
-                role == Role::Client || !reads_rows || definition.can.iter().any(|can| can == STORE);
+            let is_able = role == Role::Client || !reads_rows || definition.can(STORE);
             let own = (is_able && definition.roles.contains(&role)).then_some(definition);
             own.or(ours).cloned()
         };
         let (Some(client), Some(server)) = (half(Role::Client), half(Role::Server)) else { continue };
         if is_wished(slot, &stack, &definition.id, choice) {
-            pairs.push(Pair { stack, client, server });
+            let encrypting = encrypting(&client, &server, ours).cloned();
+            pairs.push(Pair { stack, client, server, encrypting });
         }
     }
     pairs
+}
+
+/// Finds the server of encrypted cells: a half that knows nothing of TLS would talk in the clear and be told as encrypted.
+fn encrypting<'a>(
+    client: &Definition,
+    server: &'a Definition,
+    ours: Option<&'a Definition>,
+) -> Option<&'a Definition> {
+    // Two halves of ours would be told as another's.
+    let instead = ours.filter(|ours| ours.id != client.id);
+    let mut able = [Some(server), instead].into_iter().flatten().filter(|one| one.encrypts(Role::Server));
+    client.encrypts(Role::Client).then(|| able.next())?
 }
 
 fn stack(slot: &Slot, id: &str) -> Option<String> {
@@ -275,10 +282,9 @@ fn cells(experiment: &Experiment, variant: &str, slot: &Slot, pair: &Pair, choic
     let has_heap = pair.client.run.iter().any(|word| word == HEAP_WORD);
     rows.retain(|row| has_heap || row.iter().all(|(_, level)| !level.set.contains_key(HEAP)));
     // Only a client that keeps rows has something left when it is interrupted.
-    let has_rows = pair.client.can.iter().any(|can| can == CAN_INSERT);
+    let has_rows = pair.client.can(INSERT);
     rows.retain(|row| has_rows || row.iter().all(|(factor, _)| factor.name != INTERRUPTION));
-    // A half that knows nothing of TLS would talk in the clear and be told as encrypted.
-    let can_encrypt = [&pair.client, &pair.server].iter().all(|half| half.can.iter().any(|can| can == TLS));
+    let can_encrypt = pair.encrypting.is_some();
     rows.retain(|row| {
         can_encrypt || row.iter().all(|(_, level)| level.set.get(TLS).is_none_or(|set| set != "on"))
     });
@@ -311,11 +317,13 @@ fn cell(
         settings.extend(level.set.clone());
     }
     if let Some(insert) = settings.get_mut(INSERT) {
-        if !pair.client.can.iter().any(|ability| ability == CAN_INSERT) {
+        if !pair.client.can(INSERT) {
             NONE.clone_into(insert);
         }
         levels.insert(INSERT.to_owned(), insert.clone());
     }
+    let is_encrypted = settings.get(TLS).is_some_and(|level| level == "on");
+    let encrypting = pair.encrypting.as_ref().filter(|_| is_encrypted);
     let mut amount = experiment.amount(choice.profile);
     if let Some(forks) = choice.samples.forks {
         amount.forks = forks;
@@ -332,7 +340,7 @@ fn cell(
         label: slot.label.clone(),
         stack: pair.stack.clone(),
         client: pair.client.clone(),
-        server: pair.server.clone(),
+        server: encrypting.unwrap_or(&pair.server).clone(),
         amount,
         interval_ns: (amount.interval_ms.unwrap_or(experiment.interval_ms) * 1e6) as u64,
         in_flight: experiment.in_flight,

@@ -93,6 +93,10 @@ fn a_client_of_others_meets_our_server_and_keeps_no_rows_unless_it_says_that_it_
     assert_eq!(ours.expect("there").levels["insert"], "sqlite");
     let missing = |label: &str| expansion.not_run.iter().any(|one| one.what.starts_with(label));
     assert!(!missing("HTTP XML DOM") && missing("HTTP JSON"));
+    definitions.last_mut().expect("there").can.push("insert".into());
+    let expansion = expand("anacleto-2012", &choice, &definitions);
+    let theirs = expansion.cells.iter().find(|cell| cell.stack == "period").expect("there");
+    assert_eq!((&*theirs.levels["insert"], &*theirs.settings["insert"]), ("sqlite", "sqlite"));
 }
 
 #[test]
@@ -147,6 +151,33 @@ fn a_server_that_reads_no_rows_leaves_them_to_ours() {
         assert_eq!(cell.client.id, "rest+xml-dom/jdk/jdk17");
         assert_eq!(cell.server.id, format!("rest+xml-dom/{BUILT_IN}"));
     }
+}
+
+#[test]
+fn a_server_that_cannot_encrypt_leaves_cells_with_tls_to_ours_and_a_client_that_cannot_has_none() {
+    let halves = |roles: &[Role], can: &[&str]| -> BTreeSet<(String, String, String)> {
+        let mut other = foreign("rest+json/httpurlconnection/jdk17", roles);
+        other.can = can.iter().map(|one| (*one).to_owned()).collect();
+        let definitions = [ours(), vec![other]].concat();
+        let variants = vec!["paper".to_owned(), "modern".to_owned()];
+        let choice = Choice { profile: Profile::Full, variants, ..Choice::default() };
+        let cells = expand("albertengo-2020", &choice, &definitions).cells.into_iter();
+        let cells = cells.filter(|cell| cell.stack == "period");
+        cells.map(|cell| (cell.levels["tls"].clone(), cell.client.id, cell.server.id)).collect()
+    };
+    let row = |tls: &str, client: &str, server: &str| {
+        let id = |half: &str| format!("rest+json/{half}");
+        (tls.to_owned(), id(client), id(server))
+    };
+    let (theirs, ours) = ("httpurlconnection/jdk17", BUILT_IN);
+    let both = [Role::Client, Role::Server];
+    assert_eq!(halves(&both, &[]), [row("off", theirs, theirs)].into());
+    assert_eq!(halves(&both, &["tls"]), [row("off", theirs, theirs), row("on", theirs, theirs)].into());
+    let mixed = [row("off", theirs, theirs), row("on", theirs, ours)];
+    assert_eq!(halves(&both, &["tls-client"]), mixed.into());
+    // With a client of ours and a server of ours nothing of theirs would be left.
+    assert_eq!(halves(&[Role::Server], &["tls-client"]), [row("off", ours, theirs)].into());
+    assert_eq!(halves(&[Role::Server], &["tls"]), [row("off", ours, theirs), row("on", ours, theirs)].into());
 }
 
 #[test]
