@@ -132,6 +132,8 @@ pub struct Level {
     pub variants: Vec<String>,
     /// Processor time of each half, in percent of one core.
     pub cpu_percent: Option<u32>,
+    /// Memory of each half, in MiB.
+    pub memory_mib: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -149,14 +151,15 @@ struct LevelTable {
     profiles: Vec<Profile>,
     variants: Vec<String>,
     cpu_percent: Option<u32>,
+    memory_mib: Option<u32>,
 }
 
 impl From<LevelForm> for Level {
     fn from(form: LevelForm) -> Self {
         match form {
             LevelForm::Name(level) => Self { level, ..Self::default() },
-            LevelForm::Whole(LevelTable { level, set, profiles, variants, cpu_percent }) => {
-                Self { level, set, profiles, variants, cpu_percent }
+            LevelForm::Whole(LevelTable { level, set, profiles, variants, cpu_percent, memory_mib }) => {
+                Self { level, set, profiles, variants, cpu_percent, memory_mib }
             }
         }
     }

@@ -43,6 +43,8 @@ pub(crate) const ABILITIES: [(&str, &str); 5] =
 
 /// Stands in the words that start a subject where its heap is limited.
 const HEAP: &str = "@heap";
+/// The setting of a heap that is limited on both sides, and limits nothing else's subjects.
+pub(crate) const JAVA_HEAP: &str = "java_heap";
 
 /// What goes wrong with a subject.
 #[derive(Debug, thiserror::Error)]
@@ -180,7 +182,7 @@ impl Definition {
     #[must_use]
     pub fn words(&self, factors: &BTreeMap<String, String>) -> Vec<String> {
         let word = |word: &String| match word.as_str() {
-            HEAP => factors.get("heap").map(|level| format!("-Xmx{level}m")),
+            HEAP => factors.get("heap").or(factors.get(JAVA_HEAP)).map(|level| format!("-Xmx{level}m")),
             other => Some(other.to_owned()),
         };
         self.run.iter().filter_map(word).collect()

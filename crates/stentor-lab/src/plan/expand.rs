@@ -75,6 +75,8 @@ pub struct Cell {
     pub in_flight: u32,
     /// Processor time of each half, in percent of one core.
     pub cpu_percent: Option<u32>,
+    /// Memory of each half, in MiB.
+    pub memory_mib: Option<u32>,
     /// About how long one fork will take.
     pub fork_seconds: f64,
 }
@@ -345,6 +347,7 @@ fn cell(
         interval_ns: (amount.interval_ms.unwrap_or(experiment.interval_ms) * 1e6) as u64,
         in_flight: experiment.in_flight,
         cpu_percent: row.iter().find_map(|(_, level)| level.cpu_percent),
+        memory_mib: row.iter().find_map(|(_, level)| level.memory_mib),
         fork_seconds: fork_seconds(experiment, amount, &pair.stack),
     }
 }

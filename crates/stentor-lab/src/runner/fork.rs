@@ -21,7 +21,7 @@ use crate::subject::host::Host;
 use crate::subject::protocol::{Order, Prepare, Report, Role, Schedule};
 use crate::subject::reference::Op;
 use crate::subject::sample::{self, ClientSample};
-use crate::subject::{Definition, SubjectError};
+use crate::subject::{Definition, JAVA_HEAP, SubjectError};
 use aws_lc_rs::digest::{SHA256, digest};
 use digests::Digests;
 use std::collections::BTreeMap;
@@ -376,7 +376,12 @@ impl Trial<'_> {
     fn definition(&self, role: Role) -> Definition {
         match role {
             Role::Client => self.cell.client.for_cell(&self.cell.settings),
-            Role::Server => self.cell.server.for_cell(&BTreeMap::new()),
+            Role::Server => {
+                // The factor heap is a client's alone.
+                let both = self.cell.settings.get_key_value(JAVA_HEAP);
+                let both = both.map(|(name, level)| (name.clone(), level.clone()));
+                self.cell.server.for_cell(&both.into_iter().collect())
+            }
         }
     }
 

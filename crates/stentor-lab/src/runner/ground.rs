@@ -102,7 +102,8 @@ impl Ground for Loopback {
         if Mishap::of(cell).is_some_and(|mishap| mishap.cuts) {
             return Some(NO_LINK_TO_CUT.into());
         }
-        let limited = cell.cpu_percent.map(|percent| format!("{percent} % of a processor"));
+        let share = cell.cpu_percent.map(|percent| format!("{percent} % of a processor"));
+        let limited = share.or(cell.memory_mib.map(|mib| format!("a limit of {mib} MiB")));
         limited.map(|limit| format!("{limit} needs control groups, and this rig is loopback only"))
     }
 

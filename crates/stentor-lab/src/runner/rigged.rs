@@ -106,12 +106,15 @@ impl Ground for Rigged {
         if !self.level.shapes() && Mishap::of(cell).is_some_and(|mishap| mishap.cuts) {
             return Some(NO_LINK_TO_CUT.into());
         }
-        let (Some(percent), Err(why)) = (cell.cpu_percent, &self.limits) else { return None };
-        Some(format!("{percent} % of a processor cannot be set: {why}"))
+        if let (Some(percent), Err(why)) = (cell.cpu_percent, &self.limits) {
+            return Some(format!("{percent} % of a processor cannot be set: {why}"));
+        }
+        let why = memory(cell).and_then(|limits| Cgroup::make(limits).err())?;
+        Some(format!("{} MiB of memory cannot be set: {why}", cell.memory_mib.unwrap_or_default()))
     }
 
     fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError> {
-        let limits = Limits { cpu_percent: cell.cpu_percent, memory_bytes: None };
+        let limits = Limits { cpu_percent: cell.cpu_percent, ..memory(cell).unwrap_or_default() };
         // The one before goes first: both have the same addresses.
         self.rig = None;
         let plan = Plan { device: limits, server: limits, ..self.plan.clone() };
@@ -198,6 +201,12 @@ impl Ground for Rigged {
         });
         Passage { link, bytes }
     }
+}
+
+/// Gives the limit of a cell's memory, if it has one.
+fn memory(cell: &Cell) -> Option<Limits> {
+    let bytes = u64::from(cell.memory_mib?) << 20;
+    Some(Limits { memory_bytes: Some(bytes), cpu_percent: None })
 }
 
 const fn side(role: Role) -> Side {

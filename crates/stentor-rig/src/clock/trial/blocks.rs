@@ -27,6 +27,8 @@ pub struct Block {
     pub worst_error_ms: f64,
     /// The same by both clocks, compared by the paper's mean before the block.
     pub paper_ms: f64,
+    /// How far both clocks drifted apart, by their known speeds, from the paper's queries to the mean message.
+    pub aged_ms: f64,
     /// The mean round trip of the messages.
     pub round_trip_ms: f64,
 }
@@ -97,6 +99,14 @@ impl Notes {
         Ok(Line { before: self.anchor(round)?, after: self.anchor(round + 1)? })
     }
 
+    /// How far this party's clock ran ahead, by its known speed, from a round of queries to an instant that it shows.
+    fn aged_ns(&self, round: u32, shown_ns: f64) -> io::Result<f64> {
+        let queries = self.queries.get(&round).ok_or_else(incomplete)?;
+        let middle = |stamps: &Stamps| (stamps.asked_ns as f64 + stamps.known_ns as f64) / 2.0;
+        let asked_ns = mean(queries.iter().map(middle)).ok_or_else(incomplete)?;
+        Ok((shown_ns - asked_ns) * self.clock.fast_ppb as f64 / 1e9)
+    }
+
     fn papers_mean_ns(&self, round: u32) -> io::Result<f64> {
         self.queries.get(&round).and_then(|queries| papers_mean_ns(queries)).ok_or_else(incomplete)
     }
@@ -137,6 +147,7 @@ fn block_of(setup: &Setup, [phone, server]: &[Notes; 2], test: u32, block: u32) 
     let papers_ns = server.papers_mean_ns(round)? - phone.papers_mean_ns(round)?;
     let first = (test * protocol.blocks + block) * protocol.messages;
     let (mut truth, mut shortest, mut paper, mut trips) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut aged = Vec::new();
     for number in first..first + protocol.messages {
         let (sent_ns, back_ns) = *phone.sent.get(&number).ok_or_else(incomplete)?;
         let at_ns = *server.arrived.get(&number).ok_or_else(incomplete)?;
@@ -147,6 +158,7 @@ fn block_of(setup: &Setup, [phone, server]: &[Notes; 2], test: u32, block: u32) 
         let moved = server_line.offset_ns(at_ns as f64) - phone_line.offset_ns(sent_ns as f64);
         shortest.push(apart + moved);
         paper.push(apart + papers_ns);
+        aged.push(server.aged_ns(round, at_ns as f64)? - phone.aged_ns(round, sent_ns as f64)?);
         trips.push((back_ns - sent_ns) as f64);
     }
     let errors = truth.iter().zip(&shortest).map(|(truth, estimate)| (truth - estimate).abs());
@@ -160,6 +172,7 @@ fn block_of(setup: &Setup, [phone, server]: &[Notes; 2], test: u32, block: u32) 
         bound_ms: ms(phone_line.bound_ns() + server_line.bound_ns()),
         worst_error_ms: ms(errors.fold(0.0, f64::max)),
         paper_ms: mean_ms(&paper),
+        aged_ms: mean_ms(&aged),
         round_trip_ms: mean_ms(&trips),
     })
 }

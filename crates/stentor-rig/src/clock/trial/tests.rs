@@ -76,13 +76,14 @@ impl World {
 
     fn live(mut self) -> (Setup, Findings) {
         let (mut round, mut number) = (0, 0);
-        for _ in 0..PROTOCOL.tests {
-            for block in 0..=PROTOCOL.blocks {
+        let protocol = self.setup.protocol;
+        for _ in 0..protocol.tests {
+            for block in 0..=protocol.blocks {
                 for party in [0, 1] {
-                    (0..PROTOCOL.queries).for_each(|_| self.query(party, round));
+                    (0..protocol.queries).for_each(|_| self.query(party, round));
                 }
                 round += 1;
-                for _ in 0..if block < PROTOCOL.blocks { PROTOCOL.messages } else { 0 } {
+                for _ in 0..if block < protocol.blocks { protocol.messages } else { 0 } {
                     self.message(number);
                     number += 1;
                 }
@@ -113,6 +114,19 @@ fn a_slower_way_back_makes_the_papers_mean_miss_by_half_of_it() {
     let ours = findings.mean(|block| block.shortest_ms - block.true_ms);
     // Of so few queries the five shortest are not all short.
     assert!(ours.abs() < bias / 2.0, "{ours} of {bias}");
+}
+
+#[test]
+fn a_mean_that_is_not_taken_again_grows_old_with_the_drift() {
+    let long = Protocol { messages: 100, ..PROTOCOL };
+    let (setup, findings) = World::new(Setup::symmetric(long, 1)).live();
+    // 100 messages each 500 ms at 50 millionths: at their mean the clocks are 25 s older.
+    let aged = findings.mean(|block| block.aged_ms);
+    assert!((1.2..1.4).contains(&aged), "{aged}");
+    let bias = findings.mean(|block| block.paper_ms - block.true_ms);
+    assert!(bias > 0.5, "{bias}");
+    let failed: Vec<Check> = setup.checks(&findings).into_iter().filter(|check| !check.ok).collect();
+    assert!(failed.is_empty(), "{failed:?}");
 }
 
 #[test]
