@@ -102,6 +102,17 @@ impl Umts {
         }
     }
 
+    /// Tells the state that holds; a radio that packets keep in one state for ever must not keep it to itself.
+    fn tell(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+        let (state, watt) = match self.place {
+            Place::Idle => (State::Idle, self.of.idle_w),
+            Place::Promotion(_, watt) => (State::Promotion, watt),
+            Place::Dch(_) => (State::Dch, self.of.dch_w),
+            Place::Fach(_) => (State::Fach, self.of.fach_w),
+        };
+        self.cursor.until(to_ns, state, watt, sink);
+    }
+
     /// Adds a packet to the queue of the shared channel; gives whether it is too much for it.
     fn overflows(&mut self, packet: Packet) -> bool {
         let of = &self.of;
@@ -160,8 +171,9 @@ impl Machine for Umts {
                 let (lasts, watt) = (self.of.idle_dch_s, self.of.idle_dch_w);
                 self.promote(packet, (State::Idle, self.of.idle_w), lasts, watt, sink);
             }
-            Place::Promotion(..) => {}
+            Place::Promotion(..) => self.tell(packet.at_ns, sink),
             Place::Dch(_) => {
+                self.tell(packet.at_ns, sink);
                 if self.resets(packet) {
                     self.place = Place::Dch(packet.at_ns);
                 }
@@ -171,6 +183,7 @@ impl Machine for Umts {
                     let (lasts, watt) = (self.of.fach_dch_s, self.of.fach_dch_w);
                     self.promote(packet, (State::Fach, self.of.fach_w), lasts, watt, sink);
                 } else {
+                    self.tell(packet.at_ns, sink);
                     self.place = Place::Fach(packet.at_ns);
                 }
             }
@@ -180,13 +193,7 @@ impl Machine for Umts {
 
     fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink) {
         self.advance(to_ns, sink);
-        let (state, watt) = match self.place {
-            Place::Idle => (State::Idle, self.of.idle_w),
-            Place::Promotion(_, watt) => (State::Promotion, watt),
-            Place::Dch(_) => (State::Dch, self.of.dch_w),
-            Place::Fach(_) => (State::Fach, self.of.fach_w),
-        };
-        self.cursor.until(to_ns, state, watt, sink);
+        self.tell(to_ns, sink);
     }
 
     fn lead_ns(&self) -> i64 {

@@ -78,6 +78,17 @@ impl UmtsBox {
         }
     }
 
+    /// Tells the state that holds; a radio that packets keep in one state for ever must not keep it to itself.
+    fn tell(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+        let (state, watt) = match self.place {
+            Place::Idle => (State::Idle, self.of.idle_w),
+            Place::Promotion(_) => (State::Promotion, self.of.idle_w),
+            Place::Dch => (State::Dch, self.of.dch_w),
+            Place::Fach(_) => (State::Fach, self.of.fach_w),
+        };
+        self.cursor.until(to_ns, state, watt, sink);
+    }
+
     fn overflows(&mut self, packet: Packet) -> bool {
         let of = &self.of;
         let (way, threshold, empties_ms) = match packet.direction {
@@ -115,14 +126,11 @@ impl Machine for UmtsBox {
         self.advance(packet.at_ns, sink);
         match self.place {
             Place::Idle => self.wake(packet, sink),
-            Place::Promotion(_) | Place::Dch => {}
+            Place::Promotion(_) | Place::Dch => self.tell(packet.at_ns, sink),
             Place::Fach(_) => {
-                self.place = if self.overflows(packet) {
-                    self.cursor.until(packet.at_ns, State::Fach, self.of.fach_w, sink);
-                    Place::Dch
-                } else {
-                    Place::Fach(packet.at_ns)
-                };
+                self.tell(packet.at_ns, sink);
+                let overflows = self.overflows(packet);
+                self.place = if overflows { Place::Dch } else { Place::Fach(packet.at_ns) };
             }
         }
         self.last_ns = packet.at_ns;
@@ -130,13 +138,7 @@ impl Machine for UmtsBox {
 
     fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink) {
         self.advance(to_ns, sink);
-        let (state, watt) = match self.place {
-            Place::Idle => (State::Idle, self.of.idle_w),
-            Place::Promotion(_) => (State::Promotion, self.of.idle_w),
-            Place::Dch => (State::Dch, self.of.dch_w),
-            Place::Fach(_) => (State::Fach, self.of.fach_w),
-        };
-        self.cursor.until(to_ns, state, watt, sink);
+        self.tell(to_ns, sink);
     }
 
     fn lead_ns(&self) -> i64 {

@@ -49,6 +49,18 @@ fn a_cell_gives_its_charge_and_its_voltage_falls() {
 }
 
 #[test]
+fn a_radio_that_its_packets_never_let_rest_empties_the_cell_all_the_same() {
+    for id in ["3g", "3g-energybox", "lte", "wifi", "wifi-s2"] {
+        let (model, trace) = (model(id), exchange(100));
+        let discharge = discharge(&model, &trace, 20.0);
+        let run = discharge.run(1, Bound::Value, |_| {}).expect("emptied");
+        let full = discharge.cell.joules_of_full();
+        assert_near(run.radio_joule, full, 0.02 * full);
+        assert!(run.hours > 0.05 && run.hours < 2.0, "{id}: {} hours", run.hours);
+    }
+}
+
+#[test]
 fn hours_follow_from_the_mean_power_and_the_log_has_a_line_each_three_minutes() {
     let (model, trace) = (model("wifi-s2"), exchange(100));
     let discharge = discharge(&model, &trace, 100.0);
