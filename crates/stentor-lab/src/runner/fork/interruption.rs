@@ -223,6 +223,10 @@ impl Errand {
         let found = Interruption { pages: self.pages, pages_kept: self.pages, ..Interruption::default() };
         let Some((offline, offline_ns)) = offline else { return Ok(found) };
         let rows = offline.points.len();
+        if !offline.is_stale && offline.points == self.points {
+            // The laboratory was late, not the client wrong.
+            return Err(SubjectError::Exchange("it was complete before it could be interrupted".into()));
+        }
         if !offline.is_stale {
             return Err(SubjectError::Wrong(format!("{rows} rows of a part are not marked as stale")));
         }
@@ -305,6 +309,14 @@ mod tests {
             let told = errand.look(offline(&errand, pages, rows, is_stale));
             assert!(matches!(told, Err(SubjectError::Wrong(_))), "{pages} pages, {rows} rows: {told:?}");
         }
+    }
+
+    #[test]
+    fn a_client_that_was_done_before_it_could_be_interrupted_is_not_wrong() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let errand = errand(directory.path());
+        let told = errand.look(offline(&errand, 3, 5, false));
+        assert!(matches!(told, Err(SubjectError::Exchange(_))), "{told:?}");
     }
 
     #[test]
