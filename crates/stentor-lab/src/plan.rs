@@ -176,6 +176,10 @@ pub struct Slot {
     /// Parts of the ids of the paper's own software or its kind.
     #[serde(default)]
     pub period: Vec<String>,
+    /// Parts of the id of the server that answers the paper's own clients, whatever halves these bring; its own or ours when
+    /// empty.
+    #[serde(default)]
+    pub server: Vec<String>,
     /// Parts of the ids of other software that counts; `*` for all of these dialects.
     #[serde(default)]
     pub also: Vec<String>,

@@ -35,11 +35,19 @@ pub(crate) const STORE: &str = "store";
 pub(crate) const TLS: &str = "tls";
 /// Encrypts: its client alone.
 pub(crate) const TLS_CLIENT: &str = "tls-client";
+/// Encrypts: its server alone.
+pub(crate) const TLS_SERVER: &str = "tls-server";
 /// Opens a connection for each exchange: a client.
 pub(crate) const FRESH: &str = "fresh";
 /// What a definition can say that its subject can, and the factor that wants it.
-pub(crate) const ABILITIES: [(&str, &str); 5] =
-    [(INSERT, "insert"), (STORE, "store"), (TLS, "tls"), (TLS_CLIENT, "tls"), (FRESH, "connection")];
+pub(crate) const ABILITIES: [(&str, &str); 6] = [
+    (INSERT, "insert"),
+    (STORE, "store"),
+    (TLS, "tls"),
+    (TLS_CLIENT, "tls"),
+    (TLS_SERVER, "tls"),
+    (FRESH, "connection"),
+];
 
 /// Stands in the words that start a subject where its heap is limited.
 const HEAP: &str = "@heap";
@@ -149,7 +157,7 @@ pub struct Definition {
     #[serde(default)]
     pub directory: Option<PathBuf>,
     /// What else it can do: `insert` for a client that keeps rows, `store` for a server that reads them, `tls` for halves that
-    /// encrypt or `tls-client` where only its client does, `fresh` for a client that opens a connection for each exchange.
+    /// encrypt, `tls-client` or `tls-server` where only its client or its server does, `fresh` for a client that opens a connection for each exchange.
     #[serde(default)]
     pub can: Vec<String>,
 }
@@ -175,7 +183,11 @@ impl Definition {
     /// Tells whether this half of it encrypts.
     #[must_use]
     pub fn encrypts(&self, role: protocol::Role) -> bool {
-        self.can(TLS) || role == protocol::Role::Client && self.can(TLS_CLIENT)
+        let alone = match role {
+            protocol::Role::Client => TLS_CLIENT,
+            protocol::Role::Server => TLS_SERVER,
+        };
+        self.can(TLS) || self.can(alone)
     }
 
     /// Gives the words that start it in a cell with these factors.

@@ -142,7 +142,10 @@ impl Plan {
     pub fn concerns(&self, id: &str) -> bool {
         let dialect = id.split('/').next().unwrap_or_default();
         let mut slots = self.experiments.iter().flat_map(|experiment| &experiment.subjects);
-        slots.any(|slot| slot.dialects.iter().any(|known| known == dialect) && stack(slot, id).is_some())
+        slots.any(|slot| {
+            let fills = || stack(slot, id).is_some() || is_named_server(slot, id);
+            slot.dialects.iter().any(|known| known == dialect) && fills()
+        })
     }
 
     /// Refuses wishes that nothing answers to, so that a slip of the pen is not an empty run.
@@ -202,9 +205,12 @@ fn fill(slot: &Slot, experiment: &Experiment, definitions: &[Definition], choice
         }
         let Some(stack) = stack(slot, &definition.id) else { continue };
         let ours = definitions.iter().find(|one| one.id == format!("{dialect}/{BUILT_IN}"));
+        let named = named_server(slot, &stack, dialect, definitions);
         let half = |role: Role| {
-            let is_able = role == Role::Client || !reads_rows || definition.can(STORE);
-            let own = (is_able && definition.roles.contains(&role)).then_some(definition);
+            let other = named.filter(|_| role == Role::Server);
+            let one = other.unwrap_or(definition);
+            let is_able = role == Role::Client || !reads_rows || one.can(STORE);
+            let own = (is_able && one.roles.contains(&role)).then_some(one);
             own.or(ours).cloned()
         };
         let (Some(client), Some(server)) = (half(Role::Client), half(Role::Server)) else { continue };
@@ -214,6 +220,23 @@ fn fill(slot: &Slot, experiment: &Experiment, definitions: &[Definition], choice
         }
     }
     pairs
+}
+
+/// Finds the server that a place names for the paper's clients: a comparison of clients with a server each would be one of
+/// servers.
+fn named_server<'a>(
+    slot: &Slot,
+    stack: &str,
+    dialect: &str,
+    definitions: &'a [Definition],
+) -> Option<&'a Definition> {
+    let mut able = definitions.iter().filter(|one| one.roles.contains(&Role::Server));
+    let speaks = |id: &str| id.split('/').next() == Some(dialect);
+    able.find(|one| speaks(&one.id) && is_named_server(slot, &one.id)).filter(|_| stack == "period")
+}
+
+fn is_named_server(slot: &Slot, id: &str) -> bool {
+    slot.server.iter().any(|part| id.contains(part.as_str()))
 }
 
 /// Finds the server of encrypted cells: a half that knows nothing of TLS would talk in the clear and be told as encrypted.

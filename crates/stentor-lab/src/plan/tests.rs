@@ -181,6 +181,36 @@ fn a_server_that_cannot_encrypt_leaves_cells_with_tls_to_ours_and_a_client_that_
 }
 
 #[test]
+fn clients_of_the_paper_meet_one_kind_of_server_where_a_plan_names_it() {
+    let client = foreign("rest+json/httpurlconnection/jdk17", &[Role::Client, Role::Server]);
+    let mut server = foreign("rest+json/cxf-2.7.4/jdk17", &[Role::Server]);
+    let servers = |definitions: &[Definition]| -> BTreeSet<(String, String)> {
+        let choice = Choice { profile: Profile::Full, ..Choice::default() };
+        let cells = expand("albertengo-2020", &choice, definitions).cells.into_iter();
+        let cells = cells.filter(|cell| cell.stack == "period");
+        cells.map(|cell| (cell.levels.get("tls").cloned().unwrap_or_default(), cell.server.id)).collect()
+    };
+    let row = |tls: &str, server: &str| (tls.to_owned(), format!("rest+json/{server}"));
+    let (theirs, cxf) = ("httpurlconnection/jdk17", "cxf-2.7.4/jdk17");
+    assert_eq!(
+        servers(&[ours(), vec![client.clone()]].concat()),
+        [row("", theirs), row("off", theirs)].into()
+    );
+    assert_eq!(
+        servers(&[ours(), vec![client.clone(), server.clone()]].concat()),
+        [row("", cxf), row("off", cxf)].into()
+    );
+    server.can = vec!["tls-server".to_owned()];
+    let mut encrypting = client;
+    encrypting.can = vec!["tls-client".to_owned()];
+    assert_eq!(
+        servers(&[ours(), vec![encrypting, server]].concat()),
+        [row("", cxf), row("off", cxf), row("on", cxf)].into()
+    );
+    assert!(shipped("albertengo-2020").concerns("rest+json/cxf-2.7.4/jdk17"));
+}
+
+#[test]
 fn variants_choose_their_levels() {
     let levels = |variant: &str| {
         let choice = Choice { variants: vec![variant.into()], ..Choice::default() };

@@ -25,6 +25,7 @@ fn a_subject_that_does_not_do_what_it_says_that_it_can_is_refused() {
         ("client", "tls-client", "0 answers and 5 errors instead of 5 answers"),
         ("client", "fresh", "1 connections for 5 exchanges"),
         ("server", "tls", "agreeing on TLS"),
+        ("server", "tls-server", "agreeing on TLS"),
         ("server", "store", "0 rows and 0 pages, not complete, instead of the 14 rows"),
     ];
     for (role, can, reason) in claims {

@@ -113,9 +113,13 @@ fn subjects_in_other_languages_agree_with_ours() {
         let has = |one: &Value, factor: &str| one["factors"].get(factor).is_some();
         let extra = |one: &&Value| ["insert", "store", "tls", "connection"].iter().any(|name| has(one, name));
         assert_eq!(passed.iter().filter(|one| !extra(one)).count(), cells * halves, "{told}");
-        for (ability, factor) in
-            [("insert", "insert"), ("tls", "tls"), ("tls-client", "tls"), ("fresh", "connection")]
-        {
+        for (ability, factor) in [
+            ("insert", "insert"),
+            ("tls", "tls"),
+            ("tls-client", "tls"),
+            ("tls-server", "tls"),
+            ("fresh", "connection"),
+        ] {
             let says = subject["can"].as_array().unwrap().contains(&json!(ability));
             assert!(
                 !says || passed.iter().any(|one| has(one, factor)),

@@ -10,7 +10,9 @@ use crate::subject::sample::{self, ClientSample};
 use crate::subject::server::{Manner, Server};
 use crate::subject::setup::{Setup, TLS_NAME};
 use crate::subject::store::Store;
-use crate::subject::{ABILITIES, Definition, FRESH, INSERT, STORE, SubjectError, TLS, TLS_CLIENT};
+use crate::subject::{
+    ABILITIES, Definition, FRESH, INSERT, STORE, SubjectError, TLS, TLS_CLIENT, TLS_SERVER,
+};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -61,7 +63,9 @@ fn cells(definition: &Definition, ability: &str, role: Role) -> Vec<(Op, BTreeMa
             vec![whole, paged(&[(INSERT, SQLITE), ("sync", "resume")])]
         }
         (STORE, Role::Server) => vec![paged(&[(STORE, SQLITE)])],
-        (TLS, _) | (TLS_CLIENT, Role::Client) => vec![(any, levels(&[("tls", "on")]))],
+        (TLS, _) | (TLS_CLIENT, Role::Client) | (TLS_SERVER, Role::Server) => {
+            vec![(any, levels(&[("tls", "on")]))]
+        }
         (FRESH, Role::Client) => vec![(any, levels(&[("connection", "fresh"), ("keepalive", "off")]))],
         _ => Vec::new(),
     }

@@ -17,6 +17,7 @@ import java.util.Base64;
 import java.util.Map;
 import javax.net.ssl.HostnameVerifier;
 import javax.net.ssl.HttpsURLConnection;
+import javax.net.ssl.KeyManager;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
@@ -86,6 +87,13 @@ public final class Tls {
 
     /** Gets a server ready. */
     public static SSLContext server(Map<String, String> factors) throws Exception {
+        SSLContext context = SSLContext.getInstance("TLS");
+        context.init(keys(factors), null, null);
+        return context;
+    }
+
+    /** Gives the key of a server, for those who make their contexts themselves. */
+    public static KeyManager[] keys(Map<String, String> factors) throws Exception {
         String pem = new String(Files.readAllBytes(Paths.get(factors.get("tls_key"))), StandardCharsets.US_ASCII);
         byte[] key = Base64.getMimeDecoder().decode(pem.replaceAll("-----[A-Z ]+-----", ""));
         KeyStore store = store();
@@ -93,9 +101,7 @@ public final class Tls {
             new Certificate[] {certificate(factors)});
         KeyManagerFactory keys = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
         keys.init(store, new char[0]);
-        SSLContext context = SSLContext.getInstance("TLS");
-        context.init(keys.getKeyManagers(), null, null);
-        return context;
+        return keys.getKeyManagers();
     }
 
     private static KeyStore store() throws Exception {

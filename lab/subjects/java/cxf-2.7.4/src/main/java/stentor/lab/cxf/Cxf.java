@@ -6,17 +6,18 @@ import java.util.Collections;
 import java.util.Map;
 import stentor.lab.Lsp;
 import stentor.lab.Samples;
+import stentor.lab.Tls;
 
-/** CXF on its embedded Jetty. Usage: Cxf rest|soap */
+/** CXF on its embedded Jetty. Usage: Cxf rest|soap|json; json is a server only. */
 public final class Cxf implements Lsp.Subject {
-    private final boolean rest;
+    private final String face;
 
-    private Cxf(boolean rest) {
-        this.rest = rest;
+    private Cxf(String face) {
+        this.face = face;
     }
 
     public static void main(String[] words) throws Exception {
-        Lsp.speak(new Cxf(words[0].equals("rest")));
+        Lsp.speak(new Cxf(words[0]));
     }
 
     @Override
@@ -32,11 +33,14 @@ public final class Cxf implements Lsp.Subject {
                 port = free.getLocalPort();
             }
         }
-        String address = "http://" + bind.getHostString() + ":" + port + "/";
-        if (rest) {
-            Rest.serve(address, samples);
-        } else {
-            Soap.serve(address, op, samples);
+        if (Tls.isOn(factors)) {
+            Encryption.demand(port, Tls.keys(factors));
+        }
+        String address = (Tls.isOn(factors) ? "https://" : "http://") + bind.getHostString() + ":" + port + "/";
+        switch (face) {
+            case "rest": Rest.serve(address, samples); break;
+            case "json": JsonRest.serve(address, factors, samples); break;
+            default: Soap.serve(address, op, samples);
         }
         return port;
     }
@@ -44,6 +48,6 @@ public final class Cxf implements Lsp.Subject {
     @Override
     public Lsp.Client call(String op, InetSocketAddress target, Map<String, String> factors) {
         String address = "http://" + target.getHostString() + ":" + target.getPort() + "/";
-        return rest ? Rest.call(op, address, factors) : Soap.call(op, address);
+        return face.equals("rest") ? Rest.call(op, address, factors) : Soap.call(op, address);
     }
 }

@@ -59,7 +59,10 @@ final class Http {
         }
     }
 
-    /** Asks; the factor keepalive = off gives each exchange a connection of its own, agent = ksoap2 the headers of that. */
+    /**
+     * Asks; the factor keepalive = off gives each exchange a connection of its own, request = url puts the payload (letters
+     * alone) into the address.
+     */
     static Lsp.Client call(Codec codec, String op, InetSocketAddress target, Map<String, String> factors)
             throws Exception {
         Tls tls = Tls.client(factors);
@@ -69,21 +72,17 @@ final class Http {
             // so is taken for the next exchange.
             System.setProperty("http.keepAlive", "false");
         }
+        boolean inAddress = "url".equals(factors.get("request"));
         return (request, times) -> {
-            byte[] body = codec.writeRequest(op, request);
+            byte[] body = inAddress ? null : codec.writeRequest(op, request);
+            URL address = inAddress ? new URL(url + "/" + request.payload) : url;
             times.serialized();
-            HttpURLConnection connection = (HttpURLConnection) url.openConnection();
+            HttpURLConnection connection = (HttpURLConnection) address.openConnection();
             if (tls != null) {
                 tls.secure(connection);
             }
-            connection.setDoOutput(true);
-            connection.setRequestProperty("Content-Type", codec.contentType());
-            if (codec instanceof KsoapLike) {
-                KsoapLike.headers(connection, op);
-            }
-            connection.setFixedLengthStreamingMode(body.length);
-            try (OutputStream out = connection.getOutputStream()) {
-                out.write(body);
+            if (!inAddress) {
+                send(codec, op, connection, body);
             }
             byte[] answer;
             try (InputStream in = connection.getInputStream()) {
@@ -93,5 +92,17 @@ final class Http {
             times.deserialized();
             return content;
         };
+    }
+
+    private static void send(Codec codec, String op, HttpURLConnection connection, byte[] body) throws Exception {
+        connection.setDoOutput(true);
+        connection.setRequestProperty("Content-Type", codec.contentType());
+        if (codec instanceof KsoapLike) {
+            KsoapLike.headers(connection, op);
+        }
+        connection.setFixedLengthStreamingMode(body.length);
+        try (OutputStream out = connection.getOutputStream()) {
+            out.write(body);
+        }
     }
 }

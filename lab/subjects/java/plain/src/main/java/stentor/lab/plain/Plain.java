@@ -35,7 +35,7 @@ public final class Plain {
 
     private static Codec codec(String name) {
         switch (name) {
-            case "json": return new OrgJson();
+            case "json": return new JsonCodec();
             case "protobuf": return new ProtobufJava();
             case "ksoap": return new KsoapLike();
             default: return new JdkXml(JdkXml.Parser.valueOf(name.toUpperCase()));

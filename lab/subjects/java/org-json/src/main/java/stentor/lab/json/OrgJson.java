@@ -1,4 +1,4 @@
-package stentor.lab.plain;
+package stentor.lab.json;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -8,13 +8,11 @@ import org.json.JSONObject;
 import stentor.lab.Content;
 
 /** JSON by org.json. */
-final class OrgJson implements Codec.Same {
-    @Override
+public class OrgJson {
     public String contentType() {
         return "application/json";
     }
 
-    @Override
     public byte[] write(Content content) {
         JSONObject object = new JSONObject();
         if (content.payload != null) {
@@ -46,7 +44,6 @@ final class OrgJson implements Codec.Same {
         return entries;
     }
 
-    @Override
     public Content read(byte[] bytes) {
         JSONObject object = new JSONObject(new String(bytes, StandardCharsets.UTF_8));
         String kind = object.keys().next();
