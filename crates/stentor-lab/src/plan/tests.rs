@@ -122,16 +122,17 @@ fn other_software_is_left_to_longer_profiles_unless_it_is_named() {
 #[test]
 fn the_standard_profile_takes_the_software_that_its_plan_names() {
     let mut definitions = ours();
-    for id in ["rest+xml/cxf-2.7.4/jdk17", "rest+xml/cxf-4.2.3/jdk17"] {
+    for id in ["soap/zend-1/php", "soap/ext-soap/php", "soap/cxf-4.2.3/jdk17"] {
         definitions.push(foreign(id, &[Role::Client, Role::Server]));
     }
     let stacks = |profile| -> BTreeSet<String> {
         let choice = Choice { profile, ..Choice::default() };
-        let cells = expand("nunes-2014", &choice, &definitions).cells.into_iter();
-        cells.filter(|cell| cell.label == "CXF").map(|cell| cell.stack).collect()
+        let cells = expand("cai-2009", &choice, &definitions).cells.into_iter();
+        let cells = cells.filter(|cell| cell.label == "SOAP" && cell.experiment == "query");
+        cells.filter(|cell| cell.stack != "rust").map(|cell| cell.stack).collect()
     };
     assert_eq!(stacks(Profile::Quick), ["period".to_owned()].into());
-    assert_eq!(stacks(Profile::Standard), ["cxf-4.2.3/jdk17".to_owned(), "period".to_owned()].into());
+    assert_eq!(stacks(Profile::Standard), ["ext-soap/php".to_owned(), "period".to_owned()].into());
 }
 
 #[test]
