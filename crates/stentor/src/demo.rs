@@ -7,6 +7,7 @@ pub(crate) mod fleet;
 pub(crate) mod import;
 pub(crate) mod keys;
 mod kills;
+mod limits;
 mod policy;
 mod questions;
 pub(crate) mod report;
@@ -161,7 +162,8 @@ impl Demo {
         ));
         let usage = stage.server.stop();
         let import = Import { seconds: import_seconds, usage: import_usage };
-        Ok(Report::new(self, run, comparison, usage, import))
+        let limits = stage.server.limits()?;
+        Ok(Report::new(self, run, comparison, usage, import, limits))
     }
 
     /// Starts everything that it needs.
@@ -177,10 +179,8 @@ impl Demo {
             Some(ms) => format!("answers take {ms:.1} ms"),
             None => "answers come at once".to_owned(),
         };
-        note(&format!(
-            "settings: no quota, policy {}, {pace}, everything else is the default",
-            self.policy_word()
-        ));
+        let limits = limits::told(&stage.server.limits()?);
+        note(&format!("policy {}, {pace}; limits in force: {limits}", self.policy_word()));
         Ok(stage)
     }
 

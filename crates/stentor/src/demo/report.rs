@@ -42,6 +42,8 @@ pub(crate) struct Report {
     comparison: Comparison,
     usage: Usage,
     import: Import,
+    /// The limits in force.
+    limits: Value,
     /// How many duplicates the ledger says there may be.
     allowed_duplicates: u64,
     /// What does not hold, a sentence each.
@@ -50,7 +52,14 @@ pub(crate) struct Report {
 
 impl Report {
     /// Draws the conclusions.
-    pub(crate) fn new(demo: &Demo, run: Run, comparison: Comparison, usage: Usage, import: Import) -> Self {
+    pub(crate) fn new(
+        demo: &Demo,
+        run: Run,
+        comparison: Comparison,
+        usage: Usage,
+        import: Import,
+        limits: Value,
+    ) -> Self {
         let mut facts = Facts {
             devices: demo.devices,
             audience: run.ledger.audience,
@@ -72,7 +81,7 @@ impl Report {
         facts.compare(&comparison);
         let allowed_duplicates = facts.allowed_duplicates();
         let broken = facts.broken();
-        Self { devices: demo.devices, run, comparison, usage, import, allowed_duplicates, broken }
+        Self { devices: demo.devices, run, comparison, usage, import, limits, allowed_duplicates, broken }
     }
 
     /// Tells whether the proof holds.
@@ -139,6 +148,7 @@ impl Report {
             "import_cpu_seconds": self.import.usage.map(|usage| rounded(usage.cpu_seconds)),
             "import_peak_rss_bytes": self.import.usage.map(|usage| usage.peak_rss_bytes),
             "asked": comparison.asked,
+            "limits": self.limits,
             "emulators": {"fcm": self.counted_object(Half::Fcm), "apns": self.counted_object(Half::Apns)},
         })
     }

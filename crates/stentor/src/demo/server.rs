@@ -67,6 +67,11 @@ impl Server {
         Ok(server)
     }
 
+    /// The limits that it has from its configuration.
+    pub(crate) fn limits(&self) -> anyhow::Result<serde_json::Value> {
+        super::limits::in_force(self.config.as_deref())
+    }
+
     /// Its process, while there is one.
     pub(crate) fn process(&mut self) -> Option<&mut Child> {
         self.child.as_mut()
