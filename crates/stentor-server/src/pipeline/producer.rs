@@ -6,12 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
+use tokio::sync::futures::Notified;
 use tokio::task::{Id, JoinSet};
 
 use super::shared::Shared;
 
 /// How long a producer waits after a failure, and at most for progress.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Between two looks at the books at least: each settlement would otherwise have every producer read them.
+const BREATH: Duration = Duration::from_millis(3);
 
 /// Starts a producer for each campaign and provider that needs one, until told to stop.
 pub(crate) async fn run(shared: Arc<Shared>) {
@@ -74,6 +77,8 @@ impl Office {
 /// Expands one audience to its end; a paused campaign's producer ends too, and is started again when it goes on.
 async fn produce(shared: Arc<Shared>, task: ProducerTask) {
     while !shared.stop.is_cancelled() {
+        // Hears what settles from here on, also while the books are read.
+        let progress = shared.bells.progress.notified();
         match step(&shared, task).await {
             Ok(Some(expanded)) => {
                 shared.note_queued(expanded.tickets.len());
@@ -82,11 +87,11 @@ async fn produce(shared: Arc<Shared>, task: ProducerTask) {
                     return;
                 }
             }
-            Ok(None) => wait_for_progress(&shared).await,
+            Ok(None) => wait_for_progress(&shared, progress).await,
             Err(StoreError::NotFound(_)) => return,
             Err(error) => {
                 tracing::warn!(%error, message = %task.message, provider = %task.provider, "expanding failed");
-                wait_for_progress(&shared).await;
+                wait_for_progress(&shared, progress).await;
             }
         }
     }
@@ -111,10 +116,11 @@ async fn step(shared: &Shared, task: ProducerTask) -> Result<Option<Expanded>, S
     shared.store.expand(task, how).await.map(Some)
 }
 
-async fn wait_for_progress(shared: &Shared) {
+async fn wait_for_progress(shared: &Shared, progress: Notified<'_>) {
+    tokio::time::sleep(BREATH).await;
     tokio::select! {
         () = shared.stop.cancelled() => {}
-        () = shared.bells.progress.notified() => {}
+        () = progress => {}
         () = tokio::time::sleep(PAUSE) => {}
     }
 }
