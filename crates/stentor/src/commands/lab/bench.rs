@@ -1,6 +1,7 @@
 //! `stentor lab bench`: what Stentor costs, beside others where there are any, as ratios within one run.
 
 mod accept;
+mod answers;
 mod cold;
 mod http2;
 mod import;

@@ -26,18 +26,21 @@ pub(crate) struct Import {
 impl Import {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let (mut rates, mut cpu) = (Samples::default(), Samples::default());
+        let (mut rates, mut cpu, mut wall) = (Samples::default(), Samples::default(), Samples::default());
         let mut peak_rss_bytes = 0;
         for _ in 0..self.rounds {
             let mut stage = Demo::through_sinks(2, None, None).build().await?;
             let took = crate::demo::import::run(&stage.client, Fleet::new(self.devices, 1)).await?;
             let usage = stage.server.stop();
+            wall.push(took.as_secs_f64());
             rates.push(self.devices as f64 / took.as_secs_f64());
             cpu.push(usage.cpu_seconds * 1e6 / self.devices as f64);
             peak_rss_bytes = peak_rss_bytes.max(usage.peak_rss_bytes);
         }
         let object = json!({
             "devices": self.devices,
+            "wall_seconds": wall.quantile(0.5),
+            "server_cpu_seconds": cpu.quantile(0.5).map(|each| each * self.devices as f64 / 1e6),
             "devices_per_second": rates.quantile(0.5),
             "server_cpu_microseconds_per_device": cpu.quantile(0.5),
             "server_peak_rss_bytes": peak_rss_bytes,

@@ -1,18 +1,16 @@
 //! `stentor lab bench urgent`: how long single messages take while a campaign runs, beside when nothing runs.
 
+use super::answers::{self, Answers};
 use super::singles::{self, Promised, Sent};
 use crate::client::{Client, segment};
 use crate::demo::Demo;
-use crate::demo::emulator::ANSWERS;
 use crate::demo::fleet::Fleet;
 use crate::failure::Failure;
 use crate::ledger::Ledger;
 use crate::output::{Output, cell};
-use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
@@ -54,7 +52,8 @@ impl Urgent {
         let sent = self.send(&stage.client, self.messages).await?;
         let ended_at = ended(&stage.client, &campaign).await?;
         let settled = times(&stage.client, &sent, Some(&ended_at)).await?;
-        let answers = Answers::read(&stage.directory().join(ANSWERS))?;
+        let kept = answers::kept(stage.directory(), &[&idle, &sent]).await?;
+        let answers = Answers::read(stage.directory())?;
         let compared = Compared {
             answered: [answers.times(&idle, &idle_settled), answers.times(&sent, &settled)],
             settled: [idle_settled, settled].map(|times| times.into_values().collect()),
@@ -62,10 +61,14 @@ impl Urgent {
         let beside = compared.settled[1].values().len() as u64;
         let mut object = compared.object();
         object["devices"] = json!(self.devices);
+        object["ok"] = json!(kept.lost == 0);
+        object["lost"] = json!(kept.lost);
+        object["duplicates"] = json!(kept.duplicates);
+        object["limits"] = stage.server.limits()?;
         object["messages"] = json!(beside);
         object["messages_after_the_campaign"] = json!(self.messages - beside);
         output.result(&object, || compared.told())?;
-        Ok(ExitCode::SUCCESS)
+        Ok(if kept.lost == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     async fn send(&self, client: &Client, first: u64) -> anyhow::Result<Sent> {
@@ -106,29 +109,6 @@ impl Compared {
              of the answer: {:.0} and {:.0} ms",
             settled[1], settled[0]
         )
-    }
-}
-
-/// When the sink answered, by token.
-struct Answers(HashMap<String, u128>);
-
-impl Answers {
-    fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("the sink's notes in {} cannot be read", path.display()))?;
-        let line = |line: &str| {
-            let (token, at_us) = line.split_once(' ')?;
-            Some((token.to_owned(), at_us.parse().ok()?))
-        };
-        // The first answer counts, should there be several.
-        Ok(Self(text.lines().rev().filter_map(line).collect()))
-    }
-
-    /// Gives milliseconds from each 202 to the answer, of the campaigns that count; below zero where the answer was first.
-    fn times(&self, sent: &Sent, counting: &HashMap<String, f64>) -> Samples {
-        let counts = |one: &&Promised| counting.contains_key(&one.campaign);
-        let time = |one: &Promised| Some((*self.0.get(&one.token)? as f64 - one.at_us as f64) / 1e3);
-        sent.messages.iter().filter(counts).filter_map(time).collect()
     }
 }
 

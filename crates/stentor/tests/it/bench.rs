@@ -1,0 +1,48 @@
+//! The benchmarks, small: what they tell and that they look at what they sent. Rates are nobody's matter here.
+
+use crate::process::run_json;
+use serde_json::{Value, json};
+
+fn has_numbers(told: &Value, fields: &[&str]) {
+    for field in fields {
+        let value = told.pointer(&format!("/{}", field.replace('.', "/")));
+        assert!(value.and_then(Value::as_f64).is_some_and(|number| number > 0.0), "{field}: {told}");
+    }
+}
+
+#[test]
+fn a_benchmark_of_the_pipeline_tells_rates_the_fields_of_the_demo_and_the_limits_in_force() {
+    let (code, told) = run_json(&["lab", "bench", "pipeline", "--devices", "3000", "--rounds", "1"]);
+    assert_eq!(
+        (code, &told["ok"], &told["lost"], &told["devices"]),
+        (0, &json!(true), &json!(0), &json!(3000))
+    );
+    has_numbers(
+        &told,
+        &["pushes_per_second", "wall_seconds", "server_cpu_seconds", "campaign_peak_rss_bytes"],
+    );
+    assert_eq!(told["limits"]["quota"], "none", "{told}");
+    assert_eq!(told["limits"]["sender.connections_max_count"], 64, "{told}");
+}
+
+#[test]
+fn a_benchmark_of_acceptance_looks_for_every_promised_message_at_the_sink() {
+    let (code, told) = run_json(&["lab", "bench", "accept", "--messages", "300", "--callers", "8"]);
+    assert_eq!((code, &told["lost"], &told["accepted"]), (0, &json!(0), &json!(300)), "{told}");
+    has_numbers(&told, &["accepted_per_second", "wall_seconds", "server_cpu_seconds", "latency_ms.p99"]);
+}
+
+#[test]
+fn a_benchmark_of_the_import_tells_devices_per_second() {
+    let (code, told) = run_json(&["lab", "bench", "import", "--devices", "3000"]);
+    assert_eq!((code, &told["devices"]), (0, &json!(3000)), "{told}");
+    has_numbers(&told, &["devices_per_second", "wall_seconds", "server_cpu_microseconds_per_device"]);
+}
+
+#[test]
+fn a_benchmark_of_single_messages_loses_none_beside_a_campaign() {
+    let (code, told) =
+        run_json(&["lab", "bench", "urgent", "--devices", "20000", "--messages", "16", "--callers", "4"]);
+    assert_eq!((code, &told["lost"]), (0, &json!(0)), "{told}");
+    has_numbers(&told, &["answered.idle_ms.p99"]);
+}
