@@ -15,6 +15,7 @@ mod page;
 mod paper;
 mod plots;
 mod ratios;
+mod setting;
 mod sheet;
 mod sizes;
 mod tables;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 
 use crate::claims::{ClaimsError, Dossier};
 use crate::emulation::NOT_TIMED;
+use crate::plan::Plan;
 use crate::probes::Probed;
 use crate::record::Record;
 
@@ -55,6 +57,8 @@ pub struct Results {
     pub cells: Vec<Cell>,
     /// What probes of features said, where there are any.
     pub probed: Option<Probed>,
+    /// Where the paper stood in factors that its figures do not name; see [`Plan::setting`].
+    pub setting: BTreeMap<String, Vec<String>>,
 }
 
 /// A report: results and what is told beside them.
@@ -116,7 +120,9 @@ impl Results {
         }
         let dossier = Dossier::open(&study)?;
         let cells = Cell::all(&records);
-        Ok(Self { study, dossier, records, cells, probed: None })
+        let plan = Plan::shipped(&study).ok().flatten();
+        let setting = plan.map(|plan| plan.setting).unwrap_or_default();
+        Ok(Self { study, dossier, records, cells, probed: None, setting })
     }
 
     /// Adds what probes of the study's features said; those of another study are left out.

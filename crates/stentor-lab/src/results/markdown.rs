@@ -20,7 +20,7 @@ pub fn markdown(account: &Account) -> String {
     let mut parts = vec![
         title,
         results.not_timed().map_or_else(String::new, |told| format!("**{told}**\n")),
-        section("Verdicts", &tables::claims(account)),
+        section_with("Verdicts", &judged_at(account), &tables::claims(account)),
         section("Features, by probes", &features(results)),
         section("Sizes beside the paper's", &sizes(results)),
         section("Interrupted half way", &interruptions(results)),
@@ -44,9 +44,18 @@ pub fn markdown(account: &Account) -> String {
     parts.join("\n")
 }
 
+fn judged_at(account: &Account) -> String {
+    account.verdicts.as_ref().map(super::Verdicts::judged_at).unwrap_or_default()
+}
+
 fn section(title: &str, table: &Table) -> String {
+    section_with(title, "", table)
+}
+
+fn section_with(title: &str, words: &str, table: &Table) -> String {
     if table.rows.is_empty() {
         return String::new();
     }
-    format!("## {title}\n\n{}\n", table.markdown())
+    let words = if words.is_empty() { String::new() } else { format!("{words}\n\n") };
+    format!("## {title}\n\n{words}{}\n", table.markdown())
 }

@@ -110,7 +110,8 @@ fn verdicts(account: &Account) -> String {
         "<div class=\"wide\"><table class=\"words claims\"><thead><tr><th>the paper says</th><th>the paper’s own data</th>\
          <th>measured: period software</th>{modern}<th></th></tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
     );
-    let content = tally(&claims, found.period) + &text(WORDS) + &table;
+    let words = format!("{WORDS} {}", found.judged_at());
+    let content = tally(&claims, found.period) + &text(words.trim_end()) + &table;
     section("Verdicts", &content).replacen("<section>", "<section id=\"verdicts\">", 1)
 }
 

@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::evidence::{chosen, figures};
-use super::{Cell, Results};
+use super::{Cell, Results, setting};
 use crate::claims::judge::Judgment;
 use crate::claims::{ClaimsError, Judged};
 use crate::statistics::holm;
@@ -25,6 +25,10 @@ pub struct Verdicts {
     pub claims: Vec<Ours>,
     /// Whether the period's software ran; without it our verdicts say nothing of the paper.
     pub period: bool,
+    /// At which levels of factors that the paper's figures do not name the period's software was judged.
+    pub period_setting: String,
+    /// At which levels what runs in its place today was judged.
+    pub modern_setting: String,
 }
 
 /// One claim.
@@ -72,7 +76,12 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
     if let Some(probed) = &results.probed {
         by_probes(&mut claims, dossier.judge(Some(&probed.figures()))?);
     }
-    Ok(Some(Verdicts { claims, period: !period.is_empty() }))
+    Ok(Some(Verdicts {
+        claims,
+        period: !period.is_empty(),
+        period_setting: setting::told(results, &period),
+        modern_setting: setting::told(results, &modern),
+    }))
 }
 
 /// Gives claims about features what probes say: of our own faces, which are of today, and without any chance in it.
@@ -91,6 +100,17 @@ fn by_probes(claims: &mut [Ours], probed: Vec<Judged>) {
             },
             None => Finding::nothing("not probed here"),
         };
+    }
+}
+
+impl Verdicts {
+    /// Says at which setting claims were judged, in a sentence for each kind of software; nothing where there is nothing to say.
+    #[must_use]
+    pub fn judged_at(&self) -> String {
+        let each = [("period software", &self.period_setting), ("today's software", &self.modern_setting)];
+        let told = each.into_iter().filter(|(_, setting)| !setting.is_empty());
+        let told: Vec<String> = told.map(|(name, setting)| format!("{name} at {setting}")).collect();
+        if told.is_empty() { String::new() } else { format!("Judged were {}.", told.join("; ")) }
     }
 }
 

@@ -159,6 +159,9 @@ fn object(account: &Account, written: &[String]) -> Value {
         "forks": results.cells.iter().map(|cell| cell.forks.len()).sum::<usize>(),
         "forks_invalid": results.uncounted().count(),
         "period": account.verdicts.as_ref().map(|verdicts| verdicts.period),
+        "setting": account.verdicts.as_ref().map(|verdicts| {
+            json!({"period": verdicts.period_setting, "modern": verdicts.modern_setting})
+        }),
         "claims": claims.collect::<Vec<_>>(),
         "plots": account.plots.iter().map(|plot| json!({"id": plot.id, "title": plot.title})).collect::<Vec<_>>(),
         "written": written,
@@ -201,6 +204,7 @@ fn describe(account: &Account, written: &[String]) -> String {
             software.to_owned()
         };
         lines.push(format!("claims, by {software}: {}", told.join(", ")));
+        lines.extend(Some(verdicts.judged_at()).filter(|told| !told.is_empty()));
     }
     if written.is_empty() {
         lines.push("nothing was written: ask for --html FILE, --md FILE, --csv FILE or --svg DIR".to_owned());
