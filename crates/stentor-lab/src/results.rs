@@ -39,7 +39,7 @@ pub use page::page;
 pub use plots::{Plot, plots};
 pub use ratios::{Group, Row as RatioRow, ratios};
 pub use sheet::sheet;
-pub use verdicts::{Finding, Ours, Verdicts, verdicts};
+pub use verdicts::{Finding, Ours, Verdicts, part, verdicts};
 
 /// Confidence of every interval that is told.
 pub const CONFIDENCE: f64 = 0.95;
@@ -133,7 +133,7 @@ impl Results {
     }
 
     /// Names a part of the study: the experiment, and the variant where there are several.
-    fn part(&self, experiment: &str, variant: &str) -> String {
+    pub(crate) fn part(&self, experiment: &str, variant: &str) -> String {
         let several = self.cells.iter().any(|cell| cell.variant != variant);
         let parts = [experiment, if several { variant } else { "" }];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")

@@ -7,9 +7,9 @@
 use serde::Serialize;
 
 use super::evidence::{chosen, figures};
-use super::{Cell, Results, setting};
+use super::{CONFIDENCE, Cell, Results, setting};
 use crate::claims::judge::Judgment;
-use crate::claims::{ClaimsError, Judged};
+use crate::claims::{ClaimsError, Judged, judge_measured};
 use crate::statistics::holm;
 use crate::study::Verdict;
 
@@ -120,6 +120,31 @@ impl Ours {
     pub const fn best(&self) -> &Finding {
         if self.period.judgment.is_some() { &self.period } else { &self.modern }
     }
+
+    /// Gives the finding that speaks for the paper: of the period's software, or of probes for what is a matter of the format.
+    #[must_use]
+    pub fn speaking(&self) -> Option<&Finding> {
+        let is_told = self.period.judgment.is_some() || self.judged.statement.is_probed();
+        Some(self.best()).filter(|best| is_told && best.judgment.is_some())
+    }
+
+    /// Gives the claim with the finding that speaks for the paper as our judgment.
+    #[must_use]
+    pub fn into_judged(self) -> Judged {
+        let ours = self.speaking().and_then(|finding| {
+            let missing = Some(finding.why.clone()).filter(|why| !why.is_empty());
+            Some(Judgment { verdict: finding.verdict, missing, ..finding.judgment.clone()? })
+        });
+        Judged { ours, ..self.judged }
+    }
+}
+
+/// Judges one check of a claim by the period's software, or by what ran in its place where that is not there: what is left of
+/// a claim that cannot be tested as a whole.
+pub fn part(results: &Results, check: &str) -> Result<Judgment, ClaimsError> {
+    let period = chosen(results, true);
+    let cells = if period.is_empty() { chosen(results, false) } else { period };
+    judge_measured(check, &figures(results, &cells, CONFIDENCE))
 }
 
 fn findings(results: &Results, cells: &[&Cell], count: usize) -> Result<Vec<Finding>, ClaimsError> {

@@ -168,11 +168,8 @@ fn object(account: &Account, written: &[String]) -> Value {
     })
 }
 
-/// Gives the verdict that speaks for the paper: of the period's software, or of probes for what is a matter of the format.
 fn ours(one: &results::Ours) -> Value {
-    let is_told = one.period.judgment.is_some() || one.judged.statement.is_probed();
-    let told = Some(one.best()).filter(|best| is_told && best.judgment.is_some());
-    told.map_or_else(|| json!("not_run"), |best| json!(best.verdict))
+    one.speaking().map_or_else(|| json!("not_run"), |finding| json!(finding.verdict))
 }
 
 fn describe(account: &Account, written: &[String]) -> String {
