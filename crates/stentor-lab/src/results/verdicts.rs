@@ -92,12 +92,12 @@ fn by_probes(claims: &mut [Ours], probed: Vec<Judged>) {
         }
         one.period = Finding::nothing("probes are of our own faces, not of the period's software");
         one.modern = match judged.ours {
-            Some(judgment) => Finding {
-                verdict: judgment.verdict,
-                p: None,
-                why: judgment.missing.clone().unwrap_or_else(|| judged.statement.basis.clone()),
-                judgment: Some(judgment),
-            },
+            Some(mut judgment) => {
+                let why = judged.statement.basis;
+                // What no probe decided is told by what the probe is worth, not in the language of checks.
+                judgment.missing = judgment.missing.map(|_| why.clone());
+                Finding { verdict: judgment.verdict, p: None, why, judgment: Some(judgment) }
+            }
             None => Finding::nothing("not probed here"),
         };
     }
@@ -122,9 +122,11 @@ impl Ours {
     }
 
     /// Gives the finding that speaks for the paper: of the period's software, or of probes for what is a matter of the format.
+    /// What speaks of the paper's own numbers is not testable by anybody's software.
     #[must_use]
     pub fn speaking(&self) -> Option<&Finding> {
-        let is_told = self.period.judgment.is_some() || self.judged.statement.is_probed();
+        let statement = &self.judged.statement;
+        let is_told = self.period.judgment.is_some() || statement.is_probed() || statement.about_paper;
         Some(self.best()).filter(|best| is_told && best.judgment.is_some())
     }
 
