@@ -9,10 +9,12 @@ mod effects;
 mod evidence;
 mod features;
 mod interruptions;
+mod layers;
 mod markdown;
 mod metric;
 mod page;
 mod paper;
+mod payload;
 mod plots;
 mod ratios;
 mod setting;
@@ -83,7 +85,7 @@ pub struct Remarks {
     pub not_here: Vec<(String, String)>,
     /// The command that makes such a run again.
     pub command: String,
-    /// Where the records and the raw samples lie.
+    /// Where the records lie.
     pub directory: String,
 }
 
