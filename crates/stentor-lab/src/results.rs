@@ -3,11 +3,13 @@
 //! Everything here works from records alone, so that a report can be written again, and by others. The fork is the unit of
 //! replication; forks that do not count are told and are in no figure.
 
+mod breakdown;
 mod cell;
 mod compare;
 mod effects;
 mod evidence;
 mod features;
+mod figures;
 mod interruptions;
 mod layers;
 mod markdown;
@@ -87,6 +89,8 @@ pub struct Remarks {
     pub command: String,
     /// Where the records lie.
     pub directory: String,
+    /// Files of raw samples that lie there now; records name those that were there once.
+    pub raw_files: usize,
 }
 
 impl Account {

@@ -3,7 +3,7 @@
 use super::features::features;
 use super::interruptions::interruptions;
 use super::sizes::sizes;
-use super::{Account, tables};
+use super::{Account, breakdown, tables};
 use crate::document::Table;
 
 /// Writes an account's tables.
@@ -26,6 +26,14 @@ pub fn markdown(account: &Account) -> String {
         section("Interrupted half way", &interruptions(results)),
         section("Every cell", &tables::cells(results)),
     ];
+    let whole = "Milliseconds, medians; where points come in pages, of a single page.";
+    let layers = "Both ways, of a whole exchange; of a synchronisation in pages all pages together. Payload is the values as text.";
+    parts.extend([
+        section_with("Where the time goes", whole, &breakdown::phases(results)),
+        section_with("Bytes of an exchange", layers, &breakdown::bytes(results)),
+        section("Processor time and memory of each side", &breakdown::costs(results)),
+        section("Energy", &breakdown::energy(results)),
+    ]);
     for (name, table) in tables::effects(results) {
         parts.push(section(&format!("What matters: {name}"), &table));
     }

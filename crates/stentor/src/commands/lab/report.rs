@@ -108,13 +108,20 @@ fn remarks(results: &Results, run: &Path) -> Remarks {
         .file_name()
         .map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned());
     let run = again(&results.study, &directory.join(WISHES));
+    let raw_files = raw_files(results, &directory);
     let command = format!("{run} --out {name}\nstentor lab report {name} --html report.html");
     // A study of one's own has no plan here.
     let Some(plan) = Plan::shipped(&results.study).ok().flatten() else {
-        return Remarks { command, directory: name, ..Remarks::default() };
+        return Remarks { command, directory: name, raw_files, ..Remarks::default() };
     };
     let not_here = plan.not_here.into_iter().map(|one| (one.what, one.reason)).collect();
-    Remarks { differences: plan.differences, not_here, command, directory: name }
+    Remarks { differences: plan.differences, not_here, command, directory: name, raw_files }
+}
+
+/// Counts the files of raw samples that records name and that are there.
+fn raw_files(results: &Results, directory: &Path) -> usize {
+    let named = results.records.iter().flat_map(|record| &record.raw);
+    named.filter(|raw| directory.join(&raw.path).is_file()).count()
 }
 
 /// Gives the command of a run, with what its plan says of profile, link, seed and samples.
