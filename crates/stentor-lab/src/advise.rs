@@ -2,8 +2,10 @@
 //!
 //! Bytes are counted by writing content of the asked size in each format; time is what the link alone takes for them. Rules
 //! ([`RULES`]) add what studies say, and a rule counts only as much as its claim: nothing where figures speak against the
-//! claim, half where nobody could test it. Nothing here is measured unless records are given.
+//! claim, half where nobody could test it. Measurements are those of the records given, and for studies without any those of
+//! `docs/studies`.
 
+mod evidence;
 mod link;
 mod rules;
 #[cfg(test)]
@@ -14,11 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::claims::{ClaimsError, Dossier};
-use crate::results::{METRICS, Results, verdicts};
 use crate::study::Verdict;
 use crate::subject::dialect::Dialect;
 use crate::subject::reference::Op;
 
+use evidence::Told;
+
+pub use evidence::{Evidence, Source, Timed, write};
 pub use link::{LINKS, Link};
 pub use rules::{RULES, Rule};
 
@@ -35,6 +39,15 @@ const FULL_SHARE: f64 = 0.7;
 const TIME_POINTS: f64 = 3.0;
 /// Points that a choice loses when the link cannot carry it.
 const FULL_POINTS: f64 = 10.0;
+
+/// Levels at which nothing stands in an exchange's way; it is time on an open connection that is worked out.
+const PLAIN: [(&str, &str); 4] = [("connection", "kept"), ("tls", "off"), ("heap", "free"), ("cpu", "whole")];
+/// Distance of a cell whose level is another one, or whose software is not ours, in powers of e of its size.
+const HINDRANCE: f64 = 0.1;
+/// Distance of a cell on another link.
+const OTHER_LINK: f64 = 1.0;
+/// What was measured with bodies so many times larger or smaller says little.
+const FAR_TIMES: f64 = 8.0;
 
 /// How much something matters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -108,37 +121,36 @@ pub struct Reason {
     pub says: Option<String>,
     /// What the paper's own data say.
     pub published: Option<Verdict>,
-    /// What the records given say of the claim; absent where they do not bear on it.
+    /// What records say of the claim; absent where they do not bear on it.
     pub ours: Option<Verdict>,
+    /// What was compared, where records bear on a part of the claim only.
+    pub part: Option<String>,
 }
 
 /// A measurement that bears on a choice.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
-    /// The study.
-    pub study: String,
-    /// Part of the study and levels.
-    pub cell: String,
-    /// The subject.
-    pub subject: String,
-    /// Name of the link's profile.
-    pub link: String,
-    /// Median of an exchange, in milliseconds.
-    pub median_ms: f64,
-    /// Lower end of its interval.
-    pub low_ms: Option<f64>,
-    /// Upper end.
-    pub high_ms: Option<f64>,
-    /// Forks.
-    pub forks: usize,
+    /// Which runs it is of.
+    #[serde(flatten)]
+    pub source: Source,
+    /// The cell and its time.
+    #[serde(flatten)]
+    pub timed: Timed,
 }
 
-/// Verdicts on claims, by study and claim.
-type Known = BTreeMap<(&'static str, &'static str), (String, Verdict, Option<Verdict>)>;
+/// What is known of a claim.
+struct Claimed {
+    says: String,
+    published: Verdict,
+    ours: Option<Told>,
+}
+
+/// Claims, by study and id.
+type Known = BTreeMap<(&'static str, &'static str), Claimed>;
 
 /// Ranks the choices, the best first.
-pub fn advise(wish: &Wish, records: &[Results]) -> Result<Vec<Advice>, ClaimsError> {
-    let known = known(records)?;
+pub fn advise(wish: &Wish, evidence: &[Evidence]) -> Result<Vec<Advice>, ClaimsError> {
+    let known = known(evidence)?;
     let sizes = CHOICES.map(|choice| (choice, body_bytes(choice, wish.payload_bytes)));
     let least = sizes.iter().map(|(_, bytes)| wish.link.message_ms(*bytes)).fold(f64::INFINITY, f64::min);
     let mut all: Vec<Advice> = sizes
@@ -155,7 +167,7 @@ pub fn advise(wish: &Wish, records: &[Results]) -> Result<Vec<Advice>, ClaimsErr
                 link_ms: wish.link.message_ms(bytes),
                 link_share: wish.link.share(bytes, wish.per_second),
                 reasons,
-                measured: measured(choice, wish, records),
+                measured: measured(choice, bytes - framing_bytes(choice), wish.link, evidence),
             }
         })
         .collect();
@@ -174,13 +186,16 @@ fn body_bytes(choice: &str, payload_bytes: u64) -> u64 {
     let body = Dialect::named(choice)
         .zip(content)
         .and_then(|(dialect, content)| dialect.write_answer(Op::Array, &content).ok());
-    // Four bytes of length stand before a body on a socket.
-    let framing = if choice.starts_with("socket") { 4 } else { link::HTTP_BYTES };
-    body.map_or(0, |body| body.len() as u64) + framing
+    body.map_or(0, |body| body.len() as u64) + framing_bytes(choice)
+}
+
+/// Counts the bytes that stand around a body: on a socket four of its length.
+fn framing_bytes(choice: &str) -> u64 {
+    if choice.starts_with("socket") { 4 } else { link::HTTP_BYTES }
 }
 
 fn plain(points: f64, text: String) -> Reason {
-    Reason { points, text, claim: None, says: None, published: None, ours: None }
+    Reason { points, text, claim: None, says: None, published: None, ours: None, part: None }
 }
 
 fn by_time(wish: &Wish, bytes: u64, least: f64) -> Reason {
@@ -207,64 +222,54 @@ fn by_load(wish: &Wish, bytes: u64) -> Option<Reason> {
     }
 }
 
-/// Judges every claim that a rule rests on: by the papers' own tables, and by the records given.
-fn known(records: &[Results]) -> Result<Known, ClaimsError> {
+/// Judges every claim that a rule rests on: by the papers' own tables, and by what was measured.
+fn known(evidence: &[Evidence]) -> Result<Known, ClaimsError> {
     let studies: BTreeSet<&'static str> = RULES.iter().filter_map(|rule| Some(rule.claim?.0)).collect();
     let mut known = Known::new();
     for study in studies {
         let Some(dossier) = Dossier::open(study)? else { continue };
-        let published = dossier.judge(None)?;
-        let ours = ours(study, records)?;
+        let judged = dossier.judge(None)?;
+        let ours = evidence.iter().find(|one| one.source.study == study);
         for (_, id) in RULES.iter().filter_map(|rule| rule.claim).filter(|(of, _)| *of == study) {
-            if let Some(one) = published.iter().find(|one| one.statement.id == id) {
-                let told = (one.statement.text.clone(), one.published.verdict, ours.get(id).copied());
-                known.insert((study, id), told);
+            if let Some(one) = judged.iter().find(|one| one.statement.id == id) {
+                let (says, published) = (one.statement.text.clone(), one.published.verdict);
+                let ours = ours.and_then(|ours| ours.verdicts.get(id).cloned());
+                known.insert((study, id), Claimed { says, published, ours });
             }
         }
     }
     Ok(known)
 }
 
-/// Gives our verdicts on the claims of a study, as far as the records bear on them.
-fn ours(study: &str, records: &[Results]) -> Result<BTreeMap<String, Verdict>, ClaimsError> {
-    let mut ours = BTreeMap::new();
-    for results in records.iter().filter(|results| results.study == study) {
-        for one in verdicts(results)?.into_iter().flat_map(|all| all.claims) {
-            let verdict = one.best().verdict;
-            if verdict != Verdict::NotTestable {
-                ours.insert(one.judged.statement.id, verdict);
-            }
-        }
-    }
-    Ok(ours)
-}
-
-/// Finds what was measured of a choice: of each study the cell whose size is nearest, over the same link where there is one.
-fn measured(choice: &str, wish: &Wish, records: &[Results]) -> Vec<Measured> {
-    let of_study = |results: &Results| {
-        let fits = results.cells.iter().filter(|cell| dialect_of(&cell.client) == choice);
-        let distance = |cell: &&crate::results::Cell| {
-            let other_link = if cell.link == wish.link.name { 0.0 } else { 1.0 };
-            let bytes = cell.payload_bytes().unwrap_or(1.0).max(1.0);
-            (bytes / wish.payload_bytes.max(1) as f64).ln().abs() + other_link
-        };
-        let cell = fits.min_by(|one, other| distance(one).total_cmp(&distance(other)))?;
-        let estimate = cell.estimate(&METRICS[0])?;
-        Some(Measured {
-            study: results.study.clone(),
-            cell: cell.place(),
-            subject: cell.name.clone(),
-            link: cell.link.clone(),
-            median_ms: estimate.mean,
-            low_ms: estimate.low,
-            high_ms: estimate.high,
-            forks: estimate.count,
-        })
+/// Finds what was measured of a choice: of each study the cell that is nearest, the nearest of all first. Studies that have
+/// nothing of such a size are left out unless they are all there is.
+fn measured(choice: &str, bytes: u64, link: &Link, evidence: &[Evidence]) -> Vec<Measured> {
+    let of_study = |one: &Evidence| {
+        let fits = one.timed.iter().filter(|timed| timed.choice == choice);
+        let distances = fits.map(|timed| (distance(timed, bytes, link), timed));
+        let (distance, timed) = distances.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
+        Some((distance, Measured { source: one.source.clone(), timed: timed.clone() }))
     };
-    records.iter().filter_map(of_study).collect()
+    let mut found: Vec<(f64, Measured)> = evidence.iter().filter_map(of_study).collect();
+    found.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let mut place = 0;
+    found.retain(|(_, measured)| {
+        place += 1;
+        place == 1 || times_off(&measured.timed, bytes) <= FAR_TIMES
+    });
+    found.into_iter().map(|(_, measured)| measured).collect()
 }
 
-/// The dialect stands first in a subject's id.
-fn dialect_of(id: &str) -> &str {
-    id.split('/').next().unwrap_or_default()
+/// Says how far a cell is from what is asked for: by size first of all, then by link, then by what else stood in its way.
+fn distance(timed: &Timed, bytes: u64, link: &Link) -> f64 {
+    let is_hindered = |(factor, free): &&(&str, &str)| timed.levels.get(*factor).is_some_and(|it| it != free);
+    let hindrances = PLAIN.iter().filter(is_hindered).count() + usize::from(!timed.is_ours);
+    let other_link = if timed.link == link.name { 0.0 } else { OTHER_LINK };
+    times_off(timed, bytes).ln() + other_link + HINDRANCE * hindrances as f64
+}
+
+/// How many times larger or smaller the body of a cell is.
+fn times_off(timed: &Timed, bytes: u64) -> f64 {
+    let ratio = timed.body_bytes.max(1) as f64 / bytes.max(1) as f64;
+    ratio.max(1.0 / ratio)
 }

@@ -235,6 +235,13 @@ impl Dossier {
     }
 }
 
+/// Judges a single check by measurements alone.
+pub fn judge_measured(check: &str, figures: &Figures) -> Result<Judgment, ClaimsError> {
+    let claim = Claim::parse(check).map_err(|source| ClaimsError::Syntax { id: check.to_owned(), source })?;
+    let bench = Bench { figures, complete: false, tie_share: 0.0, band_share: BAND_SHARE };
+    bench.judge(&[claim]).map_err(|source| ClaimsError::Judge { id: check.to_owned(), source })
+}
+
 impl Statement {
     /// Tells whether probes decide it, and no run.
     #[must_use]

@@ -62,6 +62,10 @@ pub struct Plan {
     /// The radio by which energy is modelled where packets were kept; see [`crate::energy::coefficients`].
     #[serde(default)]
     pub radio: String,
+    /// Where the paper stood in factors that its figures do not name: its level first, then what is taken in its place from
+    /// subjects that have no such level. Claims are judged there, and the paper's times stand beside those cells alone.
+    #[serde(default)]
+    pub setting: BTreeMap<String, Vec<String>>,
     /// What differs from the paper, for readers of the results.
     #[serde(default)]
     pub differences: Vec<String>,

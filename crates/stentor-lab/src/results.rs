@@ -3,18 +3,23 @@
 //! Everything here works from records alone, so that a report can be written again, and by others. The fork is the unit of
 //! replication; forks that do not count are told and are in no figure.
 
+mod breakdown;
 mod cell;
 mod compare;
 mod effects;
 mod evidence;
 mod features;
+mod figures;
 mod interruptions;
+mod layers;
 mod markdown;
 mod metric;
 mod page;
 mod paper;
+mod payload;
 mod plots;
 mod ratios;
+mod setting;
 mod sheet;
 mod sizes;
 mod tables;
@@ -24,6 +29,7 @@ use std::collections::BTreeMap;
 
 use crate::claims::{ClaimsError, Dossier};
 use crate::emulation::NOT_TIMED;
+use crate::plan::Plan;
 use crate::probes::Probed;
 use crate::record::Record;
 
@@ -37,7 +43,7 @@ pub use page::page;
 pub use plots::{Plot, plots};
 pub use ratios::{Group, Row as RatioRow, ratios};
 pub use sheet::sheet;
-pub use verdicts::{Finding, Ours, Verdicts, verdicts};
+pub use verdicts::{Finding, Ours, Verdicts, part, verdicts};
 
 /// Confidence of every interval that is told.
 pub const CONFIDENCE: f64 = 0.95;
@@ -55,6 +61,8 @@ pub struct Results {
     pub cells: Vec<Cell>,
     /// What probes of features said, where there are any.
     pub probed: Option<Probed>,
+    /// Where the paper stood in factors that its figures do not name; see [`Plan::setting`].
+    pub setting: BTreeMap<String, Vec<String>>,
 }
 
 /// A report: results and what is told beside them.
@@ -79,8 +87,10 @@ pub struct Remarks {
     pub not_here: Vec<(String, String)>,
     /// The command that makes such a run again.
     pub command: String,
-    /// Where the records and the raw samples lie.
+    /// Where the records lie.
     pub directory: String,
+    /// Files of raw samples that lie there now; records name those that were there once.
+    pub raw_files: usize,
 }
 
 impl Account {
@@ -116,7 +126,9 @@ impl Results {
         }
         let dossier = Dossier::open(&study)?;
         let cells = Cell::all(&records);
-        Ok(Self { study, dossier, records, cells, probed: None })
+        let plan = Plan::shipped(&study).ok().flatten();
+        let setting = plan.map(|plan| plan.setting).unwrap_or_default();
+        Ok(Self { study, dossier, records, cells, probed: None, setting })
     }
 
     /// Adds what probes of the study's features said; those of another study are left out.
@@ -127,7 +139,7 @@ impl Results {
     }
 
     /// Names a part of the study: the experiment, and the variant where there are several.
-    fn part(&self, experiment: &str, variant: &str) -> String {
+    pub(crate) fn part(&self, experiment: &str, variant: &str) -> String {
         let several = self.cells.iter().any(|cell| cell.variant != variant);
         let parts = [experiment, if several { variant } else { "" }];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")

@@ -1,5 +1,6 @@
 //! The rules, as data.
 
+use super::evidence::Told;
 use super::{Known, Reason, Weight, Wish};
 use crate::study::Verdict;
 
@@ -18,6 +19,8 @@ pub struct Rule {
     text: &'static str,
     /// Study and claim behind it; without one it is a fact about the format that anybody can look up.
     pub claim: Option<(&'static str, &'static str)>,
+    /// The part of the claim that bears on the choice, as a check: it decides where the whole cannot be tested.
+    pub(super) part: Option<&'static str>,
 }
 
 const REST: &[&str] = &["rest+json", "rest+xml", "rest+protobuf"];
@@ -47,6 +50,7 @@ pub const RULES: &[Rule] = &[
         weight: once,
         text: "large content arrives soonest and with the fewest bytes in Protocol Buffers",
         claim: Some(("anacleto-2012", "C001-3")),
+        part: None,
     },
     Rule {
         choices: PROTOBUF,
@@ -55,6 +59,7 @@ pub const RULES: &[Rule] = &[
         weight: once,
         text: "a single record arrived soonest in Protocol Buffers over HTTP",
         claim: Some(("anacleto-2012", "C001-1")),
+        part: None,
     },
     Rule {
         choices: PROTOBUF,
@@ -63,6 +68,7 @@ pub const RULES: &[Rule] = &[
         weight: once,
         text: "from 250 records on Protocol Buffers moves the fewest bytes",
         claim: Some(("anacleto-2012", "C001-5")),
+        part: None,
     },
     Rule {
         choices: SOCKETS,
@@ -71,6 +77,7 @@ pub const RULES: &[Rule] = &[
         weight: once,
         text: "the raw socket was the slowest for a single record (two threads for each connection)",
         claim: Some(("anacleto-2012", "C001-1")),
+        part: None,
     },
     Rule {
         choices: SOCKETS,
@@ -79,6 +86,7 @@ pub const RULES: &[Rule] = &[
         weight: |wish| wish.energy.points(),
         text: "a socket loads the processor and the memory least",
         claim: Some(("anacleto-2012", "C001-6")),
+        part: None,
     },
     Rule {
         choices: SOCKETS,
@@ -87,6 +95,7 @@ pub const RULES: &[Rule] = &[
         weight: |wish| wish.energy.points(),
         text: "a socket needs less of the system because it parses less",
         claim: Some(("anacleto-2012", "C001-12")),
+        part: None,
     },
     Rule {
         choices: &["rest+protobuf"],
@@ -95,6 +104,7 @@ pub const RULES: &[Rule] = &[
         weight: |wish| wish.energy.points(),
         text: "HTTP with Protocol Buffers needs the least of the system, and so of the battery",
         claim: Some(("anacleto-2012", "C001-16")),
+        part: None,
     },
     Rule {
         choices: &["xmlrpc"],
@@ -103,6 +113,7 @@ pub const RULES: &[Rule] = &[
         weight: once,
         text: "XML-RPC breaks down when answers hold many items",
         claim: Some(("cai-2009", "C004-2")),
+        part: None,
     },
     Rule {
         choices: &["xmlrpc"],
@@ -111,6 +122,7 @@ pub const RULES: &[Rule] = &[
         weight: once,
         text: "XML-RPC is slow with objects even when they are few",
         claim: Some(("cai-2009", "C004-3")),
+        part: None,
     },
     Rule {
         choices: REST,
@@ -119,6 +131,7 @@ pub const RULES: &[Rule] = &[
         weight: once,
         text: "REST is the fastest of REST, SOAP and XML-RPC",
         claim: Some(("cai-2009", "C004-1")),
+        part: None,
     },
     Rule {
         choices: REST,
@@ -127,6 +140,7 @@ pub const RULES: &[Rule] = &[
         weight: once,
         text: "a round trip takes less with REST than with SOAP, over all payloads",
         claim: Some(("albertengo-2020", "C000-2")),
+        part: Some("RTT[subject=REST] < RTT[subject=SOAP]"),
     },
     Rule {
         choices: REST,
@@ -135,6 +149,7 @@ pub const RULES: &[Rule] = &[
         weight: once,
         text: "REST puts fewer bytes on the network than SOAP",
         claim: Some(("albertengo-2020", "C000-4")),
+        part: Some("NDU[subject=REST] < NDU[subject=SOAP]"),
     },
     Rule {
         choices: REST,
@@ -143,6 +158,7 @@ pub const RULES: &[Rule] = &[
         weight: |wish| wish.energy.points(),
         text: "the battery lasts longest with REST",
         claim: Some(("albertengo-2020", "C000-8")),
+        part: None,
     },
     Rule {
         choices: &["soap"],
@@ -151,6 +167,7 @@ pub const RULES: &[Rule] = &[
         weight: |wish| wish.correctness.points(),
         text: "SOAP is for where correctness counts",
         claim: Some(("cai-2009", "C004-16")),
+        part: None,
     },
     Rule {
         choices: &["soap"],
@@ -159,6 +176,7 @@ pub const RULES: &[Rule] = &[
         weight: |wish| wish.correctness.points(),
         text: "a WSDL checks types and operations before anything runs, and faults are part of the protocol",
         claim: None,
+        part: None,
     },
     Rule {
         choices: PROTOBUF,
@@ -167,6 +185,7 @@ pub const RULES: &[Rule] = &[
         weight: |wish| wish.correctness.points(),
         text: "a schema fixes the types of both sides",
         claim: None,
+        part: None,
     },
     Rule {
         choices: &["rest+json", "rest+xml"],
@@ -175,6 +194,7 @@ pub const RULES: &[Rule] = &[
         weight: |wish| wish.openness.points(),
         text: "REST is for open services",
         claim: Some(("cai-2009", "C004-16")),
+        part: None,
     },
     Rule {
         choices: &["rest+json"],
@@ -183,6 +203,7 @@ pub const RULES: &[Rule] = &[
         weight: |wish| wish.openness.points(),
         text: "anything that speaks HTTP can be a client, without a schema or a library",
         claim: None,
+        part: None,
     },
     Rule {
         choices: SOCKETS,
@@ -191,6 +212,7 @@ pub const RULES: &[Rule] = &[
         weight: |wish| wish.openness.points(),
         text: "frames of one's own need a client of one's own, and a port that firewalls let through",
         claim: None,
+        part: None,
     },
     Rule {
         choices: XML,
@@ -199,6 +221,7 @@ pub const RULES: &[Rule] = &[
         weight: |wish| wish.energy.points(),
         text: "between rare messages a radio sleeps, and each further byte keeps it awake",
         claim: None,
+        part: None,
     },
 ];
 
@@ -208,28 +231,28 @@ impl Rule {
         if !self.choices.contains(&choice) || !(self.when)(wish) {
             return None;
         }
-        let found = self.claim.and_then(|claim| known.get(&claim));
-        let ours = found.and_then(|(_, _, ours)| *ours);
-        let published = found.map(|(_, published, _)| *published);
-        let points = self.points * (self.weight)(wish) * credit(published, ours);
         // What nobody asked about is not told.
         if (self.weight)(wish) == 0.0 {
             return None;
         }
+        let found = self.claim.and_then(|claim| known.get(&claim));
+        let ours = found.and_then(|one| one.ours.as_ref());
+        let published = found.map(|one| one.published);
         Some(Reason {
-            points,
+            points: self.points * (self.weight)(wish) * credit(published, ours),
             text: self.text.to_owned(),
             claim: self.claim.map(|(study, claim)| format!("{study} {claim}")),
-            says: found.map(|(says, _, _)| says.clone()),
+            says: found.map(|one| one.says.clone()),
             published,
-            ours,
+            ours: ours.map(|told| told.verdict),
+            part: ours.and_then(|told| told.part.clone()),
         })
     }
 }
 
 /// How much a claim counts: measurements of ours decide where there are some, else the paper's own tables.
-fn credit(published: Option<Verdict>, ours: Option<Verdict>) -> f64 {
-    match ours.or(published) {
+fn credit(published: Option<Verdict>, ours: Option<&Told>) -> f64 {
+    match ours.map(|told| told.verdict).or(published) {
         None | Some(Verdict::Holds) => 1.0,
         Some(Verdict::Undecided | Verdict::NotTestable) => 0.5,
         Some(Verdict::DoesNotHold) => 0.0,

@@ -1,5 +1,8 @@
 use super::*;
+use crate::record::read_directory;
+use crate::results::Results;
 use crate::results::tests::study;
+use std::path::Path;
 
 fn wish(payload_bytes: u64, per_second: f64, link: &str) -> Wish {
     Wish {
@@ -76,12 +79,13 @@ fn records_outweigh_the_papers_figures_and_are_cited() {
             if record.subject.label == "REST" { "rest+json/php" } else { "soap/php" }.into();
     });
     let results = Results::of(records).expect("one study");
-    let all = advise(&wish(1000, 1.0, "wifi"), &[results]).expect("judged");
+    let evidence = Evidence::of(&results, "results").expect("judged");
+    let all = advise(&wish(1000, 1.0, "wifi"), &[evidence]).expect("judged");
     let json = find(&all, "rest+json");
     let fastest =
         json.reasons.iter().find(|reason| reason.claim.as_deref() == Some("cai-2009 C004-1")).expect("cited");
     assert_eq!((fastest.ours, fastest.points), (Some(Verdict::Holds), 1.0));
-    assert!(json.measured.len() == 1 && json.measured[0].forks == 6, "{:?}", json.measured);
+    assert!(json.measured.len() == 1 && json.measured[0].timed.forks == 6, "{:?}", json.measured);
     assert!(find(&all, "xmlrpc").measured.is_empty());
 }
 
@@ -97,5 +101,69 @@ fn no_size_or_rate_panics() {
     for (payload, rate) in [(0, 0.0), (1, 1e12), (u64::MAX, 1e-9)] {
         let all = advise(&wish(payload, rate, "lan"), &[]).expect("judged");
         assert!(all.iter().all(|one| one.points.is_finite()), "{payload} {rate}");
+    }
+}
+
+/// What is cited of a choice without records of one's own.
+fn cited(wish: &Wish, choice: &str) -> Vec<Measured> {
+    let all = advise(wish, &Evidence::committed()).expect("judged");
+    find(&all, choice).measured.clone()
+}
+
+#[test]
+fn the_figures_that_advice_cites_are_those_of_the_committed_records() {
+    let of = |study: &str| {
+        let records = format!("docs/studies/{study}");
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(&records);
+        let results = Results::of(read_directory(&directory).expect("readable")).expect("one study");
+        Evidence::of(&results, &records).expect("judged")
+    };
+    let found: Vec<Evidence> = crate::plan::PLANNED.map(of).into();
+    assert!(
+        write(&found) == write(&Evidence::committed()),
+        "records have changed: cargo run -p stentor-lab --example committed-figures"
+    );
+}
+
+#[test]
+fn every_choice_cites_a_measurement_that_bears_on_it_without_any_records_given() {
+    for (payload, link) in [(600, "wifi"), (600, "4g"), (20_000, "lan"), (300_000, "3g")] {
+        for one in advise(&wish(payload, 2.0, link), &Evidence::committed()).expect("judged") {
+            let first = one.measured.first().unwrap_or_else(|| panic!("{} at {payload}", one.choice));
+            assert!(!first.source.date.is_empty() && first.timed.forks >= 2, "{first:?}");
+            for cited in &one.measured {
+                let levels = &cited.timed.levels;
+                assert!(
+                    ["interruption", "page", "reply"].iter().all(|factor| !levels.contains_key(*factor)),
+                    "{cited:?}"
+                );
+                assert!(!cited.timed.part.contains("code"), "{cited:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_nearest_size_is_cited_on_the_link_that_is_asked_for() {
+    let wish = wish(600, 2.0, "wifi");
+    for choice in ["rest+json", "rest+protobuf", "soap", "socket+protobuf"] {
+        let first = &cited(&wish, choice)[0].timed;
+        assert!(first.link == "wifi" && first.median_ms < 50.0, "{choice}: {first:?}");
+        let plain = PLAIN.iter().all(|(factor, free)| {
+            *factor == "tls" || first.levels.get(*factor).is_none_or(|level| level == free)
+        });
+        assert!(first.is_ours && plain, "{choice}: {first:?}");
+    }
+    let bytes = |payload| cited(&self::wish(payload, 2.0, "wifi"), "rest+json")[0].timed.body_bytes;
+    assert!(bytes(100) < bytes(2000) && bytes(2000) < bytes(200_000));
+}
+
+#[test]
+fn a_claim_of_four_is_cited_for_the_two_of_it_that_were_measured() {
+    let all = advise(&wish(600, 2.0, "wifi"), &Evidence::committed()).expect("judged");
+    let reasons = &find(&all, "rest+json").reasons;
+    for claim in ["albertengo-2020 C000-2", "albertengo-2020 C000-4"] {
+        let reason = reasons.iter().find(|reason| reason.claim.as_deref() == Some(claim)).expect(claim);
+        assert!(reason.ours.is_some() && reason.part.is_some(), "{reason:?}");
     }
 }

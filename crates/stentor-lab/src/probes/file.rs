@@ -13,6 +13,9 @@ const SCHEMA: &str = "stentor.lab.probes/1";
 /// The largest file that is read.
 const FILE_MAX_BYTES: u64 = 4 << 20;
 
+/// Probes of whether something exists at all.
+const EXISTENCE: [&str; 1] = ["contract"];
+
 /// What all probes said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Probed {
@@ -92,7 +95,11 @@ impl Probed {
     }
 }
 
+/// Gives what claims can be judged by. That something exists is not refuted by a face of ours that lacks it.
 fn figure(told: &Told) -> Option<Figure> {
+    if EXISTENCE.contains(&told.id.as_str()) && told.answer == Answer::Word(Word::No) {
+        return None;
+    }
     let value = match told.answer {
         Answer::Number(number) => Value::Number(Interval::point(number)),
         Answer::Word(word @ (Word::Yes | Word::No)) => Value::Word(word.text().into()),

@@ -50,6 +50,10 @@ fn counted(
     let each =
         counts.iter().map(|(file, lines)| format!("{} {lines}", file.rsplit('/').next().unwrap_or(file)));
     let evidence = format!("lines for operation {OP}: {}", each.collect::<Vec<_>>().join(", "));
+    if counts.iter().all(|(_, lines)| *lines == 0) {
+        let why = "one handler takes every operation, so that none has lines of its own";
+        return Reply::word(Word::NotCounted, format!("{why} ({evidence})"));
+    }
     Reply::count(sum(&counts), unit, evidence)
 }
 

@@ -165,12 +165,13 @@ impl Cell {
         self.samples(metric).estimate(super::CONFIDENCE)
     }
 
-    /// Gives the payload of an exchange, both ways together, in bytes; `None` where it was not counted.
+    /// Gives the bytes of the larger body of an exchange, request or answer; `None` where none were counted.
     #[must_use]
-    pub fn payload_bytes(&self) -> Option<f64> {
+    pub fn body_bytes(&self) -> Option<f64> {
         let bytes =
             self.forks.iter().find_map(|fork| fork.bytes.as_ref().filter(|bytes| bytes.exchanges > 0))?;
-        Some((bytes.up.payload + bytes.down.payload) as f64 / bytes.exchanges as f64)
+        let larger = bytes.up.app.max(bytes.down.app);
+        (larger > 0).then_some(larger as f64 / bytes.exchanges as f64)
     }
 
     /// Tells whether it ran and nothing of it is timed, because the processor was emulated.

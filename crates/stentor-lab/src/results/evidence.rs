@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::metric::{captured, median, phase_ms, whole};
 use super::paper::{self, Reading};
-use super::{Cell, Results};
+use super::{Cell, Results, setting};
 use crate::claims::figures::{Figure, Figures, Interval, Value};
 use crate::record::{Record, phase};
 use crate::statistics::Samples;
@@ -62,14 +62,16 @@ fn quoted(text: &str) -> String {
 }
 
 /// Chooses the cells that speak for the paper: of the period's software or of what ran in its place, read as the paper does
-/// where there are several readings, on one platform, and at one setting of each factor that the paper does not have.
+/// where there are several readings, on one platform, in the paper's setting, and at one level of each factor that the paper
+/// does not have.
 pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
     let of_stack = |cell: &&Cell| cell.is_period() == period;
     let cells: Vec<&Cell> = results.cells.iter().filter(of_stack).collect();
     let has_paper = cells.iter().any(|cell| cell.variant == "paper");
     let known = paper::factors(results);
+    let is_set = |factor: &str| results.setting.contains_key(factor);
     let extra = |cell: &Cell| {
-        let levels = cell.levels.iter().filter(|(name, _)| !known.contains(name.as_str()));
+        let levels = cell.levels.iter().filter(|(name, _)| !known.contains(name.as_str()) && !is_set(name));
         let mut levels: Vec<(String, String)> =
             levels.map(|(name, level)| (name.clone(), level.clone())).collect();
         levels.push(("link".into(), cell.link.clone()));
@@ -78,13 +80,19 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
     let spoken = paper::subjects(results);
     let readable = |cell: &&Cell| {
         let is_spoken = spoken.is_empty() || spoken.contains(cell.subject.as_str());
-        is_spoken && (!has_paper || cell.variant == "paper")
+        let is_set = setting::is_papers(results, cell) || setting::is_elsewhere(results, cell);
+        is_spoken && is_set && (!has_paper || cell.variant == "paper")
+    };
+    let place = |cell: &Cell| {
+        let levels = cell.levels.iter().filter(|(name, _)| !is_set(name));
+        let levels: Vec<(String, String)> =
+            levels.map(|(name, level)| (name.clone(), level.clone())).collect();
+        (cell.experiment.clone(), cell.subject.clone(), levels)
     };
     let cells: Vec<&Cell> = cells.into_iter().filter(readable).collect();
     let mut settings: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for cell in &cells {
-        let place = (&cell.experiment, &cell.subject, &cell.levels);
-        settings.entry(extra(cell)).or_default().insert(place);
+        settings.entry(extra(cell)).or_default().insert(place(cell));
     }
     // The setting with the most places of the paper; of equals the first by the names of levels, on our own platform.
     let usual = settings.into_iter().max_by(|((one, here), places), ((other, there), others)| {
@@ -93,10 +101,7 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
     let Some((usual, _)) = usual else { return Vec::new() };
     let mut taken: Vec<&Cell> = Vec::new();
     for cell in cells {
-        let is_new = |other: &&Cell| {
-            (&other.experiment, &other.subject, &other.levels)
-                != (&cell.experiment, &cell.subject, &cell.levels)
-        };
+        let is_new = |other: &&Cell| place(other) != place(cell);
         if extra(cell) == usual && taken.iter().all(is_new) {
             taken.push(cell);
         }

@@ -3,7 +3,7 @@
 use super::features::features;
 use super::interruptions::interruptions;
 use super::sizes::sizes;
-use super::{Account, tables};
+use super::{Account, breakdown, tables};
 use crate::document::Table;
 
 /// Writes an account's tables.
@@ -20,12 +20,20 @@ pub fn markdown(account: &Account) -> String {
     let mut parts = vec![
         title,
         results.not_timed().map_or_else(String::new, |told| format!("**{told}**\n")),
-        section("Verdicts", &tables::claims(account)),
+        section_with("Verdicts", &judged_at(account), &tables::claims(account)),
         section("Features, by probes", &features(results)),
         section("Sizes beside the paper's", &sizes(results)),
         section("Interrupted half way", &interruptions(results)),
         section("Every cell", &tables::cells(results)),
     ];
+    let whole = "Milliseconds, medians; where points come in pages, of a single page.";
+    let layers = "Both ways, of a whole exchange; of a synchronisation in pages all pages together. Payload is the values as text.";
+    parts.extend([
+        section_with("Where the time goes", whole, &breakdown::phases(results)),
+        section_with("Bytes of an exchange", layers, &breakdown::bytes(results)),
+        section("Processor time and memory of each side", &breakdown::costs(results)),
+        section("Energy", &breakdown::energy(results)),
+    ]);
     for (name, table) in tables::effects(results) {
         parts.push(section(&format!("What matters: {name}"), &table));
     }
@@ -44,9 +52,18 @@ pub fn markdown(account: &Account) -> String {
     parts.join("\n")
 }
 
+fn judged_at(account: &Account) -> String {
+    account.verdicts.as_ref().map(super::Verdicts::judged_at).unwrap_or_default()
+}
+
 fn section(title: &str, table: &Table) -> String {
+    section_with(title, "", table)
+}
+
+fn section_with(title: &str, words: &str, table: &Table) -> String {
     if table.rows.is_empty() {
         return String::new();
     }
-    format!("## {title}\n\n{}\n", table.markdown())
+    let words = if words.is_empty() { String::new() } else { format!("{words}\n\n") };
+    format!("## {title}\n\n{words}{}\n", table.markdown())
 }

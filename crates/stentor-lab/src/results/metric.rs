@@ -117,10 +117,26 @@ pub(super) fn phase_ms(record: &Record, phase: &str) -> Option<f64> {
     Some(record.latency.get(phase)?.p50 as f64 / MS)
 }
 
-/// Gives the bytes, where every frame was seen, and the exchanges that they are of.
+/// Gives the bytes, where every frame was seen, and how many whole exchanges they are of.
 pub(super) fn captured(record: &Record) -> Option<(&Bytes, f64)> {
     let bytes = record.bytes.as_ref()?;
-    (bytes.exchanges > 0 && bytes.up.ip + bytes.down.ip > 0).then_some((bytes, bytes.exchanges as f64))
+    let is_seen = bytes.exchanges > 0 && bytes.up.ip + bytes.down.ip > 0;
+    is_seen.then_some((bytes, bytes.exchanges as f64 / pages(record)))
+}
+
+/// Counts the exchanges that make one whole, as the times of [`whole`] are: the pages of a synchronisation, else one.
+pub(super) fn pages(record: &Record) -> f64 {
+    let interrupted = record.interruption.as_ref().map(|found| found.pages as f64);
+    let of_times = || {
+        let (each, all) = (record.latency.get(phase::RTT)?, record.latency.get(phase::SYNC)?);
+        (all.n > 0).then_some((each.n as f64 / all.n as f64).round())
+    };
+    interrupted.or_else(of_times).unwrap_or(1.0).max(1.0)
+}
+
+/// Counts the whole exchanges that were measured.
+pub(super) fn wholes(record: &Record) -> Option<f64> {
+    (record.counts.sent > 0).then_some(record.counts.sent as f64 / pages(record))
 }
 
 pub(super) fn median(record: &Record) -> Option<f64> {
@@ -142,6 +158,5 @@ fn wire(record: &Record) -> Option<f64> {
 
 /// Shares processor time out among the measured exchanges, which it is of.
 fn each(record: &Record, cpu_ns: Option<u64>) -> Option<f64> {
-    let exchanges = record.counts.sent;
-    (exchanges > 0).then_some(cpu_ns? as f64 / MS / exchanges as f64)
+    Some(cpu_ns? as f64 / MS / wholes(record)?)
 }

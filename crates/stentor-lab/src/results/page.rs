@@ -110,7 +110,8 @@ fn verdicts(account: &Account) -> String {
         "<div class=\"wide\"><table class=\"words claims\"><thead><tr><th>the paper says</th><th>the paper’s own data</th>\
          <th>measured: period software</th>{modern}<th></th></tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
     );
-    let content = tally(&claims, found.period) + &text(WORDS) + &table;
+    let words = format!("{WORDS} {}", found.judged_at());
+    let content = tally(&claims, found.period) + &text(words.trim_end()) + &table;
     section("Verdicts", &content).replacen("<section>", "<section id=\"verdicts\">", 1)
 }
 
@@ -275,17 +276,17 @@ fn environment(account: &Account) -> String {
     let mut content = tables::environment(results).html("words")
         + "<h3>Software</h3>\n"
         + &tables::software(results).html("words");
-    let raw: usize = results.records.iter().map(|record| record.raw.len()).sum();
+    let raw = account.remarks.raw_files;
     let directory = &account.remarks.directory;
     let has_times = results.records.iter().any(|record| !record.latency.is_empty());
     let beside = format!(
-        "Every record is in {directory}/records.jsonl{}{}. Every figure of this page is in the CSV file that `stentor lab report \
-         --csv` writes.",
+        "Every record is in {directory}/records.jsonl{}{}. Every figure of cells and forks is in the CSV file that `stentor lab \
+         report --csv` writes.",
         if has_times { ", with the whole distribution of each phase (HdrHistogram, V2)" } else { "" },
-        if raw > 0 {
-            format!("; {raw} files of raw samples lie beside it, each with its SHA-256 in its record")
-        } else {
-            String::new()
+        match raw {
+            0 => String::new(),
+            1 => "; a file of raw samples lies beside it, with its SHA-256 in its record".to_owned(),
+            _ => format!("; {raw} files of raw samples lie beside it, each with its SHA-256 in its record"),
         }
     );
     content += "<h3>Raw data</h3>\n";

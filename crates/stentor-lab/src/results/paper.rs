@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::evidence::client_load_percent;
 use super::metric::{captured, median, phase_ms};
-use super::{Cell, Results};
+use super::{Cell, Results, setting};
 use crate::claims::figures::{Figure, Value};
 use crate::record::{Record, phase};
 
@@ -131,8 +131,11 @@ pub(super) fn levels<'a>(results: &'a Results, factor: &str) -> BTreeSet<&'a str
     figures.filter_map(|figure| figure.factors.get(factor)).map(String::as_str).collect()
 }
 
-/// Finds the time that the paper prints for a cell, in milliseconds.
+/// Finds the time that the paper prints for a cell, in milliseconds; cells that are not in the paper's setting have none.
 pub(super) fn published_ms(results: &Results, cell: &Cell) -> Option<f64> {
+    if !setting::is_papers(results, cell) {
+        return None;
+    }
     let (experiment, metric, unit_ms) = match results.study.as_str() {
         "anacleto-2012" => ("poi sync", "duration", 1.0),
         "nunes-2014" => ("client time", "total time", MS),

@@ -9,6 +9,8 @@ mod forest;
 
 use super::Results;
 
+pub(super) use energy::joules;
+
 /// Width of every drawing.
 const WIDTH: f64 = 960.0;
 

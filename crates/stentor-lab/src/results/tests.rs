@@ -303,37 +303,6 @@ fn processor_time_is_shared_out_among_the_measured_exchanges_alone() {
     assert!((28.0..=32.0).contains(&load), "it computes for three tenths of its time: {load}");
 }
 
-/// A fork of a synchronisation of 1884 points in 16 MB, or with all the memory that it wants.
-fn synchronisation(subject: &str, heap: &str, fork: u32, outcome: &str) -> Record {
-    let mut record = record(subject, "Int", "200", fork, 5.0 + f64::from(fork), &mut Invented::new(9));
-    ("anacleto-2012").clone_into(&mut record.study);
-    ("poi sync").clone_into(&mut record.experiment);
-    record.cell = [("poi", "1884"), ("heap", heap)].map(|(name, level)| (name.into(), level.into())).into();
-    outcome.clone_into(&mut record.outcome);
-    record
-}
-
-#[test]
-fn who_runs_out_of_memory_and_who_does_not_is_judged_at_the_papers_heap() {
-    let verdict = |of_others: &str| {
-        let subjects =
-            ["HTTP XML DOM", "HTTP XML Pull", "HTTP JSON", "SOCKET", "HTTP XML SAX", "HTTP PROBUF"];
-        let mut records = Vec::new();
-        for (place, subject) in subjects.into_iter().enumerate() {
-            for fork in 1..=3 {
-                let outcome = if place < 4 { of_others } else { "finished" };
-                records.push(synchronisation(subject, "16 MB", fork, outcome));
-                records.push(synchronisation(subject, "free", fork, "finished"));
-            }
-        }
-        let verdicts = verdicts(&of(records)).expect("judged").expect("a study with claims");
-        let memory = verdicts.claims.into_iter().find(|one| one.judged.statement.id == "C001-4");
-        memory.expect("there").period.judgment.expect("judged").verdict
-    };
-    assert_eq!(verdict("Out of Memory"), Verdict::Holds);
-    assert_eq!(verdict("finished"), Verdict::DoesNotHold);
-}
-
 #[test]
 fn two_frameworks_of_today_are_compared_where_both_run_on_the_same() {
     let mut records = Vec::new();

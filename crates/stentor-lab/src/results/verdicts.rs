@@ -7,9 +7,9 @@
 use serde::Serialize;
 
 use super::evidence::{chosen, figures};
-use super::{Cell, Results};
+use super::{CONFIDENCE, Cell, Results, setting};
 use crate::claims::judge::Judgment;
-use crate::claims::{ClaimsError, Judged};
+use crate::claims::{ClaimsError, Judged, judge_measured};
 use crate::statistics::holm;
 use crate::study::Verdict;
 
@@ -25,6 +25,10 @@ pub struct Verdicts {
     pub claims: Vec<Ours>,
     /// Whether the period's software ran; without it our verdicts say nothing of the paper.
     pub period: bool,
+    /// At which levels of factors that the paper's figures do not name the period's software was judged.
+    pub period_setting: String,
+    /// At which levels what runs in its place today was judged.
+    pub modern_setting: String,
 }
 
 /// One claim.
@@ -72,7 +76,12 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
     if let Some(probed) = &results.probed {
         by_probes(&mut claims, dossier.judge(Some(&probed.figures()))?);
     }
-    Ok(Some(Verdicts { claims, period: !period.is_empty() }))
+    Ok(Some(Verdicts {
+        claims,
+        period: !period.is_empty(),
+        period_setting: setting::told(results, &period),
+        modern_setting: setting::told(results, &modern),
+    }))
 }
 
 /// Gives claims about features what probes say: of our own faces, which are of today, and without any chance in it.
@@ -83,14 +92,25 @@ fn by_probes(claims: &mut [Ours], probed: Vec<Judged>) {
         }
         one.period = Finding::nothing("probes are of our own faces, not of the period's software");
         one.modern = match judged.ours {
-            Some(judgment) => Finding {
-                verdict: judgment.verdict,
-                p: None,
-                why: judgment.missing.clone().unwrap_or_else(|| judged.statement.basis.clone()),
-                judgment: Some(judgment),
-            },
+            Some(mut judgment) => {
+                let why = judged.statement.basis;
+                // What no probe decided is told by what the probe is worth, not in the language of checks.
+                judgment.missing = judgment.missing.map(|_| why.clone());
+                Finding { verdict: judgment.verdict, p: None, why, judgment: Some(judgment) }
+            }
             None => Finding::nothing("not probed here"),
         };
+    }
+}
+
+impl Verdicts {
+    /// Says at which setting claims were judged, in a sentence for each kind of software; nothing where there is nothing to say.
+    #[must_use]
+    pub fn judged_at(&self) -> String {
+        let each = [("period software", &self.period_setting), ("today's software", &self.modern_setting)];
+        let told = each.into_iter().filter(|(_, setting)| !setting.is_empty());
+        let told: Vec<String> = told.map(|(name, setting)| format!("{name} at {setting}")).collect();
+        if told.is_empty() { String::new() } else { format!("Judged were {}.", told.join("; ")) }
     }
 }
 
@@ -100,6 +120,33 @@ impl Ours {
     pub const fn best(&self) -> &Finding {
         if self.period.judgment.is_some() { &self.period } else { &self.modern }
     }
+
+    /// Gives the finding that speaks for the paper: of the period's software, or of probes for what is a matter of the format.
+    /// What speaks of the paper's own numbers is not testable by anybody's software.
+    #[must_use]
+    pub fn speaking(&self) -> Option<&Finding> {
+        let statement = &self.judged.statement;
+        let is_told = self.period.judgment.is_some() || statement.is_probed() || statement.about_paper;
+        Some(self.best()).filter(|best| is_told && best.judgment.is_some())
+    }
+
+    /// Gives the claim with the finding that speaks for the paper as our judgment.
+    #[must_use]
+    pub fn into_judged(self) -> Judged {
+        let ours = self.speaking().and_then(|finding| {
+            let missing = Some(finding.why.clone()).filter(|why| !why.is_empty());
+            Some(Judgment { verdict: finding.verdict, missing, ..finding.judgment.clone()? })
+        });
+        Judged { ours, ..self.judged }
+    }
+}
+
+/// Judges one check of a claim by the period's software, or by what ran in its place where that is not there: what is left of
+/// a claim that cannot be tested as a whole.
+pub fn part(results: &Results, check: &str) -> Result<Judgment, ClaimsError> {
+    let period = chosen(results, true);
+    let cells = if period.is_empty() { chosen(results, false) } else { period };
+    judge_measured(check, &figures(results, &cells, CONFIDENCE))
 }
 
 fn findings(results: &Results, cells: &[&Cell], count: usize) -> Result<Vec<Finding>, ClaimsError> {

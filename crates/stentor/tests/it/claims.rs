@@ -65,3 +65,24 @@ fn a_record_of_ours_is_judged_beside_the_papers_tables() {
     assert_eq!(code, 2, "{told}");
     assert!(told["error"].as_str().unwrap().contains("line 2 of the figures"), "{told}");
 }
+
+#[test]
+fn a_run_gets_the_verdicts_of_its_report() {
+    for study in ["anacleto-2012", "nunes-2014", "cai-2009", "albertengo-2020"] {
+        let run = format!("{}/../../docs/studies/{study}", env!("CARGO_MANIFEST_DIR"));
+        let verdicts = |object: &serde_json::Value| {
+            let claims = object["claims"].as_array().unwrap().clone();
+            claims
+                .into_iter()
+                .map(|claim| (claim["id"].clone(), claim["verdict_ours"].clone()))
+                .collect::<Vec<_>>()
+        };
+        let judged = told(&["lab", "claims", study, "--record", &run]);
+        let reported = told(&["lab", "report", &run]);
+        assert_eq!(verdicts(&judged), verdicts(&reported), "{study}");
+        assert!(
+            judged["judged_at"].as_str().unwrap().starts_with("Judged were period software at"),
+            "{judged}"
+        );
+    }
+}

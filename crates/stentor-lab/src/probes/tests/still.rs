@@ -80,7 +80,16 @@ fn lines_are_counted_where_the_sources_are_and_nowhere_else() {
 #[test]
 fn our_own_sources_are_where_the_count_looks_for_them() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/subjects");
-    for protocol in Protocol::ALL {
+    for protocol in [Protocol::Soap, Protocol::Rest] {
         assert!(sources::lines(protocol, Some(&folder)).unit == "lines", "{protocol:?}");
+    }
+}
+
+#[test]
+fn a_handler_for_every_operation_has_no_lines_of_one_and_is_not_counted() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/subjects");
+    for count in [sources::lines, sources::touched] {
+        let told = count(Protocol::XmlRpc, Some(&folder));
+        assert!(word(&told) == Word::NotCounted && told.evidence.contains("one handler"), "{told:?}");
     }
 }

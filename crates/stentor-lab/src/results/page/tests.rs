@@ -11,6 +11,7 @@ fn account(records: Vec<Record>) -> Account {
         not_here: vec![("tables 3 to 5".into(), "Zend was not supplied".into())],
         command: "stentor lab run cai-2009 --out results".into(),
         directory: "results".into(),
+        raw_files: 0,
     };
     Account::of(results, remarks).expect("told")
 }
@@ -111,9 +112,20 @@ fn a_study_of_ones_own_has_a_page_without_verdicts() {
 
 #[test]
 fn the_same_figures_are_there_as_markdown_and_as_csv() {
-    let account = account(study(2, 8));
+    let account = account(with_energy(study(2, 8)));
     let text = markdown(&account);
-    for part in ["## Verdicts", "## Every cell", "## What matters", "## Not tested here", "C004-1"] {
+    for part in [
+        "## Verdicts",
+        "## Every cell",
+        "## Where the time goes",
+        "## Bytes of an exchange",
+        "## Processor time and memory of each side",
+        "## Energy",
+        "| modelled | wifi |",
+        "## What matters",
+        "## Not tested here",
+        "C004-1",
+    ] {
         assert!(text.contains(part), "{part} is not there");
     }
     let sheet = sheet(&account.results);
@@ -122,6 +134,27 @@ fn the_same_figures_are_there_as_markdown_and_as_csv() {
     // A line for the cell and one for each of two forks.
     let medians = rows.iter().filter(|row| &row[9] == "rtt_p50").count();
     assert_eq!(medians, 45 * 3);
+    for figure in [
+        "phase_client_deser",
+        "bytes_markup",
+        "bytes_payload",
+        "client_memory",
+        "server_cpu",
+        "energy_client_radio",
+    ] {
+        assert_eq!(rows.iter().filter(|row| &row[9] == figure).count(), 45 * 3, "{figure}");
+    }
+    let mut energy = rows.iter().filter(|row| row[9].starts_with("energy"));
+    assert!(energy.all(|row| (&row[16], &row[17]) == ("modelled", "wifi")), "each says its kind");
+}
+
+#[test]
+fn raw_samples_are_told_of_where_they_are_and_not_where_they_were_left_behind() {
+    let mut account = account(study(1, 8));
+    account.results.records[0].raw = vec![crate::record::Raw::default()];
+    assert!(!page(&account).contains("raw samples lie"));
+    account.remarks.raw_files = 2;
+    assert!(page(&account).contains("2 files of raw samples lie beside it"));
 }
 
 #[test]
@@ -141,7 +174,8 @@ fn records_without_times_make_a_report_that_has_none_and_says_why() {
     let ids: Vec<&str> = account.plots.iter().map(|plot| plot.id.as_str()).collect();
     assert_eq!(ids, ["bytes"], "a drawing of the paper's times alone is none of ours");
     let figures = sheet(&account.results);
-    assert!(figures.lines().skip(1).all(|line| line.contains(",bytes_wire,")), "{figures}");
+    let is_of_bytes = |line: &str| line.contains(",bytes_") || line.contains(",published,");
+    assert!(figures.lines().skip(1).all(is_of_bytes), "{figures}");
     let verdicts = account.verdicts.as_ref().expect("a study with claims");
     let timed =
         verdicts.claims.iter().filter(|one| one.judged.statement.checks.join(" ").contains("latency"));

@@ -1,6 +1,8 @@
 //! What an exchange is made of: its time by phase, and its bytes by layer.
 
-use super::super::metric::{captured, phase_ms};
+use super::super::layers;
+use super::super::metric::{pages, phase_ms};
+use super::super::payload::Payloads;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH};
 use crate::plot::{Axis, Canvas, FAINT, GROUND, INK, short, width_of};
@@ -13,6 +15,10 @@ const BAR: f64 = 13.0;
 /// Rows of one drawing.
 const ROWS_MAX: usize = 72;
 
+/// Phases of the client, in the order of an exchange.
+const PHASES: [&str; 5] =
+    [phase::CLIENT_SER, phase::REQUEST, phase::TRANSFER, phase::CLIENT_DESER, phase::INSERT];
+
 /// One bar.
 struct Bar {
     place: String,
@@ -22,47 +28,52 @@ struct Bar {
 
 /// Draws the bytes of an exchange, by layer.
 pub(super) fn bytes(results: &Results) -> Vec<Plot> {
-    let names = [
-        "opening and closing",
-        "IP and TCP headers",
-        "HTTP headers and framing",
-        "markup of the format",
-        "payload",
-    ];
-    let bars = bars(results, layers);
-    let words = "What an exchange is made of, both ways, every frame counted at the client's end. The darkest part is what one wanted to send; \
-                 all others are overhead. Acknowledgements without data are in the headers of IP and TCP. The whole is at the right.";
-    stacked(results, "bytes", "Bytes of an exchange", words, "bytes", &names, &bars).into_iter().collect()
+    let mut payloads = Payloads::of(results);
+    let bars = bars(results, |cell| {
+        let payload = payloads.bytes(cell);
+        Box::new(move |record| Some(layers::of(record, payload)?.to_vec()))
+    });
+    // Opening and closing, headers and framing come before it.
+    let is_known = bars.iter().all(|bar| bar.parts.last().is_some_and(|payload| *payload > 0.0));
+    let payload = if is_known { KNOWN } else { UNKNOWN };
+    let words = format!(
+        "What an exchange is made of, both ways, every frame counted at the client's end; of a synchronisation in pages all pages \
+         together, as its time. {payload} Acknowledgements without data are in the headers of IP and TCP. The whole is at the right."
+    );
+    let plot = stacked(results, "bytes", "Bytes of an exchange", &words, "bytes", &layers::NAMES, &bars);
+    plot.into_iter().collect()
 }
+
+const KNOWN: &str = "The darkest part is what one wanted to send, the values as text; all others are overhead. Where a format \
+    writes numbers in fewer bytes than they have digits, all of the body counts as payload.";
+const UNKNOWN: &str = "The darkest part is what one wanted to send, the values as text, where it is known; of other cells the \
+    values are within the markup of the format.";
 
 /// Draws the time of an exchange, by phase.
 pub(super) fn phases(results: &Results) -> Vec<Plot> {
     let names = ["serialize", "wait for the service", "transfer", "parse", "insert rows"];
-    let bars = bars(results, |record| {
-        let parts = [phase::CLIENT_SER, phase::REQUEST, phase::TRANSFER, phase::CLIENT_DESER, phase::INSERT];
-        let parts = parts.map(|part| phase_ms(record, part));
-        parts.iter().any(Option::is_some).then(|| parts.map(Option::unwrap_or_default).to_vec())
+    let bars = bars(results, |_| {
+        Box::new(|record| {
+            let parts = PHASES.map(|part| phase_ms(record, part));
+            parts.iter().any(Option::is_some).then(|| parts.map(Option::unwrap_or_default).to_vec())
+        })
     });
-    let words = "Medians of the client's phases as shares of their sum, which is at the right; the service's own work lies within the wait.";
-    stacked(results, "phases", "Where the time goes", words, "ms", &names, &bars).into_iter().collect()
+    let has_pages = results.cells.iter().flat_map(|cell| &cell.forks).any(|fork| pages(fork) > 1.0);
+    let of_pages =
+        if has_pages { " Where points come in pages it is the time of a single page." } else { "" };
+    let words = format!(
+        "Medians of the client's phases as shares of their sum, which is at the right; the service's own work lies within the \
+         wait.{of_pages}"
+    );
+    stacked(results, "phases", "Where the time goes", &words, "ms", &names, &bars).into_iter().collect()
 }
 
-/// Splits an exchange's bytes into layers, the outermost first.
-fn layers(record: &Record) -> Option<Vec<f64>> {
-    let (bytes, exchanges) = captured(record)?;
-    let sum = |of: fn(&crate::record::Traffic) -> u64| (of(&bytes.up) + of(&bytes.down)) as f64;
-    let handshake = bytes.handshake.ip as f64;
-    let headers =
-        sum(|one| one.ip) - sum(|one| one.tcp_payload) - (handshake - bytes.handshake.tcp_payload as f64);
-    let framing = sum(|one| one.tcp_payload) - sum(|one| one.app) - bytes.handshake.tcp_payload as f64;
-    let markup = sum(|one| one.app) - sum(|one| one.payload);
-    let parts = [handshake, headers, framing, markup, sum(|one| one.payload)];
-    Some(parts.map(|part| part.max(0.0) / exchanges).to_vec())
-}
+/// How a fork has the parts of its bar.
+type Parts = Box<dyn Fn(&Record) -> Option<Vec<f64>>>;
 
-fn bars(results: &Results, parts: impl Fn(&Record) -> Option<Vec<f64>>) -> Vec<Bar> {
+fn bars(results: &Results, mut parts: impl FnMut(&Cell) -> Parts) -> Vec<Bar> {
     let bar = |cell: &Cell| {
-        let forks: Vec<Vec<f64>> = cell.forks.iter().filter_map(&parts).collect();
+        let forks: Vec<Vec<f64>> = cell.forks.iter().filter_map(parts(cell)).collect();
         let count = forks.first()?.len();
         let middle = |part: usize| forks.iter().map(|fork| fork[part]).collect::<Samples>().quantile(0.5);
         let parts = (0..count).map(middle).collect::<Option<Vec<_>>>()?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::metric::wholes;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH, slug};
 use crate::plot::{Axis, Canvas, FAINT, INK, Look, short, width_of};
@@ -16,7 +17,7 @@ const MILLI: f64 = 1000.0;
 const ROWS_MAX: usize = 60;
 
 /// Component, kind and model.
-type Source = (String, String, String);
+pub(in crate::results) type Source = (String, String, String);
 
 /// Draws each kind and model apart: measured, imported and modelled figures are never in one picture.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
@@ -35,11 +36,11 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
     pictures.collect()
 }
 
-/// Sums joules up over each fork's exchanges, by component, kind and model.
-fn joules(cell: &Cell) -> BTreeMap<Source, Samples> {
+/// Shares joules out among each fork's whole exchanges, in millijoules, by component, kind and model.
+pub(in crate::results) fn joules(cell: &Cell) -> BTreeMap<Source, Samples> {
     let mut all: BTreeMap<Source, Samples> = BTreeMap::new();
     for fork in &cell.forks {
-        let exchanges = fork.counts.sent.max(1) as f64;
+        let exchanges = wholes(fork).unwrap_or(1.0);
         for energy in &fork.energy {
             let Some(joule) = energy.joule else { continue };
             let key = (energy.name(), energy.kind.word().to_owned(), energy.model.clone());

@@ -5,9 +5,11 @@ use crate::failure::Failure;
 use crate::output::{Output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use stentor_lab::advise::{Advice, LINKS, Link, PAYLOAD_MAX_BYTES, Reason, Weight, Wish, advise};
+use stentor_lab::advise::{
+    Advice, Evidence, LINKS, Link, Measured, PAYLOAD_MAX_BYTES, Reason, Weight, Wish, advise,
+};
 
 /// Reasons of the best choices are told; of the others only in JSON.
 const TOLD: usize = 3;
@@ -22,8 +24,9 @@ Examples:
   stentor lab advise --payload 600 --rate 2 --link wifi --records results --records other --json
 
 Bytes are counted by writing objects of that size in each format; the time is what the link alone takes for them. Reasons come
-from published studies, and a claim counts nothing where figures speak against it: those of the records given, else those that
-the paper itself prints. Without records nothing is measured, and that is said.")]
+from published studies, and a claim counts nothing where figures speak against it: those of the records given or, for studies
+without any, of the runs in docs/studies; else those that the paper itself prints. Beside each choice stands what was measured
+of it at the nearest size, with the run that it is of.")]
 pub(crate) struct Advise {
     /// Content of a message, in bytes
     #[arg(long, value_name = "BYTES")]
@@ -43,7 +46,7 @@ pub(crate) struct Advise {
     /// How much it matters that a battery lasts
     #[arg(long, value_enum, default_value_t)]
     energy: Matters,
-    /// Directories of runs to take measurements from
+    /// Directories of runs to take measurements from, instead of those that come with the program
     #[arg(long, value_name = "DIR")]
     records: Vec<PathBuf>,
 }
@@ -92,15 +95,27 @@ impl Advise {
             openness: self.openness.into(),
             energy: self.energy.into(),
         };
-        let records = self.records.iter().map(|path| read(path)).collect::<anyhow::Result<Vec<_>>>()?;
-        let ranked = advise(&wish, &records)?;
-        let object = json!({ "wish": wish, "ranked": ranked, "measured": !records.is_empty() });
-        output.result(&object, || describe(&ranked, records.is_empty()))?;
+        let given = self.records.iter().map(|path| evidence(path)).collect::<anyhow::Result<Vec<_>>>()?;
+        let evidence = Evidence::with_committed(given);
+        let ranked = advise(&wish, &evidence)?;
+        let sources: Vec<_> = evidence.iter().map(|one| &one.source).collect();
+        let object = json!({
+            "wish": wish,
+            "ranked": ranked,
+            "measured": ranked.iter().all(|one| !one.measured.is_empty()),
+            "sources": sources,
+        });
+        output.result(&object, || describe(&ranked, &evidence))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn describe(ranked: &[Advice], unmeasured: bool) -> String {
+/// Takes from a run what advice rests on.
+fn evidence(path: &Path) -> anyhow::Result<Evidence> {
+    Ok(Evidence::of(&read(path)?, &path.display().to_string())?)
+}
+
+fn describe(ranked: &[Advice], evidence: &[Evidence]) -> String {
     let rows = ranked.iter().enumerate().map(|(place, one)| {
         [
             (place + 1).to_string(),
@@ -114,12 +129,11 @@ fn describe(ranked: &[Advice], unmeasured: bool) -> String {
     let list = table(["", "choice", "points", "bytes", "ms on the link", "of the link"], rows);
     let mut parts = vec![list];
     parts.extend(ranked.iter().take(TOLD).map(why));
-    if unmeasured {
-        parts.push(
-            "Nothing here was measured: give the results of runs with --records DIR (stentor lab run STUDY --out DIR makes them)."
-                .to_owned(),
-        );
-    }
+    let sources = evidence.iter().map(|one| format!("{} ({})", one.source.records, one.source.date));
+    parts.push(format!(
+        "Measurements are of {}. Your own: --records DIR (stentor lab run STUDY --out DIR makes them).",
+        sources.collect::<Vec<_>>().join(", ")
+    ));
     parts.join("\n\n")
 }
 
@@ -129,26 +143,33 @@ fn why(one: &Advice) -> String {
     if one.measured.is_empty() {
         lines.push("         not measured".to_owned());
     }
-    lines.extend(one.measured.iter().map(|measured| {
-        let interval =
-            measured.low_ms.zip(measured.high_ms).map(|(low, high)| format!(" ({low:.2} to {high:.2})"));
-        format!(
-            "         measured: {:.2} ms{} in {}, {}, {} (link {}, {} forks)",
-            measured.median_ms,
-            interval.unwrap_or_default(),
-            measured.study,
-            measured.cell,
-            measured.subject,
-            if measured.link.is_empty() { "none" } else { &measured.link },
-            measured.forks
-        )
-    }));
+    lines.extend(one.measured.iter().map(|one| format!("         measured: {}", measurement(one))));
     lines.join("\n")
+}
+
+fn measurement(one: &Measured) -> String {
+    let timed = &one.timed;
+    let interval = timed.low_ms.zip(timed.high_ms).map(|(low, high)| format!(" ({low:.2} to {high:.2})"));
+    let levels = timed.levels.iter().map(|(factor, level)| format!(", {factor} {level}"));
+    format!(
+        "{:.2} ms{} with a body of {} bytes in {}, {}{}, {} (link {}, {} forks, {})",
+        timed.median_ms,
+        interval.unwrap_or_default(),
+        timed.body_bytes,
+        one.source.study,
+        timed.part,
+        levels.collect::<String>(),
+        timed.subject,
+        if timed.link.is_empty() { "none" } else { &timed.link },
+        timed.forks,
+        one.source.date
+    )
 }
 
 fn sentence(reason: &Reason) -> String {
     let Some(claim) = &reason.claim else { return reason.text.clone() };
     let published = reason.published.map_or("unknown", |verdict| verdict.word());
     let ours = reason.ours.map_or("not measured", |verdict| verdict.word());
-    format!("{} [{claim}; the paper's data: {published}; ours: {ours}]", reason.text)
+    let part = reason.part.as_ref().map(|part| format!(" in part, {part}")).unwrap_or_default();
+    format!("{} [{claim}; the paper's data: {published}; ours: {ours}{part}]", reason.text)
 }

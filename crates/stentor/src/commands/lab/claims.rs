@@ -2,8 +2,9 @@
 
 mod telling;
 
+use super::report::read;
 use crate::failure::Failure;
-use crate::output::{Output, note};
+use crate::output::Output;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -14,8 +15,8 @@ use stentor_lab::claims::figures::Figures;
 use stentor_lab::claims::judge::Judgment;
 use stentor_lab::claims::{Analysis, Derived, Dossier, Judged, STUDIES};
 use stentor_lab::probes::Probed;
-use stentor_lab::record::{RECORDS, read_directory};
-use stentor_lab::results::{CONFIDENCE, Results, figures_csv};
+use stentor_lab::record::RECORDS;
+use stentor_lab::results::{Ours, verdicts};
 
 /// The file in which a record keeps its figures.
 const FIGURES: &str = "figures.csv";
@@ -28,9 +29,10 @@ Examples:
   stentor lab claims cai-2009 --published-only --json
   stentor lab claims anacleto-2012 --record results
 
-Claims that the paper's own tables contradict come first, with the cells that do. A record is a directory with records.jsonl (a
-run: the period's software speaks for the paper, no other; claims about features go by its probes.json) or figures.csv (or such a file): the columns of published.csv, and low and high for the bounds of each figure. Exits 0 when every claim
-got a verdict and the tables say what was recorded of them.")]
+Claims that the paper's own tables contradict come first, with the cells that do. A record is a run, or figures of your own:
+of a directory with records.jsonl verdicts are those of lab report (the period's software speaks for the paper, no other; claims
+about features go by its probes.json); figures.csv in a directory, or such a file, has the columns of published.csv, and low and
+high for the bounds of each figure. Exits 0 when every claim got a verdict and the tables say what was recorded of them.")]
 pub(crate) struct Claims {
     /// Which study
     #[arg(value_parser = PossibleValuesParser::new(STUDIES))]
@@ -49,19 +51,49 @@ struct Account {
     judged: Vec<Judged>,
     derived: Vec<Derived>,
     analyses: Vec<Analysis>,
+    /// At which levels a run was judged; empty without one.
+    judged_at: String,
 }
 
 impl Claims {
     /// Judges and tells.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let measured = self.record.as_deref().map(figures).transpose()?;
         let unknown = || Failure::usage(format!("there is no study {}", self.study));
         let dossier = Dossier::open(&self.study)?.ok_or_else(unknown)?;
         let (derived, analyses) = (dossier.derive()?, dossier.analyse()?);
-        let account = Account { judged: dossier.judge(measured.as_ref())?, dossier, derived, analyses };
+        let (judged, judged_at) = self.judge(&dossier)?;
+        let account = Account { judged, dossier, derived, analyses, judged_at };
         output.result(&account.object(), || telling::describe(&account))?;
         Ok(if account.is_as_recorded() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+
+    /// Judges by what there is: a run as its report does, figures as they are, or the tables alone.
+    fn judge(&self, dossier: &Dossier) -> anyhow::Result<(Vec<Judged>, String)> {
+        match self.record.as_deref() {
+            Some(record) if is_run(record) => by_run(&self.study, record),
+            record => {
+                let measured = record.map(figures).transpose()?;
+                Ok((dossier.judge(measured.as_ref())?, String::new()))
+            }
+        }
+    }
+}
+
+fn is_run(record: &Path) -> bool {
+    record.join(RECORDS).is_file() || record.extension().is_some_and(|end| end == "jsonl")
+}
+
+/// Judges by the records of a run, with the same corrections as its report.
+fn by_run(study: &str, record: &Path) -> anyhow::Result<(Vec<Judged>, String)> {
+    let results = read(record)?;
+    if results.study != study {
+        let sentence = format!("{} is a run of {}, not of {study}", record.display(), results.study);
+        return Err(Failure::usage(sentence).into());
+    }
+    let found = verdicts(&results)?;
+    let judged_at = found.as_ref().map(stentor_lab::results::Verdicts::judged_at).unwrap_or_default();
+    let claims = found.into_iter().flat_map(|found| found.claims);
+    Ok((claims.map(Ours::into_judged).collect(), judged_at))
 }
 
 impl Account {
@@ -75,6 +107,7 @@ impl Account {
             "claims": self.judged.iter().map(claim).collect::<Vec<_>>(),
             "derived": self.derived,
             "effects": self.analyses,
+            "judged_at": self.judged_at,
             "ok": self.is_as_recorded(),
         })
     }
@@ -102,14 +135,8 @@ fn evidence(judgment: &Judgment) -> Value {
     json!({ "comparisons": judgment.comparisons, "missing": judgment.missing })
 }
 
-/// Reads the figures of a record: out of the records of a run, of the period's software alone, or from a file of figures.
+/// Reads a file of figures, or that of a directory.
 fn figures(record: &Path) -> anyhow::Result<Figures> {
-    if record.join(RECORDS).is_file() {
-        let results = Results::of(read_directory(record)?)?;
-        results.not_timed().iter().for_each(|told| note(&format!("{}: {told}", record.display())));
-        let text = figures_csv(&results, CONFIDENCE);
-        return with_probes(Figures::parse(&text)?, record);
-    }
     let path = if record.is_dir() { record.join(FIGURES) } else { record.to_owned() };
     let text =
         std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;

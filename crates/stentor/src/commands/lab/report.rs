@@ -108,13 +108,20 @@ fn remarks(results: &Results, run: &Path) -> Remarks {
         .file_name()
         .map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned());
     let run = again(&results.study, &directory.join(WISHES));
+    let raw_files = raw_files(results, &directory);
     let command = format!("{run} --out {name}\nstentor lab report {name} --html report.html");
     // A study of one's own has no plan here.
     let Some(plan) = Plan::shipped(&results.study).ok().flatten() else {
-        return Remarks { command, directory: name, ..Remarks::default() };
+        return Remarks { command, directory: name, raw_files, ..Remarks::default() };
     };
     let not_here = plan.not_here.into_iter().map(|one| (one.what, one.reason)).collect();
-    Remarks { differences: plan.differences, not_here, command, directory: name }
+    Remarks { differences: plan.differences, not_here, command, directory: name, raw_files }
+}
+
+/// Counts the files of raw samples that records name and that are there.
+fn raw_files(results: &Results, directory: &Path) -> usize {
+    let named = results.records.iter().flat_map(|record| &record.raw);
+    named.filter(|raw| directory.join(&raw.path).is_file()).count()
 }
 
 /// Gives the command of a run, with what its plan says of profile, link, seed and samples.
@@ -159,17 +166,17 @@ fn object(account: &Account, written: &[String]) -> Value {
         "forks": results.cells.iter().map(|cell| cell.forks.len()).sum::<usize>(),
         "forks_invalid": results.uncounted().count(),
         "period": account.verdicts.as_ref().map(|verdicts| verdicts.period),
+        "setting": account.verdicts.as_ref().map(|verdicts| {
+            json!({"period": verdicts.period_setting, "modern": verdicts.modern_setting})
+        }),
         "claims": claims.collect::<Vec<_>>(),
         "plots": account.plots.iter().map(|plot| json!({"id": plot.id, "title": plot.title})).collect::<Vec<_>>(),
         "written": written,
     })
 }
 
-/// Gives the verdict that speaks for the paper: of the period's software, or of probes for what is a matter of the format.
 fn ours(one: &results::Ours) -> Value {
-    let is_told = one.period.judgment.is_some() || one.judged.statement.is_probed();
-    let told = Some(one.best()).filter(|best| is_told && best.judgment.is_some());
-    told.map_or_else(|| json!("not_run"), |best| json!(best.verdict))
+    one.speaking().map_or_else(|| json!("not_run"), |finding| json!(finding.verdict))
 }
 
 fn describe(account: &Account, written: &[String]) -> String {
@@ -201,6 +208,7 @@ fn describe(account: &Account, written: &[String]) -> String {
             software.to_owned()
         };
         lines.push(format!("claims, by {software}: {}", told.join(", ")));
+        lines.extend(Some(verdicts.judged_at()).filter(|told| !told.is_empty()));
     }
     if written.is_empty() {
         lines.push("nothing was written: ask for --html FILE, --md FILE, --csv FILE or --svg DIR".to_owned());

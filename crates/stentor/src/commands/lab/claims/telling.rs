@@ -30,6 +30,7 @@ pub(super) fn describe(account: &Account) -> String {
     if !account.analyses.is_empty() {
         parts.push(effects(&account.analyses));
     }
+    parts.push(account.judged_at.clone());
     parts.push(changed(&account.judged));
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
@@ -77,6 +78,10 @@ fn ours(one: &Judged) -> String {
         Some(judgment) if judgment.verdict == Verdict::NotTestable => {
             let why = judgment.missing.as_ref().filter(|_| one.statement.about_paper);
             judgment.verdict.word().to_owned() + &why.map(|why| format!(": {why}")).unwrap_or_default()
+        }
+        Some(judgment) if judgment.verdict == Verdict::Undecided => {
+            let why = judgment.missing.as_ref().map(|why| format!(": {why}"));
+            judgment.verdict.word().to_owned() + &why.unwrap_or_default()
         }
         Some(judgment) => judgment.verdict.word().to_owned() + &basis,
     }

@@ -1,0 +1,20 @@
+//! Writes the figures that advice cites without records of one's own, out of those in `docs/studies`.
+
+use std::path::Path;
+
+use stentor_lab::advise::{Evidence, write};
+use stentor_lab::plan::PLANNED;
+use stentor_lab::record::read_directory;
+use stentor_lab::results::Results;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut all = Vec::new();
+    for study in PLANNED {
+        let records = format!("docs/studies/{study}");
+        let results = Results::of(read_directory(&home.join("../..").join(&records))?)?;
+        all.push(Evidence::of(&results, &records)?);
+    }
+    std::fs::write(home.join("src/advise/committed.jsonl"), write(&all))?;
+    Ok(())
+}

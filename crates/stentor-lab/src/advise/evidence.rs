@@ -1,0 +1,204 @@
+//! What advice rests on: times of exchanges and verdicts, of runs that are given or of those that are committed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{CHOICES, RULES};
+use crate::claims::ClaimsError;
+use crate::results::{Cell, METRICS, Results, part, verdicts};
+use crate::study::Verdict;
+
+/// What the committed records of `docs/studies` say, one object a line; see [`write`].
+const COMMITTED: &str = include_str!("committed.jsonl");
+/// Factors of cells whose exchanges are no plain ones: they are cut, a part of a whole, or have a reply that is fixed.
+const UNUSUAL: [&str; 3] = ["interruption", "page", "reply"];
+/// The reading whose clock stops when an answer begins.
+const STOPPED_EARLY: &str = "code";
+/// Decimals of a millisecond that are kept.
+const MS_DECIMALS: f64 = 1000.0;
+/// Letters of a date in front of a time of day.
+const DATE_LETTERS: usize = 10;
+
+/// What the runs of one study say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evidence {
+    /// Which runs they are.
+    pub source: Source,
+    /// Cells that have a time.
+    pub timed: Vec<Timed>,
+    /// Verdicts on claims, by id.
+    pub(super) verdicts: BTreeMap<String, Told>,
+}
+
+/// Which runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The study.
+    pub study: String,
+    /// Where its records are.
+    pub records: String,
+    /// The day on which the last of them was made.
+    pub date: String,
+}
+
+/// A cell that has a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timed {
+    /// Transport and format.
+    pub choice: String,
+    /// Part of the study, and variant.
+    pub part: String,
+    /// The subject.
+    pub subject: String,
+    /// Whether both halves are played by this binary.
+    pub is_ours: bool,
+    /// Levels by factor.
+    pub levels: BTreeMap<String, String>,
+    /// Name of the link's profile.
+    pub link: String,
+    /// Bytes of the larger body, request or answer.
+    pub body_bytes: u64,
+    /// Median of an exchange, in milliseconds.
+    pub median_ms: f64,
+    /// Lower end of its interval.
+    pub low_ms: Option<f64>,
+    /// Upper end.
+    pub high_ms: Option<f64>,
+    /// Forks.
+    pub forks: usize,
+}
+
+/// Our verdict on a claim.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Told {
+    /// The verdict.
+    pub(super) verdict: Verdict,
+    /// What was compared, where the claim could be tested in a part only.
+    pub(super) part: Option<String>,
+}
+
+/// A line of the committed file.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Source(Source),
+    Timed(Timed),
+    Verdict { claim: String, told: Told },
+}
+
+impl Evidence {
+    /// Takes from results what advice rests on.
+    pub fn of(results: &Results, records: &str) -> Result<Self, ClaimsError> {
+        let last = results.records.iter().map(|record| record.ended.as_str()).max().unwrap_or_default();
+        let date = last.chars().take(DATE_LETTERS).collect();
+        let source = Source { study: results.study.clone(), records: records.to_owned(), date };
+        let timed = results.cells.iter().filter_map(|cell| Timed::of(results, cell)).collect();
+        Ok(Self { source, timed, verdicts: told(results)? })
+    }
+
+    /// Gives what the committed records say.
+    #[must_use]
+    pub fn committed() -> Vec<Self> {
+        read(COMMITTED)
+    }
+
+    /// Adds to runs that are given the committed ones of all other studies.
+    #[must_use]
+    pub fn with_committed(mut given: Vec<Self>) -> Vec<Self> {
+        let studies: Vec<String> = given.iter().map(|one| one.source.study.clone()).collect();
+        given.extend(Self::committed().into_iter().filter(|one| !studies.contains(&one.source.study)));
+        given
+    }
+}
+
+impl Timed {
+    fn of(results: &Results, cell: &Cell) -> Option<Self> {
+        let choice = dialect_of(&cell.client);
+        let is_unusual = cell.levels.keys().any(|factor| UNUSUAL.contains(&factor.as_str()));
+        let is_finished = cell.outcome().is_none();
+        if is_unusual || !is_finished || cell.variant == STOPPED_EARLY || !CHOICES.contains(&choice) {
+            return None;
+        }
+        let estimate = cell.estimate(&METRICS[0])?;
+        Some(Self {
+            choice: choice.to_owned(),
+            part: results.part(&cell.experiment, &cell.variant),
+            subject: cell.name.clone(),
+            is_ours: cell.stack == "rust",
+            levels: cell.levels.clone(),
+            link: cell.link.clone(),
+            body_bytes: cell.body_bytes()?.round() as u64,
+            median_ms: rounded(estimate.mean),
+            low_ms: estimate.low.map(rounded),
+            high_ms: estimate.high.map(rounded),
+            forks: estimate.count,
+        })
+    }
+}
+
+/// The dialect stands first in a subject's id.
+fn dialect_of(id: &str) -> &str {
+    id.split('/').next().unwrap_or_default()
+}
+
+fn rounded(ms: f64) -> f64 {
+    (ms * MS_DECIMALS).round() / MS_DECIMALS
+}
+
+/// Gives our verdicts on the claims that rules rest on, as far as the results bear on them.
+fn told(results: &Results) -> Result<BTreeMap<String, Told>, ClaimsError> {
+    let mut all = BTreeMap::new();
+    let cited = |id: &str| {
+        let claim = Some((results.study.as_str(), id));
+        RULES.iter().find(|rule| rule.claim == claim)
+    };
+    for one in verdicts(results)?.into_iter().flat_map(|all| all.claims) {
+        let id = one.judged.statement.id.clone();
+        let Some(rule) = cited(&id) else { continue };
+        let verdict = one.best().verdict;
+        if verdict != Verdict::NotTestable {
+            all.insert(id, Told { verdict, part: None });
+        } else if let Some(check) = rule.part {
+            let judgment = part(results, check)?;
+            let compared = judgment.comparisons.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
+            if judgment.verdict != Verdict::NotTestable {
+                all.insert(id, Told { verdict: judgment.verdict, part: Some(compared.join("; ")) });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Writes evidence as the committed file has it; `cargo run -p stentor-lab --example committed-figures` does so with
+/// `docs/studies`.
+#[must_use]
+pub fn write(all: &[Evidence]) -> String {
+    let lines = all.iter().flat_map(|one| {
+        let verdicts = one.verdicts.iter();
+        let verdicts =
+            verdicts.map(|(claim, told)| Line::Verdict { claim: claim.clone(), told: told.clone() });
+        let timed = one.timed.iter().cloned().map(Line::Timed);
+        std::iter::once(Line::Source(one.source.clone())).chain(verdicts).chain(timed)
+    });
+    let lines = lines.filter_map(|line| serde_json::to_string(&line).ok());
+    lines.map(|line| line + "\n").collect()
+}
+
+/// Reads what [`write`] wrote; lines that are none of it are left out.
+fn read(text: &str) -> Vec<Evidence> {
+    let mut all: Vec<Evidence> = Vec::new();
+    for line in text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
+        match (line, all.last_mut()) {
+            (Line::Source(source), _) => {
+                all.push(Evidence { source, timed: Vec::new(), verdicts: BTreeMap::new() });
+            }
+            (Line::Timed(timed), Some(last)) => last.timed.push(timed),
+            (Line::Verdict { claim, told }, Some(last)) => {
+                last.verdicts.insert(claim, told);
+            }
+            (_, None) => {}
+        }
+    }
+    all
+}

@@ -1,0 +1,116 @@
+//! Drawings as tables, for where nothing can be drawn: phases, layers of bytes, costs and energy by cell.
+
+use super::figures::{self, Figure};
+use super::payload::Payloads;
+use super::ratios::place;
+use super::{CONFIDENCE, Cell, Metric, Results, layers};
+use crate::document::Table;
+use crate::plot::short;
+use crate::statistics::{Estimate, Samples};
+
+/// Phases of an exchange as figures: of the client, then of the server.
+const PHASES: [&str; 8] = [
+    "phase_client_ser",
+    "phase_request",
+    "phase_transfer",
+    "phase_client_deser",
+    "phase_insert",
+    "phase_server_deser",
+    "phase_server_work",
+    "phase_server_ser",
+];
+
+/// Medians of phases in milliseconds, where points come in pages of a single page.
+pub(super) fn phases(results: &Results) -> Table {
+    let header = [
+        "part",
+        "cell",
+        "subject",
+        "serialize",
+        "wait for the service",
+        "transfer",
+        "parse",
+        "insert rows",
+        "server: parse",
+        "server: work",
+        "server: serialize",
+    ];
+    table(results, header, PHASES)
+}
+
+/// Bytes of a whole exchange, both ways, by layer.
+pub(super) fn bytes(results: &Results) -> Table {
+    let [opening, headers, framing, markup, payload] = layers::NAMES;
+    table(results, ["part", "cell", "subject", opening, headers, framing, markup, payload], layers::IDS)
+}
+
+/// One row for each cell that has any of the figures, after part, cell and subject.
+fn table<const COLUMNS: usize, const FIGURES: usize>(
+    results: &Results,
+    header: [&str; COLUMNS],
+    ids: [&str; FIGURES],
+) -> Table {
+    let mut payloads = Payloads::of(results);
+    let rows = results.cells.iter().filter_map(|cell| {
+        let payload = payloads.bytes(cell);
+        let forks: Vec<Vec<Figure>> = cell.forks.iter().map(|fork| figures::of(fork, payload)).collect();
+        let middle = |id: &&str| {
+            let of = |fork: &Vec<Figure>| Some(fork.iter().find(|one| one.id == **id)?.value);
+            forks.iter().filter_map(of).collect::<Samples>().quantile(0.5)
+        };
+        let found: Vec<Option<f64>> = ids.iter().map(middle).collect();
+        let told = found.iter().map(|one| one.map_or_else(|| "–".to_owned(), short));
+        found.iter().any(Option::is_some).then(|| about(results, cell).into_iter().chain(told).collect())
+    });
+    Table { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
+}
+
+fn about(results: &Results, cell: &Cell) -> [String; 3] {
+    [results.part(&cell.experiment, &cell.variant), place(results, cell), cell.name.clone()]
+}
+
+/// Processor time and memory of each side.
+pub(super) fn costs(results: &Results) -> Table {
+    let metrics = ["client_cpu", "server_cpu", "client_memory", "server_memory"];
+    let rows = results.cells.iter().filter_map(|cell| {
+        let found = metrics.map(|id| Metric::find(id).and_then(|metric| cell.estimate(metric)));
+        let [part, place, subject] = about(results, cell);
+        let is_known = found.iter().any(Option::is_some);
+        let [client, server, client_memory, server_memory] = found.map(told);
+        is_known.then_some([part, place, subject, client, server, client_memory, server_memory])
+    });
+    Table::new(
+        [
+            "part",
+            "cell",
+            "subject",
+            "client CPU ms [95 %]",
+            "server CPU ms [95 %]",
+            "client memory MiB [95 %]",
+            "server memory MiB [95 %]",
+        ],
+        rows,
+    )
+}
+
+/// Energy of each exchange, with its kind and its meter or model.
+pub(super) fn energy(results: &Results) -> Table {
+    let rows = results.cells.iter().flat_map(|cell| {
+        let [part, place, subject] = about(results, cell);
+        super::plots::joules(cell).into_iter().map(move |((component, kind, model), samples)| {
+            let energy = told(samples.estimate(CONFIDENCE));
+            [part.clone(), place.clone(), subject.clone(), component, energy, kind, model]
+        })
+    });
+    Table::new(["part", "cell", "subject", "of what", "mJ [95 %]", "kind", "meter or model"], rows)
+}
+
+fn told(estimate: Option<Estimate>) -> String {
+    match estimate {
+        Some(Estimate { mean, low: Some(low), high: Some(high), .. }) => {
+            format!("{} [{}, {}]", short(mean), short(low), short(high))
+        }
+        Some(one) => short(one.mean),
+        None => "–".to_owned(),
+    }
+}

@@ -1,0 +1,71 @@
+//! What one wanted to send: the bytes of an exchange's values as text, known from the plan of its study.
+
+use std::collections::BTreeMap;
+
+use super::{Cell, Results};
+use crate::plan::{Experiment, Plan};
+use crate::subject::reference::Op;
+use stentor_wire::{Content, Point};
+
+/// The factor of an exchange that brings a part of the points only; a whole brings all.
+const PART: &str = "page";
+/// Content is made from a seed; its size hardly depends on which.
+const SEED: u64 = 1;
+
+/// Payloads of cells, each content made once.
+pub(super) struct Payloads {
+    plan: Option<Plan>,
+    made: BTreeMap<String, Option<f64>>,
+}
+
+impl Payloads {
+    /// Reads the plan of the study, if it has one.
+    pub(super) fn of(results: &Results) -> Self {
+        Self { plan: Plan::shipped(&results.study).ok().flatten(), made: BTreeMap::new() }
+    }
+
+    /// Gives the payload of a whole exchange, request and answer together, in bytes; `None` where it is not known.
+    pub(super) fn bytes(&mut self, cell: &Cell) -> Option<f64> {
+        let plan = self.plan.as_ref()?;
+        let experiment = plan.experiments.iter().find(|experiment| experiment.name == cell.experiment)?;
+        let settings = settings(experiment, cell)?;
+        let key = format!("{:?} {settings:?}", experiment.op);
+        *self.made.entry(key).or_insert_with(|| made(experiment.op, &settings))
+    }
+}
+
+/// Gives what both halves were told, as far as content depends on it; `None` where a level is not in the plan.
+fn settings(experiment: &Experiment, cell: &Cell) -> Option<BTreeMap<String, String>> {
+    let mut settings = experiment.settings.clone();
+    for factor in &experiment.factors {
+        let Some(name) = cell.levels.get(&factor.name) else { continue };
+        let level = factor.levels.iter().find(|level| level.level == *name)?;
+        if level.set.is_empty() {
+            settings.insert(factor.name.clone(), name.clone());
+        }
+        settings.extend(level.set.clone());
+    }
+    settings.remove(PART);
+    Some(settings)
+}
+
+fn made(op: Op, settings: &BTreeMap<String, String>) -> Option<f64> {
+    let exchange = op.exchange_number(settings, SEED, 0)?;
+    Some((letters(&exchange.request) + letters(&exchange.answer)) as f64)
+}
+
+/// Counts the bytes of values as text.
+fn letters(content: &Content) -> usize {
+    match content {
+        Content::Payload(text) => text.len(),
+        Content::Numbers(numbers) => numbers.iter().map(|number| number.to_string().len()).sum(),
+        Content::Texts(texts) => texts.iter().map(String::len).sum(),
+        Content::Objects(items) => {
+            let of = |item: &stentor_wire::Item| {
+                item.id.to_string().len() + item.name.len() + item.price.to_string().len()
+            };
+            items.iter().map(of).sum()
+        }
+        Content::Points(points) => points.iter().flat_map(Point::fields).map(str::len).sum(),
+    }
+}

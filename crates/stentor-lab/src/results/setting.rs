@@ -1,0 +1,55 @@
+//! The setting of the paper: its levels of factors that its figures do not name, such as the heap of its phone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Cell, Results, paper};
+
+/// Tells whether a cell is where the paper stood, or at what is taken in its place where its client has no such level.
+pub(super) fn is_papers(results: &Results, cell: &Cell) -> bool {
+    results.setting.iter().all(|(factor, levels)| {
+        let level = cell.levels.get(factor);
+        level.is_none_or(|level| taken(results, cell, factor, levels) == Some(level))
+    })
+}
+
+/// Tells whether the client of a cell ran neither where the paper stood nor at what is taken in its place.
+pub(super) fn is_elsewhere(results: &Results, cell: &Cell) -> bool {
+    let mut factors = results.setting.iter();
+    factors.any(|(factor, levels)| taken(results, cell, factor, levels).is_none())
+}
+
+fn taken<'a>(results: &Results, cell: &Cell, factor: &str, levels: &'a [String]) -> Option<&'a String> {
+    let of_client = |other: &&Cell| (&other.client, &other.experiment) == (&cell.client, &cell.experiment);
+    let ran = |level: &&String| {
+        let mut cells = results.cells.iter().filter(of_client);
+        cells.any(|other| other.levels.get(factor) == Some(*level))
+    };
+    levels.iter().find(ran)
+}
+
+/// Says at which levels of factors that the paper's figures do not name cells are, and which subjects are elsewhere.
+pub(super) fn told(results: &Results, cells: &[&Cell]) -> String {
+    let known = paper::factors(results);
+    let mut factors: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
+    for cell in cells {
+        let levels = cell.levels.iter().map(|(factor, level)| (factor.as_str(), level.as_str()));
+        for (factor, level) in levels.chain([("link", cell.link.as_str())]) {
+            if !known.contains(factor) && !level.is_empty() {
+                factors.entry(factor).or_default().entry(level).or_default().insert(&cell.subject);
+            }
+        }
+    }
+    let told = factors.into_iter().filter_map(|(factor, levels)| {
+        let (usual, _) = levels.iter().max_by_key(|(_, subjects)| subjects.len())?;
+        let others = levels.iter().filter(|(level, _)| level != &usual);
+        let others = others.map(|(level, subjects)| {
+            let subjects: Vec<&str> = subjects.iter().copied().collect();
+            format!(" ({level} for {}, which ran with no other)", subjects.join(", "))
+        });
+        Some(format!("{} {usual}{}", factor.replace('_', " "), others.collect::<String>()))
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::super::evidence::chosen;
+use super::super::tests::record;
+use super::super::verdicts;
+use super::*;
+use crate::record::{Record, read_directory};
+use crate::statistics::invented::Invented;
+use crate::study::Verdict;
+
+const SUBJECTS: [&str; 6] =
+    ["HTTP XML DOM", "HTTP XML Pull", "HTTP JSON", "SOCKET", "HTTP XML SAX", "HTTP PROBUF"];
+/// SAX is played by a client that knows no heap.
+const WITHOUT_HEAP: &str = "HTTP XML SAX";
+const HEAPS: [&str; 4] = ["16 MB", "24 MB", "8 MB", "free"];
+
+/// A fork of a synchronisation of 1884 points.
+fn synchronisation(subject: &str, heap: &str, fork: u32, outcome: &str) -> Record {
+    let mut record = record(subject, "Int", "200", fork, 5.0 + f64::from(fork), &mut Invented::new(9));
+    "anacleto-2012".clone_into(&mut record.study);
+    "poi sync".clone_into(&mut record.experiment);
+    record.cell = [("poi", "1884"), ("heap", heap)].map(|(name, level)| (name.into(), level.into())).into();
+    outcome.clone_into(&mut record.outcome);
+    record
+}
+
+/// A study in its real shape: four heaps for each subject but the one that knows none.
+fn study(at_16: &str, elsewhere: &str) -> Results {
+    let mut records = Vec::new();
+    for subject in SUBJECTS {
+        for heap in HEAPS.into_iter().filter(|heap| subject != WITHOUT_HEAP || *heap == "free") {
+            let is_small = !["HTTP XML SAX", "HTTP PROBUF"].contains(&subject);
+            let outcome = if heap == "16 MB" { at_16 } else { elsewhere };
+            let outcome = if is_small { outcome } else { "finished" };
+            records.extend((1..=3).map(|fork| synchronisation(subject, heap, fork, outcome)));
+        }
+    }
+    Results::of(records).expect("one study")
+}
+
+fn shipped(study: &str) -> Results {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies").join(study);
+    Results::of(read_directory(&directory).expect("readable")).expect("one study")
+}
+
+#[test]
+fn who_runs_out_of_memory_and_who_does_not_is_judged_at_the_papers_heap() {
+    let verdict = |at_16: &str, elsewhere: &str| {
+        let verdicts = verdicts(&study(at_16, elsewhere)).expect("judged").expect("a study with claims");
+        let memory = verdicts.claims.into_iter().find(|one| one.judged.statement.id == "C001-4");
+        memory.expect("there").period.judgment.expect("judged").verdict
+    };
+    assert_eq!(verdict("Out of Memory", "finished"), Verdict::Holds);
+    assert_eq!(verdict("finished", "Out of Memory"), Verdict::DoesNotHold);
+}
+
+#[test]
+fn the_setting_that_was_judged_at_is_said_with_those_that_are_elsewhere() {
+    let verdicts = verdicts(&study("finished", "finished")).expect("judged").expect("a study with claims");
+    assert_eq!(
+        verdicts.judged_at(),
+        "Judged were period software at heap 16 MB (free for HTTP XML SAX, which ran with no other), link lan."
+    );
+}
+
+#[test]
+fn times_of_the_paper_stand_beside_cells_of_its_setting_alone() {
+    let results = study("finished", "finished");
+    let beside: BTreeSet<(&str, &str)> = results
+        .cells
+        .iter()
+        .filter(|cell| paper::published_ms(&results, cell).is_some())
+        .map(|cell| (cell.subject.as_str(), cell.levels["heap"].as_str()))
+        .collect();
+    // All others of the paper ran out of memory.
+    assert_eq!(beside, [("HTTP PROBUF", "16 MB"), ("HTTP XML SAX", "free")].into());
+}
+
+#[test]
+fn a_client_that_ran_at_other_levels_alone_is_judged_once_and_has_no_time_of_the_paper_beside_it() {
+    let heaps = ["8 MB", "24 MB"].into_iter();
+    let records = heaps.map(|heap| synchronisation("HTTP PROBUF", heap, 1, "finished")).collect();
+    let results = Results::of(records).expect("one study");
+    assert_eq!(chosen(&results, true).len(), 1);
+    assert!(results.cells.iter().all(|cell| paper::published_ms(&results, cell).is_none()));
+}
+
+#[test]
+fn committed_records_are_judged_where_their_papers_stood() {
+    let levels = |study: &str, factor: &str| -> BTreeSet<String> {
+        let results = shipped(study);
+        let cells = chosen(&results, true).into_iter().filter(|cell| cell.subject != WITHOUT_HEAP);
+        cells.filter_map(|cell| cell.levels.get(factor).cloned()).collect()
+    };
+    assert_eq!(levels("anacleto-2012", "heap"), ["16 MB".to_owned()].into());
+    assert_eq!(levels("albertengo-2020", "connection"), ["fresh".to_owned()].into());
+    assert_eq!(levels("albertengo-2020", "tls"), ["off".to_owned()].into());
+}
+
+#[test]
+fn every_study_names_levels_that_its_plan_has() {
+    for study in crate::plan::PLANNED {
+        let plan = crate::plan::Plan::shipped(study).expect("readable").expect("planned");
+        let factors = || plan.experiments.iter().flat_map(|experiment| &experiment.factors);
+        for (factor, levels) in &plan.setting {
+            let has = |wanted: &String| {
+                let mut all = factors().filter(|one| one.name == *factor).flat_map(|one| &one.levels);
+                all.any(|level| level.level == *wanted)
+            };
+            assert!(!levels.is_empty() && levels.iter().all(has), "{study}: {factor}");
+        }
+    }
+}
