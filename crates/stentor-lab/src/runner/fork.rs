@@ -21,7 +21,7 @@ use crate::subject::host::Host;
 use crate::subject::protocol::{Order, Prepare, Report, Role, Schedule};
 use crate::subject::reference::Op;
 use crate::subject::sample::{self, ClientSample};
-use crate::subject::{Definition, JAVA_HEAP, SubjectError};
+use crate::subject::{COLLECTOR, Definition, JAVA_HEAP, SubjectError};
 use aws_lc_rs::digest::{SHA256, digest};
 use digests::Digests;
 use std::collections::BTreeMap;
@@ -184,10 +184,13 @@ impl Trial<'_> {
     /// Starts a half and gets it ready.
     async fn start(&self, ground: &mut dyn Ground, role: Role, port: u16) -> Result<Half, Failure> {
         let began = Instant::now();
-        let started = ground.start(role, &self.definition(role), self.settings.patience);
+        let definition = self.definition(role);
+        let started = ground.start(role, &definition, self.settings.patience);
         let mut host = started.map_err(Failure::Start)?;
         match hello(&mut host).await {
-            Ok(versions) => {
+            Ok(mut versions) => {
+                let collector = definition.collector().map(|name| (COLLECTOR.to_owned(), name.to_owned()));
+                versions.extend(collector);
                 Half { host, began, versions, ready_ns: 0, port }.prepared(self, ground, role).await
             }
             Err(error) => {
