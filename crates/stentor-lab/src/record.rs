@@ -10,7 +10,7 @@ pub use file::{LINE_MAX_BYTES, RECORDS, Writer, read, read_directory};
 pub use latency::{From, Latency};
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::energy::EnergyValue;
 
@@ -95,6 +95,10 @@ pub struct Record {
     pub counts: Counts,
     /// Times by phase; see [`phase`].
     pub latency: BTreeMap<String, Latency>,
+    /// Names of phases in `latency` that cannot be told from another, since a half streams; `None` in records of older versions,
+    /// which did not look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlaps: Option<BTreeSet<String>>,
     /// What an interruption did; `None` in cells without that factor.
     pub interruption: Option<Interruption>,
     /// The first exchange of fresh processes; in no distribution.
@@ -379,6 +383,12 @@ impl Record {
         self.link.lateness_us = None;
         self.instrument = Instrument::default();
         self.raw.clear();
+    }
+
+    /// Tells whether a phase is known to overlap with another.
+    #[must_use]
+    pub fn overlaps(&self, phase: &str) -> bool {
+        self.overlaps.as_ref().is_some_and(|phases| phases.contains(phase))
     }
 
     /// Names cell, subject and fork, the same for every attempt: what `--resume` looks for.

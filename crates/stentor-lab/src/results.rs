@@ -3,6 +3,7 @@
 //! Everything here works from records alone, so that a report can be written again, and by others. The fork is the unit of
 //! replication; forks that do not count are told and are in no figure.
 
+mod basis;
 mod cell;
 mod compare;
 mod effects;
@@ -13,6 +14,7 @@ mod markdown;
 mod metric;
 mod page;
 mod paper;
+mod phases;
 mod plots;
 mod ratios;
 mod sheet;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::basis::{Basis, marked};
 use super::metric::{captured, median, phase_ms, whole};
 use super::paper::{self, Reading};
 use super::{Cell, Results};
@@ -35,7 +36,7 @@ pub fn figures_csv(results: &Results, confidence: f64) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{},stentor,{},{},{},{},{},{value},{},measured,{},{low},{high}",
+            "{},stentor,{},{},{},{},{},{value},{},{},{},{low},{high}",
             results.study,
             quoted(&figure.experiment),
             quoted(&figure.subject),
@@ -43,6 +44,7 @@ pub fn figures_csv(results: &Results, confidence: f64) -> String {
             quoted(&figure.metric),
             quoted(&figure.stat),
             figure.unit,
+            quoted(&figure.kind),
             quoted(&figure.note)
         );
     }
@@ -129,7 +131,8 @@ pub(super) fn figures(results: &Results, cells: &[&Cell], confidence: f64) -> Fi
 fn figure(cell: &Cell, reading: &Reading, confidence: f64) -> Option<Figure> {
     let samples: Samples = cell.forks.iter().filter_map(|fork| (reading.of)(fork)).collect();
     let experiment = if reading.experiment.is_empty() { &cell.experiment } else { reading.experiment };
-    make(cell, experiment, reading.metric, reading.unit, &samples, confidence)
+    let figure = make(cell, experiment, reading.metric, reading.unit, &samples, confidence)?;
+    Some(marked(figure, cell, reading.basis))
 }
 
 fn make(
@@ -174,7 +177,7 @@ fn parsing(results: &Results, cell: &Cell, confidence: f64) -> Option<Figure> {
     let samples: Samples = cell.forks.iter().filter_map(seconds).collect();
     let mut figure = make(cell, "XML parsing", "latency", "s", &samples, confidence)?;
     figure.factors = BTreeMap::from([("strings".to_owned(), cell.levels.get("items")?.clone())]);
-    Some(figure)
+    Some(marked(figure, cell, Basis::Phases(&[phase::CLIENT_DESER])))
 }
 
 /// How forks ended is a figure where the paper tells it: that one did not finish, or that all did.

@@ -2,8 +2,9 @@
 
 use super::features::features;
 use super::interruptions::interruptions;
+use super::phases::{footnote, phases};
 use super::sizes::sizes;
-use super::{Account, tables};
+use super::{Account, Results, tables};
 use crate::document::Table;
 
 /// Writes an account's tables.
@@ -25,6 +26,7 @@ pub fn markdown(account: &Account) -> String {
         section("Sizes beside the paper's", &sizes(results)),
         section("Interrupted half way", &interruptions(results)),
         section("Every cell", &tables::cells(results)),
+        by_phase(results),
     ];
     for (name, table) in tables::effects(results) {
         parts.push(section(&format!("What matters: {name}"), &table));
@@ -49,4 +51,10 @@ fn section(title: &str, table: &Table) -> String {
         return String::new();
     }
     format!("## {title}\n\n{}\n", table.markdown())
+}
+
+fn by_phase(results: &Results) -> String {
+    let table = phases(results);
+    let (text, below) = (section("Phases", &table), footnote(&table));
+    if below.is_empty() { text } else { format!("{text}\n{}\n", below) }
 }

@@ -2,6 +2,7 @@
 
 use super::features::features;
 use super::interruptions::interruptions;
+use super::phases::{footnote, phases};
 use super::sizes::sizes;
 use super::verdicts::{Finding, Ours};
 use super::{Account, Plot, tables};
@@ -21,6 +22,7 @@ pub fn page(account: &Account) -> String {
     parts.push(by_size(account));
     parts.push(interrupted(account));
     parts.push(details("cells", "Every cell", &tables::cells(results).html("")));
+    parts.push(by_phase(account));
     parts.push(uncounted(account));
     parts.push(not_here(account));
     if !account.remarks.differences.is_empty() {
@@ -253,6 +255,14 @@ fn details(id: &str, title: &str, content: &str) -> String {
         &format!("<section id=\"{id}\">"),
         1,
     )
+}
+
+fn by_phase(account: &Account) -> String {
+    let table = phases(&account.results);
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    details("phase-table", "Phases", &(table.html("") + &text(footnote(&table))))
 }
 
 fn uncounted(account: &Account) -> String {

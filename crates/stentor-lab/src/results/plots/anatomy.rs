@@ -1,5 +1,6 @@
 //! What an exchange is made of: its time by phase, and its bytes by layer.
 
+use super::super::basis::{FOOTNOTE, MARK, streams};
 use super::super::metric::{captured, phase_ms};
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH};
@@ -29,7 +30,7 @@ pub(super) fn bytes(results: &Results) -> Vec<Plot> {
         "markup of the format",
         "payload",
     ];
-    let bars = bars(results, layers);
+    let bars = bars(results, |_| false, layers);
     let words = "What an exchange is made of, both ways, every frame counted at the client's end. The darkest part is what one wanted to send; \
                  all others are overhead. Acknowledgements without data are in the headers of IP and TCP. The whole is at the right.";
     stacked(results, "bytes", "Bytes of an exchange", words, "bytes", &names, &bars).into_iter().collect()
@@ -38,13 +39,17 @@ pub(super) fn bytes(results: &Results) -> Vec<Plot> {
 /// Draws the time of an exchange, by phase.
 pub(super) fn phases(results: &Results) -> Vec<Plot> {
     let names = ["serialize", "wait for the service", "transfer", "parse", "insert rows"];
-    let bars = bars(results, |record| {
-        let parts = [phase::CLIENT_SER, phase::REQUEST, phase::TRANSFER, phase::CLIENT_DESER, phase::INSERT];
-        let parts = parts.map(|part| phase_ms(record, part));
+    let phases = [phase::CLIENT_SER, phase::REQUEST, phase::TRANSFER, phase::CLIENT_DESER, phase::INSERT];
+    let is_blurred = |cell: &Cell| phases.iter().any(|phase| streams(cell, phase));
+    let bars = bars(results, is_blurred, |record| {
+        let parts = phases.map(|part| phase_ms(record, part));
         parts.iter().any(Option::is_some).then(|| parts.map(Option::unwrap_or_default).to_vec())
     });
-    let words = "Medians of the client's phases as shares of their sum, which is at the right; the service's own work lies within the wait.";
-    stacked(results, "phases", "Where the time goes", words, "ms", &names, &bars).into_iter().collect()
+    let mut words = "Medians of the client's phases as shares of their sum, which is at the right; the service's own work lies within the wait.".to_owned();
+    if bars.iter().any(|bar| bar.subject.ends_with(MARK)) {
+        words = format!("{words} {FOOTNOTE}");
+    }
+    stacked(results, "phases", "Where the time goes", &words, "ms", &names, &bars).into_iter().collect()
 }
 
 /// Splits an exchange's bytes into layers, the outermost first.
@@ -60,7 +65,11 @@ fn layers(record: &Record) -> Option<Vec<f64>> {
     Some(parts.map(|part| part.max(0.0) / exchanges).to_vec())
 }
 
-fn bars(results: &Results, parts: impl Fn(&Record) -> Option<Vec<f64>>) -> Vec<Bar> {
+fn bars(
+    results: &Results,
+    is_marked: impl Fn(&Cell) -> bool,
+    parts: impl Fn(&Record) -> Option<Vec<f64>>,
+) -> Vec<Bar> {
     let bar = |cell: &Cell| {
         let forks: Vec<Vec<f64>> = cell.forks.iter().filter_map(&parts).collect();
         let count = forks.first()?.len();
@@ -71,7 +80,8 @@ fn bars(results: &Results, parts: impl Fn(&Record) -> Option<Vec<f64>>) -> Vec<B
         } else {
             format!(" ({})", cell.variant)
         };
-        Some(Bar { place: place(results, cell) + &variant, subject: cell.name.clone(), parts })
+        let mark = if is_marked(cell) { MARK } else { "" };
+        Some(Bar { place: place(results, cell) + &variant, subject: format!("{}{mark}", cell.name), parts })
     };
     results.cells.iter().filter_map(bar).collect()
 }
