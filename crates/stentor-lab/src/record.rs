@@ -257,12 +257,11 @@ pub struct Bytes {
     pub up: Traffic,
     /// From server to client.
     pub down: Traffic,
-    /// Both ways: packets that carry nothing of the application (opening, closing, bare acknowledgements, repetitions); also
-    /// within `up` and `down`. What is left without them is what albertengo-2020 counts.
+    /// Both ways: packets that open and close connections; also within `up` and `down`.
     pub handshake: Traffic,
 }
 
-/// Sizes of one direction; each is part of the one before. Zero where [`Bytes::source`] cannot know it.
+/// Sizes of one direction; each but those of data packets is part of the one before. Zero where [`Bytes::source`] cannot know it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Traffic {
@@ -270,6 +269,13 @@ pub struct Traffic {
     pub frames: u64,
     /// IP packets, headers included.
     pub ip: u64,
+    /// Of `frames`, those that carry something of the application for the first time: what albertengo-2020 counts. `None` where
+    /// nobody looked, as in records of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_frames: Option<u64>,
+    /// Of `ip`, what these take, headers included and each byte once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_ip: Option<u64>,
     /// What TCP carried.
     pub tcp_payload: u64,
     /// Bodies in their format.

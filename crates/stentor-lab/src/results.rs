@@ -14,6 +14,7 @@ mod markdown;
 mod metric;
 mod page;
 mod paper;
+mod payloads;
 mod phases;
 mod plots;
 mod ratios;

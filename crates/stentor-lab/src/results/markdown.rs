@@ -2,6 +2,7 @@
 
 use super::features::features;
 use super::interruptions::interruptions;
+use super::payloads::overhead;
 use super::phases::{footnote, phases};
 use super::sizes::sizes;
 use super::{Account, Results, tables};
@@ -26,6 +27,7 @@ pub fn markdown(account: &Account) -> String {
         section("Sizes beside the paper's", &sizes(results)),
         section("Interrupted half way", &interruptions(results)),
         section("Every cell", &tables::cells(results)),
+        section("Bytes as the paper counts them, and the whole exchange", &overhead(results)),
         by_phase(results),
     ];
     for (name, table) in tables::effects(results) {

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use super::basis::streams;
+use super::metric::data_bytes;
 use super::phases::{PHASES, estimate};
-use super::{METRICS, Results};
+use super::{CONFIDENCE, METRICS, Results};
 use crate::record::phase;
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, Samples};
 
 const HEADER: &str = "study,experiment,variant,subject,stack,client,server,link,levels,metric,unit,fork,value,low,high,forks,note";
 
@@ -43,6 +44,8 @@ pub fn sheet(results: &Results) -> String {
                 }
             }
         }
+        let data: Samples = cell.forks.iter().filter_map(data_bytes).collect();
+        line(&mut text, &format!("{about},bytes_data,B"), data.estimate(CONFIDENCE), "");
         for (phase, _) in PHASES {
             let note = if streams(cell, phase) { BLURRED } else { "" };
             line(&mut text, &format!("{about},{phase}_p50,ms"), estimate(cell, phase), note);
