@@ -111,7 +111,8 @@ pub struct Record {
     pub cpu: Sides,
     /// Most memory held at once.
     pub mem: Sides,
-    /// How one-way delay was made comparable; `None` where both halves read one clock.
+    /// How one-way delay was made comparable: see [`Clock::shared`]; `None` in records of older versions, whose halves shared one
+    /// clock too.
     pub clock: Option<Clock>,
     /// Energy by side and component, each with its kind.
     pub energy: Vec<EnergyValue>,
@@ -165,6 +166,9 @@ pub struct Environment {
     pub cgroup: String,
     /// Version of the laboratory.
     pub tool_version: String,
+    /// The commit that it was made of, `unknown` where it was built outside a repository; empty in records of older versions.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub commit: String,
     /// Whether the laboratory and its own subjects were built with optimizations.
     pub optimized: bool,
     /// What speaks for an emulated processor, else empty; with it there are no times in the record.
@@ -288,7 +292,7 @@ pub struct Traffic {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clock {
-    /// The method.
+    /// The method; [`Clock::SHARED`] where both halves read one clock.
     pub method: String,
     /// Server's clock less client's.
     pub offset_ns: i64,
@@ -366,6 +370,17 @@ pub enum RecordError {
     /// A histogram that is none.
     #[error("a histogram cannot be used: {0}")]
     Histogram(String),
+}
+
+impl Clock {
+    /// The method of two halves that read the same clock, so that there is nothing to estimate and no error.
+    pub const SHARED: &str = "shared";
+
+    /// Describes one clock that both halves read.
+    #[must_use]
+    pub fn shared() -> Self {
+        Self { method: Self::SHARED.to_owned(), ..Self::default() }
+    }
 }
 
 impl Record {

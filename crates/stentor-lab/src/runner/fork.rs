@@ -15,7 +15,7 @@ use super::samples::{self, Kept};
 use super::watch::Watch;
 use super::{RAW, Settings};
 use crate::plan::Cell;
-use crate::record::{Bytes, Raw, Record, SCHEMA, Sides, Subject};
+use crate::record::{Bytes, Clock, Raw, Record, SCHEMA, Sides, Subject};
 use crate::subject::clock::{epoch_ns, monotonic_ns};
 use crate::subject::host::Host;
 use crate::subject::protocol::{Order, Prepare, Report, Role, Schedule};
@@ -122,7 +122,7 @@ impl Trial<'_> {
             study: self.settings.study.clone(),
             seed: self.settings.seed,
             attempt: self.attempt,
-            env: environment(ground.level(), ground.cgroup(), ground.idle()),
+            env: environment(ground.level(), ground.cgroup(), ground.idle(), &self.settings.commit),
             ..blank(self.cell, self.fork)
         };
         let watch = Watch::begin();
@@ -341,6 +341,7 @@ impl Trial<'_> {
         // The first exchange is told apart from them.
         record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
         kept.sum_up(record);
+        record.clock = Some(Clock::shared());
         let bodies = samples::bodies(&kept);
         record.link = found.passage.link;
         record.bytes = Some(match found.passage.bytes {
