@@ -10,7 +10,7 @@ pub use file::{LINE_MAX_BYTES, RECORDS, Writer, read, read_directory};
 pub use latency::{From, Latency};
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::energy::EnergyValue;
 
@@ -95,6 +95,10 @@ pub struct Record {
     pub counts: Counts,
     /// Times by phase; see [`phase`].
     pub latency: BTreeMap<String, Latency>,
+    /// Names of phases in `latency` that cannot be told from another, since a half streams; `None` in records of older versions,
+    /// which did not look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlaps: Option<BTreeSet<String>>,
     /// What an interruption did; `None` in cells without that factor.
     pub interruption: Option<Interruption>,
     /// The first exchange of fresh processes; in no distribution.
@@ -107,7 +111,8 @@ pub struct Record {
     pub cpu: Sides,
     /// Most memory held at once.
     pub mem: Sides,
-    /// How one-way delay was made comparable; `None` where both halves read one clock.
+    /// How one-way delay was made comparable: see [`Clock::shared`]; `None` in records of older versions, whose halves shared one
+    /// clock too.
     pub clock: Option<Clock>,
     /// Energy by side and component, each with its kind.
     pub energy: Vec<EnergyValue>,
@@ -161,6 +166,9 @@ pub struct Environment {
     pub cgroup: String,
     /// Version of the laboratory.
     pub tool_version: String,
+    /// The commit that it was made of, `unknown` where it was built outside a repository; empty in records of older versions.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub commit: String,
     /// Whether the laboratory and its own subjects were built with optimizations.
     pub optimized: bool,
     /// What speaks for an emulated processor, else empty; with it there are no times in the record.
@@ -253,12 +261,11 @@ pub struct Bytes {
     pub up: Traffic,
     /// From server to client.
     pub down: Traffic,
-    /// Both ways: packets that carry nothing of the application (opening, closing, bare acknowledgements, repetitions); also
-    /// within `up` and `down`. What is left without them is what albertengo-2020 counts.
+    /// Both ways: packets that open and close connections; also within `up` and `down`.
     pub handshake: Traffic,
 }
 
-/// Sizes of one direction; each is part of the one before. Zero where [`Bytes::source`] cannot know it.
+/// Sizes of one direction; each but those of data packets is part of the one before. Zero where [`Bytes::source`] cannot know it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Traffic {
@@ -266,6 +273,13 @@ pub struct Traffic {
     pub frames: u64,
     /// IP packets, headers included.
     pub ip: u64,
+    /// Of `frames`, those that carry something of the application for the first time: what albertengo-2020 counts. `None` where
+    /// nobody looked, as in records of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_frames: Option<u64>,
+    /// Of `ip`, what these take, headers included and each byte once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_ip: Option<u64>,
     /// What TCP carried.
     pub tcp_payload: u64,
     /// Bodies in their format.
@@ -278,7 +292,7 @@ pub struct Traffic {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clock {
-    /// The method.
+    /// The method; [`Clock::SHARED`] where both halves read one clock.
     pub method: String,
     /// Server's clock less client's.
     pub offset_ns: i64,
@@ -358,6 +372,17 @@ pub enum RecordError {
     Histogram(String),
 }
 
+impl Clock {
+    /// The method of two halves that read the same clock, so that there is nothing to estimate and no error.
+    pub const SHARED: &str = "shared";
+
+    /// Describes one clock that both halves read.
+    #[must_use]
+    pub fn shared() -> Self {
+        Self { method: Self::SHARED.to_owned(), ..Self::default() }
+    }
+}
+
 impl Record {
     /// Tells whether the processor was emulated, so that nothing of the fork is timed.
     #[must_use]
@@ -379,6 +404,12 @@ impl Record {
         self.link.lateness_us = None;
         self.instrument = Instrument::default();
         self.raw.clear();
+    }
+
+    /// Tells whether a phase is known to overlap with another.
+    #[must_use]
+    pub fn overlaps(&self, phase: &str) -> bool {
+        self.overlaps.as_ref().is_some_and(|phases| phases.contains(phase))
     }
 
     /// Names cell, subject and fork, the same for every attempt: what `--resume` looks for.

@@ -3,6 +3,7 @@
 //! Everything here works from records alone, so that a report can be written again, and by others. The fork is the unit of
 //! replication; forks that do not count are told and are in no figure.
 
+mod basis;
 mod breakdown;
 mod cell;
 mod compare;
@@ -14,9 +15,11 @@ mod interruptions;
 mod layers;
 mod markdown;
 mod metric;
+mod overhead;
 mod page;
 mod paper;
 mod payload;
+mod phases;
 mod plots;
 mod ratios;
 mod setting;

@@ -53,6 +53,8 @@ pub struct Settings {
     pub patience: Duration,
     /// Which models tell energy.
     pub models: power::Models,
+    /// The commit that the program is made of; every record names it.
+    pub commit: String,
     /// What must be the same to go on in a directory.
     pub plan: Value,
 }

@@ -51,6 +51,10 @@ pub(crate) const ABILITIES: [(&str, &str); 6] = [
 
 /// Stands in the words that start a subject where its heap is limited.
 const HEAP: &str = "@heap";
+/// The collector of a limited heap: with any other, what fits depends on how a machine cuts the heap into regions.
+const SERIAL: &str = "-XX:+UseSerialGC";
+/// The name under which a half's collector stands beside its versions.
+pub(crate) const COLLECTOR: &str = "collector";
 /// The setting of a heap that is limited on both sides, and limits nothing else's subjects.
 pub(crate) const JAVA_HEAP: &str = "java_heap";
 
@@ -151,7 +155,8 @@ pub struct Definition {
     /// What building leaves behind, seen from the directory; without it, it is not built.
     #[serde(default)]
     pub artefact: Option<PathBuf>,
-    /// How it is started; `@heap` becomes `-Xmx` and the level of the factor `heap` in MiB, or nothing.
+    /// How it is started; `@heap` becomes `-Xmx` and the level of the factor `heap` in MiB, with the serial
+    /// collector, or nothing.
     pub run: Vec<String>,
     /// Where; by default where its file is.
     #[serde(default)]
@@ -193,11 +198,17 @@ impl Definition {
     /// Gives the words that start it in a cell with these factors.
     #[must_use]
     pub fn words(&self, factors: &BTreeMap<String, String>) -> Vec<String> {
-        let word = |word: &String| match word.as_str() {
-            HEAP => factors.get("heap").or(factors.get(JAVA_HEAP)).map(|level| format!("-Xmx{level}m")),
-            other => Some(other.to_owned()),
-        };
-        self.run.iter().filter_map(word).collect()
+        let level = factors.get("heap").or(factors.get(JAVA_HEAP));
+        let heap: Vec<String> =
+            level.map_or_else(Vec::new, |mib| vec![format!("-Xmx{mib}m"), SERIAL.to_owned()]);
+        let words = |word: &String| if word == HEAP { heap.clone() } else { vec![word.clone()] };
+        self.run.iter().flat_map(words).collect()
+    }
+
+    /// Names the collector that it is started with, where it runs on a Java machine.
+    pub(crate) fn collector(&self) -> Option<&'static str> {
+        let is_java = self.run.first().is_some_and(|program| program == "java");
+        is_java.then(|| if self.run.iter().any(|word| word == SERIAL) { "serial" } else { "default" })
     }
 
     /// Gives the definition for a cell with these factors: with them, it is started as the cell wants it.

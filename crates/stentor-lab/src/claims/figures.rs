@@ -10,6 +10,10 @@ const SIXTY: f64 = 60.0;
 const DIGITS_PRINTED: i32 = 5;
 /// Digits of a measured figure and its bounds.
 const DIGITS_MEASURED: i32 = 3;
+/// The kind of a measured figure that does not stand for what its name says, because phases overlap; its note says why.
+pub const OVERLAPPING: &str = "overlapping";
+/// How the kind of a measured figure begins that can only be compared with its like; what it counts follows.
+pub const ALIKE: &str = "measured: ";
 /// An interval that reaches so many times as far as its estimate says nothing.
 const OPEN: f64 = 1e6;
 
@@ -50,7 +54,8 @@ pub struct Figure {
     pub value: Value,
     /// Its unit.
     pub unit: String,
-    /// `published`, `derived`, `in figure only`, `not measured`, or `measured` here.
+    /// `published`, `derived`, `in figure only`, `not measured`, or, of figures of ours, `measured`, [`OVERLAPPING`], or
+    /// [`ALIKE`] and what it counts.
     pub kind: String,
     /// What else is to be known.
     pub note: String,
@@ -128,6 +133,18 @@ impl Figure {
             kind: cell("kind").into(),
             note: cell("note").into(),
         })
+    }
+
+    /// Says why it cannot be compared with any other, where that is so.
+    #[must_use]
+    pub fn objection(&self) -> Option<&str> {
+        (self.kind == OVERLAPPING).then_some(self.note.as_str())
+    }
+
+    /// Says what it counts, where it can only be compared with figures that count the same.
+    #[must_use]
+    pub fn alike(&self) -> Option<&str> {
+        self.kind.strip_prefix(ALIKE)
     }
 
     /// Gives what a name stands for: a column, or else a factor.

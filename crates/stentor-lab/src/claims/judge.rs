@@ -6,6 +6,7 @@ use super::expression::{Binding, Claim, Comparison, Term};
 use super::figures::{Figures, Interval};
 use crate::study::Verdict;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use terms::{Quantity, Scope};
 
 /// Numbers that differ by less than this share are equal: they were printed with fewer digits.
@@ -109,7 +110,10 @@ impl Bench<'_> {
                 .try_for_each(|bound| self.claim(inner, &scope.with(bound), compared)),
             Claim::Chain(first, links) => {
                 let mut left = self.quantity(first, scope)?;
+                let mut counted = self.counted(first, scope)?;
                 for (comparison, right) in links {
+                    counted.extend(self.counted(right, scope)?);
+                    all_alike(&counted)?;
                     let right = self.quantity(right, scope)?;
                     compared.push(self.compare(&left, *comparison, &right, scope)?);
                     left = right;
@@ -154,6 +158,18 @@ impl Bench<'_> {
             Comparison::NotEqual => same(left, right, gap).map(|same| !same),
         }
     }
+}
+
+/// Stops where figures would be compared that do not count the same.
+fn all_alike(counted: &BTreeSet<&str>) -> Result<(), Stop> {
+    if counted.len() < 2 {
+        return Ok(());
+    }
+    let named: Vec<&str> = counted.iter().copied().collect();
+    Err(Stop::Missing(format!(
+        "what was measured is not the same and cannot be compared: {}",
+        named.join("; ")
+    )))
 }
 
 /// Tells whether one number lies below another: surely, surely not, or perhaps. Two that are both measured must be further

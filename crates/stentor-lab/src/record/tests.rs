@@ -43,6 +43,26 @@ fn a_torn_last_line_is_left_out_and_cut_off_before_more_is_written() {
 }
 
 #[test]
+fn a_record_of_an_older_version_is_read_and_what_nobody_looked_at_stays_unsaid() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join(RECORDS);
+    let line = format!(
+        "{{\"schema\":\"{SCHEMA}\",\"study\":\"nunes-2014\",\"bytes\":{{\"up\":{{\"frames\":3,\"ip\":200}}}},\"clock\":null}}\n"
+    );
+    std::fs::write(&path, line).expect("written");
+    let old = &read(&path).expect("read")[0];
+    assert_eq!((old.overlaps.as_ref(), old.clock.as_ref(), old.env.commit.as_str()), (None, None, ""));
+    let up = old.bytes.as_ref().expect("counted").up;
+    assert_eq!((up.ip, up.data_ip, up.data_frames), (200, None, None));
+    assert!(!old.overlaps(phase::CLIENT_DESER));
+    let again = serde_json::to_string(old).expect("written");
+    assert!(
+        !again.contains("overlaps") && !again.contains("data_ip") && !again.contains("commit"),
+        "{again}"
+    );
+}
+
+#[test]
 fn lines_of_others_are_refused_with_their_number() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join(RECORDS);

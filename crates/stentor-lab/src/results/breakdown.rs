@@ -1,4 +1,4 @@
-//! Drawings as tables, for where nothing can be drawn: phases, layers of bytes, costs and energy by cell.
+//! Drawings as tables, for where nothing can be drawn: layers of bytes, costs and energy by cell.
 
 use super::figures::{self, Figure};
 use super::payload::Payloads;
@@ -7,36 +7,6 @@ use super::{CONFIDENCE, Cell, Metric, Results, layers};
 use crate::document::Table;
 use crate::plot::short;
 use crate::statistics::{Estimate, Samples};
-
-/// Phases of an exchange as figures: of the client, then of the server.
-const PHASES: [&str; 8] = [
-    "phase_client_ser",
-    "phase_request",
-    "phase_transfer",
-    "phase_client_deser",
-    "phase_insert",
-    "phase_server_deser",
-    "phase_server_work",
-    "phase_server_ser",
-];
-
-/// Medians of phases in milliseconds, where points come in pages of a single page.
-pub(super) fn phases(results: &Results) -> Table {
-    let header = [
-        "part",
-        "cell",
-        "subject",
-        "serialize",
-        "wait for the service",
-        "transfer",
-        "parse",
-        "insert rows",
-        "server: parse",
-        "server: work",
-        "server: serialize",
-    ];
-    table(results, header, PHASES)
-}
 
 /// Bytes of a whole exchange, both ways, by layer.
 pub(super) fn bytes(results: &Results) -> Table {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::metric::{captured, median, phase_ms, whole};
+use super::basis::{Basis, marked};
+use super::metric::{phase_ms, whole};
+use super::overhead;
 use super::paper::{self, Reading};
 use super::{Cell, Results, setting};
 use crate::claims::figures::{Figure, Figures, Interval, Value};
@@ -17,8 +19,6 @@ const ANYTHING: f64 = 1e9;
 const FINISHED: &str = "finished";
 /// Milliseconds of a second.
 const MS: f64 = 1000.0;
-/// Payloads of albertengo-2020, in bytes.
-const PAYLOADS: [&str; 4] = ["64", "256", "1024", "4055"];
 
 /// Writes our figures in the columns of the published ones.
 #[must_use]
@@ -35,7 +35,7 @@ pub fn figures_csv(results: &Results, confidence: f64) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{},stentor,{},{},{},{},{},{value},{},measured,{},{low},{high}",
+            "{},stentor,{},{},{},{},{},{value},{},{},{},{low},{high}",
             results.study,
             quoted(&figure.experiment),
             quoted(&figure.subject),
@@ -43,6 +43,7 @@ pub fn figures_csv(results: &Results, confidence: f64) -> String {
             quoted(&figure.metric),
             quoted(&figure.stat),
             figure.unit,
+            quoted(&figure.kind),
             quoted(&figure.note)
         );
     }
@@ -125,7 +126,7 @@ pub(super) fn figures(results: &Results, cells: &[&Cell], confidence: f64) -> Fi
         figures.extend(parsing(results, cell, confidence));
     }
     if results.study == "albertengo-2020" {
-        figures.extend(over_payloads(cells, confidence));
+        figures.extend(overhead::figures(cells, confidence));
     }
     figures.extend(file_sizes(results, cells, confidence));
     figures.into_iter().collect()
@@ -134,10 +135,11 @@ pub(super) fn figures(results: &Results, cells: &[&Cell], confidence: f64) -> Fi
 fn figure(cell: &Cell, reading: &Reading, confidence: f64) -> Option<Figure> {
     let samples: Samples = cell.forks.iter().filter_map(|fork| (reading.of)(fork)).collect();
     let experiment = if reading.experiment.is_empty() { &cell.experiment } else { reading.experiment };
-    make(cell, experiment, reading.metric, reading.unit, &samples, confidence)
+    let figure = make(cell, experiment, reading.metric, reading.unit, &samples, confidence)?;
+    Some(marked(figure, cell, reading.basis))
 }
 
-fn make(
+pub(super) fn make(
     cell: &Cell,
     experiment: &str,
     metric: &str,
@@ -179,7 +181,7 @@ fn parsing(results: &Results, cell: &Cell, confidence: f64) -> Option<Figure> {
     let samples: Samples = cell.forks.iter().filter_map(seconds).collect();
     let mut figure = make(cell, "XML parsing", "latency", "s", &samples, confidence)?;
     figure.factors = BTreeMap::from([("strings".to_owned(), cell.levels.get("items")?.clone())]);
-    Some(figure)
+    Some(marked(figure, cell, Basis::Phases(&[phase::CLIENT_DESER])))
 }
 
 /// How forks ended is a figure where the paper tells it: that one did not finish, or that all did.
@@ -210,87 +212,6 @@ fn file_sizes(results: &Results, cells: &[&Cell], confidence: f64) -> Vec<Figure
         Some(figure)
     };
     cells.iter().filter_map(of).collect()
-}
-
-/// Figures of albertengo-2020 are over its four payloads together.
-fn over_payloads(cells: &[&Cell], confidence: f64) -> Vec<Figure> {
-    let mut figures = Vec::new();
-    let mut subjects: Vec<&str> = cells.iter().map(|cell| cell.subject.as_str()).collect();
-    subjects.dedup();
-    subjects.sort_unstable();
-    subjects.dedup();
-    for subject in subjects {
-        let of = |payload: &str| {
-            cells.iter().find(|cell| {
-                let level = cell.levels.get("payload").map(String::as_str).unwrap_or_default();
-                cell.subject == subject && level.trim_end_matches(" B") == payload
-            })
-        };
-        let Some(four) = PAYLOADS.map(of).into_iter().collect::<Option<Vec<_>>>() else { continue };
-        figures.extend(together(&four, confidence));
-    }
-    figures
-}
-
-fn together(four: &[&&Cell], confidence: f64) -> Vec<Figure> {
-    let forks = four.iter().map(|cell| cell.forks.len()).min().unwrap_or_default();
-    // Forks of the same round were made within a few minutes of each other.
-    let over = |of: &dyn Fn(&Record) -> Option<f64>| -> Samples {
-        let sum = |fork: usize| four.iter().map(|cell| of(&cell.forks[fork])).sum::<Option<f64>>();
-        (0..forks).filter_map(sum).collect()
-    };
-    let mean = |of: &dyn Fn(&Record) -> Option<f64>| -> Samples {
-        over(of).values().iter().map(|sum| sum / four.len() as f64).collect()
-    };
-    let wire = |record: &Record| {
-        let (bytes, exchanges) = captured(record)?;
-        Some((bytes.up.ip + bytes.down.ip) as f64 / exchanges / 1000.0)
-    };
-    let all = [
-        ("RTT", "RTT", "payload", "all(64..4055 B)", "ms", mean(&median)),
-        ("OWD", "OWD", "payload", "all(64..4055 B)", "ms", mean(&|record| phase_ms(record, "owd"))),
-        ("NDU", "NDU", "payload", "sum of 64+256+1024+4055 B", "kB", over(&wire)),
-    ];
-    let figure =
-        |(experiment, metric, factor, level, unit, samples): (&str, &str, &str, &str, &str, Samples)| {
-            let mut figure = make(four[0], experiment, metric, unit, &samples, confidence)?;
-            figure.factors = BTreeMap::from([(factor.to_owned(), level.to_owned())]);
-            Some(figure)
-        };
-    let mut figures: Vec<Figure> = all.into_iter().filter_map(figure).collect();
-    let shares = [(four[0], "smallest (64 B)", "max"), (four[3], "largest (4055 B)", "min")];
-    for (cell, level, stat) in shares {
-        let samples: Samples = cell.forks.iter().filter_map(overhead_share).collect();
-        let found = make(cell, "POH", "POH", "%", &samples, confidence);
-        figures.extend(found.map(|mut figure| {
-            figure.factors = BTreeMap::from([("payload".to_owned(), level.to_owned())]);
-            stat.clone_into(&mut figure.stat);
-            figure
-        }));
-    }
-    for (cell, payload) in four.iter().zip(PAYLOADS) {
-        let samples: Samples = cell.forks.iter().filter_map(overhead_bytes).collect();
-        let found = make(cell, "POH", "POH in bytes", "B", &samples, confidence);
-        figures.extend(found.map(|mut figure| {
-            figure.factors = BTreeMap::from([("payload".to_owned(), format!("{payload} B"))]);
-            figure
-        }));
-    }
-    figures
-}
-
-/// What is not payload in an exchange, both ways, in bytes.
-fn overhead_bytes(record: &Record) -> Option<f64> {
-    let (bytes, exchanges) = captured(record)?;
-    let all = (bytes.up.ip + bytes.down.ip) as f64;
-    Some((all - (bytes.up.payload + bytes.down.payload) as f64) / exchanges)
-}
-
-/// What is not payload, as a share of all bytes of an exchange, in percent.
-fn overhead_share(record: &Record) -> Option<f64> {
-    let (bytes, _) = captured(record)?;
-    let all = (bytes.up.ip + bytes.down.ip) as f64;
-    Some(100.0 * (all - (bytes.up.payload + bytes.down.payload) as f64) / all)
 }
 
 /// Load of the client's processor while exchanges were made, in percent.

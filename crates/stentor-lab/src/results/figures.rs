@@ -48,7 +48,8 @@ pub(super) fn of(record: &Record, payload: Option<f64>) -> Vec<Figure> {
     let layers = layers::of(record, payload).into_iter().flat_map(|parts| layers::IDS.into_iter().zip(parts));
     let layers = layers.map(|(id, bytes)| Figure::measured(id, "B", bytes));
     let interruption = record.interruption.iter().flat_map(|found| interrupted(found, record.is_emulated()));
-    metrics.chain(phases).chain(layers).chain(interruption).chain(energy(record)).collect()
+    let data = super::metric::data_bytes(record).map(|bytes| Figure::measured("bytes_data", "B", bytes));
+    metrics.chain(data).chain(phases).chain(layers).chain(interruption).chain(energy(record)).collect()
 }
 
 fn interrupted(found: &Interruption, is_untimed: bool) -> Vec<Figure> {

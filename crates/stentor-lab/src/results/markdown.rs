@@ -2,8 +2,10 @@
 
 use super::features::features;
 use super::interruptions::interruptions;
+use super::overhead::overhead;
+use super::phases::{footnote, phases};
 use super::sizes::sizes;
-use super::{Account, breakdown, tables};
+use super::{Account, Results, breakdown, tables};
 use crate::document::Table;
 
 /// Writes an account's tables.
@@ -25,11 +27,11 @@ pub fn markdown(account: &Account) -> String {
         section("Sizes beside the paper's", &sizes(results)),
         section("Interrupted half way", &interruptions(results)),
         section("Every cell", &tables::cells(results)),
+        section("Bytes as the paper counts them, and the whole exchange", &overhead(results)),
+        by_phase(results),
     ];
-    let whole = "Milliseconds, medians; where points come in pages, of a single page.";
     let layers = "Both ways, of a whole exchange; of a synchronisation in pages all pages together. Payload is the values as text.";
     parts.extend([
-        section_with("Where the time goes", whole, &breakdown::phases(results)),
         section_with("Bytes of an exchange", layers, &breakdown::bytes(results)),
         section("Processor time and memory of each side", &breakdown::costs(results)),
         section("Energy", &breakdown::energy(results)),
@@ -66,4 +68,11 @@ fn section_with(title: &str, words: &str, table: &Table) -> String {
     }
     let words = if words.is_empty() { String::new() } else { format!("{words}\n\n") };
     format!("## {title}\n\n{words}{}\n", table.markdown())
+}
+
+fn by_phase(results: &Results) -> String {
+    let table = phases(results);
+    let words = "Medians; where points come in pages, of a single page.";
+    let (text, below) = (section_with("Phases", words, &table), footnote(&table));
+    if below.is_empty() { text } else { format!("{text}\n{}\n", below) }
 }

@@ -156,6 +156,12 @@ fn wire(record: &Record) -> Option<f64> {
     Some((bytes.up.ip + bytes.down.ip) as f64 / exchanges)
 }
 
+/// Gives the bytes of the packets of an exchange that carry something of the application.
+pub(super) fn data_bytes(record: &Record) -> Option<f64> {
+    let (bytes, exchanges) = captured(record)?;
+    Some((bytes.up.data_ip? + bytes.down.data_ip?) as f64 / exchanges)
+}
+
 /// Shares processor time out among the measured exchanges, which it is of.
 fn each(record: &Record, cpu_ns: Option<u64>) -> Option<f64> {
     Some(cpu_ns? as f64 / MS / wholes(record)?)

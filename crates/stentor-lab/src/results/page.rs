@@ -2,6 +2,8 @@
 
 use super::features::features;
 use super::interruptions::interruptions;
+use super::overhead::overhead;
+use super::phases::{footnote, phases};
 use super::sizes::sizes;
 use super::verdicts::{Finding, Ours};
 use super::{Account, Plot, tables};
@@ -21,6 +23,8 @@ pub fn page(account: &Account) -> String {
     parts.push(by_size(account));
     parts.push(interrupted(account));
     parts.push(details("cells", "Every cell", &tables::cells(results).html("")));
+    parts.push(by_count(account));
+    parts.push(by_phase(account));
     parts.push(uncounted(account));
     parts.push(not_here(account));
     if !account.remarks.differences.is_empty() {
@@ -254,6 +258,25 @@ fn details(id: &str, title: &str, content: &str) -> String {
         &format!("<section id=\"{id}\">"),
         1,
     )
+}
+
+fn by_count(account: &Account) -> String {
+    let table = overhead(&account.results);
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    let words = "The paper counts packets that carry a message: NDU is 2p + x + y, POH (x + y) / 2, and claims are judged by that. The full \
+        exchange has what opens, acknowledges and closes as well.";
+    let content = text(words) + &table.html("");
+    details("overhead", "Bytes as the paper counts them, and the whole exchange", &content)
+}
+
+fn by_phase(account: &Account) -> String {
+    let table = phases(&account.results);
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    details("phase-table", "Phases", &(table.html("") + &text(footnote(&table))))
 }
 
 fn uncounted(account: &Account) -> String {

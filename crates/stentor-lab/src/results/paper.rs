@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::basis::Basis;
 use super::evidence::client_load_percent;
 use super::metric::{captured, median, phase_ms};
 use super::{Cell, Results, setting};
@@ -25,76 +26,113 @@ pub(super) struct Reading {
     pub(super) metric: &'static str,
     /// The unit in which the paper has it.
     pub(super) unit: &'static str,
+    /// What it rests on.
+    pub(super) basis: Basis,
     /// Reads it.
     pub(super) of: fn(&Record) -> Option<f64>,
 }
 
+/// Where phases stand: at the client while it asks, and while it waits; of the server in all.
+const ASKING: Basis = Basis::Phases(&[phase::CLIENT_SER]);
+const READING: Basis = Basis::Phases(&[phase::CLIENT_DESER]);
+const WAITING: Basis = Basis::Phases(&[phase::REQUEST, phase::TRANSFER]);
+/// A share of the server's time has the whole of it below the line.
+const OF_SERVER: Basis = Basis::Phases(&[phase::SERVER_SER, phase::SERVER_DESER]);
+
 const ANACLETO: &[Reading] = &[
-    Reading { experiment: "poi sync", metric: "duration", unit: "ms", of: median },
-    Reading { experiment: "poi sync", metric: "CPU", unit: "%", of: client_load_percent },
-    Reading { experiment: "poi sync", metric: "memory", unit: "MB", of: |r| Some(r.mem.client? as f64 / MB) },
+    Reading { experiment: "poi sync", metric: "duration", unit: "ms", basis: Basis::Whole, of: median },
+    Reading {
+        experiment: "poi sync",
+        metric: "CPU",
+        unit: "%",
+        basis: Basis::Whole,
+        of: client_load_percent,
+    },
+    Reading {
+        experiment: "poi sync",
+        metric: "memory",
+        unit: "MB",
+        basis: Basis::Memory,
+        of: |r| Some(r.mem.client? as f64 / MB),
+    },
     Reading {
         experiment: "poi sync",
         metric: "data received",
         unit: "kB",
+        basis: Basis::Whole,
         of: |r| captured(r).map(|(b, n)| b.down.ip as f64 / n / KB),
     },
     Reading {
         experiment: "poi sync",
         metric: "data sent",
         unit: "kB",
+        basis: Basis::Whole,
         of: |r| captured(r).map(|(b, n)| b.up.ip as f64 / n / KB),
     },
 ];
 const NUNES: &[Reading] = &[
-    Reading { experiment: "client time", metric: "total time", unit: "s", of: seconds },
+    Reading { experiment: "client time", metric: "total time", unit: "s", basis: Basis::Whole, of: seconds },
     Reading {
         experiment: "client time",
         metric: "serialization share",
         unit: "%",
+        basis: ASKING,
         of: |r| share(phase_ms(r, phase::CLIENT_SER), median(r)),
     },
     Reading {
         experiment: "client time",
         metric: "deserialization share",
         unit: "%",
+        basis: READING,
         of: |r| share(phase_ms(r, phase::CLIENT_DESER), median(r)),
     },
     Reading {
         experiment: "client time",
         metric: "service share",
         unit: "%",
+        basis: WAITING,
         of: |r| share(waited(r), median(r)),
     },
     Reading {
         experiment: "server time",
         metric: "total time",
         unit: "s",
+        basis: Basis::Server,
         of: |r| server(r).map(|ms| ms / MS),
     },
     Reading {
         experiment: "server time",
         metric: "serialization share",
         unit: "%",
+        basis: OF_SERVER,
         of: |r| share(phase_ms(r, phase::SERVER_SER), server(r)),
     },
     Reading {
         experiment: "server time",
         metric: "deserialization share",
         unit: "%",
+        basis: OF_SERVER,
         of: |r| share(phase_ms(r, phase::SERVER_DESER), server(r)),
     },
     Reading {
         experiment: "server time",
         metric: "service share",
         unit: "%",
+        basis: OF_SERVER,
         of: |r| share(phase_ms(r, phase::SERVER_WORK), server(r)),
     },
 ];
-const CAI: &[Reading] = &[Reading { experiment: "", metric: "latency", unit: "s", of: seconds }];
+const CAI: &[Reading] =
+    &[Reading { experiment: "", metric: "latency", unit: "s", basis: Basis::Whole, of: seconds }];
 const ALBERTENGO: &[Reading] = &[
-    Reading { experiment: "OWD", metric: "OWD each payload", unit: "ms", of: |r| phase_ms(r, phase::OWD) },
-    Reading { experiment: "RTT", metric: "RTT each payload", unit: "ms", of: median },
+    Reading {
+        experiment: "OWD",
+        metric: "OWD each payload",
+        unit: "ms",
+        basis: Basis::Phases(&[phase::OWD]),
+        of: |r| phase_ms(r, phase::OWD),
+    },
+    Reading { experiment: "RTT", metric: "RTT each payload", unit: "ms", basis: Basis::Whole, of: median },
 ];
 
 /// Lists the figures of a study's paper.

@@ -2,12 +2,18 @@
 
 use std::fmt::Write as _;
 
+use super::basis::streams;
 use super::figures::{self, Figure};
 use super::payload::Payloads;
 use super::{CONFIDENCE, Cell, Results, paper};
 use crate::statistics::Samples;
 
-const HEADER: &str = "study,experiment,variant,subject,stack,client,server,link,levels,metric,unit,fork,value,low,high,forks,kind,model";
+const HEADER: &str = "study,experiment,variant,subject,stack,client,server,link,levels,metric,unit,fork,value,low,high,forks,kind,model,note";
+/// What names of phases begin with, and what a metric of one ends with.
+const PHASE: &str = "phase_";
+const MEDIAN: &str = "_p50";
+/// The note of a phase that cannot be told from another.
+const BLURRED: &str = "overlaps: a half streams";
 /// Shares of all exchanges of a cell within whose time they were over.
 const QUANTILES: [(&str, f64); 2] = [("rtt_p95_all", 0.95), ("rtt_p99_all", 0.99)];
 
@@ -22,7 +28,7 @@ pub fn sheet(results: &Results) -> String {
         let forks: Vec<(u32, Vec<Figure>)> =
             cell.forks.iter().map(|fork| (fork.fork, figures::of(fork, payload))).collect();
         for figure in kinds(&forks) {
-            of_forks(&mut text, &about, figure, &forks);
+            of_forks(&mut text, &about, figure, note(cell, &figure.id), &forks);
         }
         of_cell(&mut text, &about, results, cell);
     }
@@ -55,13 +61,19 @@ fn kinds(forks: &[(u32, Vec<Figure>)]) -> Vec<&Figure> {
     kinds
 }
 
-fn of_forks(text: &mut String, about: &str, kind: &Figure, forks: &[(u32, Vec<Figure>)]) {
+/// Says of a phase when it cannot be told from another.
+fn note(cell: &Cell, id: &str) -> &'static str {
+    let phase = id.strip_prefix(PHASE).or_else(|| id.strip_suffix(MEDIAN));
+    phase.filter(|phase| streams(cell, phase)).map_or("", |_| BLURRED)
+}
+
+fn of_forks(text: &mut String, about: &str, kind: &Figure, note: &str, forks: &[(u32, Vec<Figure>)]) {
     let found: Vec<(u32, f64)> = forks
         .iter()
         .filter_map(|(fork, all)| Some((*fork, all.iter().find(|one| one.is_same(kind))?.value)))
         .collect();
     let start = format!("{about},{},{}", quoted(&kind.id), kind.unit);
-    let end = format!("{},{}", kind.kind, quoted(&kind.model));
+    let end = format!("{},{},{note}", kind.kind, quoted(&kind.model));
     let samples: Samples = found.iter().map(|(_, value)| *value).collect();
     let count = found.len();
     // Writing to a string cannot fail.
@@ -84,11 +96,11 @@ fn of_cell(text: &mut String, about: &str, results: &Results, cell: &Cell) {
     for (id, part) in QUANTILES {
         if let Some(one) = cell.quantile_ms(part) {
             let (low, high) = (bound(one.low), bound(one.high));
-            let _ = writeln!(text, "{about},{id},ms,,{},{low},{high},{count},measured,", one.value);
+            let _ = writeln!(text, "{about},{id},ms,,{},{low},{high},{count},measured,,", one.value);
         }
     }
     if let Some(ms) = paper::published_ms(results, cell) {
-        let _ = writeln!(text, "{about},published,ms,,{ms},,,,published,");
+        let _ = writeln!(text, "{about},published,ms,,{ms},,,,published,,");
     }
 }
 

@@ -349,8 +349,9 @@ fn provenance(record: &Record) -> Vec<(&'static str, String)> {
         (
             "laboratory",
             format!(
-                "{}{}",
+                "stentor {}{}{}",
                 env.tool_version,
+                if env.commit.is_empty() { String::new() } else { format!(", commit {}", env.commit) },
                 if env.optimized { "" } else { ", a build without optimizations" }
             ),
         ),

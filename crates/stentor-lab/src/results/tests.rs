@@ -86,6 +86,7 @@ fn bytes(size: u64) -> Bytes {
         tcp_payload: 60 * (payload * 2 + headers),
         app: 60 * payload * 2,
         payload: 60 * payload,
+        ..Traffic::default()
     };
     Bytes {
         source: "capture".into(),

@@ -6,7 +6,7 @@ use crate::record::Environment;
 
 /// Reads what this system tells of itself; what it does not tell is left empty.
 #[must_use]
-pub fn environment(rig: &str, cgroup: &str, idle: &str) -> Environment {
+pub fn environment(rig: &str, cgroup: &str, idle: &str, commit: &str) -> Environment {
     let load = load();
     Environment {
         kernel: line("/proc/sys/kernel/osrelease"),
@@ -22,6 +22,7 @@ pub fn environment(rig: &str, cgroup: &str, idle: &str) -> Environment {
         rig: rig.to_owned(),
         cgroup: cgroup.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: commit.to_owned(),
         optimized: !cfg!(debug_assertions),
         emulated: emulation::here().unwrap_or_default(),
     }

@@ -15,13 +15,13 @@ use super::samples::{self, Kept};
 use super::watch::Watch;
 use super::{RAW, Settings};
 use crate::plan::Cell;
-use crate::record::{Bytes, Raw, Record, SCHEMA, Sides, Subject};
+use crate::record::{Bytes, Clock, Raw, Record, SCHEMA, Sides, Subject};
 use crate::subject::clock::{epoch_ns, monotonic_ns};
 use crate::subject::host::Host;
 use crate::subject::protocol::{Order, Prepare, Report, Role, Schedule};
 use crate::subject::reference::Op;
 use crate::subject::sample::{self, ClientSample};
-use crate::subject::{Definition, JAVA_HEAP, SubjectError};
+use crate::subject::{COLLECTOR, Definition, JAVA_HEAP, SubjectError};
 use aws_lc_rs::digest::{SHA256, digest};
 use digests::Digests;
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ impl Trial<'_> {
             study: self.settings.study.clone(),
             seed: self.settings.seed,
             attempt: self.attempt,
-            env: environment(ground.level(), ground.cgroup(), ground.idle()),
+            env: environment(ground.level(), ground.cgroup(), ground.idle(), &self.settings.commit),
             ..blank(self.cell, self.fork)
         };
         let watch = Watch::begin();
@@ -184,10 +184,13 @@ impl Trial<'_> {
     /// Starts a half and gets it ready.
     async fn start(&self, ground: &mut dyn Ground, role: Role, port: u16) -> Result<Half, Failure> {
         let began = Instant::now();
-        let started = ground.start(role, &self.definition(role), self.settings.patience);
+        let definition = self.definition(role);
+        let started = ground.start(role, &definition, self.settings.patience);
         let mut host = started.map_err(Failure::Start)?;
         match hello(&mut host).await {
-            Ok(versions) => {
+            Ok(mut versions) => {
+                let collector = definition.collector().map(|name| (COLLECTOR.to_owned(), name.to_owned()));
+                versions.extend(collector);
                 Half { host, began, versions, ready_ns: 0, port }.prepared(self, ground, role).await
             }
             Err(error) => {
@@ -338,6 +341,7 @@ impl Trial<'_> {
         // The first exchange is told apart from them.
         record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
         kept.sum_up(record);
+        record.clock = Some(Clock::shared());
         let bodies = samples::bodies(&kept);
         record.link = found.passage.link;
         record.bytes = Some(match found.passage.bytes {

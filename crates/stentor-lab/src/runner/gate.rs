@@ -1,6 +1,9 @@
 //! The gate: what makes a fork not count, whatever it measured.
 
-use crate::record::Record;
+use crate::record::{Record, phase};
+
+/// Nanoseconds of a millisecond.
+const NS_PER_MS: f64 = 1e6;
 
 /// Limits; what exceeds one is told as the reason.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,17 +14,21 @@ pub struct Gate {
     pub lateness_p99_max_us: f64,
     /// How late frames may leave the link in one case of 100, in microseconds.
     pub link_p99_max_us: f64,
+    /// By which share of the one-way delay the comparison of two clocks may be off.
+    pub clock_bound_share_max: f64,
     /// Share of frames that queues may drop.
     pub drops_share_max: f64,
 }
 
 impl Default for Gate {
-    /// Load 2 for each processor, sleepers 20 ms late, frames 5 ms late, one frame of 1,000 dropped.
+    /// Load 2 for each processor, sleepers 20 ms late, frames 5 ms late, one frame of 1,000 dropped, clocks off by a tenth of the
+    /// one-way delay.
     fn default() -> Self {
         Self {
             load_per_core_max: 2.0,
             lateness_p99_max_us: 20_000.0,
             link_p99_max_us: 5_000.0,
+            clock_bound_share_max: 0.1,
             drops_share_max: 0.001,
         }
     }
@@ -36,7 +43,24 @@ impl Gate {
             // Who is late on an emulated processor spoils no time, since none is kept.
             return of_exchanges;
         }
-        of_exchanges.or_else(|| self.of_machine(record)).or_else(|| self.of_link(record))
+        of_exchanges
+            .or_else(|| self.of_machine(record))
+            .or_else(|| self.of_link(record))
+            .or_else(|| self.of_clock(record))
+    }
+
+    /// Two clocks are compared within a bound; what it leaves of a delay must be most of it. One clock has no bound.
+    fn of_clock(&self, record: &Record) -> Option<String> {
+        let bound = record.clock.as_ref()?.bound_ns;
+        let delay = record.latency.get(phase::OWD)?.p50;
+        let share = bound as f64 / delay.max(1) as f64;
+        (share > self.clock_bound_share_max).then(|| {
+            let (bound, delay) = (bound as f64 / NS_PER_MS, delay as f64 / NS_PER_MS);
+            let most = 100.0 * self.clock_bound_share_max;
+            format!(
+                "the clocks may be {bound:.3} ms apart, at a one-way delay of {delay:.3} ms; {most} % at most"
+            )
+        })
     }
 
     fn of_exchanges(&self, record: &Record) -> Option<String> {

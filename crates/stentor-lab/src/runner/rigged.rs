@@ -220,6 +220,8 @@ fn traffic(parts: &Parts) -> Traffic {
     Traffic {
         frames: parts.packets,
         ip: parts.wire_bytes(),
+        data_frames: Some(parts.data_packets),
+        data_ip: Some(parts.data_bytes()),
         tcp_payload: parts.framing_bytes + parts.tls_bytes + parts.payload_bytes,
         app: 0,
         payload: 0,

@@ -2,8 +2,21 @@
 
 use crate::record::{Bytes, Counts, From, Latency, Record, Traffic, phase};
 use crate::statistics::warm_up;
-use crate::subject::sample::{ClientSample, STATUS_OUT_OF_MEMORY, ServerSample};
-use std::collections::BTreeMap;
+use crate::subject::sample::{
+    ClientSample, READ_WHILE_RECEIVED, SENT_WHILE_WRITTEN, STATUS_OUT_OF_MEMORY, ServerSample,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Phases that are blurred by a flag of the client's samples, and by one of the server's. What is sent while it is written has
+/// its end too late or too early, and so has what is counted from that end on.
+const BLURRED_BY_CLIENT: [(u16, &[&str]); 2] = [
+    (SENT_WHILE_WRITTEN, &[phase::CLIENT_SER, phase::REQUEST, phase::NET]),
+    (READ_WHILE_RECEIVED, &[phase::TRANSFER, phase::CLIENT_DESER, phase::NET]),
+];
+const BLURRED_BY_SERVER: [(u16, &[&str]); 2] = [
+    (SENT_WHILE_WRITTEN, &[phase::SERVER_SER, phase::SERVICE, phase::NET]),
+    (READ_WHILE_RECEIVED, &[phase::OWD, phase::SERVER_DESER, phase::SERVICE, phase::NET]),
+];
 
 /// Samples of the measured exchanges of one fork.
 pub(super) struct Kept<'a> {
@@ -58,6 +71,18 @@ impl Kept<'_> {
                 record.latency.insert(name.to_owned(), latency);
             }
         }
+        record.overlaps = Some(self.overlaps());
+    }
+
+    /// Names the phases that any of the answered exchanges blurs.
+    fn overlaps(&self) -> BTreeSet<String> {
+        let client = self.client.iter().filter(|one| one.status == 0).fold(0, |flags, one| flags | one.flags);
+        let server = self.server.iter().filter(|one| one.status == 0).fold(0, |flags, one| flags | one.flags);
+        let blurred = [(client, BLURRED_BY_CLIENT), (server, BLURRED_BY_SERVER)];
+        let raised = blurred.into_iter().flat_map(|(flags, by)| {
+            by.into_iter().filter(move |(flag, _)| flags & flag != 0).flat_map(|(_, phases)| phases)
+        });
+        raised.map(|phase| (*phase).to_owned()).collect()
     }
 
     /// Lists the answered exchanges with the moment when their clock stops: rows kept, values read, or headers there.
@@ -175,6 +200,24 @@ mod tests {
         let mut record = Record::default();
         Kept { client: &client, server: &[], inserted: &[], pages: 1, stops_at_headers }.sum_up(&mut record);
         record
+    }
+
+    #[test]
+    fn what_a_half_streams_is_named_by_phase_and_what_failed_says_nothing_of_it() {
+        let client = |flags, status| ClientSample { flags, status, ..ClientSample::default() };
+        let server = |flags| ServerSample { flags, ..ServerSample::default() };
+        let named = |client: &[ClientSample], server: &[ServerSample]| {
+            let kept = Kept { client, server, inserted: &[], pages: 1, stops_at_headers: false };
+            let mut record = Record::default();
+            kept.sum_up(&mut record);
+            record.overlaps.expect("looked at").into_iter().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(named(&[client(0, 0)], &[server(0)]), "");
+        assert_eq!(named(&[client(0, 0), client(1, 0)], &[server(0)]), "client_ser net request");
+        assert_eq!(named(&[client(2, 0)], &[]), "client_deser net transfer");
+        assert_eq!(named(&[client(3, 1)], &[]), "");
+        assert_eq!(named(&[client(0, 0)], &[server(2)]), "net owd server_deser svc");
+        assert_eq!(named(&[], &[server(1)]), "net server_ser svc");
     }
 
     #[test]

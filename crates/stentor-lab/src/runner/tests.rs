@@ -1,6 +1,6 @@
 use super::*;
 use crate::plan::{Choice, Plan, SampleChoice};
-use crate::record::{From, Latency, phase};
+use crate::record::{Clock, From, Latency, phase};
 
 fn cells(forks: u32) -> Vec<Cell> {
     let samples = SampleChoice { forks: Some(forks), samples: Some(2) };
@@ -135,6 +135,27 @@ fn on_an_emulated_processor_only_a_failed_exchange_makes_a_fork_not_count() {
 }
 
 #[test]
+fn a_fork_does_not_count_when_its_clocks_may_be_further_apart_than_a_tenth_of_the_one_way_delay() {
+    let mut record = sound();
+    let delay = Latency::of(&[5_000_000], From::Start).expect("a time");
+    record.latency.insert(phase::OWD.into(), delay);
+    record.clock = Some(Clock::shared());
+    assert_eq!(Gate::default().reason(&record), None, "one clock has no bound");
+    let estimated =
+        |bound_ns| Some(Clock { method: "shortest round trips".into(), bound_ns, ..Clock::default() });
+    record.clock = estimated(400_000);
+    assert_eq!(Gate::default().reason(&record), None);
+    record.clock = estimated(600_000);
+    let why = Gate::default().reason(&record).expect("too wide");
+    assert!(
+        why.contains("0.600 ms apart, at a one-way delay of 5.") && why.ends_with("10 % at most"),
+        "{why}"
+    );
+    record.latency.remove(phase::OWD);
+    assert_eq!(Gate::default().reason(&record), None, "without one-way delay nothing rests on it");
+}
+
+#[test]
 fn results_are_not_mixed_with_those_of_other_settings() {
     let directory = tempfile::tempdir().expect("a directory");
     let settings = |seed: u64, resume| Settings {
@@ -145,6 +166,7 @@ fn results_are_not_mixed_with_those_of_other_settings() {
         gate: Gate::default(),
         patience: Duration::from_secs(1),
         models: power::Models::default(),
+        commit: "abc".into(),
         plan: serde_json::json!({ "seed": seed }),
     };
     let (mut journal, kept) = Journal::open(&settings(1, false)).expect("new");

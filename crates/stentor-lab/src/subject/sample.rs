@@ -8,6 +8,11 @@ pub const SAMPLE_BYTES: usize = 64;
 /// Numbers of eight bytes at the beginning of a sample.
 const WORDS: usize = 7;
 
+/// Flag: bytes were sent while they were still being written, so that neither phase has a time of its own.
+pub const SENT_WHILE_WRITTEN: u16 = 1;
+/// Flag: bytes were read while they were still being received.
+pub const READ_WHILE_RECEIVED: u16 = 2;
+
 /// The status of an exchange whose client had no memory left.
 pub const STATUS_OUT_OF_MEMORY: u16 = 2;
 
@@ -30,8 +35,7 @@ pub struct ClientSample {
     pub t_deser_end: i64,
     /// What came of it; 0 is an answer, 1 a failure, 2 a heap that was too small.
     pub status: u16,
-    /// What blurs the phases: 1 when the request was sent while it was still written, 2 when the answer was read while it was
-    /// still received.
+    /// What blurs the phases: [`SENT_WHILE_WRITTEN`] for the request, [`READ_WHILE_RECEIVED`] for the answer.
     pub flags: u16,
     /// Bytes of the answer's body.
     pub bytes: u32,
@@ -52,6 +56,8 @@ pub struct ServerSample {
     pub t_ser_end: i64,
     /// What came of it; 0 is an answer.
     pub status: u16,
+    /// What blurs the phases: [`SENT_WHILE_WRITTEN`] for the answer, [`READ_WHILE_RECEIVED`] for the request.
+    pub flags: u16,
     /// Bytes of the request's body.
     pub bytes: u32,
 }
@@ -98,14 +104,14 @@ impl ServerSample {
     pub fn to_bytes(&self) -> [u8; SAMPLE_BYTES] {
         let seq = self.seq.cast_signed();
         let words = [seq, self.t_recv, self.t_deser_end, self.t_work_end, self.t_ser_end, 0, 0];
-        pack(words, self.status, 0, self.bytes)
+        pack(words, self.status, self.flags, self.bytes)
     }
 
     /// Reads it.
     #[must_use]
     pub fn of_bytes(bytes: &[u8; SAMPLE_BYTES]) -> Self {
-        let ([seq, t_recv, t_deser_end, t_work_end, t_ser_end, ..], status, _, bytes) = unpack(bytes);
-        Self { seq: seq.cast_unsigned(), t_recv, t_deser_end, t_work_end, t_ser_end, status, bytes }
+        let ([seq, t_recv, t_deser_end, t_work_end, t_ser_end, ..], status, flags, bytes) = unpack(bytes);
+        Self { seq: seq.cast_unsigned(), t_recv, t_deser_end, t_work_end, t_ser_end, status, flags, bytes }
     }
 }
 

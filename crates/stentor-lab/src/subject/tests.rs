@@ -172,8 +172,16 @@ fn samples_are_64_bytes_in_the_order_of_the_protocol() {
     assert_eq!(words, [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!((bytes[58], bytes[60], bytes.iter().filter(|byte| **byte != 0).count()), (9, 10, 10));
     assert_eq!(ClientSample::of_bytes(&bytes), sample);
-    let sample =
-        ServerSample { seq: 1, t_recv: -2, t_deser_end: 3, t_work_end: 4, t_ser_end: 5, status: 6, bytes: 7 };
+    let sample = ServerSample {
+        seq: 1,
+        t_recv: -2,
+        t_deser_end: 3,
+        t_work_end: 4,
+        t_ser_end: 5,
+        status: 6,
+        flags: 3,
+        bytes: 7,
+    };
     assert_eq!(ServerSample::of_bytes(&sample.to_bytes()), sample);
 }
 

@@ -16,12 +16,22 @@ fn rig(plan: Plan) -> Option<Rig> {
     match Rig::raise(&Plan { level: Wanted::Exactly(Level::Netns), ..plan }) {
         Ok(rig) => Some(rig),
         Err(refusal) => {
-            let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
-            assert!(!required.split(',').any(|word| word == "rig"), "{refusal}");
-            println!("skipped: {refusal}");
+            skip(&refusal.to_string());
             None
         }
     }
+}
+
+/// Says that a test is skipped, where everybody sees it, or fails where `STENTOR_TEST_REQUIRE` lists `rig`.
+fn skip(why: &str) {
+    let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+    assert!(
+        !required.split(',').any(|word| word == "rig"),
+        "{why} (STENTOR_TEST_REQUIRE does not allow to skip it)"
+    );
+    let thread = std::thread::current();
+    // A test's own output is kept back when it passes; who cannot be told is not told.
+    let _ = writeln!(std::io::stderr(), "skipped: {}, {why}", thread.name().unwrap_or("a test"));
 }
 
 fn slow() -> Link {
@@ -124,7 +134,7 @@ fn a_process_can_live_ahead_of_our_clock() {
     let mut offsets = Command::new("cat");
     offsets.arg("/proc/self/timens_offsets").stdout(Stdio::piped());
     let child = match rig.spawn_ahead(Side::Server, -1_500_000_000, offsets) {
-        Err(refusal) => return println!("skipped: no time namespace: {refusal}"),
+        Err(refusal) => return skip(&format!("no time namespace: {refusal}")),
         Ok(child) => child,
     };
     let text = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();

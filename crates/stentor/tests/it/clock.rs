@@ -2,41 +2,68 @@
 
 use crate::process::run;
 use serde_json::Value;
+use std::io::Write;
 
 /// What a command gets where no link can be had.
 const NO_LINK: i32 = 6;
+/// A busy machine may leave the bounds; not every time.
+const TRIES: usize = 3;
 
-/// A busy machine may leave the bounds, so what is proven is that the exit code and the checks say the same.
 #[test]
-fn the_clocks_self_test_says_of_every_check_what_was_true_and_its_exit_code_says_whether_all_hold() {
+fn the_clocks_self_test_stays_within_its_bounds_and_its_exit_code_says_what_its_checks_say() {
+    let mut told = Value::Null;
+    for _ in 0..TRIES {
+        let (code, found) = self_test();
+        if code == NO_LINK {
+            return skip(&found);
+        }
+        agrees(code, &found);
+        told = found;
+        if code == 0 {
+            return;
+        }
+    }
+    panic!("out of its bounds {TRIES} times, the last: {}", told["checks"]);
+}
+
+fn self_test() -> (i32, Value) {
     let output = run(&["lab", "clock", "selftest", "--json"]);
-    let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_str(told.lines().last().unwrap_or_default()).unwrap_or_default();
-    if output.status.code() == Some(NO_LINK) {
-        assert!(told["error"].as_str().is_some_and(|error| !error.is_empty()), "{told} {said}");
-        return;
-    }
+    let told = String::from_utf8_lossy(&output.stdout);
+    let told = serde_json::from_str(told.lines().last().unwrap_or_default()).unwrap_or_default();
+    (output.status.code().expect("an end"), told)
+}
+
+/// Says that there is no link, where everybody sees it, or fails where `STENTOR_TEST_REQUIRE` lists `rig`.
+fn skip(told: &Value) {
+    let why = told["error"].as_str().expect("a reason");
+    assert!(!why.is_empty(), "{told}");
+    let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+    assert!(
+        !required.split(',').any(|word| word == "rig"),
+        "{why} (STENTOR_TEST_REQUIRE does not allow to skip it)"
+    );
+    // A test's own output is kept back when it passes; who cannot be told is not told.
+    let _ = writeln!(std::io::stderr(), "skipped: the clock's self-test, {why}");
+}
+
+/// Whatever the machine does: every check says what its own figures say, and the exit code says what all checks say.
+fn agrees(code: i32, told: &Value) {
     let checks = told["checks"].as_array().expect("a list");
-    let methods = ["equal ways", "a slower way back"];
-    for method in methods {
-        let of_method = || {
-            checks.iter().filter(|check| check["name"].as_str().is_some_and(|name| name.starts_with(method)))
-        };
-        assert_eq!(of_method().count(), 4, "{method}: {told}");
+    for method in ["equal ways", "a slower way back"] {
+        let named = |check: &&Value| check["name"].as_str().is_some_and(|name| name.starts_with(method));
+        assert_eq!(checks.iter().filter(named).count(), 4, "{method}: {told}");
     }
-    let is_within = |check: &&Value| {
+    let is_within = |check: &Value| {
         let number = |field: &str| check[field].as_f64().expect("a number");
         (number("measured") - number("wanted")).abs() <= number("bound")
     };
-    let holds = checks.iter().all(|check| check["ok"] == is_within(&check));
-    assert!(holds, "a check contradicts its own figures: {told}");
-    let all = checks.iter().all(|check| check["ok"] == true);
-    assert_eq!(
-        (told["within_bounds"].as_bool(), output.status.code()),
-        (Some(all), Some(i32::from(!all))),
-        "{told}"
+    assert!(
+        checks.iter().all(|check| check["ok"] == is_within(check)),
+        "a check contradicts its figures: {told}"
     );
-    // Both clocks really differ: the drift that was set is the drift that was found, or the check says so.
+    let all = checks.iter().all(|check| check["ok"] == true);
+    assert_eq!((told["within_bounds"].as_bool(), code), (Some(all), i32::from(!all)), "{told}");
+    // Both clocks really differ: the drift that was set is what is looked for.
     let drift = checks.iter().find(|check| check["unit"] == "ppm").expect("a drift");
     assert!(drift["wanted"].as_f64() == Some(50.0) && drift["measured"].as_f64() != Some(0.0), "{drift}");
 }

@@ -104,6 +104,12 @@ fn nunes_2014_runs_with_phases_on_both_sides() {
     let records = whole("nunes-2014", &["--factor", "cpu=whole", "--factor", "message=100Kb"]);
     let phases = ["client_ser", "client_deser", "server_deser", "server_work", "server_ser", "svc", "net"];
     assert!(records.iter().all(|one| phases.iter().all(|phase| one.latency.contains_key(*phase))));
+    for one in &records {
+        // Ours never stream, both halves read one clock, and the program is named.
+        let clock = one.clock.as_ref().map(|clock| clock.method.as_str());
+        assert_eq!((one.overlaps.clone(), clock), (Some(BTreeSet::new()), Some("shared")));
+        assert!(!one.env.commit.is_empty() && !one.env.tool_version.is_empty(), "{:?}", one.env);
+    }
     let bytes = records.iter().find(|one| one.subject.label == "REST+XML").unwrap().bytes.clone().unwrap();
     let size = bytes.down.app as f64 / bytes.exchanges as f64;
     assert!((size / 102_400.0 - 1.0).abs() < 0.05, "100 Kb are {size} bytes");
@@ -292,6 +298,7 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
         gate,
         patience: Duration::from_secs(60),
         models: Models::default(),
+        commit: "abc".into(),
         plan: json!({}),
     };
     let mut ground = Noting::default();

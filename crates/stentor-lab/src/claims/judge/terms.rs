@@ -3,6 +3,7 @@
 use super::super::expression::{Aggregate, Filter, Operation, Selector, Term};
 use super::super::figures::{Figure, Interval, Value};
 use super::{Bench, JudgeError, Stop};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Columns that say where a paper prints a figure.
@@ -70,6 +71,7 @@ impl Bench<'_> {
                 match &figure.value {
                     Value::Word(word) => word.clone(),
                     Value::Number(value) => {
+                        comparable(figure)?;
                         return Ok(Quantity::Number { value: *value, witnesses: Vec::new() });
                     }
                     Value::Absent => return Err(absent(figure)),
@@ -116,11 +118,28 @@ impl Bench<'_> {
             return Err(self.nothing(selector, scope));
         }
         let number = |figure: &&Figure| match &figure.value {
-            Value::Number(value) => Ok(*value),
+            Value::Number(value) => comparable(figure).map(|()| *value),
             Value::Word(word) => Err(JudgeError::NotANumber(word.clone()).into()),
             Value::Absent => Err(absent(figure)),
         };
         found.iter().map(number).collect()
+    }
+
+    /// Lists what those figures of a term count that can only be compared with their like.
+    pub(super) fn counted(&self, term: &Term, scope: &Scope) -> Result<BTreeSet<&str>, Stop> {
+        match term {
+            Term::Figures(selector) => {
+                Ok(self.found(selector, scope)?.into_iter().filter_map(Figure::alike).collect())
+            }
+            Term::Arithmetic(_, left, right) => {
+                Ok(&self.counted(left, scope)? | &self.counted(right, scope)?)
+            }
+            Term::Abs(inner) => self.counted(inner, scope),
+            Term::Aggregate(_, terms) => {
+                terms.iter().try_fold(BTreeSet::new(), |all, term| Ok(&all | &self.counted(term, scope)?))
+            }
+            Term::Word(_) | Term::Number(_) | Term::Variable(_) => Ok(BTreeSet::new()),
+        }
     }
 
     fn count(&self, terms: &[Term], scope: &Scope) -> Result<Quantity, Stop> {
@@ -174,6 +193,11 @@ impl Bench<'_> {
         let what = describe(selector, scope);
         if self.complete { Stop::Wrong(JudgeError::NoMatch(what)) } else { Stop::Missing(what) }
     }
+}
+
+/// Stops where a figure does not stand for what its name says.
+fn comparable(figure: &Figure) -> Result<(), Stop> {
+    figure.objection().map_or(Ok(()), |why| Err(Stop::Missing(why.to_owned())))
 }
 
 /// Says that a figure is in a picture only, or was not measured.

@@ -140,3 +140,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn figures_that_count_something_else_are_not_compared_and_say_what_they_count() {
+    let text = "paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note,low,high\n\
+        s,t,e,A,,memory,m,10,MB,measured: memory of one,,,\n\
+        s,t,e,B,,memory,m,20,MB,measured: memory of another,,,\n\
+        s,t,e,C,,memory,m,30,MB,measured: memory of one,,,\n\
+        s,t,e,D,,memory,m,40,MB,overlapping,it streams,,\n";
+    let figures = Figures::parse(text).expect("readable");
+    let judged = |check: &str| {
+        let claim = Claim::parse(check).expect("a claim");
+        let bench = Bench { figures: &figures, complete: false, tie_share: 0.0, band_share: 0.0 };
+        let found = bench.judge(&[claim]).expect("judged");
+        (found.verdict, found.missing.unwrap_or_default())
+    };
+    assert_eq!(judged("memory[subject=A] < memory[subject=C]").0, Verdict::Holds);
+    let (verdict, why) = judged("2 * memory[subject=A] < min(memory[subject=B|C])");
+    assert_eq!(verdict, Verdict::NotTestable);
+    assert!(why.ends_with("cannot be compared: memory of another; memory of one"), "{why}");
+    assert_eq!(judged("memory[subject=D] > 1"), (Verdict::NotTestable, "it streams".to_owned()));
+}

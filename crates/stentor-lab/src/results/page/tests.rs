@@ -117,7 +117,7 @@ fn the_same_figures_are_there_as_markdown_and_as_csv() {
     for part in [
         "## Verdicts",
         "## Every cell",
-        "## Where the time goes",
+        "## Phases",
         "## Bytes of an exchange",
         "## Processor time and memory of each side",
         "## Energy",

@@ -1,5 +1,6 @@
 //! What an exchange is made of: its time by phase, and its bytes by layer.
 
+use super::super::basis::{FOOTNOTE, MARK, streams};
 use super::super::layers;
 use super::super::metric::{pages, phase_ms};
 use super::super::payload::Payloads;
@@ -29,10 +30,14 @@ struct Bar {
 /// Draws the bytes of an exchange, by layer.
 pub(super) fn bytes(results: &Results) -> Vec<Plot> {
     let mut payloads = Payloads::of(results);
-    let bars = bars(results, |cell| {
-        let payload = payloads.bytes(cell);
-        Box::new(move |record| Some(layers::of(record, payload)?.to_vec()))
-    });
+    let bars = bars(
+        results,
+        |_| false,
+        |cell| {
+            let payload = payloads.bytes(cell);
+            Box::new(move |record| Some(layers::of(record, payload)?.to_vec()))
+        },
+    );
     // Opening and closing, headers and framing come before it.
     let is_known = bars.iter().all(|bar| bar.parts.last().is_some_and(|payload| *payload > 0.0));
     let payload = if is_known { KNOWN } else { UNKNOWN };
@@ -52,7 +57,8 @@ const UNKNOWN: &str = "The darkest part is what one wanted to send, the values a
 /// Draws the time of an exchange, by phase.
 pub(super) fn phases(results: &Results) -> Vec<Plot> {
     let names = ["serialize", "wait for the service", "transfer", "parse", "insert rows"];
-    let bars = bars(results, |_| {
+    let is_blurred = |cell: &Cell| PHASES.iter().any(|phase| streams(cell, phase));
+    let bars = bars(results, is_blurred, |_| {
         Box::new(|record| {
             let parts = PHASES.map(|part| phase_ms(record, part));
             parts.iter().any(Option::is_some).then(|| parts.map(Option::unwrap_or_default).to_vec())
@@ -61,17 +67,24 @@ pub(super) fn phases(results: &Results) -> Vec<Plot> {
     let has_pages = results.cells.iter().flat_map(|cell| &cell.forks).any(|fork| pages(fork) > 1.0);
     let of_pages =
         if has_pages { " Where points come in pages it is the time of a single page." } else { "" };
-    let words = format!(
+    let mut words = format!(
         "Medians of the client's phases as shares of their sum, which is at the right; the service's own work lies within the \
          wait.{of_pages}"
     );
+    if bars.iter().any(|bar| bar.subject.ends_with(MARK)) {
+        words = format!("{words} {FOOTNOTE}");
+    }
     stacked(results, "phases", "Where the time goes", &words, "ms", &names, &bars).into_iter().collect()
 }
 
 /// How a fork has the parts of its bar.
 type Parts = Box<dyn Fn(&Record) -> Option<Vec<f64>>>;
 
-fn bars(results: &Results, mut parts: impl FnMut(&Cell) -> Parts) -> Vec<Bar> {
+fn bars(
+    results: &Results,
+    is_marked: impl Fn(&Cell) -> bool,
+    mut parts: impl FnMut(&Cell) -> Parts,
+) -> Vec<Bar> {
     let bar = |cell: &Cell| {
         let forks: Vec<Vec<f64>> = cell.forks.iter().filter_map(parts(cell)).collect();
         let count = forks.first()?.len();
@@ -82,7 +95,8 @@ fn bars(results: &Results, mut parts: impl FnMut(&Cell) -> Parts) -> Vec<Bar> {
         } else {
             format!(" ({})", cell.variant)
         };
-        Some(Bar { place: place(results, cell) + &variant, subject: cell.name.clone(), parts })
+        let mark = if is_marked(cell) { MARK } else { "" };
+        Some(Bar { place: place(results, cell) + &variant, subject: format!("{}{mark}", cell.name), parts })
     };
     results.cells.iter().filter_map(bar).collect()
 }

@@ -41,6 +41,7 @@ mod tests {
             gate: Gate::default(),
             patience: Duration::from_secs(1),
             models: power::Models::default(),
+            commit: String::new(),
             plan: serde_json::Value::Null,
         }
     }

@@ -94,5 +94,8 @@ fn a_heap_is_limited_where_the_cell_says_so() {
     let definition = Definition::parse(&definition("soap/x", "")).expect("readable");
     assert_eq!(definition.words(&Default::default()), ["true"]);
     let factors = [("heap".to_owned(), "16".to_owned())].into();
-    assert_eq!(definition.for_cell(&factors).run, ["true", "-Xmx16m"]);
+    assert_eq!(definition.for_cell(&factors).run, ["true", "-Xmx16m", "-XX:+UseSerialGC"]);
+    let java = Definition { run: vec!["java".into(), "@heap".into()], ..definition.clone() };
+    let collectors = [&definition, &java, &java.for_cell(&factors)].map(Definition::collector);
+    assert_eq!(collectors, [None, Some("default"), Some("serial")]);
 }

@@ -116,7 +116,7 @@ fn rigs(rig: Option<&Rigged>) -> Vec<Finding> {
 }
 
 fn machine(level: &str, idle: &str) -> Vec<Finding> {
-    let env = environment(level, "", idle);
+    let env = environment(level, "", idle, "");
     let is_governed = env.governor.is_empty() || env.governor == "performance";
     let governor = if env.governor.is_empty() { "not told".to_owned() } else { env.governor.clone() };
     let cores = if env.cores < CORES_FEW {

@@ -21,6 +21,7 @@ public final class Samples {
         private long deserialized;
         private long worked;
         private int bytes;
+        private int flags;
         private boolean closed;
 
         public void deserialized() {
@@ -35,8 +36,19 @@ public final class Samples {
             bytes = count;
         }
 
-        /** Counts what is read of the request. */
+        /** Says that the request is read while it is received. */
+        public void streamsIn() {
+            flags |= Times.READ_WHILE_RECEIVED;
+        }
+
+        /** Says that the answer is sent while it is written, before it is done. */
+        public void streamsOut() {
+            flags |= Times.SENT_WHILE_WRITTEN;
+        }
+
+        /** Counts what is read of the request, while it is received. */
         public InputStream count(InputStream stream) {
+            streamsIn();
             return new FilterInputStream(stream) {
                 @Override
                 public int read() throws IOException {
@@ -94,7 +106,7 @@ public final class Samples {
         ByteBuffer bytes = ByteBuffer.allocate(Times.BYTES).order(ByteOrder.LITTLE_ENDIAN);
         bytes.putLong(seen++).putLong(sample.received).putLong(sample.deserialized).putLong(sample.worked);
         bytes.putLong(serialized).putLong(0).putLong(0);
-        bytes.putShort((short) (answered ? 0 : Times.FAILED)).putShort((short) 0).putInt(sample.bytes);
+        bytes.putShort((short) (answered ? 0 : Times.FAILED)).putShort((short) sample.flags).putInt(sample.bytes);
         kept.write(bytes.array(), 0, Times.BYTES);
         open--;
         notifyAll();

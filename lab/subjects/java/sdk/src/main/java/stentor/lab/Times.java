@@ -15,9 +15,9 @@ public final class Times {
     public static final int FAILED = 1;
     /** Status: the heap was too small. */
     public static final int OUT_OF_MEMORY = 2;
-    /** Flag: the request was sent while it was still being written, so that sending holds part of the writing. */
+    /** Flag: the request (a server: the answer) was sent while it was still being written: neither has a time of its own. */
     public static final int SENT_WHILE_WRITTEN = 1;
-    /** Flag: the answer was read while it was still being received, so that receiving holds part of the reading. */
+    /** Flag: the answer (a server: the request) was read while it was still being received. */
     public static final int READ_WHILE_RECEIVED = 2;
 
     public long start;

@@ -48,7 +48,8 @@ final class Caller {
         return (request, times) -> {
             current[0] = times;
             OMElement tree = rest ? Tree.of(request) : Tree.wrapped(Service.NAMESPACE, op, request);
-            times.serialized();
+            times.serialized(); // The tree; its text is sent while it is written.
+            times.flags |= Times.SENT_WHILE_WRITTEN;
             OMElement answer = client.sendReceive(tree);
             Content content = Tree.read(rest ? answer : answer.getFirstElement());
             times.deserialized();

@@ -79,6 +79,8 @@ final class Service {
         public void service(AxisHttpRequest request, AxisHttpResponse response, MessageContext message)
                 throws HttpException, IOException {
             Samples.Sample sample = samples.begin();
+            sample.streamsIn(); // The tree grows while the request arrives, and the answer is sent while the other is written.
+            sample.streamsOut();
             message.setAxisService(service);
             message.setAxisOperation(operation);
             try {

@@ -26,11 +26,13 @@ final class Stamps {
         };
     }
 
-    /** A server: the request begins to be read, and the answer is written. */
+    /** A server: the request begins to be read while it arrives, and the answer is written, and mostly sent. */
     static void server(InterceptorProvider provider, final Samples samples) {
         provider.getInInterceptors().add(at(Phase.RECEIVE, message -> {
             InputStream stream = message.getContent(InputStream.class);
             Samples.Sample sample = samples.begin();
+            sample.streamsIn();
+            sample.streamsOut();
             if (stream != null) {
                 message.setContent(InputStream.class, sample.count(stream));
             }

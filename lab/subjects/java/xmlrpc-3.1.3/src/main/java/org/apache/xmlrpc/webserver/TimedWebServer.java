@@ -40,6 +40,7 @@ public final class TimedWebServer extends WebServer {
                 throws XmlRpcException {
             try {
                 super.execute(config, connection);
+                samples.current().streamsOut(); // It has sent the answer before it says that it is written.
                 samples.current().done(true);
             } finally {
                 samples.current().done(false);

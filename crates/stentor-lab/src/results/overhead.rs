@@ -1,0 +1,183 @@
+//! What albertengo-2020 tells of its four payloads, counted as the paper counts and over the whole exchange.
+//!
+//! The paper's figures are of packets that carry a message: NDU is 2p + x + y, POH (x + y) / 2. What opens, acknowledges and
+//! closes is in neither, so that the whole exchange has names of its own here.
+
+use std::collections::BTreeMap;
+
+use super::basis::{Basis, marked};
+use super::evidence::make;
+use super::metric::{captured, median, phase_ms};
+use super::{CONFIDENCE, Cell, Results};
+use crate::claims::figures::Figure;
+use crate::document::Table;
+use crate::plot::short;
+use crate::record::{Record, Traffic, phase};
+use crate::statistics::Samples;
+
+/// The study.
+const STUDY: &str = "albertengo-2020";
+/// Its payloads, in bytes.
+const PAYLOADS: [&str; 4] = ["64", "256", "1024", "4055"];
+/// Bytes of the paper's kB.
+const KB: f64 = 1000.0;
+/// The levels of figures over all payloads.
+const ALL: &str = "all(64..4055 B)";
+const SUM: &str = "sum of 64+256+1024+4055 B";
+
+/// How bytes are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Count {
+    /// Packets that carry something of the application for the first time, as the paper does.
+    Data,
+    /// Every packet: handshake, bare acknowledgements, closing and repetitions too.
+    Full,
+}
+
+/// Bytes of an exchange, both ways.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Size {
+    all: f64,
+    payload: f64,
+}
+
+impl Count {
+    const BOTH: [Self; 2] = [Self::Data, Self::Full];
+
+    fn of(self, way: &Traffic) -> Option<u64> {
+        match self {
+            Self::Data => way.data_ip,
+            Self::Full => Some(way.ip),
+        }
+    }
+
+    /// Names a metric of the paper, or what stands beside it.
+    fn name(self, metric: &str) -> String {
+        match self {
+            Self::Data => metric.to_owned(),
+            Self::Full => format!("{metric} (full exchange)"),
+        }
+    }
+
+    fn size(self, record: &Record) -> Option<Size> {
+        let (bytes, exchanges) = captured(record)?;
+        let all = self.of(&bytes.up)? + self.of(&bytes.down)?;
+        let payload = bytes.up.payload + bytes.down.payload;
+        Some(Size { all: all as f64 / exchanges, payload: payload as f64 / exchanges })
+    }
+
+    fn ndu_kb(self, record: &Record) -> Option<f64> {
+        Some(self.size(record)?.all / KB)
+    }
+
+    /// The mean of both ways.
+    fn overhead_bytes(self, record: &Record) -> Option<f64> {
+        self.size(record).map(|size| (size.all - size.payload) / 2.0)
+    }
+
+    fn overhead_percent(self, record: &Record) -> Option<f64> {
+        let size = self.size(record).filter(|size| size.all > 0.0)?;
+        Some(100.0 * (size.all - size.payload) / size.all)
+    }
+}
+
+/// Gives the figures of the subjects that have all four payloads.
+pub(super) fn figures(cells: &[&Cell], confidence: f64) -> Vec<Figure> {
+    let mut subjects: Vec<&str> = cells.iter().map(|cell| cell.subject.as_str()).collect();
+    subjects.sort_unstable();
+    subjects.dedup();
+    let four = subjects.into_iter().filter_map(|subject| {
+        let of = |payload| cells.iter().copied().find(|cell| cell.subject == subject && is_of(cell, payload));
+        PAYLOADS.map(of).into_iter().collect::<Option<Vec<&Cell>>>()
+    });
+    four.flat_map(|four| {
+        let counted = Count::BOTH.into_iter().flat_map(|count| sizes(&four, count, confidence));
+        times(&four, confidence).into_iter().chain(counted).collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+fn is_of(cell: &Cell, payload: &str) -> bool {
+    cell.levels.get("payload").is_some_and(|level| level.trim_end_matches(" B") == payload)
+}
+
+/// Adds up what the forks of a round have, which were made within a few minutes of each other.
+fn sums(four: &[&Cell], of: impl Fn(&Record) -> Option<f64>) -> Samples {
+    let forks = four.iter().map(|cell| cell.forks.len()).min().unwrap_or_default();
+    let sum = |fork: usize| four.iter().map(|cell| of(&cell.forks[fork])).sum::<Option<f64>>();
+    (0..forks).filter_map(sum).collect()
+}
+
+fn times(four: &[&Cell], confidence: f64) -> Vec<Figure> {
+    let mean = |of: fn(&Record) -> Option<f64>| -> Samples {
+        sums(four, of).values().iter().map(|sum| sum / four.len() as f64).collect()
+    };
+    let whole = make(four[0], "RTT", "RTT", "ms", &mean(median), confidence);
+    let there = make(four[0], "OWD", "OWD", "ms", &mean(|record| phase_ms(record, phase::OWD)), confidence);
+    let there = there.map(|figure| {
+        let blurred = |figure, cell: &&Cell| marked(figure, cell, Basis::Phases(&[phase::OWD]));
+        four.iter().fold(figure, blurred)
+    });
+    whole.into_iter().chain(there).map(|figure| at(figure, ALL)).collect()
+}
+
+fn sizes(four: &[&Cell], count: Count, confidence: f64) -> Vec<Figure> {
+    let ndu = sums(four, |record| count.ndu_kb(record));
+    let ndu = make(four[0], "NDU", &count.name("NDU"), "kB", &ndu, confidence);
+    let mut figures: Vec<Figure> = ndu.into_iter().map(|figure| at(figure, SUM)).collect();
+    for (cell, level, stat) in [(four[0], "smallest (64 B)", "max"), (four[3], "largest (4055 B)", "min")] {
+        let samples: Samples = cell.forks.iter().filter_map(|fork| count.overhead_percent(fork)).collect();
+        let found = make(cell, "POH", &count.name("POH"), "%", &samples, confidence);
+        figures.extend(found.map(|figure| Figure { stat: stat.to_owned(), ..at(figure, level) }));
+    }
+    for (cell, payload) in four.iter().zip(PAYLOADS) {
+        let samples: Samples = cell.forks.iter().filter_map(|fork| count.overhead_bytes(fork)).collect();
+        let found = make(cell, "POH", &count.name("POH in bytes"), "B", &samples, confidence);
+        figures.extend(found.map(|figure| at(figure, &format!("{payload} B"))));
+    }
+    figures
+}
+
+fn at(figure: Figure, payload: &str) -> Figure {
+    Figure { factors: BTreeMap::from([("payload".to_owned(), payload.to_owned())]), ..figure }
+}
+
+/// The table of both counts; empty for other studies, and where no frames were seen.
+pub(super) fn overhead(results: &Results) -> Table {
+    let cells =
+        results.cells.iter().filter(|cell| results.study == STUDY && cell.levels.contains_key("payload"));
+    let cells = cells.filter(|cell| cell.forks.iter().any(|fork| captured(fork).is_some()));
+    let row = |cell: &Cell| {
+        let told = |of: fn(Count, &Record) -> Option<f64>, count: Count| {
+            let samples: Samples = cell.forks.iter().filter_map(|fork| of(count, fork)).collect();
+            samples.estimate(CONFIDENCE).map_or_else(|| "–".to_owned(), |one| short(one.mean))
+        };
+        let bytes = |count: Count, record: &Record| count.size(record).map(|size| size.all);
+        [
+            results.part(&cell.experiment, &cell.variant),
+            super::ratios::place(results, cell),
+            cell.name.clone(),
+            told(bytes, Count::Data),
+            told(bytes, Count::Full),
+            told(Count::overhead_bytes, Count::Data),
+            told(Count::overhead_bytes, Count::Full),
+            told(Count::overhead_percent, Count::Data),
+            told(Count::overhead_percent, Count::Full),
+        ]
+    };
+    let header = [
+        "part",
+        "cell",
+        "subject",
+        "NDU as the paper counts, B",
+        "full exchange, B",
+        "POH as the paper counts, B",
+        "full exchange, B",
+        "POH as the paper counts, %",
+        "full exchange, %",
+    ];
+    Table::new(header, cells.map(row))
+}
+
+#[cfg(test)]
+mod tests;

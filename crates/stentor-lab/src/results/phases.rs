@@ -1,0 +1,60 @@
+//! Where the time of an exchange goes: the phases of both halves, those marked that cannot be told from another.
+
+use super::basis::{FOOTNOTE, MARK, streams};
+use super::metric::phase_ms;
+use super::ratios::place;
+use super::{CONFIDENCE, Cell, Results};
+use crate::document::Table;
+use crate::plot::short;
+use crate::record::phase;
+use crate::statistics::{Estimate, Samples};
+
+/// The phases in the order of an exchange, each with its name for people.
+pub(super) const PHASES: [(&str, &str); 8] = [
+    (phase::CLIENT_SER, "client serializes"),
+    (phase::REQUEST, "client waits"),
+    (phase::SERVER_DESER, "server deserializes"),
+    (phase::SERVER_WORK, "server works"),
+    (phase::SERVER_SER, "server serializes"),
+    (phase::TRANSFER, "transfer"),
+    (phase::CLIENT_DESER, "client deserializes"),
+    (phase::INSERT, "rows are kept"),
+];
+
+/// The table; empty where no phases were told.
+pub(super) fn phases(results: &Results) -> Table {
+    let cells: Vec<&Cell> = results.cells.iter().filter(|cell| has_any(cell)).collect();
+    let present: Vec<_> = PHASES
+        .into_iter()
+        .filter(|(phase, _)| cells.iter().any(|cell| estimate(cell, phase).is_some()))
+        .collect();
+    let mut header = vec!["part".to_owned(), "cell".to_owned(), "subject".to_owned()];
+    header.extend(present.iter().map(|(_, name)| format!("{name}, ms")));
+    let rows = cells.into_iter().map(|cell| {
+        let mut row =
+            vec![results.part(&cell.experiment, &cell.variant), place(results, cell), cell.name.clone()];
+        row.extend(present.iter().map(|(phase, _)| told(cell, phase)));
+        row
+    });
+    Table { header, rows: rows.collect() }
+}
+
+/// What is to be known of the table; empty where nothing is marked.
+pub(super) fn footnote(table: &Table) -> &'static str {
+    let is_marked = table.rows.iter().flatten().any(|text| text.ends_with(MARK));
+    if is_marked { FOOTNOTE } else { "" }
+}
+
+/// Estimates the median of a phase over forks, in milliseconds.
+pub(super) fn estimate(cell: &Cell, phase: &str) -> Option<Estimate> {
+    cell.forks.iter().filter_map(|fork| phase_ms(fork, phase)).collect::<Samples>().estimate(CONFIDENCE)
+}
+
+fn has_any(cell: &Cell) -> bool {
+    PHASES.into_iter().any(|(phase, _)| estimate(cell, phase).is_some())
+}
+
+fn told(cell: &Cell, phase: &str) -> String {
+    let mark = if streams(cell, phase) { MARK } else { "" };
+    estimate(cell, phase).map_or_else(|| "–".to_owned(), |one| format!("{}{mark}", short(one.mean)))
+}
