@@ -269,7 +269,7 @@ impl Driver {
         self.pool.counters.goaways.add(happened.goaways);
         self.pool.counters.resets.add(happened.resets);
         if happened.resets > 0 {
-            self.pool.pace.slow_down();
+            self.pool.pace.failed(happened.resets as usize);
         }
     }
 
@@ -324,7 +324,7 @@ impl Driver {
         let late = self.mux.expire(opened_ms);
         if late > 0 {
             self.pool.counters.timeouts.add(late as u64);
-            self.pool.pace.slow_down();
+            self.pool.pace.failed(late);
             self.collect();
         }
     }
