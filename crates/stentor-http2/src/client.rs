@@ -67,6 +67,14 @@ impl Client {
         self.pool.pace.slow_down();
     }
 
+    /// Notes that so many of `total` answers said that the peer is overloaded; more than one in a hundred halves the number
+    /// of requests in flight, as resets do.
+    pub fn note_overload(&self, count: usize, total: usize) {
+        if count > 0 {
+            self.pool.pace.failed_of(count, total);
+        }
+    }
+
     /// Tells what the client is doing and has seen.
     #[must_use]
     pub fn stats(&self) -> Stats {

@@ -165,7 +165,13 @@ impl Pace {
 
     /// Notes requests that were reset or timed out; more than one in a hundred halves the limit.
     pub(crate) fn failed(&self, count: usize) {
-        if self.grace.load(Relaxed) == 0 && self.failures.note_failures(count, self.limit()) {
+        self.failed_of(count, 0);
+    }
+
+    /// The same of requests that are looked at `total` at a time.
+    pub(crate) fn failed_of(&self, count: usize, total: usize) {
+        let window = self.limit().max(total);
+        if self.grace.load(Relaxed) == 0 && self.failures.note_failures(count, window) {
             self.slow_down();
         }
     }

@@ -70,12 +70,23 @@ pub(crate) fn wait(response: &Response, now: Timestamp) -> Option<Duration> {
     retry_after::parse(response.header(RETRY_AFTER)?.as_bytes(), now)
 }
 
-/// Tells whether any outcome asks for fewer requests at a time.
-pub(crate) fn asks_to_slow_down(outcomes: &[Outcome]) -> bool {
-    let throttled = |outcome: &Outcome| {
-        matches!(outcome, Outcome::Throttled { reach: Reach::Credential | Reach::Service, .. })
-    };
-    outcomes.iter().any(throttled)
+/// Lets the client have fewer requests in flight: at once when an answer asks for less, and when the service cannot take more
+/// than one in a hundred.
+pub(crate) fn slow_down(client: &Client, outcomes: &[Outcome]) {
+    if outcomes.iter().any(asks_for_less) {
+        client.slow_down();
+    }
+    let overloaded = outcomes.iter().filter(|outcome| **outcome == unavailable(None)).count();
+    client.note_overload(overloaded, outcomes.len());
+}
+
+/// Tells whether an answer speaks of more than its own device, and asks to wait.
+const fn asks_for_less(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Throttled { reach: Reach::Credential | Reach::Service, .. }
+            | Outcome::Unavailable { reach: Reach::Service, retry_after: Some(_), .. }
+    )
 }
 
 pub(crate) fn stats(client: &Client) -> ProviderStats {

@@ -106,6 +106,15 @@ fn one_failure_in_a_hundred_does_not_slow_down_and_more_do() {
 }
 
 #[test]
+fn failures_of_a_batch_are_a_share_of_that_batch() {
+    let pace = pace(100);
+    pace.failed_of(10, 1_000);
+    assert_eq!(pace.limit(), 100);
+    pace.failed_of(11, 1_000);
+    assert_eq!(pace.limit(), 50);
+}
+
+#[test]
 fn failures_are_counted_for_a_window_of_answers_only() {
     let pace = pace(400);
     for _ in 0..10 {

@@ -165,9 +165,7 @@ impl Provider for Apns {
         for (at, reply) in places.into_iter().zip(replies) {
             outcomes[at] = self.read(reply);
         }
-        if replies::asks_to_slow_down(&outcomes) {
-            self.client.slow_down();
-        }
+        replies::slow_down(&self.client, &outcomes);
         outcomes
     }
 

@@ -152,9 +152,7 @@ impl Provider for Fcm {
         replies::report(self.kind(), &replies, |response| errors::words(response.body()));
         let mut outcomes: Vec<Outcome> = replies.into_iter().map(|reply| self.read(reply)).collect();
         outcomes.resize(count, UNSENT);
-        if replies::asks_to_slow_down(&outcomes) {
-            self.client.slow_down();
-        }
+        replies::slow_down(&self.client, &outcomes);
         outcomes
     }
 
