@@ -106,6 +106,21 @@ impl Driver {
         }
     }
 
+    /// Takes memory of others for as long as the loop runs.
+    fn borrow(&mut self) {
+        spare::borrow(&mut self.plain);
+        spare::borrow(&mut self.ended);
+        self.mux.borrow();
+    }
+
+    /// Lends to others what is not needed until something comes.
+    fn rest(&mut self) {
+        spare::give_back(&mut self.plain);
+        spare::give_back(&mut self.ended);
+        self.mux.rest();
+        self.transport.rest();
+    }
+
     /// Turns until there is nothing to do at once, or others must have the thread.
     fn turns(&mut self, cx: &mut Context<'_>) -> Poll<Code> {
         for _ in 0..ROUNDS_MAX {
@@ -474,12 +489,9 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Code> {
         self.member.waker.register(cx.waker());
-        spare::borrow(&mut self.plain);
-        spare::borrow(&mut self.mux.out);
+        self.borrow();
         let code = self.turns(cx);
-        spare::give_back(&mut self.plain);
-        spare::give_back(&mut self.mux.out);
-        self.transport.rest();
+        self.rest();
         code
     }
 }
