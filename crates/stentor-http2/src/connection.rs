@@ -23,7 +23,7 @@ use tokio::time::{Instant, Sleep};
 
 use self::mux::{Ended, Mux, Violation};
 use self::pulse::{Pulse, Sign};
-use crate::batch::Reply;
+use crate::batch::{Reply, Word};
 use crate::dial::Opened;
 use crate::fault::Fault;
 use crate::frame::Code;
@@ -233,6 +233,10 @@ impl Driver {
         if self.ended.is_empty() {
             return;
         }
+        // Before there is room for more.
+        if let Some(word) = Word::among(self.ended.iter().map(|ended| &ended.reply), self.pool.halts) {
+            self.pool.halt(Fault::ToldToWait(word));
+        }
         let answers = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_))).count();
         self.pool.pace.ended(self.ended.len(), answers);
         self.note_latency(answers);
@@ -283,9 +287,7 @@ impl Driver {
         let happened = std::mem::take(&mut self.mux.happened);
         self.pool.counters.goaways.add(happened.goaways);
         self.pool.counters.resets.add(happened.resets);
-        if happened.resets > 0 {
-            self.pool.pace.failed(happened.resets as usize);
-        }
+        self.pool.pace.failed(happened.resets as usize);
     }
 
     /// Looks at the clock once a tick; gives the reason when the connection is dead.

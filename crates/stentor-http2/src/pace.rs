@@ -171,7 +171,8 @@ impl Pace {
     /// The same of requests that are looked at `total` at a time.
     pub(crate) fn failed_of(&self, count: usize, total: usize) {
         let window = self.limit().max(total);
-        if self.grace.load(Relaxed) == 0 && self.failures.note_failures(count, window) {
+        let counts = count > 0 && self.grace.load(Relaxed) == 0;
+        if counts && self.failures.note_failures(count, window) {
             self.slow_down();
         }
     }

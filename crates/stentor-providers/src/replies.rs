@@ -7,7 +7,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::provider::{Batch, ProviderStats};
-use stentor_http2::{Client, Reply, Response};
+use stentor_http2::{Client, Fault, Reply, Response};
 
 use crate::retry_after;
 
@@ -19,9 +19,26 @@ pub(crate) fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> 
         // What both services say to nearly everything; nothing else of it is kept.
         Reply::Answered(response) if response.status == 200 => Outcome::Accepted,
         Reply::Answered(response) => read(&response),
-        Reply::NotSent(_) => Outcome::Unsent { reason: Reason::Unavailable },
+        Reply::NotSent(Fault::ToldToWait(word)) => put_off(&read(word.response())),
+        Reply::NotSent(_) => Outcome::Unsent { reason: Reason::Unavailable, retry_after: None },
         Reply::Unanswered(_) => Outcome::Unknown,
     }
+}
+
+/// Gives what becomes of a request that was not sent because of the answer to another.
+const fn put_off(answer: &Outcome) -> Outcome {
+    let (reason, retry_after) = match answer {
+        Outcome::Unavailable { reason, retry_after, .. } => (*reason, *retry_after),
+        Outcome::Throttled { retry_after, .. } => (Reason::Throttled, *retry_after),
+        _ => (Reason::Unavailable, None),
+    };
+    Outcome::Unsent { reason, retry_after }
+}
+
+/// Tells whether an answer asks to send nothing more for a while; `read` knows the vendor's words.
+pub(crate) fn halts(response: &Response, read: impl FnOnce(u16, &[u8], Option<Duration>) -> Outcome) -> bool {
+    let wait = response.header(RETRY_AFTER).filter(|value| value.as_bytes() != b"0");
+    wait.is_some() && asks_for_less(&read(response.status, response.body(), Some(Duration::ZERO)))
 }
 
 /// Gives how long a request of the batch may wait for its stream: once the message has expired it must not be sent.

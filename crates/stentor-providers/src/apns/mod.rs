@@ -49,7 +49,8 @@ impl Apns {
     /// Reads a credential: key, key id, team id, bundle id.
     pub fn open(secret: &str, setup: &Setup) -> Result<Self, CredentialError> {
         let credential = ApnsCredential::parse(secret)?;
-        let client = Client::new(&credential.endpoint, setup.limits.clone())
+        let halts = |response: &Response| replies::halts(response, errors::outcome);
+        let client = Client::that_halts(&credential.endpoint, setup.limits.clone(), halts)
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
         let tokens = ProviderTokens::new(&credential)?;
         Ok(Self { bundle_id: credential.bundle_id, client, tokens, clock: Arc::clone(&setup.clock) })

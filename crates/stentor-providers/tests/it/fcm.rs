@@ -116,11 +116,17 @@ async fn a_quota_is_obeyed_for_as_long_as_fcm_says_and_slows_the_client_down() {
         reach: Reach::Credential,
         retry_after: Some(Duration::from_secs(seconds)),
     };
-    assert_eq!(scene.send_one("told").await, throttled(17));
-    assert_eq!(limit(), start / 2, "a 429 that says for how long");
     assert_eq!(scene.send_one("untold").await, throttled(60));
-    assert_eq!(limit(), start / 4, "a 429 that does not");
-    assert_eq!(scene.send_one("down").await, unavailable(Some(5)));
+    assert_eq!(limit(), start / 2, "a 429 that does not say for how long");
+    assert_eq!(scene.send_one("told").await, throttled(17));
+    assert_eq!(limit(), start / 4, "a 429 that does");
+    let put_off = Outcome::Unsent { reason: Reason::Throttled, retry_after: Some(Duration::from_secs(17)) };
+    let mut next = scene.send_one("down").await;
+    assert_eq!(next, put_off, "nothing is sent at once after that");
+    while next == put_off {
+        next = scene.send_one("down").await;
+    }
+    assert_eq!(next, unavailable(Some(5)));
     assert_eq!(limit(), start / 8, "a 503 that asks to wait");
 }
 
@@ -199,7 +205,7 @@ async fn what_a_service_that_is_gone_cannot_take_is_unsent() {
     let one = [String::from("token")];
     assert_eq!(within(20, provider.send(batch(&one, &clock))).await, [Outcome::Accepted]);
     emulator.stop().await;
-    let unsent = Outcome::Unsent { reason: Reason::Unavailable };
+    let unsent = Outcome::Unsent { reason: Reason::Unavailable, retry_after: None };
     assert_eq!(within(20, provider.send(batch(&one, &clock))).await, [unsent]);
     assert!(provider.stats().connect_failures > 0);
 }
