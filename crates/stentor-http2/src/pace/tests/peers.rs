@@ -86,6 +86,11 @@ impl Play {
 
     /// Plays on for so long, in steps of a millisecond; gives the answers that were no refusals.
     fn run(&mut self, peer: Peer, milliseconds: usize) -> usize {
+        self.run_with(peer, milliseconds, usize::MAX)
+    }
+
+    /// The same with so many requests to send in each millisecond, no more: those that find no room are lost.
+    fn run_with(&mut self, peer: Peer, milliseconds: usize, most: usize) -> usize {
         let mut answered = 0;
         for _ in 0..milliseconds {
             self.now_ms += 1.0;
@@ -93,7 +98,7 @@ impl Play {
                 self.tokens = (self.tokens + per_second / 1_000.0).min(per_second / 20.0);
             }
             answered += self.read();
-            let room = self.pace.room();
+            let room = self.pace.room().min(most);
             self.pace.started(room);
             (0..room).for_each(|_| self.open(peer));
         }
@@ -315,6 +320,20 @@ fn what_failed_once_does_not_make_the_next_campaign_slow() {
     };
     let (answered, wanted) = (next_campaign(Ill::Burst(20_000)), next_campaign(Ill::Not));
     assert!(answered as f64 >= 0.9 * wanted as f64, "{answered} of {wanted}");
+}
+
+#[test]
+fn a_quota_behind_a_second_of_latency_is_used_though_it_needs_more_in_flight_than_the_start_allows() {
+    let mut play = Play::new(65_536);
+    let far = Peer::new(1_000.0, AT_ONCE, 0.1);
+    let start = play.pace.limit();
+    let mut answered = 0;
+    for second in 0..20 {
+        let came = play.run_with(far, 1_000, 10);
+        answered += if second >= 10 { came } else { 0 };
+    }
+    assert!(answered >= 9 * 10_000, "{answered} of 100000 in ten seconds, {} in flight", play.pace.limit());
+    assert!(start < 2_000 && play.pace.limit() >= 10_000, "{start}, then {}", play.pace.limit());
 }
 
 proptest! {
