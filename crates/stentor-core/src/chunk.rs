@@ -40,6 +40,11 @@ pub struct Ticket {
     pub due_at: Timestamp,
 }
 
+/// Part of a list's bytes that the next may be longer.
+const SLACK_PART: usize = 32;
+/// Part of a list's memory that may lie idle.
+const WORTH_PART: usize = 8;
+
 /// Packs ascending ids as first id and gaps: dense ids take a byte each.
 #[must_use]
 pub fn encode_devices(devices: &[DeviceId]) -> Vec<u8> {
@@ -78,14 +83,29 @@ pub struct TokenList {
 }
 
 impl TokenList {
-    /// Makes room for `count` tokens of `bytes` bytes in all.
+    /// Makes room for `count` tokens, as long as the first one that comes.
     #[must_use]
-    pub fn with_capacity(count: usize, bytes: usize) -> Self {
-        Self { bytes: String::with_capacity(bytes), ends: Vec::with_capacity(count) }
+    pub fn with_capacity(count: usize) -> Self {
+        Self { bytes: String::new(), ends: Vec::with_capacity(count) }
+    }
+
+    /// Makes room for as many tokens of as many bytes as another list has, and a few more.
+    #[must_use]
+    pub fn sized_like(other: &Self) -> Self {
+        let bytes = other.bytes.len();
+        Self {
+            bytes: String::with_capacity(bytes + bytes / SLACK_PART),
+            ends: Vec::with_capacity(other.len()),
+        }
     }
 
     /// Appends a token.
     pub fn push(&mut self, token: &str) {
+        if self.bytes.capacity() == 0 {
+            // Exactly one allocation where all have the same length, as at APNs.
+            let bytes = token.len() * self.ends.capacity().max(1);
+            self.bytes.reserve_exact(bytes);
+        }
         self.bytes.push_str(token);
         self.ends.push(self.bytes.len() as u32);
     }
@@ -102,6 +122,21 @@ impl TokenList {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Gives how many bytes of memory it takes.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
+    }
+
+    /// Gives memory back that it does not need, if that is worth a copy.
+    pub fn shrink(&mut self) {
+        let needed = self.bytes.len() + self.ends.len() * size_of::<u32>();
+        if self.capacity_bytes() > needed + needed / WORTH_PART {
+            self.bytes.shrink_to_fit();
+            self.ends.shrink_to_fit();
+        }
     }
 
     /// Counts the tokens.
@@ -133,11 +168,33 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn a_list_of_equal_tokens_takes_what_they_take() {
+        let token = "a".repeat(64);
+        let mut list = TokenList::with_capacity(1_000);
+        (0..1_000).for_each(|_| list.push(&token));
+        assert_eq!(list.capacity_bytes(), 1_000 * (64 + 4));
+        let next = TokenList::sized_like(&list);
+        assert_eq!((next.len(), next.capacity_bytes()), (0, 66_000 + 4_000));
+    }
+
     proptest! {
         #[test]
         fn device_lists_are_unpacked_as_they_were_packed(raw in prop::collection::btree_set(1..i64::MAX as u64, 0..500)) {
             let devices: Vec<_> = raw.into_iter().map(DeviceId::from_raw).collect();
             prop_assert_eq!(decode_devices(&encode_devices(&devices)), Some(devices));
+        }
+
+        #[test]
+        fn tokens_come_out_as_they_went_in_and_take_little_more_memory_than_they_have_bytes(
+            tokens in prop::collection::vec("[a-z]{60,70}", 1..200),
+        ) {
+            let mut list = TokenList::with_capacity(1_000);
+            tokens.iter().for_each(|token| list.push(token));
+            list.shrink();
+            prop_assert!(list.iter().eq(tokens.iter().map(String::as_str)));
+            let needed = list.bytes() + 4 * list.len();
+            prop_assert!(list.capacity_bytes() <= needed + needed / 8);
         }
 
         #[test]

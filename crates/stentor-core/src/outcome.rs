@@ -117,6 +117,8 @@ pub enum Outcome {
     Unsent {
         /// Why.
         reason: Reason,
+        /// Not before this long from now, because the push service has asked another request to wait.
+        retry_after: Option<Duration>,
     },
     /// Written, never answered: perhaps taken over, perhaps not.
     Unknown,

@@ -87,6 +87,39 @@ pub struct Response {
     kept: Option<Box<Kept>>,
 }
 
+/// The answer that halted a client; equal only to itself.
+#[derive(Debug, Clone)]
+pub struct Word(pub(crate) Arc<Response>);
+
+impl Word {
+    /// Finds the first answer that halts.
+    pub(crate) fn among<'a>(
+        mut replies: impl Iterator<Item = &'a Reply>,
+        halts: fn(&Response) -> bool,
+    ) -> Option<Self> {
+        replies.find_map(|reply| match reply {
+            Reply::Answered(response) if response.status >= 400 && halts(response) => {
+                Some(Self(Arc::new(response.clone())))
+            }
+            _ => None,
+        })
+    }
+
+    /// Gives the answer.
+    #[must_use]
+    pub fn response(&self) -> &Response {
+        &self.0
+    }
+}
+
+impl PartialEq for Word {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Word {}
+
 /// What is kept of an answer beside its status.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {

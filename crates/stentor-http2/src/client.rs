@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::batch::{Batch, Reply};
+use crate::batch::{Batch, Reply, Response};
 use crate::dial::Dialer;
 use crate::endpoint::Endpoint;
 use crate::fault::Fault;
@@ -26,7 +26,19 @@ pub struct Client {
 impl Client {
     /// Checks the endpoint and its roots; connects to nothing yet.
     pub fn new(endpoint: &Endpoint, limits: Limits) -> Result<Self, Fault> {
-        let pool = Pool::new(Dialer::new(endpoint)?, origin(endpoint)?, limits);
+        Self::that_halts(endpoint, limits, |_| false)
+    }
+
+    /// The same, and `halts` tells of answers after which nothing more may be sent for now.
+    ///
+    /// After such an answer whatever waits for a stream, and what comes within half a second, is not sent
+    /// ([`Fault::ToldToWait`]); how long to wait is the caller's affair.
+    pub fn that_halts(
+        endpoint: &Endpoint,
+        limits: Limits,
+        halts: fn(&Response) -> bool,
+    ) -> Result<Self, Fault> {
+        let pool = Pool::new(Dialer::new(endpoint)?, origin(endpoint)?, limits, halts);
         Ok(Self { pool })
     }
 
@@ -65,6 +77,12 @@ impl Client {
     /// Halves the number of requests in flight, because an answer asked for less.
     pub fn slow_down(&self) {
         self.pool.pace.slow_down();
+    }
+
+    /// Notes that so many of `total` answers said that the peer is overloaded; more than one in a hundred halves the number
+    /// of requests in flight, as resets do.
+    pub fn note_overload(&self, count: usize, total: usize) {
+        self.pool.pace.failed_of(count, total);
     }
 
     /// Tells what the client is doing and has seen.

@@ -23,7 +23,7 @@ use tokio::time::{Instant, Sleep};
 
 use self::mux::{Ended, Mux, Violation};
 use self::pulse::{Pulse, Sign};
-use crate::batch::Reply;
+use crate::batch::{Reply, Word};
 use crate::dial::Opened;
 use crate::fault::Fault;
 use crate::frame::Code;
@@ -104,6 +104,21 @@ impl Driver {
             retired: false,
             pool,
         }
+    }
+
+    /// Takes memory of others for as long as the loop runs.
+    fn borrow(&mut self) {
+        spare::borrow(&mut self.plain);
+        spare::borrow(&mut self.ended);
+        self.mux.borrow();
+    }
+
+    /// Lends to others what is not needed until something comes.
+    fn rest(&mut self) {
+        spare::give_back(&mut self.plain);
+        spare::give_back(&mut self.ended);
+        self.mux.rest();
+        self.transport.rest();
     }
 
     /// Turns until there is nothing to do at once, or others must have the thread.
@@ -218,6 +233,10 @@ impl Driver {
         if self.ended.is_empty() {
             return;
         }
+        // Before there is room for more.
+        if let Some(word) = Word::among(self.ended.iter().map(|ended| &ended.reply), self.pool.halts) {
+            self.pool.halt(Fault::ToldToWait(word));
+        }
         let answers = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_))).count();
         self.pool.pace.ended(self.ended.len(), answers);
         self.note_latency(answers);
@@ -268,9 +287,7 @@ impl Driver {
         let happened = std::mem::take(&mut self.mux.happened);
         self.pool.counters.goaways.add(happened.goaways);
         self.pool.counters.resets.add(happened.resets);
-        if happened.resets > 0 {
-            self.pool.pace.slow_down();
-        }
+        self.pool.pace.failed(happened.resets as usize);
     }
 
     /// Looks at the clock once a tick; gives the reason when the connection is dead.
@@ -324,7 +341,7 @@ impl Driver {
         let late = self.mux.expire(opened_ms);
         if late > 0 {
             self.pool.counters.timeouts.add(late as u64);
-            self.pool.pace.slow_down();
+            self.pool.pace.failed(late);
             self.collect();
         }
     }
@@ -474,12 +491,9 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Code> {
         self.member.waker.register(cx.waker());
-        spare::borrow(&mut self.plain);
-        spare::borrow(&mut self.mux.out);
+        self.borrow();
         let code = self.turns(cx);
-        spare::give_back(&mut self.plain);
-        spare::give_back(&mut self.mux.out);
-        self.transport.rest();
+        self.rest();
         code
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::batch::Word;
+
 /// What stood between a request and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
@@ -44,6 +46,9 @@ pub enum Fault {
     /// The connection broke, or the peer broke the protocol.
     #[error("the connection was lost: {0}")]
     Lost(Arc<str>),
+    /// The peer has answered another request with the word to wait.
+    #[error("the peer asks to wait (HTTP status {})", .0.response().status)]
+    ToldToWait(Word),
     /// Its batch was cut off.
     #[error("nobody waited for the answer any longer")]
     Abandoned,

@@ -1,4 +1,4 @@
-//! How many requests may be in flight: grows while answers come, shrinks when told or when they fail, and never grows
+//! How many requests may be in flight: grows while answers come, shrinks when told or when many fail, and never grows
 //! beyond what the peer's latency gives work to, nor where growth only made answers later.
 //!
 //! What is in flight beyond rate times latency only waits somewhere else. So the limit stays below twice the best rate
@@ -7,6 +7,7 @@
 //! long is in every answer, though, and becomes the shortest latency. So growth is judged as well by what it brought
 //! (`trend`).
 
+mod failures;
 mod trend;
 
 use std::collections::VecDeque;
@@ -15,10 +16,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::limits::Limits;
+use failures::Failures;
 use trend::{Advice, Watch};
 
-/// Requests added to the limit for each limit's worth of answers, once slowed down for the first time.
-const ADDITIVE_STEP_REQUESTS: usize = 8;
+/// Fewest requests that are added to the limit for a limit's worth of answers.
+const STEP_MIN_REQUESTS: usize = 8;
+/// Part of the limit that is added for each limit's worth of answers after it was halved.
+const RECOVERY_PART: usize = 16;
 
 /// What may be in flight at any rate and latency, if as many may at the start.
 const BASE_MAX_REQUESTS: usize = 1_024;
@@ -40,9 +44,9 @@ const CAREFUL_PART: usize = 8;
 /// What answers may take on this side.
 const SLACK: Duration = Duration::from_millis(2);
 
-/// Additive increase, multiplicative decrease; until the first decrease the limit doubles with each limit's worth of
-/// answers. Its counters are read and written without a lock: a lost update only moves
-/// the next step.
+/// Halves the limit when it is told or too much fails, and lets it grow by steps afterwards; until the first decrease, and
+/// again a while after each (`failures`), the limit doubles with each limit's worth of answers. Its counters are read and
+/// written without a lock: a lost update only moves the next step.
 #[derive(Debug)]
 pub(crate) struct Pace {
     min: usize,
@@ -52,9 +56,10 @@ pub(crate) struct Pace {
     /// Ends still to come from requests of which the limit let no more start; each answer among them may let it grow.
     needed: AtomicUsize,
     credit: AtomicUsize,
-    /// Ends still to come from requests that were in flight at the last decrease; they cause no further one.
+    /// Ends still to come that cause no further decrease: those of requests that were in flight at the last one, and as many
+    /// again, because a batch is judged when the last of its requests has ended.
     grace: AtomicUsize,
-    slowed: AtomicBool,
+    failures: Failures,
     /// What rate and latency allow; at least the base.
     ceiling: AtomicUsize,
     base: usize,
@@ -90,7 +95,7 @@ impl Pace {
             needed: AtomicUsize::new(0),
             credit: AtomicUsize::new(0),
             grace: AtomicUsize::new(0),
-            slowed: AtomicBool::new(false),
+            failures: Failures::new(),
             ceiling: AtomicUsize::new(max),
             base: initial.min(BASE_MAX_REQUESTS).max(min),
             rates: Mutex::default(),
@@ -124,6 +129,7 @@ impl Pace {
     pub(crate) fn ended(&self, count: usize, answered: usize) {
         self.inflight.fetch_sub(count, Relaxed);
         let _ = self.grace.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(count)));
+        self.failures.note_answers(answered, self.limit());
         let needed = self.needed.load(Relaxed);
         self.needed.store(needed.saturating_sub(count), Relaxed);
         if needed > 0 && !self.stays.load(Relaxed) {
@@ -146,13 +152,28 @@ impl Pace {
         self.limit.store(limit - limit.saturating_sub(ceiling) / 2, Relaxed);
     }
 
-    /// Halves the limit, once for all requests that were in flight together.
+    /// Halves the limit because the peer asked for less, once for all requests that were in flight together.
     pub(crate) fn slow_down(&self) {
         let limit = self.limit();
-        let in_grace = self.grace.compare_exchange(0, self.inflight().max(1), Relaxed, Relaxed).is_err();
+        let in_grace =
+            self.grace.compare_exchange(0, (2 * self.inflight()).max(1), Relaxed, Relaxed).is_err();
         if !in_grace {
             self.limit.store((limit / 2).max(self.min), Relaxed);
-            self.slowed.store(true, Relaxed);
+            self.failures.note_decrease(limit);
+        }
+    }
+
+    /// Notes requests that were reset or timed out; more than one in a hundred halves the limit.
+    pub(crate) fn failed(&self, count: usize) {
+        self.failed_of(count, 0);
+    }
+
+    /// The same of requests that are looked at `total` at a time.
+    pub(crate) fn failed_of(&self, count: usize, total: usize) {
+        let window = self.limit().max(total);
+        let counts = count > 0 && self.grace.load(Relaxed) == 0;
+        if counts && self.failures.note_failures(count, window) {
+            self.slow_down();
         }
     }
 
@@ -176,14 +197,13 @@ impl Pace {
         if limit >= ceiling {
             return;
         }
-        let step = match (self.slowed.load(Relaxed), self.careful.load(Relaxed)) {
-            (false, false) => {
-                self.limit.store((limit + answered).min(ceiling), Relaxed);
-                return;
-            }
-            (false, true) => (limit / CAREFUL_PART).max(ADDITIVE_STEP_REQUESTS),
-            (true, _) => ADDITIVE_STEP_REQUESTS,
-        };
+        let (level, careful) = (self.failures.level(), self.careful.load(Relaxed));
+        if limit < level && !careful {
+            self.limit.store((limit + answered).min(level).min(ceiling), Relaxed);
+            return;
+        }
+        let part = if limit < level { CAREFUL_PART } else { RECOVERY_PART };
+        let step = (limit / part).max(STEP_MIN_REQUESTS);
         let credit = self.credit.fetch_add(answered, Relaxed) + answered;
         if credit > limit {
             self.credit.store(0, Relaxed);

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::batch::Reply;
+use crate::batch::{Reply, Response};
 use crate::dial::{self, Dialer};
 use crate::fault::Fault;
 use crate::hpack::Field;
@@ -27,6 +27,8 @@ const PART_MAX_REQUESTS: usize = 64;
 const TURN_REQUESTS: usize = 1_024;
 /// A batch of at most this size goes before larger ones, as long as they get half of the room.
 const SMALL_BATCH_MAX_REQUESTS: usize = 16;
+/// How long nothing is taken over after an answer that asks to wait; by then the caller knows.
+const HALT: Duration = Duration::from_millis(500);
 /// Connections that may be opening at once: handshakes cost the peer more than requests.
 const OPENINGS_MAX_COUNT: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -41,6 +43,8 @@ pub(crate) struct Pool {
     pub(crate) counters: Counters,
     /// What every request to the endpoint begins with.
     pub(crate) origin: Vec<Field>,
+    /// Tells of an answer that asks to wait.
+    pub(crate) halts: fn(&Response) -> bool,
     dialer: Dialer,
     state: Mutex<State>,
     emptied: Notify,
@@ -60,6 +64,8 @@ struct State {
     opening: usize,
     failures: u32,
     not_before: Option<Instant>,
+    /// Until when nothing is taken over, and why.
+    halt: Option<(Instant, Fault)>,
     closed: bool,
 }
 
@@ -88,13 +94,19 @@ impl Member {
 }
 
 impl Pool {
-    pub(crate) fn new(dialer: Dialer, origin: Vec<Field>, limits: Limits) -> Arc<Self> {
+    pub(crate) fn new(
+        dialer: Dialer,
+        origin: Vec<Field>,
+        limits: Limits,
+        halts: fn(&Response) -> bool,
+    ) -> Arc<Self> {
         Arc::new(Self {
             pace: Pace::new(&limits),
             latency: Latency::default(),
             began: Instant::now(),
             counters: Counters::default(),
             origin,
+            halts,
             dialer,
             state: Mutex::default(),
             emptied: Notify::new(),
@@ -112,6 +124,10 @@ impl Pool {
             drop(state);
             return run.settle(&Reply::NotSent(Fault::Closed));
         }
+        if let Some(fault) = state.halted() {
+            drop(state);
+            return run.settle(&Reply::NotSent(fault));
+        }
         state.waiting += run.len();
         let queue = if run.len() <= SMALL_BATCH_MAX_REQUESTS { &mut state.small } else { &mut state.large };
         queue.push_back(run);
@@ -122,6 +138,15 @@ impl Pool {
     pub(crate) fn withdraw(&self, work: &Arc<Work>) {
         let withdrawn = self.lock().remove(work);
         withdrawn.into_iter().for_each(|run| run.settle(&Reply::NotSent(Fault::Abandoned)));
+    }
+
+    /// Sends nothing more of what waits, nor of what comes within a moment: the peer asks to wait.
+    pub(crate) fn halt(&self, fault: Fault) {
+        let mut state = self.lock();
+        state.halt = Some((Instant::now() + HALT, fault.clone()));
+        let rest = state.take_all();
+        drop(state);
+        rest.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
     }
 
     /// Hands out up to `most` requests; they count as in flight from here on.
@@ -150,6 +175,9 @@ impl Pool {
     /// too often.
     pub(crate) fn again(&self, mut run: Run, fault: Fault) -> Option<Fault> {
         let mut state = self.lock();
+        if let Some(halt) = state.halted() {
+            return Some(halt);
+        }
         if state.closed || run.resends >= self.limits.max_resends {
             return Some(fault);
         }
@@ -164,6 +192,10 @@ impl Pool {
     pub(crate) fn give_back(&self, run: Run) {
         let mut state = self.lock();
         self.pace.ended(run.len(), 0);
+        if let Some(fault) = state.halted() {
+            drop(state);
+            return run.settle(&Reply::NotSent(fault));
+        }
         state.waiting += run.len();
         state.again.push_back(run);
     }
@@ -370,6 +402,14 @@ impl State {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(LONGEST_PAUSE);
         self.failures = self.failures.saturating_add(1);
         self.not_before = Some(Instant::now() + pause);
+    }
+
+    /// Gives the reason for which nothing is taken over now.
+    fn halted(&mut self) -> Option<Fault> {
+        if self.halt.as_ref().is_some_and(|(until, _)| *until <= Instant::now()) {
+            self.halt = None;
+        }
+        self.halt.as_ref().map(|(_, fault)| fault.clone())
     }
 
     /// Takes up to `most` requests of one batch; batches take turns, so that none is stuck behind a very large one.

@@ -3,29 +3,50 @@
 
 use std::cell::RefCell;
 
-/// Buffers kept for the next loop on a thread; each of two kinds.
+use crate::connection::mux::Ended;
+
+/// Buffers kept for the next loop on a thread, of each kind.
 const KEPT_MAX_COUNT: usize = 4;
 /// A buffer that grew beyond this, for a peer that did not read, is not kept.
 const KEPT_MAX_BYTES: usize = 256 * 1_024;
 
 thread_local! {
     static EMPTY: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static ENDED: RefCell<Vec<Vec<Ended>>> = const { RefCell::new(Vec::new()) };
     static ZEROED: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// What vectors that are lent consist of.
+pub(crate) trait Lent: Sized {
+    /// Gives access to the empty vectors of this thread.
+    fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R;
+}
+
+impl Lent for u8 {
+    fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R {
+        EMPTY.with_borrow_mut(act)
+    }
+}
+
+impl Lent for Ended {
+    fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R {
+        ENDED.with_borrow_mut(act)
+    }
+}
+
 /// Takes an empty vector, if possible one with room; leaves one alone that has room.
-pub(crate) fn borrow(bytes: &mut Vec<u8>) {
-    if bytes.capacity() == 0
-        && let Some(spare) = EMPTY.with_borrow_mut(Vec::pop)
+pub(crate) fn borrow<T: Lent>(items: &mut Vec<T>) {
+    if items.capacity() == 0
+        && let Some(spare) = T::with_kept(Vec::pop)
     {
-        *bytes = spare;
+        *items = spare;
     }
 }
 
 /// Gives the room of an empty vector to others; leaves one alone that holds something.
-pub(crate) fn give_back(bytes: &mut Vec<u8>) {
-    if bytes.is_empty() && bytes.capacity() > 0 {
-        EMPTY.with_borrow_mut(|kept| keep(kept, std::mem::take(bytes)));
+pub(crate) fn give_back<T: Lent>(items: &mut Vec<T>) {
+    if items.is_empty() && items.capacity() > 0 {
+        T::with_kept(|kept| keep(kept, std::mem::take(items)));
     }
 }
 
@@ -39,9 +60,9 @@ pub(crate) fn give_back_zeroed(bytes: Vec<u8>) {
     ZEROED.with_borrow_mut(|kept| keep(kept, bytes));
 }
 
-fn keep(kept: &mut Vec<Vec<u8>>, bytes: Vec<u8>) {
-    if kept.len() < KEPT_MAX_COUNT && bytes.capacity() <= KEPT_MAX_BYTES {
-        kept.push(bytes);
+fn keep<T>(kept: &mut Vec<Vec<T>>, items: Vec<T>) {
+    if kept.len() < KEPT_MAX_COUNT && items.capacity() * size_of::<T>() <= KEPT_MAX_BYTES {
+        kept.push(items);
     }
 }
 

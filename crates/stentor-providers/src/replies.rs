@@ -7,7 +7,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::provider::{Batch, ProviderStats};
-use stentor_http2::{Client, Reply, Response};
+use stentor_http2::{Client, Fault, Reply, Response};
 
 use crate::retry_after;
 
@@ -19,9 +19,26 @@ pub(crate) fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> 
         // What both services say to nearly everything; nothing else of it is kept.
         Reply::Answered(response) if response.status == 200 => Outcome::Accepted,
         Reply::Answered(response) => read(&response),
-        Reply::NotSent(_) => Outcome::Unsent { reason: Reason::Unavailable },
+        Reply::NotSent(Fault::ToldToWait(word)) => put_off(&read(word.response())),
+        Reply::NotSent(_) => Outcome::Unsent { reason: Reason::Unavailable, retry_after: None },
         Reply::Unanswered(_) => Outcome::Unknown,
     }
+}
+
+/// Gives what becomes of a request that was not sent because of the answer to another.
+const fn put_off(answer: &Outcome) -> Outcome {
+    let (reason, retry_after) = match answer {
+        Outcome::Unavailable { reason, retry_after, .. } => (*reason, *retry_after),
+        Outcome::Throttled { retry_after, .. } => (Reason::Throttled, *retry_after),
+        _ => (Reason::Unavailable, None),
+    };
+    Outcome::Unsent { reason, retry_after }
+}
+
+/// Tells whether an answer asks to send nothing more for a while; `read` knows the vendor's words.
+pub(crate) fn halts(response: &Response, read: impl FnOnce(u16, &[u8], Option<Duration>) -> Outcome) -> bool {
+    let wait = response.header(RETRY_AFTER).filter(|value| value.as_bytes() != b"0");
+    wait.is_some() && asks_for_less(&read(response.status, response.body(), Some(Duration::ZERO)))
 }
 
 /// Gives how long a request of the batch may wait for its stream: once the message has expired it must not be sent.
@@ -70,12 +87,23 @@ pub(crate) fn wait(response: &Response, now: Timestamp) -> Option<Duration> {
     retry_after::parse(response.header(RETRY_AFTER)?.as_bytes(), now)
 }
 
-/// Tells whether any outcome asks for fewer requests at a time.
-pub(crate) fn asks_to_slow_down(outcomes: &[Outcome]) -> bool {
-    let throttled = |outcome: &Outcome| {
-        matches!(outcome, Outcome::Throttled { reach: Reach::Credential | Reach::Service, .. })
-    };
-    outcomes.iter().any(throttled)
+/// Lets the client have fewer requests in flight: at once when an answer asks for less, and when the service cannot take more
+/// than one in a hundred.
+pub(crate) fn slow_down(client: &Client, outcomes: &[Outcome]) {
+    if outcomes.iter().any(asks_for_less) {
+        client.slow_down();
+    }
+    let overloaded = outcomes.iter().filter(|outcome| **outcome == unavailable(None)).count();
+    client.note_overload(overloaded, outcomes.len());
+}
+
+/// Tells whether an answer speaks of more than its own device, and asks to wait.
+const fn asks_for_less(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Throttled { reach: Reach::Credential | Reach::Service, .. }
+            | Outcome::Unavailable { reach: Reach::Service, retry_after: Some(_), .. }
+    )
 }
 
 pub(crate) fn stats(client: &Client) -> ProviderStats {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use stentor_core::ports::clock::Timestamp;
 
-/// Longest wait that is obeyed, whatever is asked for.
-pub const RETRY_AFTER_MAX_SECONDS: u64 = 3_600;
+/// Longest wait that is obeyed, whatever is asked for: a day.
+pub const RETRY_AFTER_MAX_SECONDS: u64 = 86_400;
 
 /// Reads seconds or an HTTP date; `None` when it is neither. The wait is at most [`RETRY_AFTER_MAX_SECONDS`].
 #[must_use]
@@ -40,6 +40,13 @@ mod tests {
         assert_eq!(parse(b" 0 ", NOW), Some(Duration::ZERO));
         assert_eq!(parse(b"Sun, 06 Nov 1994 08:50:07 GMT", NOW), Some(Duration::from_secs(30)));
         assert_eq!(parse(b"Sun, 06 Nov 1994 08:00:00 GMT", NOW), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_wait_of_hours_is_obeyed() {
+        assert_eq!(parse(b"7200", NOW), Some(Duration::from_secs(7_200)));
+        assert_eq!(parse(b"Mon, 07 Nov 1994 07:49:37 GMT", NOW), Some(Duration::from_secs(23 * 3_600)));
+        assert_eq!(parse(b"86401", NOW), Some(Duration::from_secs(86_400)));
     }
 
     #[test]

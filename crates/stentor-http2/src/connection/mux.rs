@@ -17,6 +17,7 @@ use crate::fault::Fault;
 use crate::frame::{self, Code, Head, PREFACE, kind, setting};
 use crate::hpack::{Decoder, Encoder};
 use crate::limits::Limits;
+use crate::spare;
 use crate::work::Work;
 
 /// Window of the connection; answers are read at once, so it only bounds what is under way.
@@ -130,6 +131,21 @@ impl Mux {
         std::mem::swap(&mut self.ended, into);
     }
 
+    /// Takes memory of others for as long as there is something to read or write.
+    pub(crate) fn borrow(&mut self) {
+        spare::borrow(&mut self.out);
+        spare::borrow(&mut self.ended);
+    }
+
+    /// Lends it again; without streams it keeps no room for any.
+    pub(crate) fn rest(&mut self) {
+        spare::give_back(&mut self.out);
+        spare::give_back(&mut self.ended);
+        if self.streams.is_empty() {
+            self.streams.rest();
+        }
+    }
+
     /// Gives the work of an open or just ended stream.
     pub(crate) fn work(&self, batch: u32) -> Option<&Arc<Work>> {
         Some(&self.batches.get(batch as usize)?.as_ref()?.work)
@@ -189,7 +205,7 @@ impl Mux {
         self.blocked.remove(stream);
         let reply = if open.status != 0 {
             Reply::Answered(Response::new(open.status, true, self.kept.remove(&stream)))
-        } else if open.offset < self.taken_bytes {
+        } else if open.offset.get() < self.taken_bytes {
             Reply::Unanswered(fault)
         } else {
             Reply::NotSent(fault)

@@ -1,9 +1,12 @@
 //! The open streams of one connection: a ring in the order of their ids, which is also the order in which they are due.
 
 use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU64;
 
 /// Places of the ring; a stream that lives longer than this many younger ones moves to a map.
 const RING_MAX_STREAMS: usize = 16 * 1_024;
+/// Places that a ring without streams keeps.
+const RING_REST_STREAMS: usize = 64;
 
 /// One open stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +23,8 @@ pub(crate) struct Open {
     pub(crate) opened_ms: u32,
     /// Bytes of body that have come.
     pub(crate) received_bytes: u32,
-    /// Where in the connection's bytes its own begin.
-    pub(crate) offset: u64,
+    /// Where in the connection's bytes its own begin; never at the first, which is the client's greeting.
+    pub(crate) offset: NonZeroU64,
 }
 
 /// All open streams.
@@ -81,6 +84,12 @@ impl Streams {
             self.first += 2;
         }
         Some(open)
+    }
+
+    /// Gives memory back that streams of before needed.
+    pub(crate) fn rest(&mut self) {
+        self.ring.shrink_to(RING_REST_STREAMS);
+        self.stragglers.shrink_to(0);
     }
 
     /// Lists the streams opened at or before `opened_ms`.

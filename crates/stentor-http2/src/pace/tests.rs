@@ -52,24 +52,104 @@ fn a_far_peer_is_given_twice_as_many_after_each_round_trip_from_the_first_on() {
 }
 
 #[test]
-fn after_slowing_down_the_limit_grows_by_a_step_for_a_window_of_answers() {
-    let pace = pace(200);
+fn after_slowing_down_the_limit_grows_by_a_sixteenth_for_a_window_of_answers() {
+    let pace = pace(400);
     pace.slow_down();
-    assert_eq!(pace.limit(), 100);
+    assert_eq!(pace.limit(), 200);
     answer_a_window(&pace);
     answer_a_window(&pace);
-    assert!((108..=116).contains(&pace.limit()), "{}", pace.limit());
+    assert!((212..=226).contains(&pace.limit()), "{}", pace.limit());
 }
 
 #[test]
-fn failures_of_one_window_halve_the_limit_once() {
+fn a_small_limit_grows_by_no_less_than_eight_for_a_window_of_answers() {
+    let pace = pace(8);
+    pace.slow_down();
+    answer_a_window(&pace);
+    answer_a_window(&pace);
+    assert!((12..=20).contains(&pace.limit()), "{}", pace.limit());
+}
+
+#[test]
+fn windows_without_a_decrease_let_the_limit_double_again_up_to_where_it_failed_and_later_beyond() {
+    let pace = wide_pace(1_000);
+    pace.slow_down();
+    // Answers that nobody needed room for: the limit stays, and so the windows are of 500.
+    let calm = |windows| {
+        (0..windows * 500).for_each(|_| {
+            pace.started(1);
+            pace.ended(1, 1);
+        })
+    };
+    calm(16);
+    assert_eq!(pace.limit(), 500);
+    answer_a_window(&pace);
+    answer_a_window(&pace);
+    assert!((1_000..1_200).contains(&pace.limit()), "{}", pace.limit());
+    calm(40);
+    let before = pace.limit();
+    answer_a_window(&pace);
+    assert!(pace.limit() >= before * 19 / 10, "{before}, then {}", pace.limit());
+}
+
+#[test]
+fn one_failure_in_a_hundred_does_not_slow_down_and_more_do() {
+    let pace = pace(400);
+    pace.started(400);
+    for _ in 0..4 {
+        pace.failed(1);
+        pace.ended(1, 0);
+    }
+    assert_eq!(pace.limit(), 400);
+    pace.failed(1);
+    assert_eq!(pace.limit(), 200);
+}
+
+#[test]
+fn failures_of_a_batch_are_a_share_of_that_batch() {
+    let pace = pace(100);
+    pace.failed_of(10, 1_000);
+    assert_eq!(pace.limit(), 100);
+    pace.failed_of(11, 1_000);
+    assert_eq!(pace.limit(), 50);
+}
+
+#[test]
+fn failures_are_counted_for_a_window_of_answers_only() {
+    let pace = pace(400);
+    for _ in 0..10 {
+        pace.failed(3);
+        for _ in 0..400 {
+            pace.started(1);
+            pace.ended(1, 1);
+        }
+    }
+    assert_eq!(pace.limit(), 400);
+}
+
+#[test]
+fn failures_of_a_flight_that_has_slowed_down_already_are_no_reason_to_do_so_again() {
+    let pace = pace(400);
+    pace.started(400);
+    for _ in 0..400 {
+        pace.failed(1);
+        pace.ended(1, 0);
+    }
+    assert_eq!(pace.limit(), 200);
+}
+
+#[test]
+fn requests_of_one_flight_halve_the_limit_once_even_when_the_last_of_them_has_ended() {
     let pace = pace(200);
     pace.started(200);
     for _ in 0..200 {
         pace.slow_down();
         pace.ended(1, 0);
     }
+    pace.slow_down();
     assert_eq!(pace.limit(), 100);
+    pace.started(200);
+    pace.ended(200, 0);
     pace.slow_down();
     assert_eq!(pace.limit(), 50);
 }

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn what_one_gives_back_the_next_gets() {
-    let mut first = Vec::with_capacity(1_000);
+    let mut first: Vec<u8> = Vec::with_capacity(1_000);
     let place = first.as_ptr();
     first.push(7);
     give_back(&mut first);
@@ -10,10 +10,10 @@ fn what_one_gives_back_the_next_gets() {
     first.clear();
     give_back(&mut first);
     assert_eq!(first.capacity(), 0);
-    let mut second = Vec::new();
+    let mut second: Vec<u8> = Vec::new();
     borrow(&mut second);
     assert_eq!((second.as_ptr(), second.len()), (place, 0));
-    let mut third = Vec::with_capacity(9);
+    let mut third: Vec<u8> = Vec::with_capacity(9);
     borrow(&mut third);
     assert_eq!(third.capacity(), 9, "it has room of its own");
 }
@@ -25,4 +25,13 @@ fn few_are_kept_and_none_that_is_large() {
     }
     let kept: Vec<usize> = std::iter::from_fn(borrow_zeroed).map(|bytes| bytes.len()).collect();
     assert_eq!(kept, [10; KEPT_MAX_COUNT]);
+}
+
+#[test]
+fn ends_of_streams_are_lent_as_well() {
+    let mut first: Vec<Ended> = Vec::with_capacity(1_000);
+    give_back(&mut first);
+    let mut second: Vec<Ended> = Vec::new();
+    borrow(&mut second);
+    assert_eq!((first.capacity(), second.capacity()), (0, 1_000));
 }

@@ -16,6 +16,8 @@ const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 /// `:status: 200` in the static table of HPACK.
 const STATUS_200: u8 = 0x88;
+/// A literal that enters no table, with the name `:status`.
+const STATUS_LITERAL: u8 = 0x08;
 pub(crate) const REFUSED_STREAM: u32 = 7;
 pub(crate) const CANCEL: u32 = 8;
 pub(crate) const INTERNAL_ERROR: u32 = 2;
@@ -80,6 +82,14 @@ impl Peer {
     pub(crate) async fn answer(&mut self, stream: u32) {
         self.open.remove(&stream);
         self.write(HEADERS, END_STREAM | END_HEADERS, stream, &[STATUS_200]).await;
+    }
+
+    /// Answers with a status of three digits.
+    pub(crate) async fn answer_with(&mut self, stream: u32, status: &str) {
+        self.open.remove(&stream);
+        let mut block = vec![STATUS_LITERAL, status.len() as u8];
+        block.extend(status.as_bytes());
+        self.write(HEADERS, END_STREAM | END_HEADERS, stream, &block).await;
     }
 
     pub(crate) async fn reset(&mut self, stream: u32, code: u32) {

@@ -1,9 +1,9 @@
 //! The number of requests in flight, seen from outside.
 
-use stentor_http2::Limits;
+use stentor_http2::{Fault, Limits, Reply};
 
 use crate::frames::{Peer, listen};
-use crate::support::{batch, client, quick, statuses, within};
+use crate::support::{batch, client, client_that_halts, quick, statuses, within};
 
 #[tokio::test]
 async fn no_more_are_in_flight_than_the_limit_which_grows_with_answers() {
@@ -36,4 +36,59 @@ async fn slowing_down_halves_the_limit_that_stats_show() {
     let client = client(port, limits);
     client.slow_down();
     assert_eq!(client.stats().inflight_limit, 50);
+}
+
+fn was_told_to_wait(reply: &Reply) -> bool {
+    matches!(reply, Reply::NotSent(Fault::ToldToWait(word)) if word.response().status == 429)
+}
+
+#[tokio::test]
+async fn after_the_word_to_wait_only_those_are_seen_that_were_in_flight() {
+    let (listener, port) = listen().await;
+    let limits = Limits { initial_inflight_requests: 100, ..quick() };
+    let client = client_that_halts(port, limits, |response| response.status == 429);
+    let server = async {
+        let mut peer = Peer::accept(&listener, 1_000).await;
+        let mut first = peer.requests(100).await;
+        peer.answer_with(first.remove(0).0, "429").await;
+        for (stream, _) in first {
+            peer.answer(stream).await;
+        }
+        peer.serve().await
+    };
+    let sender = async {
+        let (large, small) = tokio::join!(client.send(batch(20_000)), client.send(batch(1)));
+        let late = client.send(batch(3)).await;
+        client.close().await;
+        (large, small, late)
+    };
+    let ((large, small, late), seen) = within(20, async { tokio::join!(sender, server) }).await;
+    assert_eq!(seen, Vec::<String>::new(), "nothing came after the word");
+    let halted = [&large, &small].into_iter().flatten().filter(|reply| was_told_to_wait(reply)).count();
+    assert_eq!(halted, 20_001 - 100);
+    assert!(late.iter().all(was_told_to_wait), "nor what was handed over a little later: {late:?}");
+}
+
+#[tokio::test]
+async fn a_while_after_the_word_to_wait_requests_go_again() {
+    let (listener, port) = listen().await;
+    let client = client_that_halts(port, quick(), |response| response.status == 429);
+    let server = async {
+        let mut peer = Peer::accept(&listener, 1_000).await;
+        let (stream, _) = peer.requests(1).await.remove(0);
+        peer.answer_with(stream, "429").await;
+        peer.serve().await.len()
+    };
+    let sender = async {
+        assert_eq!(statuses(&client.send(batch(1)).await), [429]);
+        let mut replies = client.send(batch(1)).await;
+        while was_told_to_wait(&replies[0]) {
+            tokio::task::yield_now().await;
+            replies = client.send(batch(1)).await;
+        }
+        client.close().await;
+        replies
+    };
+    let (replies, seen) = within(20, async { tokio::join!(sender, server) }).await;
+    assert_eq!((statuses(&replies), seen), (vec![200], 1));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use stentor_http2::{Batch, Client, Endpoint, Fault, Keep, Limits, Reply, Request, Roots};
+use stentor_http2::{Batch, Client, Endpoint, Fault, Keep, Limits, Reply, Request, Response, Roots};
 
 /// Limits small enough for a test to wait for.
 pub(crate) fn quick() -> Limits {
@@ -21,6 +21,10 @@ pub(crate) fn quick() -> Limits {
 
 /// A client without TLS to a port of this machine.
 pub(crate) fn client(port: u16, limits: Limits) -> Client {
+    client_that_halts(port, limits, |_| false)
+}
+
+pub(crate) fn client_that_halts(port: u16, limits: Limits, halts: fn(&Response) -> bool) -> Client {
     let endpoint = Endpoint {
         host: "127.0.0.1".into(),
         port,
@@ -28,7 +32,7 @@ pub(crate) fn client(port: u16, limits: Limits) -> Client {
         roots: Roots::Pem(Bytes::new()),
         cleartext: true,
     };
-    Client::new(&endpoint, limits).expect("usable endpoint")
+    Client::that_halts(&endpoint, limits, halts).expect("usable endpoint")
 }
 
 /// Requests of which number i has the body `i`.

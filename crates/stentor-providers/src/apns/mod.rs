@@ -49,7 +49,8 @@ impl Apns {
     /// Reads a credential: key, key id, team id, bundle id.
     pub fn open(secret: &str, setup: &Setup) -> Result<Self, CredentialError> {
         let credential = ApnsCredential::parse(secret)?;
-        let client = Client::new(&credential.endpoint, setup.limits.clone())
+        let halts = |response: &Response| replies::halts(response, errors::outcome);
+        let client = Client::that_halts(&credential.endpoint, setup.limits.clone(), halts)
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
         let tokens = ProviderTokens::new(&credential)?;
         Ok(Self { bundle_id: credential.bundle_id, client, tokens, clock: Arc::clone(&setup.clock) })
@@ -165,9 +166,7 @@ impl Provider for Apns {
         for (at, reply) in places.into_iter().zip(replies) {
             outcomes[at] = self.read(reply);
         }
-        if replies::asks_to_slow_down(&outcomes) {
-            self.client.slow_down();
-        }
+        replies::slow_down(&self.client, &outcomes);
         outcomes
     }
 

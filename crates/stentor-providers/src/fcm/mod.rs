@@ -17,7 +17,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Cut, Provider, ProviderStats};
-use stentor_http2::{Batch as Call, Client, Keep, Line, Reply, Requests};
+use stentor_http2::{Batch as Call, Client, Keep, Line, Reply, Requests, Response};
 
 use self::auth::{AccessTokens, Denied};
 use self::credential::FcmCredential;
@@ -31,7 +31,7 @@ pub const QUOTA_PER_MINUTE: u32 = 600_000;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// What was not even tried.
-const UNSENT: Outcome = Outcome::Unsent { reason: Reason::Unavailable };
+const UNSENT: Outcome = Outcome::Unsent { reason: Reason::Unavailable, retry_after: None };
 
 /// FCM through one service account.
 pub struct Fcm {
@@ -48,7 +48,8 @@ impl Fcm {
         let path = format!("/v1/projects/{}/messages:send", credential.project_id);
         let path = PathAndQuery::try_from(path)
             .map_err(|_| crate::credential::invalid("project_id", "cannot be part of a URL"))?;
-        let client = Client::new(&credential.endpoint, setup.limits.clone())
+        let halts = |response: &Response| replies::halts(response, errors::outcome);
+        let client = Client::that_halts(&credential.endpoint, setup.limits.clone(), halts)
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
         let tokens = AccessTokens::new(&credential, Arc::clone(&setup.clock))?;
         Ok(Self { path, client, tokens: Arc::new(tokens), clock: Arc::clone(&setup.clock) })
@@ -152,9 +153,7 @@ impl Provider for Fcm {
         replies::report(self.kind(), &replies, |response| errors::words(response.body()));
         let mut outcomes: Vec<Outcome> = replies.into_iter().map(|reply| self.read(reply)).collect();
         outcomes.resize(count, UNSENT);
-        if replies::asks_to_slow_down(&outcomes) {
-            self.client.slow_down();
-        }
+        replies::slow_down(&self.client, &outcomes);
         outcomes
     }
 

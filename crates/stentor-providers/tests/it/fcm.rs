@@ -8,7 +8,7 @@ use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::provider::Provider;
 use stentor_emulators::faults::Fault;
 use stentor_emulators::fcm::{FcmAuth, ServiceAccount};
-use stentor_emulators::policy::{GoAway, Policy, Refusal, ResetCode, StreamStep, Streams, Verdict};
+use stentor_emulators::policy::{GoAway, Policy, Refusal, ResetCode, Script, StreamStep, Streams, Verdict};
 use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm, TlsConfig};
 use stentor_providers::fcm::Fcm;
 
@@ -110,15 +110,50 @@ async fn a_quota_is_obeyed_for_as_long_as_fcm_says_and_slows_the_client_down() {
         always("down", Refusal::new("UNAVAILABLE").retry_after_s(5)),
     ];
     let scene = start(Policy { scripts, ..Policy::default() }).await;
-    let before = scene.provider.stats().inflight_limit;
+    let limit = || scene.provider.stats().inflight_limit;
+    let start = limit();
     let throttled = |seconds| Outcome::Throttled {
         reach: Reach::Credential,
         retry_after: Some(Duration::from_secs(seconds)),
     };
-    assert_eq!(scene.send_one("told").await, throttled(17));
     assert_eq!(scene.send_one("untold").await, throttled(60));
-    assert_eq!(scene.send_one("down").await, unavailable(Some(5)));
-    assert!(scene.provider.stats().inflight_limit < before);
+    assert_eq!(limit(), start / 2, "a 429 that does not say for how long");
+    assert_eq!(scene.send_one("told").await, throttled(17));
+    assert_eq!(limit(), start / 4, "a 429 that does");
+    let put_off = Outcome::Unsent { reason: Reason::Throttled, retry_after: Some(Duration::from_secs(17)) };
+    let mut next = scene.send_one("down").await;
+    assert_eq!(next, put_off, "nothing is sent at once after that");
+    while next == put_off {
+        next = scene.send_one("down").await;
+    }
+    assert_eq!(next, unavailable(Some(5)));
+    assert_eq!(limit(), start / 8, "a 503 that asks to wait");
+}
+
+#[tokio::test]
+async fn a_service_that_can_take_only_half_gets_less_at_a_time_and_one_that_fails_now_and_then_as_much() {
+    let down = |prefix: &str| Script {
+        prefix: Some(prefix.to_owned()),
+        then: Verdict::Error(Refusal::new("UNAVAILABLE")),
+        ..Script::default()
+    };
+    let scene = start(Policy { scripts: vec![down("down")], ..Policy::default() }).await;
+    let limit = || scene.provider.stats().inflight_limit;
+    let send = async |down: usize| {
+        let tokens: Vec<String> =
+            (0..1_000).map(|n| if n < down { format!("down-{n}") } else { format!("fine-{n}") }).collect();
+        let outcomes = scene.send(&tokens).await;
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == unavailable(None)).count(), down);
+    };
+    for _ in 0..6 {
+        send(2).await;
+    }
+    // What rate and latency need is never less than this.
+    assert!(limit() >= 1_024, "{} after six times two in a thousand", limit());
+    for _ in 0..6 {
+        send(500).await;
+    }
+    assert!(limit() <= 512, "{} after six times half of a thousand", limit());
 }
 
 #[tokio::test]
@@ -170,7 +205,7 @@ async fn what_a_service_that_is_gone_cannot_take_is_unsent() {
     let one = [String::from("token")];
     assert_eq!(within(20, provider.send(batch(&one, &clock))).await, [Outcome::Accepted]);
     emulator.stop().await;
-    let unsent = Outcome::Unsent { reason: Reason::Unavailable };
+    let unsent = Outcome::Unsent { reason: Reason::Unavailable, retry_after: None };
     assert_eq!(within(20, provider.send(batch(&one, &clock))).await, [unsent]);
     assert!(provider.stats().connect_failures > 0);
 }

@@ -268,7 +268,8 @@ fn wish(outcome: &Outcome) -> Wish {
             wish(reason, true, retry_after)
         }
         Outcome::Unavailable { reason, retry_after, .. } => wish(reason, false, retry_after),
-        Outcome::Rejected { reason, .. } | Outcome::Unsent { reason } => wish(reason, false, None),
+        Outcome::Rejected { reason, .. } => wish(reason, false, None),
+        Outcome::Unsent { reason, retry_after } => wish(reason, false, retry_after),
         _ => Wish { ambiguous: true, ..wish(Reason::Unanswered, true, None) },
     }
 }
@@ -286,7 +287,8 @@ fn parking(outcome: &Outcome, now: Timestamp) -> Option<Parking> {
             reason,
             reach: Reach::Credential | Reach::Service,
             retry_after: Some(wait),
-        } => (rest(wait), reason),
+        }
+        | Outcome::Unsent { reason, retry_after: Some(wait) } => (rest(wait), reason),
         Outcome::Unavailable { reason, reach: Reach::Credential, retry_after: None }
             if reason != Reason::Unavailable =>
         {
@@ -329,7 +331,7 @@ pub(crate) fn health_of(outcomes: &[Outcome]) -> Health {
     outcomes.iter().fold(Health::default(), |mut health, outcome| {
         match outcome {
             Outcome::Unknown
-            | Outcome::Unsent { .. }
+            | Outcome::Unsent { retry_after: None, .. }
             | Outcome::Unavailable { reach: Reach::Credential | Reach::Service, .. } => {
                 health.unanswered += 1;
             }

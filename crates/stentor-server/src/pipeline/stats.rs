@@ -182,7 +182,7 @@ fn word(outcome: &Outcome) -> (&'static str, Reason) {
         Outcome::Unregistered { reason, .. } => ("unregistered", *reason),
         Outcome::Throttled { .. } => ("throttled", Reason::Throttled),
         Outcome::Unavailable { reason, .. } => ("unavailable", *reason),
-        Outcome::Unsent { reason } => ("unsent", *reason),
+        Outcome::Unsent { reason, .. } => ("unsent", *reason),
         Outcome::Unknown => ("unknown", Reason::Unanswered),
     }
 }

@@ -275,6 +275,7 @@ impl Report {
     }
 }
 
-fn rounded(number: f64) -> f64 {
+/// Rounds to three decimals.
+pub(crate) fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }

@@ -1,5 +1,6 @@
 //! Writes requests.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::{Batch, Mux};
@@ -108,7 +109,7 @@ impl Mux {
                 status: 0,
                 opened_ms: now_ms,
                 received_bytes: 0,
-                offset: self.taken_bytes + self.out.len() as u64,
+                offset: self.offset(),
             };
             match self.write(open, &run.work) {
                 Ok(()) => self.streams.push(open),
@@ -117,6 +118,11 @@ impl Mux {
             // Last, so that a request whose writing panics still belongs to the run.
             run.from += 1;
         }
+    }
+
+    /// Gives how many bytes come before the next.
+    fn offset(&self) -> NonZeroU64 {
+        NonZeroU64::new(self.taken_bytes + self.out.len() as u64).unwrap_or(NonZeroU64::MIN)
     }
 
     fn write(&mut self, open: Open, work: &Work) -> Result<(), &'static str> {

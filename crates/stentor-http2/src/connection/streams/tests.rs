@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn open(index: u32, opened_ms: u32) -> Open {
-    Open { batch: 0, index, resends: 0, status: 0, opened_ms, received_bytes: 0, offset: 0 }
+    Open { batch: 0, index, resends: 0, status: 0, opened_ms, received_bytes: 0, offset: NonZeroU64::MIN }
 }
 
 #[test]
@@ -53,4 +53,19 @@ proptest! {
             prop_assert_eq!(streams.above(middle), above);
         }
     }
+}
+
+#[test]
+fn a_place_of_the_ring_takes_no_more_memory_than_a_stream() {
+    assert_eq!(size_of::<Option<Open>>(), 32);
+}
+
+#[test]
+fn a_ring_that_was_large_gives_its_memory_back_and_goes_on_with_its_ids() {
+    let mut streams = Streams::default();
+    (0..1_000).for_each(|index| streams.push(open(index, 0)));
+    (0..1_000).for_each(|index| assert!(streams.remove(2 * index + 1).is_some()));
+    streams.rest();
+    assert!(streams.ring.capacity() <= 2 * RING_REST_STREAMS, "{}", streams.ring.capacity());
+    assert_eq!(streams.next_id(), 2_001);
 }

@@ -14,6 +14,41 @@ struct Peer {
     per_second: f64,
     /// By how much, as a share, a distance may be longer.
     jitter: f64,
+    ill: Ill,
+}
+
+/// What a push service does beside answering.
+#[derive(Debug, Clone, Copy)]
+enum Ill {
+    Not,
+    /// Resets one request of so many.
+    Resets(u64),
+    /// Resets so many requests in a row, once.
+    Burst(u64),
+    /// Refuses one request of so many with a 429.
+    Refuses(u64),
+    /// Refuses with a 429 what is more than this in flight.
+    Full(usize),
+    /// Refuses with a 429 what is more than this a second.
+    Over(f64),
+}
+
+/// How a request ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Answered,
+    Reset,
+    Refused,
+}
+
+impl Peer {
+    const fn new(distance_ms: f64, per_second: f64, jitter: f64) -> Self {
+        Self { distance_ms, per_second, jitter, ill: Ill::Not }
+    }
+
+    const fn ill(self, ill: Ill) -> Self {
+        Self { ill, ..self }
+    }
 }
 
 /// A sender that always has more to send, and what it saw.
@@ -21,10 +56,13 @@ struct Play {
     pace: Pace,
     latency: Latency,
     now_ms: f64,
-    /// When each was opened and is answered.
-    open: VecDeque<(f64, f64)>,
+    /// When each was opened and ends, and how.
+    open: VecDeque<(f64, f64, End)>,
     last_end_ms: f64,
     dice: u64,
+    opened: u64,
+    /// What a peer with a quota would let through now.
+    tokens: f64,
 }
 
 impl Play {
@@ -41,32 +79,58 @@ impl Play {
             open: VecDeque::new(),
             last_end_ms: 0.0,
             dice: 1,
+            opened: 0,
+            tokens: 0.0,
         }
     }
 
-    /// Plays on for so long, in steps of a millisecond; gives the answers.
+    /// Plays on for so long, in steps of a millisecond; gives the answers that were no refusals.
     fn run(&mut self, peer: Peer, milliseconds: usize) -> usize {
+        self.run_with(peer, milliseconds, usize::MAX)
+    }
+
+    /// The same with so many requests to send in each millisecond, no more: those that find no room are lost.
+    fn run_with(&mut self, peer: Peer, milliseconds: usize, most: usize) -> usize {
         let mut answered = 0;
         for _ in 0..milliseconds {
             self.now_ms += 1.0;
-            let (mut count, mut youngest) = (0, f64::MIN);
-            while let Some((opened, _)) = self.open.pop_front_if(|(_, end)| *end <= self.now_ms) {
-                count += 1;
-                youngest = youngest.max(opened);
+            if let Ill::Over(per_second) = peer.ill {
+                self.tokens = (self.tokens + per_second / 1_000.0).min(per_second / 20.0);
             }
-            if count > 0 {
-                let now = Duration::from_secs_f64(self.now_ms / 1_000.0);
-                self.pace.ended(count, count);
-                self.latency.note(Duration::from_secs_f64((self.now_ms - youngest) / 1_000.0), now);
-                let took = Duration::from_secs_f64((self.now_ms - youngest) / 1_000.0);
-                self.pace.observe(now, count, took, self.latency.floor());
-                answered += count;
-            }
-            let room = self.pace.room();
+            answered += self.read();
+            let room = self.pace.room().min(most);
             self.pace.started(room);
             (0..room).for_each(|_| self.open(peer));
         }
         answered
+    }
+
+    /// Reads what has come, as a connection does: failures first.
+    fn read(&mut self) -> usize {
+        let (mut reset, mut refused, mut accepted, mut youngest) = (0, 0, 0, f64::MIN);
+        while let Some((opened, _, end)) = self.open.pop_front_if(|(_, end, _)| *end <= self.now_ms) {
+            match end {
+                End::Reset => reset += 1,
+                End::Refused => refused += 1,
+                End::Answered => accepted += 1,
+            }
+            youngest = if end == End::Reset { youngest } else { youngest.max(opened) };
+        }
+        if reset > 0 {
+            self.pace.failed(reset);
+        }
+        let answers = accepted + refused;
+        self.pace.ended(reset + answers, answers);
+        if answers > 0 {
+            let now = Duration::from_secs_f64(self.now_ms / 1_000.0);
+            let took = Duration::from_secs_f64((self.now_ms - youngest) / 1_000.0);
+            self.latency.note(took, now);
+            self.pace.observe(now, answers, took, self.latency.floor());
+        }
+        if refused > 0 {
+            self.pace.slow_down();
+        }
+        accepted
     }
 
     fn open(&mut self, peer: Peer) {
@@ -75,7 +139,48 @@ impl Play {
         let far = self.now_ms + peer.distance_ms * (1.0 + peer.jitter * chance);
         let end = far.max(self.last_end_ms + 1_000.0 / peer.per_second);
         self.last_end_ms = end;
-        self.open.push_back((self.now_ms, end));
+        let fate = self.fate(peer.ill);
+        self.open.push_back((self.now_ms, end, fate));
+    }
+
+    fn fate(&mut self, ill: Ill) -> End {
+        self.opened += 1;
+        let (reset, refused) = match ill {
+            Ill::Not => (false, false),
+            Ill::Resets(each) => (self.opened.is_multiple_of(each), false),
+            Ill::Burst(count) => (self.opened <= count, false),
+            Ill::Refuses(each) => (false, self.opened.is_multiple_of(each)),
+            Ill::Full(most) => (false, self.open.len() >= most),
+            Ill::Over(_) => (false, !self.is_within_quota()),
+        };
+        match (reset, refused) {
+            (true, _) => End::Reset,
+            (_, true) => End::Refused,
+            _ => End::Answered,
+        }
+    }
+
+    fn is_within_quota(&mut self) -> bool {
+        let is_within = self.tokens >= 1.0;
+        self.tokens -= if is_within { 1.0 } else { 0.0 };
+        is_within
+    }
+
+    /// Plays on for so long with one request in 20 ms: a campaign is over, and the next has not begun.
+    fn drip(&mut self, milliseconds: usize) {
+        for now in 0..milliseconds {
+            self.now_ms += 1.0;
+            self.read();
+            if now.is_multiple_of(20) {
+                self.pace.started(1);
+                self.open(Peer::new(200.0, AT_ONCE, 0.1));
+            }
+        }
+    }
+
+    /// Counts requests from here on.
+    fn count_anew(&mut self) {
+        self.opened = 0;
     }
 }
 
@@ -85,7 +190,7 @@ const AT_ONCE: f64 = 1e9;
 fn distance_alone_holds_nothing_back() {
     for distance_ms in [5.0, 50.0, 200.0, 1_000.0] {
         let mut play = Play::new(4_096);
-        let far = Peer { distance_ms, per_second: AT_ONCE, jitter: 0.2 };
+        let far = Peer::new(distance_ms, AT_ONCE, 0.2);
         // Twice doubled from 1,024, and as long again for the rates that allow it to be known.
         play.run(far, (distance_ms * 9.0) as usize + 50);
         assert_eq!(play.pace.limit(), 4_096, "{distance_ms} ms away");
@@ -95,7 +200,7 @@ fn distance_alone_holds_nothing_back() {
 #[test]
 fn a_peer_that_can_do_no_more_is_not_given_ever_more() {
     let mut play = Play::new(16_384);
-    let full = Peer { distance_ms: 20.0, per_second: 5_000.0, jitter: 0.1 };
+    let full = Peer::new(20.0, 5_000.0, 0.1);
     play.run(full, 5_000);
     let answered = play.run(full, 10_000);
     assert!(answered >= 45_000, "{answered} of 50000");
@@ -106,7 +211,7 @@ fn a_peer_that_can_do_no_more_is_not_given_ever_more() {
 #[test]
 fn a_peer_that_slows_down_is_given_less_and_one_that_recovers_gets_more_again() {
     let mut play = Play::new(16_384);
-    let well = Peer { distance_ms: 50.0, per_second: 40_000.0, jitter: 0.1 };
+    let well = Peer::new(50.0, 40_000.0, 0.1);
     let ill = Peer { per_second: 2_000.0, ..well };
     play.run(well, 5_000);
     let before = play.pace.limit();
@@ -121,7 +226,7 @@ fn a_peer_that_slows_down_is_given_less_and_one_that_recovers_gets_more_again() 
 #[test]
 fn a_peer_that_moves_away_is_followed() {
     let mut play = Play::new(4_096);
-    let near = Peer { distance_ms: 50.0, per_second: AT_ONCE, jitter: 0.1 };
+    let near = Peer::new(50.0, AT_ONCE, 0.1);
     let far = Peer { distance_ms: 200.0, ..near };
     play.run(near, 5_000);
     let most = 4_096.0 / 210.0 * 1_000.0;
@@ -129,6 +234,106 @@ fn a_peer_that_moves_away_is_followed() {
     play.run(far, 12_000);
     let answered = play.run(far, 10_000) as f64 / 10.0;
     assert!(answered >= 0.9 * most, "{answered} a second of {most}");
+}
+
+/// Gives the answers a second of a peer that can take 300,000: before it falls ill, and for so long afterwards.
+fn before_and_after(distance_ms: f64, ill: Ill, milliseconds: usize) -> (f64, f64) {
+    let mut play = Play::new(65_536);
+    let well = Peer::new(distance_ms, 300_000.0, 0.1);
+    play.run(well, 3_000);
+    let before = play.run(well, 2_000) as f64 / 2.0;
+    play.count_anew();
+    let after = play.run(well.ill(ill), milliseconds) as f64 * 1_000.0 / milliseconds as f64;
+    (before, after)
+}
+
+#[test]
+fn a_reset_now_and_then_costs_no_throughput() {
+    for distance_ms in [50.0, 200.0] {
+        for each in [1_000_000, 100_000, 1_000] {
+            let (before, after) = before_and_after(distance_ms, Ill::Resets(each), 8_000);
+            let least = 0.9 * before;
+            assert!(before >= 250_000.0, "{before} a second {distance_ms} ms away");
+            assert!(after >= least, "{after} of {before} a second {distance_ms} ms away, 1 in {each} reset");
+        }
+    }
+}
+
+#[test]
+fn a_burst_of_resets_costs_a_few_round_trips_and_not_the_rest_of_the_day() {
+    for distance_ms in [50.0, 200.0] {
+        let (before, after) = before_and_after(distance_ms, Ill::Burst(20_000), 15_000);
+        assert!(after >= 0.9 * before, "{after} of {before} a second {distance_ms} ms away");
+    }
+}
+
+#[test]
+fn a_peer_with_room_for_so_many_gets_about_as_many_and_no_more() {
+    for distance_ms in [50.0, 200.0] {
+        let mut play = Play::new(65_536);
+        let full = Peer::new(distance_ms, AT_ONCE, 0.1).ill(Ill::Full(2_000));
+        play.run(full, 5_000);
+        let most = 2_000.0 / (distance_ms * 1.1) * 1_000.0;
+        let answered = play.run(full, 20_000) as f64 / 20.0;
+        assert!(answered >= 0.7 * most, "{answered} of {most} a second {distance_ms} ms away");
+        assert!(play.pace.limit() <= 2_600, "{} in flight", play.pace.limit());
+    }
+}
+
+#[test]
+fn a_peer_that_goes_on_refusing_is_asked_little() {
+    for (ill, most) in [(Ill::Refuses(1), 48), (Ill::Refuses(2), 48), (Ill::Refuses(100), 300)] {
+        let mut play = Play::new(65_536);
+        let peer = Peer::new(50.0, 300_000.0, 0.1);
+        play.run(peer, 3_000);
+        play.run(peer.ill(ill), 10_000);
+        let mut highest = 0;
+        for _ in 0..50 {
+            play.run(peer.ill(ill), 100);
+            highest = highest.max(play.pace.limit());
+        }
+        assert!(highest <= most, "{highest} in flight, {ill:?}");
+    }
+}
+
+#[test]
+fn a_peer_with_a_quota_is_asked_about_as_much_as_it_allows() {
+    let mut play = Play::new(65_536);
+    let over = Peer::new(50.0, AT_ONCE, 0.1).ill(Ill::Over(10_000.0));
+    play.run(over, 5_000);
+    let before = play.opened;
+    let accepted = play.run(over, 20_000) as f64 / 20.0;
+    let asked = (play.opened - before) as f64 / 20.0;
+    assert!(accepted >= 7_000.0 && asked <= 1.3 * 10_000.0, "{accepted} of {asked} a second");
+}
+
+#[test]
+fn what_failed_once_does_not_make_the_next_campaign_slow() {
+    let peer = Peer::new(200.0, 300_000.0, 0.1);
+    let next_campaign = |ill: Ill| {
+        let mut play = Play::new(65_536);
+        play.run(peer, 3_000);
+        play.count_anew();
+        play.run(peer.ill(ill), 1_000);
+        play.drip(300_000);
+        play.run(peer, 6_000)
+    };
+    let (answered, wanted) = (next_campaign(Ill::Burst(20_000)), next_campaign(Ill::Not));
+    assert!(answered as f64 >= 0.9 * wanted as f64, "{answered} of {wanted}");
+}
+
+#[test]
+fn a_quota_behind_a_second_of_latency_is_used_though_it_needs_more_in_flight_than_the_start_allows() {
+    let mut play = Play::new(65_536);
+    let far = Peer::new(1_000.0, AT_ONCE, 0.1);
+    let start = play.pace.limit();
+    let mut answered = 0;
+    for second in 0..20 {
+        let came = play.run_with(far, 1_000, 10);
+        answered += if second >= 10 { came } else { 0 };
+    }
+    assert!(answered >= 9 * 10_000, "{answered} of 100000 in ten seconds, {} in flight", play.pace.limit());
+    assert!(start < 2_000 && play.pace.limit() >= 10_000, "{start}, then {}", play.pace.limit());
 }
 
 proptest! {
@@ -141,7 +346,7 @@ proptest! {
         jitter in 0.0..0.5_f64,
     ) {
         let mut play = Play::new(16_384);
-        let peer = Peer { distance_ms, per_second, jitter };
+        let peer = Peer::new(distance_ms, per_second, jitter);
         play.run(peer, 20_000);
         let answered = play.run(peer, 10_000) as f64 / 10.0;
         // In the order of the requests, so the longest distance counts.

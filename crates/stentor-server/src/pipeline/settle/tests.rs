@@ -53,8 +53,9 @@ fn states(settled: &Settled) -> Vec<(DeliveryState, Reason)> {
 fn any_outcome() -> impl Strategy<Value = Outcome> {
     let reach = prop::sample::select(vec![Reach::Device, Reach::Payload, Reach::Credential, Reach::Service]);
     let reason = (0..Reason::ALL.len()).prop_map(|index| Reason::ALL[index]);
-    let unsent = (0..Reason::ALL.len()).prop_map(|index| Outcome::Unsent { reason: Reason::ALL[index] });
     let wait = prop::option::of((0..u64::MAX).prop_map(Duration::from_millis));
+    let unsent = (reason.clone(), wait.clone())
+        .prop_map(|(reason, retry_after)| Outcome::Unsent { reason, retry_after });
     prop_oneof![
         Just(Outcome::Accepted),
         Just(Outcome::Unknown),
@@ -274,10 +275,26 @@ fn a_small_audience_is_stopped_only_by_all_who_can_be_asked() {
 }
 
 #[test]
+fn what_was_not_sent_because_another_was_told_to_wait_waits_as_long_and_closes_the_lane() {
+    let wait = Duration::from_secs(600);
+    let unsent = Outcome::Unsent { reason: Reason::Throttled, retry_after: Some(wait) };
+    let settled = decide(&sending(2), &[unsent.clone(), unsent]);
+    assert_eq!(settled.settlement.attempts, 0);
+    assert_eq!(states(&settled), [(DeliveryState::Queued, Reason::Throttled); 2]);
+    let child = &settled.settlement.children[0];
+    assert!(child.attempt == sending(2).attempt && child.due_at >= NOW.plus(wait), "{child:?}");
+    assert_eq!(settled.parking.and_then(|parking| parking.until), Some(NOW.plus(wait)));
+    assert_eq!(settled.health, Health::default(), "a service that asks to wait is not down");
+}
+
+#[test]
 fn what_was_certainly_not_sent_is_tried_again_and_is_no_attempt() {
     let mut last = sending(2);
     last.attempt = RetryPolicy::default().max_attempts;
-    let settled = decide(&last, &[Outcome::Accepted, Outcome::Unsent { reason: Reason::Unavailable }]);
+    let settled = decide(
+        &last,
+        &[Outcome::Accepted, Outcome::Unsent { reason: Reason::Unavailable, retry_after: None }],
+    );
     assert_eq!(settled.settlement.attempts, 1);
     assert_eq!(states(&settled)[1], (DeliveryState::Queued, Reason::Unavailable));
     let child = &settled.settlement.children[0];

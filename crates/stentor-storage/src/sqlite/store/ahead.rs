@@ -17,12 +17,10 @@ use super::fleets::Fleet;
 use crate::sqlite::fault::Done;
 use crate::sqlite::row::int;
 
-/// Most bytes of tokens and ids that wait.
+/// Most bytes of memory for tokens and ids that wait.
 const WAITING_MAX_BYTES: usize = 16 * 1_024 * 1_024;
 /// Changes remembered; a walk during which more happened is not kept.
 const CHANGES_MAX_COUNT: usize = 4_096;
-/// What a device takes beside its token.
-const DEVICE_BYTES: usize = size_of::<DeviceId>() + size_of::<u32>();
 
 /// The devices of one chunk as a walk saw them: all listed and unretired, with a token each.
 #[derive(Debug)]
@@ -86,10 +84,11 @@ impl ReadAhead {
     }
 
     /// Keeps what a walk saw of a chunk, if there is room and none of its devices has changed since.
-    pub(super) fn keep(&self, mark: Mark, chunk: ChunkId, fleet: Fleet, seen: Seen) {
+    pub(super) fn keep(&self, mark: Mark, chunk: ChunkId, fleet: Fleet, mut seen: Seen) {
         let (Some(first), Some(last)) = (seen.devices.first(), seen.devices.last()) else { return };
         let (first, last) = (fleet.bound(*first), fleet.bound(*last));
-        let bytes = seen.tokens.bytes() + seen.devices.len() * DEVICE_BYTES;
+        seen.tokens.shrink();
+        let bytes = seen.tokens.capacity_bytes() + seen.devices.capacity() * size_of::<DeviceId>();
         let mut state = self.lock();
         let fits = state.bytes + bytes <= WAITING_MAX_BYTES;
         let is_whole = seen.tokens.len() == seen.devices.len();

@@ -9,7 +9,6 @@ use stentor_core::ports::store::AudienceCount;
 use stentor_core::target::Target;
 
 use super::fleets::{self, Fleet, device_of, fleet_of};
-use super::lease::TOKEN_USUAL_BYTES;
 use super::{accept, condition, devices, groups, start, tokens, topics};
 use crate::sqlite::fault::{Done, Fault, damaged};
 use crate::sqlite::query::{all, exists, limit};
@@ -54,7 +53,8 @@ impl Found {
         let size = self.chunk_max_devices;
         if size > 0 {
             if self.devices.len().is_multiple_of(size) {
-                self.tokens.push(TokenList::with_capacity(size, size * TOKEN_USUAL_BYTES));
+                let next = self.tokens.last().map(TokenList::sized_like);
+                self.tokens.push(next.unwrap_or_else(|| TokenList::with_capacity(size)));
             }
             self.tokens.last_mut().into_iter().for_each(|list| list.push(token));
         }

@@ -21,8 +21,6 @@ use crate::sqlite::row::int;
 
 /// Ids that lie closer than this are read as one range, others one by one.
 const SPREAD_MAX_RATIO: u64 = 8;
-/// What a token takes on average, to make room at once.
-pub(super) const TOKEN_USUAL_BYTES: usize = 160;
 
 /// What need not be read from the file again.
 pub(super) struct Known<'a> {
@@ -173,7 +171,7 @@ fn fates(
     collapsed: &[bool],
 ) -> Done<(Vec<Fate>, TokenList)> {
     let mut fates = vec![Fate::Gone; devices.len()];
-    let mut tokens = TokenList::with_capacity(devices.len(), devices.len() * TOKEN_USUAL_BYTES);
+    let mut tokens = TokenList::with_capacity(devices.len());
     let mut at = 0;
     read_tokens(connection, chunk, devices, |device, token| {
         while devices.get(at).is_some_and(|one| *one < device) {

@@ -113,3 +113,15 @@ fn a_list_that_lacks_a_token_is_not_kept() {
     ahead.keep(ahead.mark(), chunk(1), FLEET, short);
     assert!(ahead.take(chunk(1)).is_none());
 }
+
+#[test]
+fn memory_that_a_list_has_and_does_not_need_is_counted_or_given_back() {
+    let ahead = ReadAhead::default();
+    let mut wide = seen(10..20);
+    wide.tokens = TokenList::with_capacity(1_000);
+    wide.devices.iter().for_each(|device| wide.tokens.push(&format!("token {device}")));
+    wide.devices.reserve_exact(990);
+    ahead.keep(ahead.mark(), chunk(1), FLEET, wide);
+    let kept = bytes(&ahead);
+    assert!((8_000..8_400).contains(&kept), "{kept}: ids of a thousand devices, tokens of ten");
+}

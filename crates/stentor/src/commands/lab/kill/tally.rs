@@ -1,6 +1,6 @@
 //! What the phases of a kill suite came to, side by side and together.
 
-use crate::demo::report::Report;
+use crate::demo::report::{Report, rounded};
 use serde_json::{Map, Value, json};
 
 /// Numbers that are the sum of those of all phases.
@@ -59,12 +59,12 @@ impl Tally {
         let mut object = Map::new();
         object.insert("ok".to_owned(), self.holds().into());
         for field in SUMS {
-            object.insert(field.to_owned(), self.sum(field).into());
+            object.insert(field.to_owned(), self.known(self.sum(field)));
         }
-        object.insert("ledger_duplicate_bound".to_owned(), self.sum(BOUND).into());
-        object.insert("duplicate_bound".to_owned(), self.duplicate_bound().into());
-        object
-            .insert("ledger_balanced".to_owned(), self.all(|phase| phase["ledger_balanced"] == true).into());
+        object.insert("ledger_duplicate_bound".to_owned(), self.known(self.sum(BOUND)));
+        object.insert("duplicate_bound".to_owned(), self.known(self.duplicate_bound()));
+        object.insert("duplicates_per_kill".to_owned(), self.duplicates_per_kill().map(rounded).into());
+        object.insert("ledger_balanced".to_owned(), self.known(self.is_balanced()));
         object.insert("seed".to_owned(), seed.into());
         object.insert("phases".to_owned(), self.phases.iter().map(|(object, _)| object.clone()).collect());
         object.insert("skipped".to_owned(), self.skipped.clone().into());
@@ -79,7 +79,15 @@ impl Tally {
                 .iter()
                 .map(|skipped| format!("skipped: {}: {}", said(&skipped["what"]), said(&skipped["reason"]))),
         );
-        parts.push(format!(
+        parts.push(self.sums());
+        parts.join("\n\n")
+    }
+
+    fn sums(&self) -> String {
+        if self.phases.is_empty() {
+            return "no phase was made: nothing is proven".to_owned();
+        }
+        format!(
             "all phases: {} lost, {} stuck, {} duplicates of at most {} ({} by the ledgers, the others were never answered), \
              the books {}",
             self.sum("lost"),
@@ -87,23 +95,44 @@ impl Tally {
             self.sum("duplicates"),
             self.duplicate_bound(),
             self.sum(BOUND),
-            if self.all(|phase| phase["ledger_balanced"] == true) { "balance" } else { "DO NOT BALANCE" }
-        ));
-        parts.join("\n\n")
+            if self.is_balanced() { "balance" } else { "DO NOT BALANCE" }
+        )
+    }
+
+    fn is_balanced(&self) -> bool {
+        self.all(|phase| phase["ledger_balanced"] == true)
+    }
+
+    /// What is said of all phases; nothing is known where there was none.
+    fn known(&self, value: impl Into<Value>) -> Value {
+        if self.phases.is_empty() { Value::Null } else { value.into() }
+    }
+
+    /// Gives the duplicates of the phases in which the server was killed, for each of its kills; `None` without kills.
+    fn duplicates_per_kill(&self) -> Option<f64> {
+        let sum = |field| self.sum_where(field, |phase| phase["kills"].as_u64() > Some(0));
+        let kills = sum("kills");
+        (kills > 0).then(|| sum("duplicates") as f64 / kills as f64)
     }
 
     fn all(&self, holds: impl Fn(&Value) -> bool) -> bool {
         self.phases.iter().all(|(phase, _)| holds(phase))
     }
 
-    /// Gives how many duplicates there may be: those that the ledgers allow for, and those whose first request a killed or
-    /// stalled emulator took and never answered.
+    /// Gives how many duplicates there may be, by the rule of each phase: what its ledger allows for, and where emulators were
+    /// killed those whose first request was taken and never answered.
     fn duplicate_bound(&self) -> u64 {
-        self.sum(BOUND) + self.sum("unanswered_duplicates")
+        self.sum(BOUND)
+            + self.sum_where("unanswered_duplicates", |phase| phase["emulator_kills"].as_u64() > Some(0))
     }
 
     fn sum(&self, field: &str) -> u64 {
-        self.phases.iter().filter_map(|(phase, _)| phase[field].as_u64()).sum()
+        self.sum_where(field, |_| true)
+    }
+
+    fn sum_where(&self, field: &str, counts: impl Fn(&Value) -> bool) -> u64 {
+        let phases = self.phases.iter().map(|(phase, _)| phase).filter(|phase| counts(phase));
+        phases.filter_map(|phase| phase[field].as_u64()).sum()
     }
 }
 

@@ -10,7 +10,14 @@ fn nothing_that_was_only_skipped_is_proven() {
     let mut tally = Tally::default();
     tally.skip("disk-full", "no root".to_owned());
     assert!(!tally.holds());
-    assert_eq!(tally.object(1)["skipped"][0]["reason"], json!("no root"));
+    let object = tally.object(1);
+    assert_eq!((&object["ok"], &object["skipped"][0]["reason"]), (&json!(false), &json!("no root")));
+    for field in
+        ["ledger_balanced", "lost", "stuck", "duplicates", "duplicate_bound", "duplicates_per_kill", "kills"]
+    {
+        assert_eq!(object[field], json!(null), "{field}");
+    }
+    assert!(tally.describe().contains("nothing is proven"), "{}", tally.describe());
 }
 
 #[test]
@@ -35,11 +42,15 @@ fn a_phase_that_breaks_off_does_not_hold() {
 
 #[test]
 fn the_bound_of_duplicates_counts_what_killed_emulators_never_answered() {
-    let object = json!({"ok": true, "duplicates": 8, "duplicate_bound": 5, "unanswered_duplicates": 4});
-    let tally = Tally { phases: vec![(object, String::new())], skipped: Vec::new() };
+    let object = json!({"ok": true, "duplicates": 8, "duplicate_bound": 5, "unanswered_duplicates": 4,
+        "kills": 3, "emulator_kills": 1});
+    let undisturbed = json!({"ok": true, "duplicates": 1, "duplicate_bound": 1, "unanswered_duplicates": 1});
+    let phases = [object, undisturbed].map(|object| (object, String::new())).into();
+    let tally = Tally { phases, skipped: Vec::new() };
     let object = tally.object(1);
+    assert_eq!(object["duplicates_per_kill"], json!(2.667), "of the phase in which somebody was killed");
     let told =
         ["duplicates", "duplicate_bound", "ledger_duplicate_bound"].map(|field| object[field].as_u64());
-    assert_eq!(told, [Some(8), Some(9), Some(5)]);
-    assert!(tally.describe().contains("8 duplicates of at most 9 (5 by the ledgers"));
+    assert_eq!(told, [Some(9), Some(10), Some(6)]);
+    assert!(tally.describe().contains("9 duplicates of at most 10 (6 by the ledgers"));
 }
