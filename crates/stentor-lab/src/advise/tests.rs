@@ -162,7 +162,7 @@ fn the_nearest_size_is_cited_on_the_link_that_is_asked_for() {
 fn a_claim_of_four_is_cited_for_the_two_of_it_that_were_measured() {
     let all = advise(&wish(600, 2.0, "wifi"), &Evidence::committed()).expect("judged");
     let reasons = &find(&all, "rest+json").reasons;
-    for claim in ["albertengo-2020 C000-2"] {
+    for claim in ["albertengo-2020 C000-2", "albertengo-2020 C000-4"] {
         let reason = reasons.iter().find(|reason| reason.claim.as_deref() == Some(claim)).expect(claim);
         assert!(reason.ours.is_some() && reason.part.is_some(), "{reason:?}");
     }
