@@ -1,12 +1,13 @@
 //! Drawings as tables, for where nothing can be drawn: layers of bytes, costs and energy by cell.
 
 use super::figures::{self, Figure};
+use super::interruptions::told;
 use super::payload::Payloads;
 use super::ratios::place;
 use super::{CONFIDENCE, Cell, Metric, Results, layers};
 use crate::document::Table;
 use crate::plot::short;
-use crate::statistics::{Estimate, Samples};
+use crate::statistics::Samples;
 
 /// Bytes of a whole exchange, both ways, by layer.
 pub(super) fn bytes(results: &Results) -> Table {
@@ -73,14 +74,4 @@ pub(super) fn energy(results: &Results) -> Table {
         })
     });
     Table::new(["part", "cell", "subject", "of what", "mJ [95 %]", "kind", "meter or model"], rows)
-}
-
-fn told(estimate: Option<Estimate>) -> String {
-    match estimate {
-        Some(Estimate { mean, low: Some(low), high: Some(high), .. }) => {
-            format!("{} [{}, {}]", short(mean), short(low), short(high))
-        }
-        Some(one) => short(one.mean),
-        None => "–".to_owned(),
-    }
 }

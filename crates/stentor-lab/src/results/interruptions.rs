@@ -66,7 +66,8 @@ fn estimate(cell: &Cell, of: fn(&Interruption) -> u64) -> Option<Estimate> {
     cell.forks.iter().filter(timed).filter_map(of_fork).collect::<Samples>().estimate(super::CONFIDENCE)
 }
 
-fn told(estimate: Option<Estimate>) -> String {
+/// Writes a mean with its interval.
+pub(super) fn told(estimate: Option<Estimate>) -> String {
     match estimate {
         Some(Estimate { mean, low: Some(low), high: Some(high), .. }) => {
             format!("{} [{}, {}]", short(mean), short(low), short(high))
