@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use stentor_core::app::Credential;
 use stentor_core::chunk::Class;
 use stentor_core::device::ProviderKind;
@@ -28,6 +29,8 @@ pub(crate) use levels::Levels;
 use throttle::Throttle;
 pub(crate) use throttle::{Grant, ThrottleRules};
 
+/// Credentials whose providers are made ready at the start; of more than these nobody knows which will be used.
+const READY_MAX_COUNT: usize = 32;
 /// How long a lane rests when the store could not give its credential.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
@@ -125,6 +128,22 @@ impl Lanes {
                 None
             }
         }
+    }
+
+    /// Lets providers get their access tokens and a connection, so that what is sent first waits for neither.
+    pub(crate) async fn get_ready(&self, now: Timestamp) {
+        let credentials = match self.store.credentials().await {
+            Ok(credentials) if credentials.len() <= READY_MAX_COUNT => credentials,
+            // What cannot be read now is read again for the first chunk.
+            _ => return,
+        };
+        let lanes = credentials.iter().map(|credential| async move {
+            if let Some(outlet) = self.outlet((credential.app, credential.provider), now).await {
+                let (provider, _in_use) = outlet.enter();
+                provider.warm().await;
+            }
+        });
+        join_all(lanes).await;
     }
 
     async fn build(

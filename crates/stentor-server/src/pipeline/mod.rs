@@ -135,6 +135,11 @@ impl Pipeline {
         self.start_mover("producers", Class::Bulk, producer::run(self.shared.clone()));
         self.start_mover("scheduler", Class::Urgent, scheduler::run(self.shared.clone()));
         self.start_mover("janitor", Class::Urgent, janitor::run(self.shared.clone()));
+        let (shared, stop) = (self.shared.clone(), self.shared.stop.clone());
+        self.movers.spawn(async move {
+            let work = shared.lanes.get_ready(shared.now());
+            let _ = stop.run_until_cancelled(shared.watch.passing("getting ready", work)).await;
+        });
     }
 
     /// Starts a part, at home where its class is; what it starts is at home there too.

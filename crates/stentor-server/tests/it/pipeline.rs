@@ -6,6 +6,7 @@ mod crashes;
 mod fairness;
 mod parking;
 mod quota;
+mod readiness;
 mod schedules;
 mod stub;
 mod watch;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,6 +41,7 @@ pub(super) struct Stub {
     stall: watch::Sender<Stall>,
     seen: Mutex<Vec<Seen>>,
     inflight: Mutex<(usize, usize)>,
+    warmed: AtomicUsize,
 }
 
 impl Stub {
@@ -51,6 +53,7 @@ impl Stub {
             stall: watch::Sender::new(Stall::Nothing),
             seen: Mutex::default(),
             inflight: Mutex::default(),
+            warmed: AtomicUsize::new(0),
         }
     }
 
@@ -91,6 +94,11 @@ impl Stub {
         self.inflight.lock().expect("sound").1
     }
 
+    /// Tells how often it was asked to get ready.
+    pub(super) fn warmed(&self) -> usize {
+        self.warmed.load(Ordering::SeqCst)
+    }
+
     fn note(&self, batch: &Batch) -> Vec<Seen> {
         let (message, at) = (batch.message.id, Instant::now());
         let tokens = batch.tokens.iter().map(|token| Seen { token: token.to_owned(), message, at });
@@ -119,6 +127,11 @@ impl Provider for Stub {
         self.inflight.lock().expect("sound").0 -= seen.len();
         let script = self.script.lock().expect("sound");
         seen.iter().map(&**script).collect()
+    }
+
+    async fn warm(&self) {
+        self.warmed.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(self.latency).await;
     }
 
     fn stats(&self) -> ProviderStats {
