@@ -35,7 +35,8 @@ pub struct SqliteSettings {
     pub busy_timeout_ms: u32,
     /// Page cache of the writing connection.
     pub writer_cache_kib: u32,
-    /// Page cache of each reading connection.
+    /// Page cache of each reading connection; what is beyond the 64 pages that SQLite is built to keep for it is taken and
+    /// given back with every commit of the writer (.cargo/config.toml).
     pub reader_cache_kib: u32,
     /// Connections that read.
     pub readers_max_count: usize,
@@ -62,7 +63,7 @@ impl SqliteSettings {
         Self {
             busy_timeout_ms: 5_000,
             writer_cache_kib: 24 * 1_024,
-            reader_cache_kib: 2 * 1_024,
+            reader_cache_kib: 256,
             readers_max_count: 4,
             mmap_mib: 0,
             wal_autocheckpoint_pages: 8_192,
