@@ -55,6 +55,9 @@ enum Command {
 /// Does what the command line says and returns how it went.
 pub(crate) fn run() -> ExitCode {
     let arguments = Stentor::parse();
+    if matches!(arguments.command, Command::Serve(_) | Command::Emulate(_)) {
+        crate::copying::mend();
+    }
     let output = Output::new(arguments.json);
     match perform(arguments.command, output) {
         Ok(code) => code,

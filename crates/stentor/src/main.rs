@@ -5,6 +5,7 @@ mod child;
 mod client;
 mod commands;
 mod connection;
+mod copying;
 mod demo;
 mod emulated;
 mod failure;
