@@ -47,10 +47,10 @@ impl Body {
 
     /// Gives the body for one device in parts, to whoever writes it.
     pub fn with_token<T>(&self, token: &str, write: impl FnOnce(&[&[u8]]) -> T) -> T {
-        // A push token is visible ASCII: nothing else needs escaping.
-        // Looking at all of it without stopping early is a few wide instructions.
-        let special = token.bytes().fold(false, |any, byte| any | (byte == b'"') | (byte == b'\\'));
-        if !special {
+        // A push token is visible ASCII: nothing else needs escaping. `contains` looks at 16 bytes at once; a loop over both
+        // was compiled byte by byte and took 5 % of a campaign.
+        let bytes = token.as_bytes();
+        if !bytes.contains(&b'"') && !bytes.contains(&b'\\') {
             return write(&[&self.before, token.as_bytes(), &self.after]);
         }
         let escaped = token.replace('\\', "\\\\").replace('"', "\\\"");
