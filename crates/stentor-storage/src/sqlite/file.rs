@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use stentor_core::ports::store::StoreError;
 
@@ -113,6 +114,8 @@ fn open(path: &Path, settings: &SqliteSettings, cache_kib: u32) -> Done<Connecti
     };
     connection.busy_timeout(std::time::Duration::from_millis(settings.busy_timeout_ms.into()))?;
     connection.set_prepared_statement_cache_capacity(PREPARED_MAX_COUNT);
+    // Without it, a statement whose parameters were compared with those of a partial index is prepared anew for each use.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "foreign_keys", false)?;

@@ -223,6 +223,18 @@ fn put(connection: &Connection, ticket: Ticket) -> Done<()> {
     run(connection, sql, [int(ticket.chunk.raw()), lane, ticket.due_at.as_millis()]).map(drop)
 }
 
+const FREE: &str = "SELECT chunk, due_at FROM (
+        SELECT * FROM (SELECT chunk, due_at FROM tickets WHERE lane = ?1 AND lease IS NULL AND due_at <= ?2
+            ORDER BY due_at, chunk LIMIT ?3)
+        UNION ALL
+        SELECT chunk, due_at FROM tickets WHERE lane = ?1 AND lease IS NOT NULL AND lease_until <= ?2
+    ) ORDER BY due_at, chunk LIMIT ?3";
+
+const NEXT_READY: &str = "SELECT min(at) FROM (
+    SELECT (SELECT min(due_at) FROM tickets WHERE lane = l.no AND lease IS NULL AND due_at > ?1) AS at FROM lanes l
+    UNION ALL
+    SELECT (SELECT min(lease_until) FROM tickets WHERE lane = l.no AND lease IS NOT NULL AND lease_until > ?1) FROM lanes l)";
+
 fn take(
     connection: &Connection,
     lane: Lane,
@@ -231,13 +243,7 @@ fn take(
     now: Timestamp,
 ) -> Done<Vec<QueueLease>> {
     let Some(no) = find_lane(connection, lane)? else { return Ok(Vec::new()) };
-    let sql = "SELECT chunk, due_at FROM (
-            SELECT * FROM (SELECT chunk, due_at FROM tickets WHERE lane = ?1 AND lease IS NULL AND due_at <= ?2
-                ORDER BY due_at, chunk LIMIT ?3)
-            UNION ALL
-            SELECT chunk, due_at FROM tickets WHERE lane = ?1 AND lease IS NOT NULL AND lease_until <= ?2
-        ) ORDER BY due_at, chunk LIMIT ?3";
-    let tickets = all(connection, sql, [no, now.as_millis(), limit(max)], |row| {
+    let tickets = all(connection, FREE, [no, now.as_millis(), limit(max)], |row| {
         Ok(Ticket { chunk: ChunkId::from_raw(number(row, 0)?), lane, due_at: time(row, 1)? })
     })?;
     if tickets.is_empty() {
@@ -258,11 +264,7 @@ fn take(
 
 /// Gives the instant after `now` at which a ticket falls due or a lease runs out.
 fn next_ready(connection: &Connection, now: Timestamp) -> Done<Option<Timestamp>> {
-    let sql = "SELECT min(at) FROM (
-        SELECT (SELECT min(due_at) FROM tickets WHERE lane = l.no AND lease IS NULL AND due_at > ?1) AS at FROM lanes l
-        UNION ALL
-        SELECT (SELECT min(lease_until) FROM tickets WHERE lane = l.no AND lease IS NOT NULL AND lease_until > ?1) FROM lanes l)";
-    Ok(one(connection, sql, [now.as_millis()], |row| maybe_time(row, 0))?.flatten())
+    Ok(one(connection, NEXT_READY, [now.as_millis()], |row| maybe_time(row, 0))?.flatten())
 }
 
 fn depths(connection: &Connection, now: Timestamp) -> Done<Vec<LaneDepth>> {
@@ -286,4 +288,33 @@ fn depth(row: &Row<'_>) -> Done<LaneDepth> {
         oldest_due: maybe_time(row, 6)?,
         next_due: maybe_time(row, 7)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus::RePrepare;
+
+    use super::*;
+
+    #[test]
+    fn statements_are_prepared_once_however_often_chunks_are_leased() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("queue.db");
+        file::ensure(&path).expect("made");
+        let connection = prepare(&path, &SqliteSettings::queue()).expect("opened");
+        let lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: Class::Bulk };
+        for number in 1..4 {
+            let now = Timestamp::from_millis(1_000 * i64::try_from(number).expect("small"));
+            put(&connection, Ticket { chunk: ChunkId::from_raw(number), lane, due_at: now }).expect("put");
+            assert_eq!(
+                take(&connection, lane, 2, now.plus(Duration::from_secs(9)), now).expect("taken").len(),
+                1
+            );
+            next_ready(&connection, now).expect("told");
+        }
+        for sql in [FREE, NEXT_READY] {
+            let statement = connection.prepare_cached(sql).expect("kept");
+            assert_eq!(statement.get_status(RePrepare), 0, "{sql}");
+        }
+    }
 }
