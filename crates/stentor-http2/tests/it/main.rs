@@ -11,3 +11,4 @@ mod mischief;
 mod pace;
 mod server;
 mod support;
+mod whims;
