@@ -78,6 +78,8 @@ pub(crate) struct Member {
     pub(crate) room: AtomicUsize,
     /// Streams it has open.
     pub(crate) open: AtomicUsize,
+    /// One while it asks, after idleness, whether the peer still lives.
+    pub(crate) asking: AtomicUsize,
     /// One once it takes no more requests.
     pub(crate) retired: AtomicUsize,
 }
@@ -86,6 +88,11 @@ impl Member {
     /// Counts the streams it has and could have; zero before the peer has said how many.
     fn streams(&self) -> usize {
         self.room.load(Relaxed) + self.open.load(Relaxed)
+    }
+
+    /// Tells whether it will soon be known to live, or be gone.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking.load(Relaxed) != 0 && !self.is_retired()
     }
 
     pub(crate) fn is_retired(&self) -> bool {
@@ -353,7 +360,8 @@ impl Pool {
             member.waker.wake();
         }
         let live = state.members.iter().filter(|member| !member.is_retired()).count();
-        let wanted = missing > 0 && (live == 0 || self.pace.room() > 0);
+        let may_come = state.members.iter().any(|member| member.is_asking());
+        let wanted = missing > 0 && !may_come && (live == 0 || self.pace.room() > 0);
         let allowed = live < self.limits.max_connections;
         // A peer tells how many streams it takes only once it is connected: the first connection is opened alone.
         let streams =

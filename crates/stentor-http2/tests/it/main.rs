@@ -7,6 +7,8 @@ mod corpus;
 mod faults;
 mod foreign;
 mod frames;
+mod handshakes;
+mod idleness;
 mod mischief;
 mod pace;
 mod server;
