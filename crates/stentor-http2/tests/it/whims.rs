@@ -69,7 +69,7 @@ fn any_act() -> impl Strategy<Value = Act> {
         2 => Just(Act::Refuse),
         1 => Just(Act::Break),
         1 => Just(Act::BreakLate),
-        2 => prop_oneof![Just(256), Just(5_000), Just(100_000)].prop_map(Act::Window),
+        2 => prop_oneof![Just(5_000), Just(100_000), Just(1 << 24)].prop_map(Act::Widen),
         1 => Just(Act::Retire),
         1 => Just(Act::Leave),
     ]

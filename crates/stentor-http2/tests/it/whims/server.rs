@@ -40,8 +40,8 @@ pub(super) enum Act {
     Break,
     /// Resets its stream in the middle of the answer.
     BreakLate,
-    /// Gives all streams another window, then answers.
-    Window(u32),
+    /// Gives all streams a wider window, then answers.
+    Widen(u32),
     /// Takes no more requests on this connection, then answers.
     Retire,
     /// Ends the connection at once.
@@ -156,13 +156,11 @@ async fn greet(tcp: TcpStream, greeting: &Greeting) -> Result<Connection<TcpStre
 
 async fn converse(tcp: TcpStream, greeting: Greeting, script: Shared) {
     let Ok(mut connection) = greet(tcp, &greeting).await else { return };
-    let mut closed = greeting.opens_late;
+    let mut window = if greeting.opens_late { 0 } else { greeting.window_bytes };
     while let Some(Ok((request, mut respond))) = connection.accept().await {
-        if closed {
-            connection
-                .set_initial_window_size(greeting.window_bytes)
-                .expect("the first ones are acknowledged");
-            closed = false;
+        if window == 0 {
+            window = greeting.window_bytes;
+            connection.set_initial_window_size(window).expect("the first settings are acknowledged");
         }
         let Ok(index) = request.uri().path()[1..].parse() else { continue };
         let act = script.lock().expect("sound").act(index);
@@ -173,9 +171,12 @@ async fn converse(tcp: TcpStream, greeting: Greeting, script: Shared) {
             }
             Act::Leave => connection.abrupt_shutdown(Reason::NO_ERROR),
             Act::Retire => connection.graceful_shutdown(),
-            // Not while the last ones are under way.
-            Act::Window(bytes) => drop(connection.set_initial_window_size(bytes)),
-            Act::Answer | Act::Break | Act::BreakLate => {}
+            // Never narrower: what was read before that crate hears of its own new limit it gives back to nobody.
+            Act::Widen(bytes) if bytes > window => {
+                // Not while the last settings are under way.
+                window = connection.set_initial_window_size(bytes).map_or(window, |()| bytes);
+            }
+            Act::Answer | Act::Break | Act::BreakLate | Act::Widen(_) => {}
         }
         tokio::spawn(respond_to(index, act, request, respond, Arc::clone(&script)));
     }
