@@ -142,9 +142,9 @@ impl Pool {
     }
 
     /// Takes the requests of a batch that wait for a stream out of the queue and says that they were not sent.
-    pub(crate) fn withdraw(&self, work: &Arc<Work>) {
+    pub(crate) fn withdraw(&self, work: &Arc<Work>, fault: &Fault) {
         let withdrawn = self.lock().remove(work);
-        withdrawn.into_iter().for_each(|run| run.settle(&Reply::NotSent(Fault::Abandoned)));
+        withdrawn.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
     }
 
     /// Sends nothing more of what waits, nor of what comes within a moment: the peer asks to wait.
@@ -185,7 +185,8 @@ impl Pool {
         if let Some(halt) = state.halted() {
             return Some(halt);
         }
-        if state.closed || run.resends >= self.limits.max_resends {
+        let is_late = Instant::now() >= run.work.give_up_at;
+        if state.closed || is_late || run.resends >= self.limits.max_resends {
             return Some(fault);
         }
         self.counters.resends.add(run.len() as u64);

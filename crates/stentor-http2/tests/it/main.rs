@@ -12,5 +12,6 @@ mod idleness;
 mod mischief;
 mod pace;
 mod server;
+mod settings;
 mod support;
 mod whims;
