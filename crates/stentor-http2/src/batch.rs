@@ -82,7 +82,7 @@ impl Requests for Vec<Request> {
 pub struct Response {
     /// HTTP status.
     pub status: u16,
-    /// Whether the body lacks its end: too long, too slow, or broken off.
+    /// Whether the body, if it is kept, lacks its end: too long, too slow, or broken off.
     pub truncated: bool,
     kept: Option<Box<Kept>>,
 }
@@ -125,6 +125,8 @@ impl Eq for Word {}
 pub(crate) struct Kept {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
+    /// Whether more of the body came than is kept.
+    pub(crate) is_cut: bool,
 }
 
 impl Response {

@@ -1,5 +1,6 @@
 //! The client: batches in, replies out.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -64,9 +65,18 @@ impl Client {
         tokio::select! {
             biased;
             () = work.done() => {}
-            () = cut => self.pool.withdraw(&work),
+            () = cut => self.pool.withdraw(&work, &Fault::Abandoned),
+            never = self.give_up(&work) => match never {},
         }
         work.replies()
+    }
+
+    /// Takes the requests out of the queue that have no stream when their time is over: while the peer allows none, no
+    /// connection looks at them.
+    async fn give_up(&self, work: &Arc<Work>) -> Infallible {
+        tokio::time::sleep_until(work.give_up_at).await;
+        self.pool.withdraw(work, &Fault::QueueTimeout);
+        std::future::pending().await
     }
 
     /// Opens the first connection in the background, if there is none.

@@ -3,6 +3,7 @@
 //! Everything happens in one task, so that hundreds of requests cost one wake-up, one TLS record chain and one write.
 
 mod blocked;
+mod clock;
 pub(crate) mod mux;
 mod peer;
 mod pulse;
@@ -22,7 +23,7 @@ use futures_util::FutureExt as _;
 use tokio::time::{Instant, Sleep};
 
 use self::mux::{Ended, Mux, Violation};
-use self::pulse::{Pulse, Sign};
+use self::pulse::Pulse;
 use crate::batch::{Reply, Word};
 use crate::dial::Opened;
 use crate::fault::Fault;
@@ -40,8 +41,6 @@ const WRITE_MAX_BYTES: usize = 64 * 1_024;
 const BACKLOG_MAX_BYTES: usize = 4 * 1_024 * 1_024;
 /// How long a connection that is no longer needed may take to say goodbye.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
-/// A connection older than this is replaced: its clock counts milliseconds in 32 bits.
-const AGE_MAX: Duration = Duration::from_secs(20 * 24 * 3_600);
 
 /// Serves the pool over one connection until either is done with the other.
 pub(crate) async fn run(pool: Arc<Pool>, opened: Opened, settle_by: Instant) {
@@ -166,7 +165,7 @@ impl Driver {
             Poll::Ready(read) => Some(read.map_err(broken)?),
         };
         if goes_on.is_some() {
-            self.pulse.listen(self.now);
+            self.hear();
         }
         let received = self.receive();
         self.collect();
@@ -290,62 +289,6 @@ impl Driver {
         self.pool.pace.failed(happened.resets as usize);
     }
 
-    /// Looks at the clock once a tick; gives the reason when the connection is dead.
-    fn watch_clock(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
-        let busy = !self.settled || self.pulse.is_asking() || !self.mux.streams.is_empty();
-        let elapsed = self.timer.as_mut().poll(cx).is_ready();
-        // A tick of the busy clock says nothing of how long a connection has been unused, and the other way round.
-        let is_due = elapsed && busy == self.was_busy;
-        if elapsed || busy != self.was_busy {
-            self.was_busy = busy;
-            let limits = &self.pool.limits;
-            let span = if busy { limits.tick() } else { limits.idle_close() };
-            self.timer.as_mut().reset(self.now + span);
-            let _ = self.timer.as_mut().poll(cx);
-        }
-        if is_due { self.tick(busy) } else { None }
-    }
-
-    fn tick(&mut self, busy: bool) -> Option<Fault> {
-        if !self.settled && self.now >= self.settle_by {
-            return Some(Fault::ConnectTimeout);
-        }
-        if !busy {
-            self.retire_idle();
-            return None;
-        }
-        if self.now.duration_since(self.opened_at) >= AGE_MAX {
-            self.retire();
-        }
-        self.expire();
-        let silent =
-            !self.mux.streams.is_empty() && self.pulse.silence(self.now) >= self.pool.limits.ping_interval();
-        match self.pulse.check(silent, self.now) {
-            Sign::Dead => return Some(Fault::DeadConnection),
-            Sign::Ask => self.mux.ping(),
-            Sign::Fine => {}
-        }
-        None
-    }
-
-    fn retire_idle(&mut self) {
-        self.retired = true;
-        self.publish(0);
-        self.member.retired.store(1, Relaxed);
-    }
-
-    /// Resets the streams whose time is over.
-    fn expire(&mut self) {
-        let timeout_ms = self.pool.limits.request_timeout_ms.min(u64::from(u32::MAX)) as u32;
-        let Some(opened_ms) = self.now_ms().checked_sub(timeout_ms) else { return };
-        let late = self.mux.expire(opened_ms);
-        if late > 0 {
-            self.pool.counters.timeouts.add(late as u64);
-            self.pool.pace.failed(late);
-            self.collect();
-        }
-    }
-
     /// Opens streams for what waits, as many as the peer, the pace and one write allow; tells whether it did.
     fn open_streams(&mut self) -> bool {
         if self.transport.backlog_bytes() > 0 {
@@ -365,9 +308,7 @@ impl Driver {
             return false;
         }
         if self.must_probe() {
-            self.mux.ping();
-            self.publish(0);
-            self.pool.nudge();
+            self.probe();
             return true;
         }
         let opened = self.fill(room);
@@ -413,12 +354,6 @@ impl Driver {
             self.pool.give_back(run);
         }
         true
-    }
-
-    /// Asks an unused connection whether it lives before anything is entrusted to it.
-    fn must_probe(&mut self) -> bool {
-        let quiet = self.pulse.silence(self.now) >= self.pool.limits.probe_after_idle();
-        self.mux.streams.is_empty() && quiet && self.pulse.check(true, self.now) == Sign::Ask
     }
 
     fn room(&self) -> usize {

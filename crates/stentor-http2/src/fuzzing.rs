@@ -5,57 +5,157 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue};
 use tokio::time::Instant;
 
 use crate::batch::{Batch, Keep, Request};
-use crate::connection::mux::Mux;
+use crate::connection::mux::{Mux, Violation};
 use crate::fault::Fault;
-use crate::frame::kind;
-use crate::hpack::Field;
+use crate::frame::{HEAD_BYTES, Head, PAYLOAD_LIMIT_BYTES, flag, kind};
+use crate::hpack::{Decoder, Field, Gather};
 use crate::limits::Limits;
 use crate::work::{Run, Work};
 
-/// Bodies of the requests that are under way: small, larger than a hostile window, larger than a frame.
+/// Bodies of the requests, in turn: small, larger than a hostile window, larger than a frame.
 const BODIES_BYTES: [usize; 3] = [1, 100, 20_000];
+/// Requests under way from the beginning.
+const FIRST_COUNT: usize = BODIES_BYTES.len();
+/// Requests in all; the others go after the peer has said something that is answered, SETTINGS for instance.
+const REQUESTS_COUNT: usize = 24;
+/// Headers of every request, and the bytes of their values.
+const CONSTANT: [(&str, usize); 2] = [("authorization", 900), ("constant", 40)];
 
-/// Lets a peer say `bytes` in pieces of `piece` bytes, and checks that every request has ended once in the end.
+/// Lets a peer say `bytes` in pieces of `piece` bytes, and checks that every request has ended once in the end, and that
+/// the peer could read every header block.
 ///
 /// # Panics
 ///
-/// When one has not, which is what a fuzz target looks for.
+/// When it is otherwise, which is what a fuzz target looks for.
 pub fn hear(bytes: &[u8], piece: usize, keep: Keep) {
-    let mut mux = Mux::new(&Limits::default());
-    let mut settings = Vec::new();
-    crate::frame::write(kind::SETTINGS, 0, 0, &[], &mut settings);
-    let _ = mux.receive(&settings);
-    let mut run = run(keep);
-    let batch = mux.enlist(&run.work, BODIES_BYTES.len() as u32);
-    mux.open(batch, &mut run, 0, usize::MAX, |_, _| {});
-    let mut held = Vec::new();
+    let mut talk = Talk::begin(keep);
     for part in bytes.chunks(piece.max(1)) {
-        held.extend_from_slice(part);
-        let Ok(used) = mux.receive(&held) else { break };
-        held.drain(..used);
-        mux.note_taken(mux.out.len());
-        mux.out.clear();
+        match talk.hear(part) {
+            Err(_) => break,
+            Ok(answers) if answers => talk.open(1),
+            Ok(_) => {}
+        }
     }
-    mux.end_all(&Fault::Closed);
-    let mut ended = Vec::new();
-    mux.take_ended(&mut ended);
-    let mut indices: Vec<u32> = ended.iter().map(|ended| ended.open.index).collect();
-    indices.sort_unstable();
-    assert!(indices.iter().copied().eq(0..BODIES_BYTES.len() as u32), "ended: {indices:?}");
+    talk.end();
 }
 
-fn run(keep: Keep) -> Run {
-    let request = |length: usize| Request {
+/// A connection, and its peer's side as far as it is needed.
+struct Talk {
+    mux: Mux,
+    /// Requests that were not opened yet.
+    rest: Run,
+    /// What has come and makes no whole frame.
+    held: Vec<u8>,
+    ended: Vec<u32>,
+    /// The peer's memory of header fields.
+    decoder: Decoder,
+}
+
+impl Talk {
+    fn begin(keep: Keep) -> Self {
+        let mut mux = Mux::new(&Limits::default());
+        let mut settings = Vec::new();
+        crate::frame::write(kind::SETTINGS, 0, 0, &[], &mut settings);
+        let _ = mux.receive(&settings);
+        mux.note_taken(mux.out.len());
+        mux.out.clear();
+        let mut talk =
+            Self { mux, rest: requests(keep), held: Vec::new(), ended: Vec::new(), decoder: Decoder::new() };
+        talk.open(FIRST_COUNT);
+        talk
+    }
+
+    /// Opens some more streams, as far as the peer allows it.
+    fn open(&mut self, count: usize) {
+        let mut run = self.rest.split(count.min(self.mux.room(REQUESTS_COUNT)));
+        let batch = self.mux.enlist(&run.work, run.len() as u32);
+        self.mux.open(batch, &mut run, 0, usize::MAX, |_, fault| panic!("{fault}"));
+        assert_eq!(run.len(), 0, "the buffer has no bounds here");
+        self.mux.let_go(batch, 0);
+        self.write();
+    }
+
+    /// Reads what the peer says; tells whether that was answered.
+    fn hear(&mut self, part: &[u8]) -> Result<bool, Violation> {
+        self.held.extend_from_slice(part);
+        let used = self.mux.receive(&self.held)?;
+        self.held.drain(..used);
+        let answers = !self.mux.out.is_empty();
+        self.write();
+        self.collect();
+        Ok(answers)
+    }
+
+    /// Takes what is written, as the peer reads it.
+    fn write(&mut self) {
+        let out = std::mem::take(&mut self.mux.out);
+        self.mux.note_taken(out.len());
+        assert!(self.mux.peer.window_bytes >= 0, "more was written than the peer takes");
+        let mut rest = &out[..];
+        while let Some(head) = Head::read(rest) {
+            assert!(head.length <= PAYLOAD_LIMIT_BYTES);
+            let (payload, after) = rest[HEAD_BYTES..].split_at(head.length);
+            if head.kind == kind::HEADERS {
+                assert!(head.has(flag::END_HEADERS), "the block is smaller than any frame");
+                self.read(payload);
+            }
+            rest = after;
+        }
+        assert!(rest.is_empty(), "whole frames only");
+    }
+
+    /// Reads a header block as the peer does.
+    fn read(&mut self, block: &[u8]) {
+        let mut seen = Gather::new(true, usize::MAX);
+        self.decoder.decode(block, &mut seen).expect("well-formed");
+        assert_eq!(
+            self.decoder.table_bytes(),
+            self.mux.table_bytes(),
+            "the peer is told how large the table is"
+        );
+        for (name, bytes) in CONSTANT {
+            assert_eq!(seen.headers.get(name).map(HeaderValue::len), Some(bytes), "{name}");
+        }
+    }
+
+    fn collect(&mut self) {
+        let mut ended = Vec::new();
+        self.mux.take_ended(&mut ended);
+        for one in ended {
+            self.ended.push(one.open.index);
+            self.mux.let_go(one.open.batch, 1);
+        }
+    }
+
+    /// Ends the connection; gives the number of requests that went.
+    fn end(mut self) -> u32 {
+        self.mux.end_all(&Fault::Closed);
+        self.collect();
+        self.ended.sort_unstable();
+        let opened = self.rest.from;
+        assert!(self.ended.iter().copied().eq(0..opened), "of {opened} ended: {:?}", self.ended);
+        assert!(self.mux.is_at_rest(), "something of them is left");
+        opened
+    }
+}
+
+fn requests(keep: Keep) -> Run {
+    let request = |length: &usize| Request {
         path: PathAndQuery::from_static("/"),
         headers: Vec::new(),
-        body: Bytes::from(vec![b'b'; length]),
+        body: Bytes::from(vec![b'b'; *length]),
     };
-    let requests: Vec<Request> = BODIES_BYTES.map(request).into();
-    let batch =
-        Batch { constant: Vec::new(), path: None, requests: Arc::new(requests), start_within: None, keep };
+    let requests: Vec<Request> = BODIES_BYTES.iter().cycle().take(REQUESTS_COUNT).map(request).collect();
+    let header = |(name, bytes): (&'static str, usize)| {
+        let value = HeaderValue::try_from("v".repeat(bytes)).expect("printable");
+        (HeaderName::from_static(name), value)
+    };
+    let constant = CONSTANT.map(header).to_vec();
+    let batch = Batch { constant, path: None, requests: Arc::new(requests), start_within: None, keep };
     let method = Field { name: b":method".to_vec(), value: b"POST".to_vec(), repeats: true };
     let work = Work::new(batch, &[method], Instant::now() + Duration::from_secs(60));
     Run { to: work.count, work, from: 0, resends: 0 }
@@ -63,10 +163,77 @@ fn run(keep: Keep) -> Run {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::frame::setting;
+
+    fn settings(id: u16, value: u32) -> Vec<u8> {
+        let mut out = Vec::new();
+        let entry = [&id.to_be_bytes()[..], &value.to_be_bytes()].concat();
+        crate::frame::write(kind::SETTINGS, 0, 0, &entry, &mut out);
+        out
+    }
 
     #[test]
     fn a_peer_that_answers_one_request_and_leaves_ends_them_all() {
         hear(&[0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88], 3, Keep::Refusals);
+    }
+
+    #[test]
+    fn requests_go_on_behind_settings_that_shrink_and_grow_everything() {
+        let mut talk = Talk::begin(Keep::All);
+        for (id, value) in [
+            (setting::HEADER_TABLE_SIZE, 0),
+            (setting::HEADER_TABLE_SIZE, 100),
+            (setting::INITIAL_WINDOW_SIZE, 0),
+            (setting::HEADER_TABLE_SIZE, 1 << 20),
+            (setting::MAX_FRAME_SIZE, 1 << 20),
+            (setting::INITIAL_WINDOW_SIZE, 1 << 20),
+        ] {
+            assert!(talk.hear(&settings(id, value)).expect("good settings"));
+            talk.open(1);
+        }
+        assert_eq!(talk.end(), FIRST_COUNT as u32 + 6);
+    }
+
+    #[test]
+    fn a_peer_that_allows_no_stream_gets_no_more_until_it_does() {
+        let mut talk = Talk::begin(Keep::All);
+        for most in [0, 1, 3] {
+            talk.hear(&settings(setting::MAX_CONCURRENT_STREAMS, most)).expect("good settings");
+            talk.open(1);
+        }
+        assert_eq!(talk.rest.from, FIRST_COUNT as u32);
+        talk.hear(&settings(setting::MAX_CONCURRENT_STREAMS, 4)).expect("good settings");
+        talk.open(2);
+        assert_eq!(talk.end(), FIRST_COUNT as u32 + 1);
+    }
+
+    fn any_setting() -> impl Strategy<Value = (u16, u32)> {
+        let table = prop_oneof![Just(0), 0..5_000_u32, Just(u32::MAX)];
+        let window = prop_oneof![Just(0), 0..100_000_u32, Just((1 << 31) - 1)];
+        let frame = prop_oneof![Just(16_384), 16_384..30_000_u32, Just((1 << 24) - 1)];
+        let streams = prop_oneof![1 => Just(0), 4 => 0..40_u32, 1 => Just(u32::MAX)];
+        prop_oneof![
+            3 => table.prop_map(|bytes| (setting::HEADER_TABLE_SIZE, bytes)),
+            3 => window.prop_map(|bytes| (setting::INITIAL_WINDOW_SIZE, bytes)),
+            1 => frame.prop_map(|bytes| (setting::MAX_FRAME_SIZE, bytes)),
+            2 => streams.prop_map(|most| (setting::MAX_CONCURRENT_STREAMS, most)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_peer_can_read_every_request_whatever_it_set_before(
+            settings in prop::collection::vec((any_setting(), 0..3_usize), 1..40),
+        ) {
+            let mut talk = Talk::begin(Keep::All);
+            for ((id, value), count) in settings {
+                prop_assert!(talk.hear(&self::settings(id, value)).expect("good settings"));
+                talk.open(count);
+            }
+            talk.end();
+        }
     }
 }

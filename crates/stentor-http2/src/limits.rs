@@ -29,7 +29,8 @@ pub struct Limits {
     pub ping_interval_ms: u64,
     /// Wait for the answer to a PING, after which the connection is dead.
     pub ping_timeout_ms: u64,
-    /// Silence on an unused connection after which a PING precedes the next request.
+    /// Silence on an unused connection after which a PING precedes the next request: what dies in a shorter one takes its
+    /// requests along.
     pub probe_after_idle_ms: u64,
     /// Silence on an unused connection after which it is closed.
     pub idle_close_ms: u64,
@@ -57,7 +58,7 @@ impl Default for Limits {
             queue_timeout_ms: 120_000,
             ping_interval_ms: 2_000,
             ping_timeout_ms: 2_000,
-            probe_after_idle_ms: 5_000,
+            probe_after_idle_ms: 1_000,
             idle_close_ms: 900_000,
             max_reply_body_bytes: 8 * 1_024,
             max_reply_drain_bytes: 1_024 * 1_024,

@@ -78,6 +78,8 @@ pub(crate) struct Member {
     pub(crate) room: AtomicUsize,
     /// Streams it has open.
     pub(crate) open: AtomicUsize,
+    /// One while it asks, after idleness, whether the peer still lives.
+    pub(crate) asking: AtomicUsize,
     /// One once it takes no more requests.
     pub(crate) retired: AtomicUsize,
 }
@@ -86,6 +88,11 @@ impl Member {
     /// Counts the streams it has and could have; zero before the peer has said how many.
     fn streams(&self) -> usize {
         self.room.load(Relaxed) + self.open.load(Relaxed)
+    }
+
+    /// Tells whether it will soon be known to live, or be gone.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking.load(Relaxed) != 0 && !self.is_retired()
     }
 
     pub(crate) fn is_retired(&self) -> bool {
@@ -135,9 +142,9 @@ impl Pool {
     }
 
     /// Takes the requests of a batch that wait for a stream out of the queue and says that they were not sent.
-    pub(crate) fn withdraw(&self, work: &Arc<Work>) {
+    pub(crate) fn withdraw(&self, work: &Arc<Work>, fault: &Fault) {
         let withdrawn = self.lock().remove(work);
-        withdrawn.into_iter().for_each(|run| run.settle(&Reply::NotSent(Fault::Abandoned)));
+        withdrawn.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
     }
 
     /// Sends nothing more of what waits, nor of what comes within a moment: the peer asks to wait.
@@ -178,7 +185,8 @@ impl Pool {
         if let Some(halt) = state.halted() {
             return Some(halt);
         }
-        if state.closed || run.resends >= self.limits.max_resends {
+        let is_late = Instant::now() >= run.work.give_up_at;
+        if state.closed || is_late || run.resends >= self.limits.max_resends {
             return Some(fault);
         }
         self.counters.resends.add(run.len() as u64);
@@ -353,7 +361,8 @@ impl Pool {
             member.waker.wake();
         }
         let live = state.members.iter().filter(|member| !member.is_retired()).count();
-        let wanted = missing > 0 && (live == 0 || self.pace.room() > 0);
+        let may_come = state.members.iter().any(|member| member.is_asking());
+        let wanted = missing > 0 && !may_come && (live == 0 || self.pace.room() > 0);
         let allowed = live < self.limits.max_connections;
         // A peer tells how many streams it takes only once it is connected: the first connection is opened alone.
         let streams =

@@ -19,3 +19,4 @@ mod rig;
 mod sink;
 mod tls;
 mod topics;
+mod whims;

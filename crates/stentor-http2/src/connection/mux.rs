@@ -146,6 +146,19 @@ impl Mux {
         }
     }
 
+    /// Tells whether nothing is left of any request.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.streams.is_empty()
+            && self.blocked.is_empty()
+            && self.kept.is_empty()
+            && self.batches.iter().all(Option::is_none)
+    }
+
+    /// Gives the largest size that the peer's table of header fields may have now.
+    pub(crate) const fn table_bytes(&self) -> usize {
+        self.encoder.table_bytes()
+    }
+
     /// Gives the work of an open or just ended stream.
     pub(crate) fn work(&self, batch: u32) -> Option<&Arc<Work>> {
         Some(&self.batches.get(batch as usize)?.as_ref()?.work)

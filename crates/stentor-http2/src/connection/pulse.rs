@@ -34,6 +34,11 @@ impl Pulse {
         now.duration_since(self.heard_at)
     }
 
+    /// Gives for how long the peer has not answered.
+    pub(super) fn asked_for(&self, now: Instant) -> Duration {
+        self.asked_at.map_or(Duration::ZERO, |asked_at| now.duration_since(asked_at))
+    }
+
     pub(super) const fn is_asking(&self) -> bool {
         self.asked_at.is_some()
     }

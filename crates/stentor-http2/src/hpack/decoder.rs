@@ -75,6 +75,11 @@ impl Decoder {
         Self { table: Table::new(), name: Vec::new(), value: Vec::new() }
     }
 
+    /// Gives the largest size of the table.
+    pub(crate) const fn table_bytes(&self) -> usize {
+        self.table.max()
+    }
+
     /// Reads one whole block.
     pub(crate) fn decode(&mut self, mut block: &[u8], into: &mut Gather) -> Result<(), Malformed> {
         let mut fields_seen = false;

@@ -64,6 +64,11 @@ impl Encoder {
         self.table.resize(max);
     }
 
+    /// Gives the largest size of the table.
+    pub(crate) const fn table_bytes(&self) -> usize {
+        self.table.max()
+    }
+
     /// Changes whenever bytes written for the same fields would be others.
     pub(crate) const fn generation(&self) -> u64 {
         self.inserted

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use stentor_http2::{Fault, Limits, Reply};
-use tokio::time::Instant;
 
 use crate::frames::{Event, Peer, listen};
 use crate::server;
-use crate::support::{batch, batch_of, client, fault, quick, requests, statuses, within};
+use crate::support::{batch, batch_of, client, quick, requests, statuses, within};
 
 #[tokio::test]
 async fn r5_the_stream_limit_is_obeyed_down_to_one_and_back() {
@@ -203,70 +202,6 @@ async fn a_connection_that_has_just_been_used_is_not_taken_for_unused() {
         assert_eq!(statuses(&within(20, client.send(batch(1))).await), [200]);
     }
     assert_eq!(client.stats().connects, 1);
-}
-
-#[tokio::test]
-async fn r4_a_black_hole_is_found_by_ping() {
-    let (listener, port) = listen().await;
-    let limits =
-        Limits { ping_interval_ms: 100, ping_timeout_ms: 100, request_timeout_ms: 60_000, ..quick() };
-    let client = client(port, limits);
-    let server = async {
-        let mut peer = Peer::accept(&listener, 100).await;
-        peer.requests(2).await;
-        peer
-    };
-    let begun = Instant::now();
-    let (replies, _silent) = within(20, async { tokio::join!(client.send(batch(2)), server) }).await;
-    replies.iter().for_each(|reply| assert_eq!(fault(reply), &Fault::DeadConnection));
-    assert_eq!(statuses(&replies), [1, 1]);
-    assert!(begun.elapsed() < Duration::from_secs(5));
-}
-
-#[tokio::test]
-async fn a_slow_peer_that_answers_pings_is_waited_for() {
-    let (listener, port) = listen().await;
-    let limits = Limits { ping_interval_ms: 20, ping_timeout_ms: 200, ..quick() };
-    let client = client(port, limits);
-    let server = async {
-        let mut peer = Peer::accept(&listener, 100).await;
-        let seen = peer.requests(1).await;
-        // Answers PINGs while it thinks.
-        let thinking = tokio::time::timeout(Duration::from_millis(600), peer.next()).await;
-        assert!(thinking.is_err(), "{thinking:?}");
-        peer.answer(seen[0].0).await;
-        peer
-    };
-    let (replies, _peer) = within(20, async { tokio::join!(client.send(batch(1)), server) }).await;
-    assert_eq!(statuses(&replies), [200]);
-}
-
-#[tokio::test]
-async fn r4_after_long_idleness_a_dead_connection_is_replaced_before_anything_is_lost() {
-    let (listener, port) = listen().await;
-    let limits = Limits { probe_after_idle_ms: 50, ping_timeout_ms: 60_000, ..quick() };
-    let client = client(port, limits);
-    let server = async {
-        let mut first = Peer::accept(&listener, 100).await;
-        let one = first.requests(1).await;
-        first.answer(one[0].0).await;
-        // From here on the first connection is half open: it reads nothing and says nothing.
-        let mut second = Peer::accept(&listener, 100).await;
-        let rest = second.requests(10).await;
-        for (stream, _) in &rest {
-            second.answer(*stream).await;
-        }
-        (first, second)
-    };
-    let sender = async {
-        assert_eq!(statuses(&client.send(batch(1)).await), [200]);
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let begun = Instant::now();
-        assert_eq!(statuses(&client.send(batch(10)).await), [200; 10]);
-        begun.elapsed()
-    };
-    let (took, _peers) = within(20, async { tokio::join!(sender, server) }).await;
-    assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -18,6 +19,10 @@ const END_HEADERS: u8 = 4;
 const STATUS_200: u8 = 0x88;
 /// A literal that enters no table, with the name `:status`.
 const STATUS_LITERAL: u8 = 0x08;
+pub(crate) const HEADER_TABLE_SIZE: u16 = 1;
+const MAX_CONCURRENT_STREAMS: u16 = 3;
+pub(crate) const INITIAL_WINDOW_SIZE: u16 = 4;
+pub(crate) const MAX_FRAME_SIZE: u16 = 5;
 pub(crate) const REFUSED_STREAM: u32 = 7;
 pub(crate) const CANCEL: u32 = 8;
 pub(crate) const INTERNAL_ERROR: u32 = 2;
@@ -52,6 +57,10 @@ pub(crate) struct Peer {
     /// Stream limits in the order they were announced: the acknowledged one, then those under way.
     limits: VecDeque<u32>,
     pinged: bool,
+    /// Every header block as it came.
+    pub(crate) blocks: Vec<Vec<u8>>,
+    /// Bytes of every DATA frame.
+    pub(crate) data: Vec<usize>,
 }
 
 impl Peer {
@@ -68,15 +77,28 @@ impl Peer {
         let mut preface = [0; 24];
         tcp.read_exact(&mut preface).await.expect("the preface");
         assert_eq!(&preface, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-        Self { tcp, bodies: HashMap::new(), open: HashSet::new(), limits: [0].into(), pinged: false }
+        let (bodies, open, blocks, data) = (HashMap::new(), HashSet::new(), Vec::new(), Vec::new());
+        Self { tcp, bodies, open, limits: [0].into(), pinged: false, blocks, data }
     }
 
     /// Sends SETTINGS_MAX_CONCURRENT_STREAMS.
     pub(crate) async fn allow(&mut self, max_streams: u32) {
-        let mut payload = vec![0, 3];
-        payload.extend(max_streams.to_be_bytes());
-        self.limits.push_back(max_streams);
+        self.tell(&[(MAX_CONCURRENT_STREAMS, max_streams)]).await;
+    }
+
+    /// Sends SETTINGS.
+    pub(crate) async fn tell(&mut self, settings: &[(u16, u32)]) {
+        let entry = |(id, value): &(u16, u32)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat();
+        let payload: Vec<u8> = settings.iter().flat_map(entry).collect();
+        let limit =
+            settings.iter().rev().find(|(id, _)| *id == MAX_CONCURRENT_STREAMS).map(|(_, most)| *most);
+        self.limits.extend(limit.or(self.limits.back().copied()));
         self.write(SETTINGS, 0, 0, &payload).await;
+    }
+
+    /// Widens the window of a stream, or the connection's.
+    pub(crate) async fn widen(&mut self, stream: u32, bytes: u32) {
+        self.write(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes()).await;
     }
 
     pub(crate) async fn answer(&mut self, stream: u32) {
@@ -174,7 +196,10 @@ impl Peer {
                 // Never the last one: what was announced latest stays in force.
                 self.limits.pop_front();
             }
-            HEADERS => self.opened(stream),
+            HEADERS => {
+                self.opened(stream);
+                self.blocks.push(payload);
+            }
             SETTINGS if flags & ACK == 0 => self.write(SETTINGS, ACK, 0, &[]).await,
             PING if flags & ACK != 0 => self.pinged = false,
             PING => self.write(PING, ACK, 0, &payload).await,
@@ -184,7 +209,10 @@ impl Peer {
                 let code = u32::from_be_bytes(payload.try_into().expect("four bytes"));
                 return Some(Event::Reset { stream, code });
             }
-            DATA => self.bodies.entry(stream).or_default().extend(payload),
+            DATA => {
+                self.data.push(payload.len());
+                self.bodies.entry(stream).or_default().extend(payload);
+            }
             _ => {}
         }
         let complete = matches!(kind, DATA | HEADERS) && flags & END_STREAM != 0;

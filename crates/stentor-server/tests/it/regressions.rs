@@ -3,6 +3,7 @@
 
 mod mutation;
 mod rig;
+mod way;
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,9 @@ use stentor_emulators::policy::{Latency, Refusal, Script, Verdict};
 
 use crate::harness::{Reading, server, server_with};
 use rig::{Scene, apns_token, fcm_token};
+
+/// A way that carries the quota of these tests, 1,000 pushes a second of about 200 bytes, and little more.
+const NARROW_BYTES_PER_SECOND: u64 = 250_000;
 
 /// A policy that answers every token alike.
 fn always(refusal: Refusal) -> Policy {
@@ -170,12 +174,16 @@ struct Paced {
     since_first: Duration,
 }
 
-/// Sends to 5,000 devices at 1,000 a second behind a latency.
-async fn paced(latency_ms: u64) -> Paced {
+/// Sends to 5,000 devices at 1,000 a second behind a latency, and behind a narrow way if it is narrow.
+async fn paced(latency_ms: u64, bytes_per_second: Option<u64>) -> Paced {
     let server = server_with(|config| config.pipeline.quota_ramp_ms = 0).await;
     let latency = Latency::Fixed { ms: latency_ms as f64 };
     let scene = Scene::fcm(server, Policy { latency: Some(latency), ..Policy::default() }).await;
-    scene.put_fcm(json!(60_000)).await;
+    let address = match bytes_per_second {
+        Some(width) => way::narrow_way(scene.fcm.addr(), width).await,
+        None => scene.fcm.addr(),
+    };
+    scene.put_fcm_at(address, json!(60_000)).await;
     scene.import_fcm(5_000).await;
     let asked = Instant::now();
     let campaign = scene.send(json!("everyone")).await;
@@ -188,20 +196,29 @@ async fn paced(latency_ms: u64) -> Paced {
     paced
 }
 
+/// Checks that the quota was used and not exceeded.
+fn keeps_pace(what: &str, Paced { since_asked, since_first }: Paced) {
+    let at_nine_tenths = Duration::from_millis(5_000 * 10 / 9);
+    // What may go at once is a chunk; the other four thousand are the quota's.
+    let at_all = Duration::from_millis(3_900);
+    assert!(since_first <= at_nine_tenths, "{what}: {since_first:?}");
+    assert!(since_asked >= at_all, "{what}: {since_asked:?} is faster than the quota");
+}
+
 #[tokio::test]
 async fn r11_a_slow_push_service_gets_nine_tenths_of_its_quota_and_not_more_than_all() {
     let latencies = [0, 50, 200, 1_000];
-    let took = join_all(latencies.map(paced)).await;
+    let took = join_all(latencies.map(|latency_ms| paced(latency_ms, None))).await;
     for (latency_ms, took) in latencies.into_iter().zip(took) {
-        let at_nine_tenths = Duration::from_millis(5_000 * 10 / 9);
-        // What may go at once is a chunk; the other four thousand are the quota's.
-        let at_all = Duration::from_millis(3_900);
-        let Paced { since_asked, since_first } = took;
-        assert!(since_first <= at_nine_tenths, "{latency_ms} ms of latency: {since_first:?}");
-        assert!(
-            since_asked >= at_all,
-            "{latency_ms} ms of latency: {since_asked:?} is faster than the quota"
-        );
+        keeps_pace(&format!("{latency_ms} ms of latency"), took);
+    }
+}
+
+#[tokio::test]
+async fn r11_a_narrow_way_to_a_push_service_is_no_reason_for_less_than_its_quota() {
+    for latency_ms in [0, 200] {
+        let took = paced(latency_ms, Some(NARROW_BYTES_PER_SECOND)).await;
+        keeps_pace(&format!("a narrow way and {latency_ms} ms of latency"), took);
     }
 }
 

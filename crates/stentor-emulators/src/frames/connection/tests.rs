@@ -1,5 +1,7 @@
 //! Frames in, frames out: what a peer may do, what it may not, and what it gets for it.
 
+mod dress;
+
 use super::*;
 use crate::frames::answer::When;
 use crate::frames::frame::*;

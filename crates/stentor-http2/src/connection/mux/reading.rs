@@ -142,6 +142,7 @@ impl Mux {
         let received = open.received_bytes as usize;
         if let Some(kept) = self.kept.get_mut(&head.stream) {
             let room = self.keep_body_bytes.saturating_sub(kept.body.len());
+            kept.is_cut |= body.len() > room;
             kept.body.extend_from_slice(&body[..body.len().min(room)]);
         }
         if head.has(flag::END_STREAM) {
@@ -173,8 +174,8 @@ impl Mux {
             // Answered before it was asked to the end: the rest of the body is not wanted.
             self.reset(stream, Code::CANCEL);
         }
-        let truncated = open.received_bytes as usize > self.keep_body_bytes;
         let kept = if self.kept.is_empty() { None } else { self.kept.remove(&stream) };
+        let truncated = kept.as_ref().is_some_and(|kept| kept.is_cut);
         let reply = Reply::Answered(Response::new(open.status, truncated, kept));
         self.ended.push(Ended { open, reply });
     }

@@ -1,3 +1,5 @@
+mod dress;
+
 use std::time::Duration;
 
 use bytes::Bytes;

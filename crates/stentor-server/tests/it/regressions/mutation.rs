@@ -1,4 +1,4 @@
-//! A registry that changes while a campaign walks through it.
+//! A registry that changes while a campaign walks through it, all of it or a topic's share.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use super::rig::{Scene, fcm_token};
 use crate::harness::{Reading, server_on};
 
 const DEVICES: usize = 4_000;
+const TOPIC: &str = "news";
 
 /// Gives the ids of all devices, in the order of their registration.
 async fn ids(scene: &Scene) -> Vec<String> {
@@ -25,8 +26,9 @@ async fn ids(scene: &Scene) -> Vec<String> {
     }
 }
 
+/// Registrations; every device has the topic.
 fn lines(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = Value> {
-    numbers.map(|number| json!({"platform": "android", "token": fcm_token(number)}))
+    numbers.map(|number| json!({"platform": "android", "token": fcm_token(number), "topics": [TOPIC]}))
 }
 
 async fn remove(scene: &Scene, id: &str) {
@@ -34,9 +36,21 @@ async fn remove(scene: &Scene, id: &str) {
     assert_eq!(gone.status, 204, "{gone:?}");
 }
 
-/// Registers new devices, registers old ones again, removes some, and removes some to register their tokens anew, until
-/// the audience is complete; gives how often.
-async fn mutate(scene: &Scene, campaign: &str, ids: &[String]) -> usize {
+/// Takes devices out of the topic and some of them in again.
+async fn leave(scene: &Scene, ids: &[&String]) {
+    let path = format!("/v1/topics/{TOPIC}/subscriptions");
+    let some = &ids[..ids.len() / 2];
+    for (path, devices) in [(format!("{path}/remove"), ids), (path, some)] {
+        let request =
+            scene.server.send(&scene.tenant, Method::POST, &path).json(&json!({"devices": devices}));
+        let changed = request.read().await;
+        assert_eq!((changed.status, &changed.body["changed"]), (200, &json!(devices.len())), "{changed:?}");
+    }
+}
+
+/// Registers new devices, registers old ones again, removes some or takes them out of the topic, and removes some to
+/// register their tokens anew, until the audience is complete; gives how often.
+async fn mutate(scene: &Scene, campaign: &str, ids: &[String], by_topic: bool) -> usize {
     for round in 0.. {
         let ledger = scene.server.get(&scene.tenant, &format!("/v1/campaigns/{campaign}")).await;
         assert_eq!(ledger["balanced"], json!(true), "{ledger}");
@@ -45,7 +59,10 @@ async fn mutate(scene: &Scene, campaign: &str, ids: &[String]) -> usize {
         }
         // From the end backwards, where the campaign has not been yet.
         let some = |part: usize| (0..20).map(move |place| DEVICES - 1 - part - 4 * (20 * round + place));
-        for number in some(0).chain(some(1)) {
+        if by_topic {
+            leave(scene, &some(0).map(|number| &ids[number]).collect::<Vec<_>>()).await;
+        }
+        for number in some(0).filter(|_| !by_topic).chain(some(1)) {
             remove(scene, &ids[number]).await;
         }
         let fresh = DEVICES + 100 * round..DEVICES + 100 * (round + 1);
@@ -54,7 +71,7 @@ async fn mutate(scene: &Scene, campaign: &str, ids: &[String]) -> usize {
     unreachable!("rounds do not end by themselves")
 }
 
-async fn a_campaign_walks_through_a_changing_registry(engine: Engine) {
+async fn a_campaign_walks_through_a_changing_registry(engine: Engine, target: Value) {
     let server = server_on(engine, |config| {
         config.pipeline.chunk_max_devices = 50;
         config.pipeline.expand_max_chunks = 1;
@@ -64,10 +81,11 @@ async fn a_campaign_walks_through_a_changing_registry(engine: Engine) {
     });
     let latency = Some(Latency::Fixed { ms: 50.0 });
     let scene = Scene::fcm(server.await, Policy { latency, ..Policy::default() }).await;
-    scene.import_fcm(DEVICES).await;
+    scene.import(lines(0..DEVICES)).await;
     let ids = ids(&scene).await;
-    let campaign = scene.send(json!("everyone")).await;
-    let rounds = mutate(&scene, &campaign, &ids).await;
+    let by_topic = target.get("topic").is_some();
+    let campaign = scene.send(target).await;
+    let rounds = mutate(&scene, &campaign, &ids, by_topic).await;
     assert!(rounds >= 2, "the audience was complete after {rounds} rounds");
     let ledger = scene.ended(&campaign).await;
     let audience = ledger["audience"].as_u64().expect("a number");
@@ -85,10 +103,20 @@ async fn a_campaign_walks_through_a_changing_registry(engine: Engine) {
 
 #[tokio::test]
 async fn r12_a_registry_that_changes_meanwhile_changes_nothing_for_who_stays_in_memory() {
-    a_campaign_walks_through_a_changing_registry(Engine::Memory).await;
+    a_campaign_walks_through_a_changing_registry(Engine::Memory, json!("everyone")).await;
 }
 
 #[tokio::test]
 async fn r12_a_registry_that_changes_meanwhile_changes_nothing_for_who_stays_on_disk() {
-    a_campaign_walks_through_a_changing_registry(Engine::Sqlite).await;
+    a_campaign_walks_through_a_changing_registry(Engine::Sqlite, json!("everyone")).await;
+}
+
+#[tokio::test]
+async fn r12_a_topic_that_changes_meanwhile_changes_nothing_for_who_stays_in_memory() {
+    a_campaign_walks_through_a_changing_registry(Engine::Memory, json!({"topic": TOPIC})).await;
+}
+
+#[tokio::test]
+async fn r12_a_topic_that_changes_meanwhile_changes_nothing_for_who_stays_on_disk() {
+    a_campaign_walks_through_a_changing_registry(Engine::Sqlite, json!({"topic": TOPIC})).await;
 }

@@ -1,5 +1,6 @@
 //! A server, an app, and an emulator over TLS that its credential points at.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use reqwest::Method;
@@ -68,7 +69,12 @@ impl Scene {
 
     /// Puts the FCM credential with a quota; null says nothing about it.
     pub(super) async fn put_fcm(&self, quota: Value) {
-        let endpoint = format!("https://{}", self.fcm.addr());
+        self.put_fcm_at(self.fcm.addr(), quota).await;
+    }
+
+    /// The same, for FCM behind another address.
+    pub(super) async fn put_fcm_at(&self, address: SocketAddr, quota: Value) {
+        let endpoint = format!("https://{address}");
         let mut body = json!({"service_account": {"type": "service_account", "project_id": "a-project",
             "private_key_id": "k1", "private_key": self.account_key, "client_id": "1",
             "client_email": "a@a-project.iam.gserviceaccount.com", "token_uri": format!("{endpoint}/token")},
