@@ -36,7 +36,7 @@ pub(crate) struct Report {
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]
     md: Option<PathBuf>,
-    /// Write every figure, of cells and of forks
+    /// Write every figure of cells and of forks, ratios of subjects and effects of factors
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Write each drawing as a file of its own, for print
