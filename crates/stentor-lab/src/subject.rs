@@ -118,6 +118,15 @@ pub enum SubjectError {
     /// Rows cannot be read or kept.
     #[error("rows: {0}")]
     Rows(#[from] rusqlite::Error),
+    /// The tables of features have no place for what it speaks.
+    #[error("features are probed of SOAP 1.1, XML-RPC and REST with XML or JSON, not of {0}")]
+    Unprobed(&'static str),
+    /// It answers that it does not do what was asked.
+    #[error("the exchange: {0}")]
+    Fault(String),
+    /// It closes the connection instead of answering.
+    #[error("the connection ended without an answer")]
+    Unanswered,
     /// The bytes of an exchange are not as the dialect wants them.
     #[error("the exchange: {0}")]
     Exchange(String),
