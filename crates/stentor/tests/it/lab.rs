@@ -198,6 +198,25 @@ fn a_run_of_campaigns_names_its_program_and_its_page_can_be_written_again() {
 }
 
 #[test]
+fn runs_that_cannot_be_compared_say_what_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let [campaigns, empty] = ["campaigns", "empty"].map(|name| directory.path().join(name));
+    std::fs::create_dir(&campaigns).unwrap();
+    std::fs::write(campaigns.join("scenarios.ndjson"), "").unwrap();
+    std::fs::create_dir(&empty).unwrap();
+    let missing = directory.path().join("missing");
+    for (run, why) in [
+        (&campaigns, "has campaigns of isikligil-2017 and no records of subjects"),
+        (&empty, "has no records: stentor lab run STUDY --out DIR makes some"),
+        (&missing, "there is no "),
+    ] {
+        let run = run.to_str().unwrap();
+        let (code, told) = run_json(&["lab", "compare", run, run]);
+        assert!(code == 2 && told["error"].as_str().unwrap().contains(why), "{run}: {told}");
+    }
+}
+
+#[test]
 fn a_study_does_not_touch_a_directory_in_use_and_names_its_tests() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("mine"), "").unwrap();

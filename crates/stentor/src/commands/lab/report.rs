@@ -119,12 +119,18 @@ impl Report {
 /// Reads the records of a directory, or of a file.
 pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
     let hint = || {
-        Failure::usage(format!(
-            "{} has no records: stentor lab run STUDY --out DIR makes some",
-            path.display()
-        ))
+        let what = if records::is_kept(path) {
+            "campaigns of isikligil-2017 and no records of subjects: rates with intervals are in its report.html and figures.csv"
+        } else {
+            "no records: stentor lab run STUDY --out DIR makes some"
+        };
+        Failure::usage(format!("{} has {what}", path.display()))
     };
-    if !path.exists() || (path.is_dir() && !path.join(record::RECORDS).exists()) {
+    if !path.exists() {
+        let sentence = format!("there is no {}: stentor lab run STUDY --out DIR makes one", path.display());
+        return Err(Failure::usage(sentence).into());
+    }
+    if path.is_dir() && !path.join(record::RECORDS).exists() {
         return Err(hint().into());
     }
     let records = if path.is_dir() { record::read_directory(path) } else { record::read(path) };

@@ -136,9 +136,14 @@ pub(in crate::commands::lab) fn csv(report: &Report) -> String {
     figures(report, TABLE)
 }
 
+/// Tells whether a directory keeps campaigns of a study.
+pub(in crate::commands::lab) fn is_kept(directory: &Path) -> bool {
+    directory.join(RUNS).is_file()
+}
+
 /// Makes the report of what a directory keeps, also of a run that was interrupted or goes on; `None` where no such run is kept.
 pub(in crate::commands::lab) fn kept(directory: &Path) -> anyhow::Result<Option<Report>> {
-    if !directory.join(RUNS).is_file() {
+    if !is_kept(directory) {
         return Ok(None);
     }
     let object =
