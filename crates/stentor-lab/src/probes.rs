@@ -1,4 +1,5 @@
-//! Probes of features: small trials of our own faces that tell what tables 9 and 10 of cai-2009 say by hand.
+//! Probes of features: small trials of faces that tell what tables 9 and 10 of cai-2009 say by hand: of our own, or of any
+//! subject's, where a probe can tell.
 //!
 //! A probe gives YES, NO, a number, or says that it cannot tell, each time with what it saw. What nobody can try is marked:
 //! `documented` stands in a specification, `interviews` counts the statements of the paper, `proxy` counts something nearby.
@@ -19,13 +20,14 @@ mod types;
 
 use crate::claims::figures::Figures;
 use crate::subject::SubjectError;
-use crate::subject::dialect::Dialect;
+use crate::subject::dialect::{Dialect, Format, Transport};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use stentor_wire::soap::Version;
 
 pub use face::Face;
 pub use file::{PROBES, Probed, ProbedError};
-pub use list::{Probe, list, run};
+pub use list::{Probe, list, run, run_on};
 pub use tables::{Row, rows};
 
 /// The study whose tables are probed.
@@ -81,6 +83,9 @@ pub enum Word {
     /// What would be counted is not here.
     #[serde(rename = "not counted")]
     NotCounted,
+    /// It is no question to this face.
+    #[serde(rename = "not probed")]
+    NotProbed,
     /// The trial broke off.
     #[serde(rename = "not run")]
     NotRun,
@@ -141,6 +146,19 @@ impl Protocol {
         }
     }
 
+    /// Gives the protocol that a dialect stands for; `None` for what the tables do not have.
+    #[must_use]
+    pub fn of(dialect: Dialect) -> Option<Self> {
+        match (dialect.transport, dialect.format) {
+            (Transport::Http, Format::Soap(Version::V11)) => Some(Self::Soap),
+            (Transport::Http, Format::XmlRpc) => Some(Self::XmlRpc),
+            (Transport::Http, Format::XmlSax | Format::XmlDom | Format::XmlPull | Format::Json) => {
+                Some(Self::Rest)
+            }
+            _ => None,
+        }
+    }
+
     /// Gives the dialect that our face speaks.
     pub fn dialect(self) -> Result<Dialect, SubjectError> {
         let name = match self {
@@ -174,6 +192,7 @@ impl Word {
             Self::No => "NO",
             Self::NotTold => "not told by a probe",
             Self::NotCounted => "not counted",
+            Self::NotProbed => "not probed",
             Self::NotRun => "not run",
         }
     }

@@ -166,7 +166,7 @@ pub struct Environment {
     pub cgroup: String,
     /// Version of the laboratory.
     pub tool_version: String,
-    /// The commit that it was made of, `unknown` where it was built outside a repository; empty in records of older versions.
+    /// The commit that it was made of, with `-dirty` where its sources differed from it, `unknown` where it was built outside a repository; empty in records of older versions.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub commit: String,
     /// Whether the laboratory and its own subjects were built with optimizations.

@@ -62,7 +62,7 @@ pub(crate) const JAVA_HEAP: &str = "java_heap";
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
     /// The definition is no such TOML.
-    #[error("the definition of the subject cannot be read: {0}")]
+    #[error("the definition of the subject cannot be read (docs/lab.md has one under \"Adding one\"): {0}")]
     Definition(#[from] toml::de::Error),
     /// It speaks nothing that we know.
     #[error("{0:?} is no dialect: they are {known}", known = dialect::names())]
@@ -118,6 +118,15 @@ pub enum SubjectError {
     /// Rows cannot be read or kept.
     #[error("rows: {0}")]
     Rows(#[from] rusqlite::Error),
+    /// The tables of features have no place for what it speaks.
+    #[error("features are probed of SOAP 1.1, XML-RPC and REST with XML or JSON, not of {0}")]
+    Unprobed(&'static str),
+    /// It answers that it does not do what was asked.
+    #[error("the exchange: {0}")]
+    Fault(String),
+    /// It closes the connection instead of answering.
+    #[error("the connection ended without an answer")]
+    Unanswered,
     /// The bytes of an exchange are not as the dialect wants them.
     #[error("the exchange: {0}")]
     Exchange(String),

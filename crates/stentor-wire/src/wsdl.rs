@@ -5,7 +5,8 @@ use crate::xml::Writer;
 use crate::xml::dom::{Element, parse};
 use crate::{Limits, WireError};
 
-const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
+/// The namespace of WSDL 1.1.
+pub const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
 const BINDING_11: &str = "http://schemas.xmlsoap.org/wsdl/soap/";
 const BINDING_12: &str = "http://schemas.xmlsoap.org/wsdl/soap12/";
 const OVER_HTTP: &str = "http://schemas.xmlsoap.org/soap/http";

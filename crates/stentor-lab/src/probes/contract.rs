@@ -17,19 +17,30 @@ const PLACES: [&str; 4] = ["/echo", "/openapi.json", "/application.wadl", "/"];
 /// Text that must come back.
 const TEXT: &str = "from the contract alone";
 
+/// What a face gives where WSDL is asked for.
+pub(super) enum Described {
+    /// A contract with everything that a caller needs.
+    Whole(Service, Element),
+    /// WSDL that our reader does not understand to its end: what it imports, for instance, is not followed.
+    Partly(String),
+    /// None.
+    Nothing(String),
+}
+
 /// Asks the face to describe itself.
 pub(super) async fn specification(face: &mut Face) -> Result<Reply, SubjectError> {
     match face.protocol {
         Protocol::Soap => Ok(match described(face).await? {
-            Ok((service, _)) => Reply::is(
+            Described::Whole(service, _) => Reply::is(
                 service.operations.iter().any(|one| one.name == OP.name()),
                 format!(
-                    "GET ?wsdl gives WSDL 1.1 of service {} with {} operation",
+                    "GET ?wsdl gives WSDL 1.1 of service {} with {} operations",
                     service.name,
                     service.operations.len()
                 ),
             ),
-            Err(why) => Reply::word(Word::No, why),
+            Described::Partly(why) => Reply::word(Word::Yes, why),
+            Described::Nothing(why) => Reply::word(Word::No, why),
         }),
         Protocol::XmlRpc => introspection(face).await,
         Protocol::Rest => rest(face).await,
@@ -48,16 +59,21 @@ pub(super) async fn tools(face: &mut Face) -> Result<Reply, SubjectError> {
     }
 }
 
-/// Gets the WSDL of a face, or the sentence that says why there is none.
-pub(super) async fn described(face: &mut Face) -> Result<Result<(Service, Element), String>, SubjectError> {
+/// Asks a face for its WSDL.
+pub(super) async fn described(face: &mut Face) -> Result<Described, SubjectError> {
     let answer = face.get(OP, "/echo?wsdl").await?;
     if answer.status != 200 {
-        return Ok(Err(format!("GET ?wsdl is answered with {}", answer.status)));
+        return Ok(Described::Nothing(format!("GET ?wsdl is answered with {}", answer.status)));
     }
     let limits = Limits::default();
-    let read =
-        wsdl::read(&answer.body, &limits).and_then(|service| Ok((service, parse(&answer.body, &limits)?)));
-    Ok(read.map_err(|error| format!("GET ?wsdl gives no WSDL: {error}")))
+    let root = parse(&answer.body, &limits);
+    Ok(match (wsdl::read(&answer.body, &limits), root) {
+        (Ok(service), Ok(root)) => Described::Whole(service, root),
+        (Err(error), Ok(root)) if root.is(wsdl::WSDL, "definitions") => Described::Partly(format!(
+            "GET ?wsdl gives WSDL 1.1 whose rest is elsewhere, or otherwise than this probe reads it: {error}"
+        )),
+        (Err(error), _) | (_, Err(error)) => Described::Nothing(format!("GET ?wsdl gives no WSDL: {error}")),
+    })
 }
 
 async fn rest(face: &mut Face) -> Result<Reply, SubjectError> {
@@ -91,7 +107,7 @@ async fn introspection(face: &mut Face) -> Result<Reply, SubjectError> {
         Ok(signature) => Reply::word(
             Word::Yes,
             format!(
-                "system.listMethods names {method}, system.methodSignature says {}: our face offers them, the format does not ask for it",
+                "system.listMethods names {method}, system.methodSignature says {}: the face offers them, the format does not ask for it",
                 signature_text(&signature)
             ),
         ),
@@ -124,11 +140,16 @@ async fn signature_client(face: &mut Face) -> Result<Reply, SubjectError> {
 
 async fn soap_client(face: &mut Face) -> Result<Reply, SubjectError> {
     let (service, root) = match described(face).await? {
-        Ok(found) => found,
-        Err(why) => return Ok(Reply::word(Word::No, format!("nothing to make a client from: {why}"))),
+        Described::Whole(service, root) => (service, root),
+        Described::Partly(why) => return Ok(Reply::word(Word::NotProbed, why)),
+        Described::Nothing(why) => {
+            return Ok(Reply::word(Word::No, format!("nothing to make a client from: {why}")));
+        }
     };
     let Some(request) = request_of(&service, &root) else {
-        return Ok(Reply::word(Word::No, "the WSDL names no element of text to call with"));
+        // What our own contracts look like is known; others may say the same in another way.
+        let word = if face.is_ours { Word::No } else { Word::NotProbed };
+        return Ok(Reply::word(word, "the WSDL names no element of text that this probe could call with"));
     };
     let answer = face.post(OP, &soap::write(&Envelope::around(Version::V11, vec![request]))?).await?;
     let back = soap::read(&answer.body, &Limits::default(), &[]).is_ok_and(|envelope| match &envelope.body {

@@ -1,8 +1,8 @@
-//! A face of ours under trial: a subject that is told by LSP-1 which operation to serve, and plain HTTP to it.
+//! A face under trial: a subject that is told by LSP-1 which operation to serve, and plain HTTP to it.
 
 use super::Protocol;
 use crate::subject::client::Client;
-use crate::subject::dialect::Dialect;
+use crate::subject::dialect::{Dialect, Format};
 use crate::subject::host::{Host, PATIENCE};
 use crate::subject::protocol::{Order, Prepare, Report, Role};
 use crate::subject::reference::Op;
@@ -17,12 +17,16 @@ use tokio::net::TcpStream;
 /// Contents are made from this.
 const SEED: u64 = 2009;
 /// The longest answer that is read.
-const ANSWER_MAX_BYTES: u64 = 4 << 20;
+const ANSWER_MAX_BYTES: usize = 4 << 20;
 
 /// A face under trial.
 pub struct Face {
     pub(super) protocol: Protocol,
     pub(super) dialect: Dialect,
+    /// Whether it is of this program, whose formats can be asked without it.
+    pub(super) is_ours: bool,
+    /// Whether it says that it encrypts.
+    pub(super) encrypts: bool,
     place: Place,
 }
 
@@ -36,20 +40,40 @@ enum Place {
 /// An answer by HTTP.
 pub(super) struct Response {
     pub(super) status: u16,
+    /// Where it sends the caller instead.
+    location: Option<String>,
     pub(super) body: Vec<u8>,
 }
 
 impl Face {
     /// Starts a subject that plays the protocol's dialect.
     pub async fn start(protocol: Protocol, definition: &Definition) -> Result<Self, SubjectError> {
-        let mut host = Host::start(definition, PATIENCE)?;
-        host.ask(&Order::Hello).await?;
-        Ok(Self { protocol, dialect: protocol.dialect()?, place: Place::Subject(Box::new(host)) })
+        let place = started(definition).await?;
+        Ok(Self { protocol, dialect: protocol.dialect()?, is_ours: true, encrypts: true, place })
+    }
+
+    /// Starts somebody else's subject, which speaks one of the protocols.
+    pub async fn foreign(definition: &Definition) -> Result<Self, SubjectError> {
+        let dialect = definition.dialect()?;
+        let protocol = Protocol::of(dialect).ok_or_else(|| SubjectError::Unprobed(dialect.name()))?;
+        let encrypts = definition.encrypts(Role::Server);
+        Ok(Self { protocol, dialect, is_ours: false, encrypts, place: started(definition).await? })
     }
 
     /// Takes whoever listens there for the face.
     pub fn at(protocol: Protocol, address: SocketAddr) -> Result<Self, SubjectError> {
-        Ok(Self { protocol, dialect: protocol.dialect()?, place: Place::At(address) })
+        Ok(Self {
+            protocol,
+            dialect: protocol.dialect()?,
+            is_ours: true,
+            encrypts: true,
+            place: Place::At(address),
+        })
+    }
+
+    /// Tells whether its documents are XML.
+    pub(super) fn is_of_xml(&self) -> bool {
+        self.dialect.format != Format::Json
     }
 
     /// Ends the subject.
@@ -97,8 +121,12 @@ impl Face {
     /// Asks for a path.
     pub(super) async fn get(&mut self, op: Op, path: &str) -> Result<Response, SubjectError> {
         let address = self.serve(op, BTreeMap::new()).await?;
-        let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        within(send(address, head, &[])).await
+        let answer = within(send(address, get(address, path), &[])).await?;
+        // As every client does, it is gone after once; whoever is named there, the one who sent us is asked.
+        match answer.location.as_deref().and_then(path_of) {
+            Some(other) if answer.status / 100 == 3 => within(send(address, get(address, &other), &[])).await,
+            _ => Ok(answer),
+        }
     }
 
     /// Sends a body to an operation as the dialect does.
@@ -116,6 +144,22 @@ impl Face {
     }
 }
 
+fn get(address: SocketAddr, path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+}
+
+/// Gives the path of a place that may be named with its host.
+fn path_of(location: &str) -> Option<String> {
+    let place = location.split_once("://").map_or(location, |(_, rest)| rest);
+    place.find('/').map(|start| place[start..].to_owned())
+}
+
+async fn started(definition: &Definition) -> Result<Place, SubjectError> {
+    let mut host = Host::start(definition, PATIENCE)?;
+    host.ask(&Order::Hello).await?;
+    Ok(Place::Subject(Box::new(host)))
+}
+
 /// Waits no longer than for any other order.
 async fn within<T>(trial: impl Future<Output = Result<T, SubjectError>>) -> Result<T, SubjectError> {
     let silent = SubjectError::Silent { to: "answer", seconds: PATIENCE.as_secs() };
@@ -127,13 +171,85 @@ async fn send(address: SocketAddr, head: String, body: &[u8]) -> Result<Response
     let mut stream = TcpStream::connect(address).await.map_err(wrong())?;
     stream.write_all(&[head.as_bytes(), body].concat()).await.map_err(wrong())?;
     let mut answer = Vec::new();
-    stream.take(ANSWER_MAX_BYTES).read_to_end(&mut answer).await.map_err(wrong())?;
-    response(&answer).ok_or_else(|| SubjectError::Exchange("an answer that is no HTTP".into()))
+    let mut part = [0; 16 << 10];
+    // Not everybody closes when asked to: the answer ends where it says so, and only else with the connection.
+    loop {
+        let count = stream.read(&mut part).await.map_err(|_| SubjectError::Unanswered)?;
+        answer.extend_from_slice(&part[..count]);
+        if let Some(whole) = response(&answer, count == 0) {
+            return Ok(whole);
+        }
+        if answer.is_empty() {
+            return Err(SubjectError::Unanswered);
+        }
+        if count == 0 || answer.len() > ANSWER_MAX_BYTES {
+            return Err(SubjectError::Exchange("an answer that is no HTTP".into()));
+        }
+    }
 }
 
-fn response(answer: &[u8]) -> Option<Response> {
+/// Reads an answer; `None` while it is not there as a whole.
+fn response(answer: &[u8], has_ended: bool) -> Option<Response> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
-    Some(Response { status, body: answer[end + 4..].to_vec() })
+    let field = |wanted: &str| {
+        let mut fields = head.lines().filter_map(|line| line.split_once(':'));
+        fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
+    };
+    let body = &answer[end + 4..];
+    let body = if field("transfer-encoding").is_some_and(|how| how.eq_ignore_ascii_case("chunked")) {
+        joined(body)?
+    } else if let Some(length) = field("content-length") {
+        body.get(..length.parse().ok()?)?.to_vec()
+    } else {
+        has_ended.then(|| body.to_vec())?
+    };
+    Some(Response { status, location: field("location").map(str::to_owned), body })
+}
+
+/// Joins the chunks of a body.
+fn joined(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|two| two == b"\r\n")?;
+        let size = std::str::from_utf8(&rest[..end]).ok()?.split(';').next()?.trim();
+        let size = usize::from_str_radix(size, 16).ok()?;
+        if size == 0 {
+            return Some(body);
+        }
+        let start = end + 2;
+        body.extend(rest.get(start..start.checked_add(size)?)?);
+        rest = rest.get(start + size + 2..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_ends_where_it_says_so_and_only_else_with_the_connection() {
+        let body = |text: &str, has_ended| response(text.as_bytes(), has_ended).map(|one| one.body);
+        let said = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n";
+        assert_eq!(body(&format!("{said}ab"), false), Some(b"ab".to_vec()));
+        assert_eq!((body(&format!("{said}a"), true), body("HTTP/1.1 200", true)), (None, None));
+        let unsaid = "HTTP/1.1 200 OK\r\n\r\nab";
+        assert_eq!((body(unsaid, false), body(unsaid, true)), (None, Some(b"ab".to_vec())));
+    }
+
+    #[test]
+    fn whoever_sends_us_elsewhere_is_asked_there() {
+        let places = ["/axis2/", "http://10.0.0.1:80/axis2/x?wsdl", "nowhere"].map(path_of);
+        assert_eq!(places, [Some("/axis2/".to_owned()), Some("/axis2/x?wsdl".to_owned()), None]);
+    }
+
+    #[test]
+    fn a_body_in_chunks_is_joined_and_half_a_chunk_is_no_answer() {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n";
+        let body = |rest: &str| response(format!("{head}{rest}").as_bytes(), false).map(|one| one.body);
+        assert_eq!(body("4;x=y\r\n<a>b\r\n4\r\n</a>\r\n0\r\n\r\n"), Some(b"<a>b</a>".to_vec()));
+        assert_eq!(body("4\r\n<a>"), None);
+        assert_eq!(body("fffffffffffffffff\r\n<a>"), None);
+    }
 }

@@ -4,7 +4,7 @@ use super::face::Face;
 use super::interviews::{self, LEARNING, MAINTAINABILITY};
 use super::{Ground, Kind, Protocol, Reply, Told, Word};
 use super::{contract, multicall, security, shapes, size, sources, transport, types};
-use crate::subject::SubjectError;
+use crate::subject::{Definition, SubjectError};
 use std::pin::Pin;
 
 type Trial<'a> = Pin<Box<dyn Future<Output = Result<Reply, SubjectError>> + Send + 'a>>;
@@ -24,6 +24,8 @@ pub struct Probe {
 
 /// How a probe comes to its answer.
 enum How {
+    /// Of our own face by bytes and values, of any other by an exchange.
+    Either(fn(Protocol) -> Result<Reply, SubjectError>, for<'a> fn(&'a mut Face) -> Trial<'a>),
     /// By an exchange with a face.
     Live(for<'a> fn(&'a mut Face, &'a Ground) -> Trial<'a>),
     /// By bytes and values alone.
@@ -37,6 +39,9 @@ const STRICT: &str = "Strict typing";
 const TABLE_10_EASE: &str = "Short learning curve";
 const UPKEEP: &str = "Extensibility/Maintainability";
 const SECURITY: &str = "Security";
+
+/// Why a subject is not asked.
+const OF_THE_FORMAT: &str = "told by bytes of the format in our own hands; a subject has no part in it";
 
 /// Lists every probe, in the order of the paper's rows.
 #[must_use]
@@ -61,7 +66,7 @@ fn of_table_9() -> Vec<Probe> {
             "named",
             "Named structs and arrays",
             "Writes an array of structs and looks whether the array and the struct are elements of their names.",
-            How::Bytes(shapes::named),
+            How::Either(shapes::named, |face| Box::pin(shapes::named_by(face))),
         ),
         measured(
             "customized",
@@ -114,7 +119,7 @@ fn of_table_10() -> Vec<Probe> {
             "overhead",
             "Overhead",
             "Counts the bytes that one fixed request takes besides its payload of 64 letters.",
-            How::Bytes(size::overhead),
+            How::Either(size::overhead, |face| Box::pin(size::overhead_of(face))),
         ),
     ]
 }
@@ -236,16 +241,34 @@ pub async fn run(faces: &mut [Face], ground: &Ground) -> Vec<Told> {
     all
 }
 
+/// Runs every trial on somebody else's subject, each on a process of its own: what one of them ends is no end of the others.
+/// What the tables tell by counting and by documents is about no subject and is left out.
+pub async fn run_on(definition: &Definition, ground: &Ground) -> Result<Vec<Told>, SubjectError> {
+    let mut all = Vec::new();
+    for probe in list().into_iter().filter(|probe| probe.kind == Kind::Measured) {
+        let mut face = Face::foreign(definition).await?;
+        all.push(probe.ask(&mut face, ground).await);
+        face.end().await;
+    }
+    Ok(all)
+}
+
 impl Probe {
     /// Runs it on one face.
     pub(super) async fn ask(&self, face: &mut Face, ground: &Ground) -> Told {
         let subject = face.protocol.label().to_owned();
         let reply = match self.how {
             How::Live(trial) => trial(face, ground).await,
-            How::Bytes(trial) => trial(face.protocol),
+            How::Either(_, trial) if !face.is_ours => trial(face).await,
+            How::Bytes(_) if !face.is_ours => Ok(Reply::word(Word::NotProbed, OF_THE_FORMAT)),
+            How::Either(trial, _) | How::Bytes(trial) => trial(face.protocol),
             How::Read(read) => Ok(read(face.protocol, ground)),
         };
-        let reply = reply.unwrap_or_else(|error| Reply::word(Word::NotRun, error.to_string()));
+        let reply = reply.unwrap_or_else(|error| match error {
+            // Somebody else's subject may end itself over what is asked of it, and then does not do it.
+            SubjectError::Unanswered if !face.is_ours => Reply::word(Word::No, error.to_string()),
+            _ => Reply::word(Word::NotRun, error.to_string()),
+        });
         Told {
             id: self.id.into(),
             feature: self.feature.into(),

@@ -1,6 +1,6 @@
 //! Security: a list of trials, each said whether the face stands it, and what specifications have besides.
 
-use super::face::Face;
+use super::face::{Face, Response};
 use super::{Ground, Protocol, Reply, Word};
 use crate::runner::certificate;
 use crate::subject::SubjectError;
@@ -12,8 +12,12 @@ use stentor_wire::{Content, Limits, WireError, soap};
 
 /// Stands in an honest request where harm is put in its place.
 const PLACE: &str = "placeholder";
+/// The status of an answer, and in XML-RPC of a fault too.
+const OK: u16 = 200;
 /// Levels of a document that is too deep.
 const LEVELS: usize = 10_000;
+/// A file of every server, which nobody may ask it for.
+const FILE: &str = "/etc/passwd";
 /// Where the header of WS-Security has its name from.
 const WSSE: &str = "http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wssecurity-secext-1.0.xsd";
 
@@ -21,12 +25,13 @@ const WSSE: &str = "http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wsse
 pub(super) async fn laughs(face: &mut Face) -> Result<Reply, SubjectError> {
     let entities: String = (1..10).map(|n| format!("<!ENTITY l{n} \"&l{0};&l{0};\">", n - 1)).collect();
     let definition = format!("<!DOCTYPE x [<!ENTITY l0 \"ha\">{entities}]>");
-    harm(face, &definition, PLACE, "&l9;").await
+    harm(face, &definition, PLACE, "&l9;", &"ha".repeat(1 << 9)).await
 }
 
 /// Sends an entity that stands for a file of the server.
 pub(super) async fn external(face: &mut Face) -> Result<Reply, SubjectError> {
-    harm(face, "<!DOCTYPE x [<!ENTITY f SYSTEM \"file:///etc/hostname\">]>", PLACE, "&f;").await
+    let definition = format!("<!DOCTYPE x [<!ENTITY f SYSTEM \"file://{FILE}\">]>");
+    harm(face, &definition, PLACE, "&f;", crate::facts::line(FILE).trim()).await
 }
 
 /// Sends elements within elements.
@@ -37,9 +42,10 @@ pub(super) async fn depth(face: &mut Face) -> Result<Reply, SubjectError> {
             let arrays = nested("<array><data><value>", "</value></data></array>");
             (format!("<string>{PLACE}</string>"), arrays)
         }
+        Protocol::Rest if !face.is_of_xml() => (format!("\"{PLACE}\""), nested("[", "]")),
         Protocol::Soap | Protocol::Rest => (PLACE.to_owned(), nested("<a>", "</a>")),
     };
-    harm(face, "", &place, &inside).await
+    harm(face, "", &place, &inside, "").await
 }
 
 fn nested(open: &str, close: &str) -> String {
@@ -57,6 +63,9 @@ pub(super) fn size(protocol: Protocol) -> Result<Reply, SubjectError> {
 
 /// Makes an exchange over TLS with a certificate of its own.
 pub(super) async fn tls(face: &mut Face, ground: &Ground) -> Result<Reply, SubjectError> {
+    if !face.encrypts {
+        return Ok(Reply::word(Word::NotProbed, "its definition does not say that it encrypts"));
+    }
     certificate::make(&ground.directory).map_err(|error| SubjectError::Exchange(error.to_string()))?;
     let mut factors = BTreeMap::from([("tls".to_owned(), "on".to_owned())]);
     certificate::tell(&mut factors, &ground.directory);
@@ -84,9 +93,9 @@ pub(super) async fn message_served(face: &mut Face) -> Result<Reply, SubjectErro
     let answer = face.post(Op::Echo, &soap::write(&envelope)?).await?;
     Ok(match soap::read(&answer.body, &Limits::default(), &[])?.body {
         Body::Fault(fault) if fault.code == Code::MustUnderstand => {
-            Reply::word(Word::No, format!("our face does not speak it and says so: {}", fault.reason))
+            Reply::word(Word::No, format!("the face does not speak it and says so: {}", fault.reason))
         }
-        Body::Fault(fault) => Reply::word(Word::No, format!("our face does not speak it: {}", fault.reason)),
+        Body::Fault(fault) => Reply::word(Word::No, format!("the face does not speak it: {}", fault.reason)),
         Body::Elements(_) => Reply::word(Word::Yes, "a header that must be understood is taken"),
     })
 }
@@ -108,25 +117,53 @@ pub(super) fn message_specified(protocol: Protocol) -> Reply {
     }
 }
 
-/// Puts harm into an honest request; it must be refused, and an honest one answered afterwards.
-async fn harm(face: &mut Face, definition: &str, place: &str, inside: &str) -> Result<Reply, SubjectError> {
+/// Puts harm into an honest request; it must be refused, and an honest one answered afterwards as the one before was. What
+/// stands in an answer where harm was done is `done`.
+async fn harm(
+    face: &mut Face,
+    definition: &str,
+    place: &str,
+    inside: &str,
+    done: &str,
+) -> Result<Reply, SubjectError> {
+    if !face.is_of_xml() && !definition.is_empty() {
+        return Ok(Reply::word(Word::NotProbed, "the format has no entities"));
+    }
     let content = Content::Payload(PLACE.into());
     let honest = face.dialect.write_request(Op::Echo, &content)?;
+    face.post(Op::Echo, &honest).await?;
     let harmful = poisoned(&honest, definition, place, inside);
-    let answer = face.post(Op::Echo, &harmful).await?;
-    let is_refused = face.dialect.read_answer(Op::Echo, &answer.body).is_err();
-    let again = face.post(Op::Echo, &honest).await?;
-    let is_alive = face.dialect.read_answer(Op::Echo, &again.body).is_ok_and(|back| back == content);
-    // Not every dialect has words for a refusal; our reader gives them.
-    let why = face.dialect.read_request(Op::Echo, &harmful).err().map(|error| format!(": {error}"));
-    let said = if is_refused { "refused" } else { "taken" };
+    let (is_refused, said) = match face.post(Op::Echo, &harmful).await {
+        Ok(answer) => judged(face, &answer, &harmful, done),
+        Err(error) => (true, format!("not answered: {error}")),
+    };
+    let again =
+        face.post(Op::Echo, &honest).await.and_then(|again| face.dialect.read_answer(Op::Echo, &again.body));
+    let is_alive = again.is_ok_and(|back| back == content);
     let after = if is_alive { "is answered" } else { "is not answered" };
-    let evidence = format!(
-        "it is {said} with {}{}; an honest request afterwards {after}",
-        answer.status,
-        why.filter(|_| is_refused).unwrap_or_default()
-    );
-    Ok(Reply::is(is_refused && is_alive, evidence))
+    Ok(Reply::is(is_refused && is_alive, format!("it is {said}; an honest request afterwards {after}")))
+}
+
+/// Tells whether an answer is a refusal, and in words what became of the harm.
+fn judged(face: &Face, answer: &Response, harmful: &[u8], done: &str) -> (bool, String) {
+    let status = answer.status;
+    match face.dialect.read_answer(Op::Echo, &answer.body) {
+        // What was taken may come back as something that our reader refuses.
+        Err(error) if status == OK && !matches!(error, SubjectError::Fault(_)) => {
+            (false, format!("taken with {status}, and answered by what cannot be read: {error}"))
+        }
+        Ok(_) => {
+            let is_done = !done.is_empty() && String::from_utf8_lossy(&answer.body).contains(done);
+            let done = if is_done { ", and what it stands for comes back" } else { "" };
+            (false, format!("taken with {status}{done}"))
+        }
+        Err(refusal) => {
+            // Not every dialect has words for a refusal; our own reader gives them for our own faces.
+            let ours = face.dialect.read_request(Op::Echo, harmful).err().map(|error| error.to_string());
+            let why = ours.filter(|_| face.is_ours).unwrap_or_else(|| refusal.to_string());
+            (true, format!("refused with {status}: {why}"))
+        }
+    }
 }
 
 fn poisoned(honest: &[u8], definition: &str, place: &str, inside: &str) -> Vec<u8> {

@@ -1,9 +1,9 @@
 //! Structs and arrays: whether they come back, whether they have names, whether they may be of one's own, and whether
 //! anybody but the application minds a wrong type.
 
-use super::contract::{described, specification};
+use super::contract::{Described, described, specification};
 use super::face::Face;
-use super::{Protocol, Reply};
+use super::{Protocol, Reply, Word};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use std::collections::BTreeMap;
@@ -13,6 +13,8 @@ use stentor_wire::{Content, Item, Limits, WireError, soap, xmlrpc};
 
 /// Entries of the arrays that are asked for.
 const ITEMS: &str = "3";
+/// Types of XML Schema that are whole numbers.
+const WHOLE: [&str; 3] = ["long", "int", "integer"];
 /// A namespace that nobody else has.
 const OWN: &str = "urn:of:ones:own";
 
@@ -37,7 +39,40 @@ pub(super) async fn structs(face: &mut Face) -> Result<Reply, SubjectError> {
 pub(super) fn named(protocol: Protocol) -> Result<Reply, SubjectError> {
     let items = vec![Item { id: 1, name: "one".into(), price: 0.25 }];
     let bytes = protocol.dialect()?.write_request(Op::Echo, &Content::Objects(items))?;
-    let names = names(&parse(&bytes, &Limits::default())?);
+    Ok(has_names(&names(&parse(&bytes, &Limits::default())?)))
+}
+
+/// Asks a face for an array of structs and looks whether its answer has their names.
+pub(super) async fn named_by(face: &mut Face) -> Result<Reply, SubjectError> {
+    let factors = BTreeMap::from([("type", "Object"), ("items", ITEMS)].map(|(n, l)| (n.into(), l.into())));
+    let exchange = Op::Array.exchange(&factors, 1);
+    let exchange = exchange.ok_or_else(|| SubjectError::Exchange("the cell makes no sense".into()))?;
+    let request = face.dialect.write_request(Op::Array, &exchange.request)?;
+    let body = face.post(Op::Array, &request).await?.body;
+    if face.dialect.read_answer(Op::Array, &body)? != exchange.answer {
+        return Ok(Reply::is(false, "the array did not come as it was made"));
+    }
+    let wrong = |error: serde_json::Error| SubjectError::Exchange(error.to_string());
+    let names = if face.is_of_xml() {
+        names(&parse(&body, &Limits::default())?)
+    } else {
+        keys(&serde_json::from_slice(&body).map_err(wrong)?)
+    };
+    Ok(has_names(&names))
+}
+
+/// Lists the keys of an object and all within.
+fn keys(value: &serde_json::Value) -> Vec<String> {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.iter().flat_map(|(key, value)| std::iter::once(key.clone()).chain(keys(value))).collect()
+        }
+        serde_json::Value::Array(entries) => entries.iter().flat_map(keys).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn has_names(names: &[String]) -> Reply {
     let has = |name: &str| names.iter().any(|one| one == name);
     let (array, record) = (has("objects"), has("object"));
     let evidence = format!(
@@ -45,7 +80,7 @@ pub(super) fn named(protocol: Protocol) -> Result<Reply, SubjectError> {
         element("objects", array),
         element("object", record)
     );
-    Ok(Reply::is(array && record, evidence))
+    Reply::is(array && record, evidence)
 }
 
 fn element(name: &str, is_there: bool) -> String {
@@ -97,53 +132,60 @@ fn carried(protocol: Protocol, own: &Element) -> Result<Option<Element>, WireErr
 /// Sends text where a number belongs: the face must refuse it, and the format or a contract must say that it is wrong.
 pub(super) async fn strict(face: &mut Face) -> Result<Reply, SubjectError> {
     let honest = face.dialect.write_request(Op::Sort, &Content::Numbers(vec![77]))?;
-    let wrong = String::from_utf8_lossy(&honest).replace("77", "abc").into_bytes();
+    let text = if face.is_of_xml() { "abc" } else { "\"abc\"" };
+    let wrong = String::from_utf8_lossy(&honest).replace("77", text).into_bytes();
     let answer = face.post(Op::Sort, &wrong).await?;
     let is_refused = face.dialect.read_answer(Op::Sort, &answer.body).is_err();
     let (outside, says) = said_outside(face, &wrong).await?;
     let refused = if is_refused { "is refused" } else { "is taken" };
-    Ok(Reply::is(is_refused && outside, format!("text where a number belongs {refused}; {says}")))
+    let evidence = format!("text where a number belongs {refused}; {says}");
+    Ok(match outside {
+        None if is_refused => Reply::word(Word::NotProbed, evidence),
+        outside => Reply::is(is_refused && outside == Some(true), evidence),
+    })
 }
 
-/// Tells whether anything but the application knows that a number is wanted.
-async fn said_outside(face: &mut Face, wrong: &[u8]) -> Result<(bool, String), SubjectError> {
+/// Tells whether anything but the application knows that a number is wanted; `None` where the contract cannot be read.
+async fn said_outside(face: &mut Face, wrong: &[u8]) -> Result<(Option<bool>, String), SubjectError> {
     let limits = Limits::default();
+    if !face.is_of_xml() {
+        let contract = specification(face).await?;
+        let says = format!("nothing but the application minds: it is JSON, and {}", contract.evidence);
+        return Ok((Some(false), says));
+    }
     Ok(match face.protocol {
         Protocol::XmlRpc => match xmlrpc::read_call(wrong, &limits) {
-            Err(error) => (true, format!("the format itself minds: {error}")),
-            Ok(_) => (false, "the format does not mind".to_owned()),
+            Err(error) => (Some(true), format!("the format itself minds: {error}")),
+            Ok(_) => (Some(false), "the format does not mind".to_owned()),
         },
         Protocol::Rest => match parse(wrong, &limits) {
             Ok(_) => {
                 let contract = specification(face).await?;
                 (
-                    false,
+                    Some(false),
                     format!(
                         "nothing but the application minds: it is well formed, and {}",
                         contract.evidence
                     ),
                 )
             }
-            Err(error) => (true, format!("the format itself minds: {error}")),
+            Err(error) => (Some(true), format!("the format itself minds: {error}")),
         },
         Protocol::Soap => match described(face).await? {
-            Ok((_, root)) => {
-                let is_declared = is_declared(&root, "n", "xsd:long");
-                (
-                    is_declared,
-                    format!(
-                        "the contract {} it as xsd:long",
-                        if is_declared { "declares" } else { "does not declare" }
-                    ),
-                )
+            Described::Whole(_, root) => {
+                let is_declared = is_declared(&root, "n");
+                let declares = if is_declared { "declares" } else { "does not declare" };
+                (Some(is_declared), format!("the contract {declares} it as a whole number"))
             }
-            Err(why) => (false, why),
+            Described::Partly(why) => (None, why),
+            Described::Nothing(why) => (Some(false), why),
         },
     })
 }
 
-/// Tells whether an element of this name and type is declared somewhere within.
-fn is_declared(element: &Element, name: &str, kind: &str) -> bool {
-    let is_here = element.attribute("name") == Some(name) && element.attribute("type") == Some(kind);
-    is_here || element.elements().any(|inner| is_declared(inner, name, kind))
+/// Tells whether an element of this name is declared somewhere within as a whole number.
+fn is_declared(element: &Element, name: &str) -> bool {
+    let kind = element.attribute("type").and_then(|kind| kind.split(':').next_back());
+    let is_here = element.attribute("name") == Some(name) && kind.is_some_and(|kind| WHOLE.contains(&kind));
+    is_here || element.elements().any(|inner| is_declared(inner, name))
 }

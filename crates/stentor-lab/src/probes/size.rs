@@ -1,5 +1,6 @@
 //! Overhead, and names that a caller has to know: counted in the bytes of one fixed request.
 
+use super::face::Face;
 use super::shapes::names;
 use super::{Protocol, Reply};
 use crate::subject::SubjectError;
@@ -17,6 +18,19 @@ pub(super) fn overhead(protocol: Protocol) -> Result<Reply, SubjectError> {
     let evidence =
         format!("a request with {PAYLOAD} letters takes {bytes} bytes, without HTTP's own headers");
     Ok(Reply::count(bytes - PAYLOAD, "bytes", evidence))
+}
+
+/// Counts what a face's answer has besides its payload, which is what was sent.
+pub(super) async fn overhead_of(face: &mut Face) -> Result<Reply, SubjectError> {
+    let payload = Content::Payload("x".repeat(PAYLOAD));
+    let body = face.post(Op::Echo, &face.dialect.write_request(Op::Echo, &payload)?).await?.body;
+    if face.dialect.read_answer(Op::Echo, &body)? != payload {
+        return Err(SubjectError::Wrong("the payload did not come back".into()));
+    }
+    let bytes = body.len();
+    let evidence =
+        format!("its answer with {PAYLOAD} letters takes {bytes} bytes, without HTTP's own headers");
+    Ok(Reply::count(bytes.saturating_sub(PAYLOAD), "bytes", evidence))
 }
 
 /// Counts the different names that the caller of one operation writes: elements, namespaces, headers of the format.

@@ -1,5 +1,6 @@
 //! Probes on faces that are as they should be, and on some that are not.
 
+mod foreign;
 mod judged;
 mod live;
 mod still;

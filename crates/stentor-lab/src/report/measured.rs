@@ -82,6 +82,7 @@ fn sum_up(first: &Row, told: &[&Row], made: &[&Row]) -> Row {
         .min_by_key(|[reached, count]| i64::from(*reached) - i64::from(*count));
     Row {
         repetition: 0,
+        env: None,
         wall_seconds: sure(|row| Some(row.wall_seconds)),
         pushes_per_second: sure(|row| Some(row.pushes_per_second)),
         middle_pushes_per_second: median(|row| row.middle_pushes_per_second),

@@ -1,5 +1,6 @@
 //! What came of one run: figures, proof, and whether they count.
 
+use crate::record::Environment;
 use serde::{Deserialize, Serialize};
 
 /// What came of one run of a cell.
@@ -102,6 +103,9 @@ pub struct Row {
     /// What else is to be known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// Machine, load and program of this run; absent in runs of older versions, and where several are summed up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<Environment>,
 }
 
 impl Row {

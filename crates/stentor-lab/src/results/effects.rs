@@ -16,8 +16,14 @@ const FACTORS_MAX: usize = 5;
 /// A design and its effects.
 #[derive(Debug, Clone)]
 pub struct Design {
-    /// Experiment and variant.
+    /// Experiment, variant, and stack where there are several.
     pub name: String,
+    /// Which part of the study.
+    pub experiment: String,
+    /// Which reading of it.
+    pub variant: String,
+    /// What ran: `period`, or the family of what ran in its place.
+    pub stack: String,
     /// Factors, each with its low and its high level.
     pub factors: Vec<(String, [String; 2])>,
     /// What came of it; effects are logarithms.
@@ -36,9 +42,9 @@ pub fn designs(results: &Results) -> Vec<Design> {
     let stacks =
         results.cells.iter().map(|cell| cell.stack.as_str()).collect::<std::collections::BTreeSet<_>>().len();
     let designs = parts.into_iter().filter_map(|((experiment, variant, stack), cells)| {
-        let stack = if stacks > 1 { stack } else { "" };
+        let told = if stacks > 1 { stack } else { "" };
         let part = results.part(experiment, variant);
-        let name: Vec<&str> = [part.as_str(), stack].into_iter().filter(|part| !part.is_empty()).collect();
+        let name: Vec<&str> = [part.as_str(), told].into_iter().filter(|part| !part.is_empty()).collect();
         design(results, name.join(" · "), &cells)
     });
     designs.collect()
@@ -56,7 +62,9 @@ fn design(results: &Results, name: String, cells: &[&Cell]) -> Option<Design> {
     let names: Vec<&str> = factors.iter().map(|(name, _)| name.as_str()).collect();
     let effects = factorial(&names, &responses, CONFIDENCE)?;
     let forks = responses.iter().map(|cell| cell.values().len()).sum();
-    Some(Design { name, factors, effects, forks })
+    let first = cells.first()?;
+    let (experiment, variant, stack) = (first.experiment.clone(), first.variant.clone(), first.stack.clone());
+    Some(Design { name, experiment, variant, stack, factors, effects, forks })
 }
 
 fn level<'a>(cell: &'a Cell, factor: &str) -> Option<&'a str> {

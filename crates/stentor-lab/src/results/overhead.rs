@@ -81,20 +81,50 @@ impl Count {
     }
 }
 
-/// Gives the figures of the subjects that have all four payloads.
+/// The two tests of the paper: in that of one-way delay the answer may be a number alone, so that nothing else is told by it.
+const ROUND_TRIP: &str = "RTT";
+const ONE_WAY: &str = "OWD";
+
+/// Gives the figures of each payload, and of the subjects that have all four those over all.
 pub(super) fn figures(cells: &[&Cell], confidence: f64) -> Vec<Figure> {
     let mut subjects: Vec<&str> = cells.iter().map(|cell| cell.subject.as_str()).collect();
     subjects.sort_unstable();
     subjects.dedup();
-    let four = subjects.into_iter().filter_map(|subject| {
-        let of = |payload| cells.iter().copied().find(|cell| cell.subject == subject && is_of(cell, payload));
-        PAYLOADS.map(of).into_iter().collect::<Option<Vec<&Cell>>>()
+    subjects.into_iter().flat_map(|subject| of_subject(cells, subject, confidence)).collect()
+}
+
+fn of_subject(cells: &[&Cell], subject: &str, confidence: f64) -> Vec<Figure> {
+    let of = |test: &str, payload: &str| {
+        let fits = |cell: &&Cell| cell.subject == subject && cell.experiment == test && is_of(cell, payload);
+        cells.iter().copied().find(fits)
+    };
+    let there_and_back = PAYLOADS.map(|payload| of(ROUND_TRIP, payload));
+    let there = PAYLOADS.map(|payload| of(ONE_WAY, payload).or_else(|| of(ROUND_TRIP, payload)));
+    let four = |cells: [Option<_>; 4]| cells.into_iter().collect::<Option<Vec<&Cell>>>();
+    let mut figures = each(there_and_back, there, confidence);
+    if let Some(four) = four(there_and_back) {
+        figures.extend(round_trip(&four, confidence).map(|figure| at(figure, ALL)));
+        figures.extend(Count::BOTH.into_iter().flat_map(|count| sizes(&four, count, confidence)));
+    }
+    figures.extend(four(there).and_then(|four| one_way(&four, confidence)).map(|figure| at(figure, ALL)));
+    figures
+}
+
+/// Gives what each payload takes, whether or not the others are there.
+fn each(there_and_back: [Option<&Cell>; 4], there: [Option<&Cell>; 4], confidence: f64) -> Vec<Figure> {
+    let places = PAYLOADS.into_iter().zip(there_and_back).zip(there);
+    let figures = places.flat_map(|((payload, there_and_back), there)| {
+        let figures = [
+            there_and_back.and_then(|cell| round_trip(&[cell], confidence)),
+            there.and_then(|cell| one_way(&[cell], confidence)),
+        ];
+        let named = move |figure: Figure| {
+            let metric = format!("{} each payload", figure.metric);
+            Figure { metric, ..at(figure, &format!("{payload} B")) }
+        };
+        figures.into_iter().flatten().map(named)
     });
-    four.flat_map(|four| {
-        let counted = Count::BOTH.into_iter().flat_map(|count| sizes(&four, count, confidence));
-        times(&four, confidence).into_iter().chain(counted).collect::<Vec<_>>()
-    })
-    .collect()
+    figures.collect()
 }
 
 fn is_of(cell: &Cell, payload: &str) -> bool {
@@ -102,23 +132,26 @@ fn is_of(cell: &Cell, payload: &str) -> bool {
 }
 
 /// Adds up what the forks of a round have, which were made within a few minutes of each other.
-fn sums(four: &[&Cell], of: impl Fn(&Record) -> Option<f64>) -> Samples {
-    let forks = four.iter().map(|cell| cell.forks.len()).min().unwrap_or_default();
-    let sum = |fork: usize| four.iter().map(|cell| of(&cell.forks[fork])).sum::<Option<f64>>();
+fn sums(cells: &[&Cell], of: impl Fn(&Record) -> Option<f64>) -> Samples {
+    let forks = cells.iter().map(|cell| cell.forks.len()).min().unwrap_or_default();
+    let sum = |fork: usize| cells.iter().map(|cell| of(&cell.forks[fork])).sum::<Option<f64>>();
     (0..forks).filter_map(sum).collect()
 }
 
-fn times(four: &[&Cell], confidence: f64) -> Vec<Figure> {
-    let mean = |of: fn(&Record) -> Option<f64>| -> Samples {
-        sums(four, of).values().iter().map(|sum| sum / four.len() as f64).collect()
-    };
-    let whole = make(four[0], "RTT", "RTT", "ms", &mean(median), confidence);
-    let there = make(four[0], "OWD", "OWD", "ms", &mean(|record| phase_ms(record, phase::OWD)), confidence);
-    let there = there.map(|figure| {
-        let blurred = |figure, cell: &&Cell| marked(figure, cell, Basis::Phases(&[phase::OWD]));
-        four.iter().fold(figure, blurred)
-    });
-    whole.into_iter().chain(there).map(|figure| at(figure, ALL)).collect()
+/// Gives the mean over cells of what each fork has.
+fn mean(cells: &[&Cell], of: fn(&Record) -> Option<f64>) -> Samples {
+    sums(cells, of).values().iter().map(|sum| sum / cells.len() as f64).collect()
+}
+
+fn round_trip(cells: &[&Cell], confidence: f64) -> Option<Figure> {
+    make(cells.first()?, ROUND_TRIP, "RTT", "ms", &mean(cells, median), confidence)
+}
+
+fn one_way(cells: &[&Cell], confidence: f64) -> Option<Figure> {
+    let samples = mean(cells, |record| phase_ms(record, phase::OWD));
+    let figure = make(cells.first()?, ONE_WAY, "OWD", "ms", &samples, confidence)?;
+    let blurred = |figure, cell: &&Cell| marked(figure, cell, Basis::Phases(&[phase::OWD]));
+    Some(cells.iter().fold(figure, blurred))
 }
 
 fn sizes(four: &[&Cell], count: Count, confidence: f64) -> Vec<Figure> {

@@ -124,24 +124,12 @@ const NUNES: &[Reading] = &[
 ];
 const CAI: &[Reading] =
     &[Reading { experiment: "", metric: "latency", unit: "s", basis: Basis::Whole, of: seconds }];
-const ALBERTENGO: &[Reading] = &[
-    Reading {
-        experiment: "OWD",
-        metric: "OWD each payload",
-        unit: "ms",
-        basis: Basis::Phases(&[phase::OWD]),
-        of: |r| phase_ms(r, phase::OWD),
-    },
-    Reading { experiment: "RTT", metric: "RTT each payload", unit: "ms", basis: Basis::Whole, of: median },
-];
-
-/// Lists the figures of a study's paper.
+/// Lists the figures of a study's paper; those of albertengo-2020 are made from several cells (`overhead`).
 pub(super) fn readings(study: &str) -> &'static [Reading] {
     match study {
         "anacleto-2012" => ANACLETO,
         "nunes-2014" => NUNES,
         "cai-2009" => CAI,
-        "albertengo-2020" => ALBERTENGO,
         _ => &[],
     }
 }

@@ -8,18 +8,20 @@ use crate::statistics::{Ratio, ratio};
 
 /// Ratios of one part of the study, all to the same subject.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct Group<'a> {
     /// Experiment and variant.
     pub name: String,
     /// The subject that all are compared with.
     pub base: String,
     /// One for each cell with another subject, in the order of the cells.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Row<'a>>,
 }
 
 /// One ratio.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct Row<'a> {
+    /// The cell whose subject is compared.
+    pub cell: &'a Cell,
     /// Levels, as text.
     pub place: String,
     /// The subject.
@@ -32,7 +34,7 @@ pub struct Row {
 
 /// Compares subjects within each part of the study.
 #[must_use]
-pub fn ratios(results: &Results) -> Vec<Group> {
+pub fn ratios(results: &Results) -> Vec<Group<'_>> {
     let mut parts: BTreeMap<(&str, &str, bool), Vec<&Cell>> = BTreeMap::new();
     for cell in &results.cells {
         parts.entry((&cell.experiment, &cell.variant, !cell.is_period())).or_default().push(cell);
@@ -52,9 +54,9 @@ pub fn ratios(results: &Results) -> Vec<Group> {
     groups.collect()
 }
 
-fn group(results: &Results, name: String, cells: &[&Cell]) -> Option<Group> {
+fn group<'a>(results: &Results, name: String, cells: &[&'a Cell]) -> Option<Group<'a>> {
     let base = base(results, cells)?;
-    let rows = cells.iter().filter(|cell| cell.name != base).filter_map(|cell| {
+    let rows = cells.iter().copied().filter(|cell| cell.name != base).filter_map(|cell| {
         let other = cells
             .iter()
             .find(|other| other.name == base && other.levels == cell.levels && other.link == cell.link)?;
@@ -64,13 +66,14 @@ fn group(results: &Results, name: String, cells: &[&Cell]) -> Option<Group> {
         let published = published.map(|(one, other)| one / other);
         let place = place(results, cell);
         (ours.is_some() || published.is_some()).then(|| Row {
+            cell,
             place,
             subject: cell.name.clone(),
             ours,
             published,
         })
     });
-    let rows: Vec<Row> = rows.collect();
+    let rows: Vec<Row<'_>> = rows.collect();
     (!rows.is_empty()).then_some(Group { name, base, rows })
 }
 

@@ -1,14 +1,15 @@
-//! Every figure as CSV: one line for each cell and figure, and one for each fork.
+//! Every figure as CSV: one line for each cell and figure, and one for each fork; then ratios of subjects and effects of
+//! factors, which say in the last column against what.
 
 use std::fmt::Write as _;
 
 use super::basis::streams;
 use super::figures::{self, Figure};
 use super::payload::Payloads;
-use super::{CONFIDENCE, Cell, Results, paper};
-use crate::statistics::Samples;
+use super::{CONFIDENCE, Cell, Design, RatioRow, Results, designs, paper, ratios};
+use crate::statistics::{Effect, Samples};
 
-const HEADER: &str = "study,experiment,variant,subject,stack,client,server,link,levels,metric,unit,fork,value,low,high,forks,kind,model,note";
+const HEADER: &str = "study,experiment,variant,subject,stack,client,server,link,levels,metric,unit,fork,value,low,high,forks,kind,model,note,against";
 /// What names of phases begin with, and what a metric of one ends with.
 const PHASE: &str = "phase_";
 const MEDIAN: &str = "_p50";
@@ -32,6 +33,10 @@ pub fn sheet(results: &Results) -> String {
         }
         of_cell(&mut text, &about, results, cell);
     }
+    for group in ratios(results) {
+        group.rows.iter().for_each(|row| of_ratio(&mut text, &about(results, row.cell), row, &group.base));
+    }
+    designs(results).iter().for_each(|design| of_design(&mut text, &results.study, design));
     text
 }
 
@@ -73,7 +78,7 @@ fn of_forks(text: &mut String, about: &str, kind: &Figure, note: &str, forks: &[
         .filter_map(|(fork, all)| Some((*fork, all.iter().find(|one| one.is_same(kind))?.value)))
         .collect();
     let start = format!("{about},{},{}", quoted(&kind.id), kind.unit);
-    let end = format!("{},{},{note}", kind.kind, quoted(&kind.model));
+    let end = format!("{},{},{note},", kind.kind, quoted(&kind.model));
     let samples: Samples = found.iter().map(|(_, value)| *value).collect();
     let count = found.len();
     // Writing to a string cannot fail.
@@ -96,12 +101,55 @@ fn of_cell(text: &mut String, about: &str, results: &Results, cell: &Cell) {
     for (id, part) in QUANTILES {
         if let Some(one) = cell.quantile_ms(part) {
             let (low, high) = (bound(one.low), bound(one.high));
-            let _ = writeln!(text, "{about},{id},ms,,{},{low},{high},{count},measured,,", one.value);
+            let _ = writeln!(text, "{about},{id},ms,,{},{low},{high},{count},measured,,,", one.value);
         }
     }
     if let Some(ms) = paper::published_ms(results, cell) {
-        let _ = writeln!(text, "{about},published,ms,,{ms},,,,published,,");
+        let _ = writeln!(text, "{about},published,ms,,{ms},,,,published,,,");
     }
+}
+
+/// How many times as long a subject takes as the one that it is compared with, here and in the paper.
+fn of_ratio(text: &mut String, about: &str, row: &RatioRow<'_>, base: &str) {
+    let base = quoted(base);
+    if let Some(ours) = row.ours {
+        let (low, high, count) = (bound(ours.low), bound(ours.high), row.cell.forks.len());
+        let _ = writeln!(text, "{about},ratio,,,{},{low},{high},{count},measured,,,{base}", ours.ratio);
+    }
+    if let Some(published) = row.published {
+        let _ = writeln!(text, "{about},ratio,,,{published},,,,published,,,{base}");
+    }
+}
+
+/// What factors do: the levels name the factors, and how many times as long the high ones take stands against the low ones.
+fn of_design(text: &mut String, study: &str, design: &Design) {
+    let part =
+        [study, &design.experiment, &design.variant, "", &design.stack, "", "", ""].map(quoted).join(",");
+    let mut line = |factors: &str, metric: &str, unit: &str, figures: &str, against: &str| {
+        let (factors, against, forks) = (quoted(factors), quoted(against), design.forks);
+        let _ = writeln!(text, "{part},{factors},{metric},{unit},,{figures},{forks},measured,,,{against}");
+    };
+    let times = |effect: f64| (2.0 * effect).exp();
+    for effect in &design.effects.effects {
+        let against = levels(design, effect);
+        let (low, high) = (bound(effect.low.map(times)), bound(effect.high.map(times)));
+        line(&effect.name, "effect", "", &format!("{},{low},{high}", times(effect.effect)), &against);
+        line(&effect.name, "effect_share", "%", &format!("{},,", 100.0 * effect.share), &against);
+    }
+    line(
+        "runs of the same cell",
+        "effect_share",
+        "%",
+        &format!("{},,", 100.0 * design.effects.error_share),
+        "",
+    );
+}
+
+/// Names the levels of the factors that an effect is of.
+fn levels(design: &Design, effect: &Effect) -> String {
+    let of_effect = |name: &str| effect.name.split(" x ").any(|factor| factor == name);
+    let told = design.factors.iter().filter(|(name, _)| of_effect(name));
+    told.map(|(name, [low, high])| format!("{name}={low}..{high}")).collect::<Vec<_>>().join(";")
 }
 
 fn bound(end: Option<f64>) -> String {
@@ -115,3 +163,6 @@ fn quoted(text: &str) -> String {
         text.to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,9 +118,10 @@ pub(super) fn grounds(finding: &Finding) -> Vec<String> {
 pub(super) fn claims(account: &Account) -> Table {
     let rows = ordered(account).into_iter().map(|one| {
         let statement = &one.judged.statement;
+        let note = Some(&statement.note).filter(|note| !note.is_empty());
         [
             format!("{} ({})", statement.id, statement.source),
-            statement.text.clone(),
+            note.map_or_else(|| statement.text.clone(), |note| format!("{} *{note}*", statement.text)),
             told_verdict(one.judged.published.verdict, &evidence(&one.judged.published)),
             told_verdict(one.period.verdict, &grounds(&one.period)),
             told_verdict(one.modern.verdict, &grounds(&one.modern)),

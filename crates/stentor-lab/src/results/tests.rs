@@ -158,7 +158,8 @@ fn records_of_two_studies_are_no_report() {
 
 #[test]
 fn ratios_are_to_the_fastest_subject_with_the_papers_beside_them() {
-    let groups = ratios(&of(study(5, 2)));
+    let results = of(study(5, 2));
+    let groups = ratios(&results);
     let [group] = &groups[..] else { panic!("one group, not {}", groups.len()) };
     assert_eq!((group.base.as_str(), group.rows.len()), ("REST", 30));
     let row = group

@@ -175,12 +175,12 @@ impl Dialect {
         match self.format {
             Format::XmlRpc => match xmlrpc::read_response(bytes, &limits)? {
                 Ok(value) => Ok(of_value(&value)?),
-                Err(fault) => Err(SubjectError::Exchange(fault.to_string())),
+                Err(fault) => Err(SubjectError::Fault(fault.to_string())),
             },
             Format::Soap(_) => {
                 let envelope = soap::read(bytes, &limits, &[])?;
                 let content = envelope.response_content(NAMESPACE, op.name())?;
-                content.map_err(|fault| SubjectError::Exchange(format!("fault: {}", fault.reason)))
+                content.map_err(|fault| SubjectError::Fault(format!("fault: {}", fault.reason)))
             }
             format => Ok(format.read(bytes, &limits)?),
         }

@@ -30,7 +30,12 @@ impl Host {
     pub fn start(definition: &Definition, patience: Duration) -> Result<Self, SubjectError> {
         let mut command = Self::command(definition)?;
         let program = command.get_program().to_string_lossy().into_owned();
-        Self::adopt(command.spawn().map_err(SubjectError::io(format!("starting {program}")))?, patience)
+        Self::adopt(
+            command
+                .spawn()
+                .map_err(SubjectError::io(format!("starting {program}, which is what `run` says")))?,
+            patience,
+        )
     }
 
     /// Gives the command that starts a subject as [`Self::adopt`] wants it.
@@ -89,7 +94,10 @@ impl Host {
             serde_json::to_string(order).map_err(|error| SubjectError::Exchange(error.to_string()))?;
         line.push('\n');
         let written = self.orders.write_all(line.as_bytes()).await;
-        written.map_err(SubjectError::io(format!("telling the subject to {}", name(order))))
+        written.map_err(|error| match error.kind() {
+            std::io::ErrorKind::BrokenPipe => ended(name(order)),
+            _ => SubjectError::io(format!("telling the subject to {}", name(order)))(error),
+        })
     }
 
     /// Tells it to stop, and waits for its end; what does not end is ended with everything that it started.
@@ -150,7 +158,7 @@ impl Host {
             .await
             .map_err(SubjectError::io("listening to the subject"))?;
         if read == 0 {
-            return Err(SubjectError::GaveUp(format!("it ended when told to {to}")));
+            return Err(ended(to));
         }
         serde_json::from_slice(&line).map_err(|_| SubjectError::Babble {
             line: String::from_utf8_lossy(&line).trim().chars().take(80).collect(),
@@ -166,6 +174,10 @@ impl Drop for Host {
             let _ = self.child.wait();
         }
     }
+}
+
+fn ended(to: &str) -> SubjectError {
+    SubjectError::GaveUp(format!("it ended when told to {to}; what it said on standard error stands above"))
 }
 
 /// Makes the file of samples' path one that the subject finds from wherever it runs.

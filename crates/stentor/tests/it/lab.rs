@@ -158,6 +158,64 @@ fn beyond_the_paper_every_factor_is_really_set() {
     assert!(limited["skipped"].is_string() || limited["pushes"] == json!(400), "{limited}");
 }
 
+/// Asks git what the program is made of, if the repository is ours.
+fn commit() -> String {
+    let git = |words: &[&str]| {
+        let output =
+            std::process::Command::new("git").current_dir(env!("CARGO_MANIFEST_DIR")).args(words).output();
+        output.map_or_else(
+            |_| String::new(),
+            |output| String::from_utf8(output.stdout).unwrap().trim().to_owned(),
+        )
+    };
+    if git(&["rev-parse", "--show-prefix"]) != "crates/stentor/" {
+        return "unknown".into();
+    }
+    let made_of = [":/Cargo.toml", ":/Cargo.lock", ":/crates", ":(top,exclude)crates/*/tests"];
+    let changed = git(&[&["status", "--porcelain", "--"], &made_of[..]].concat());
+    let mark = if changed.is_empty() { "" } else { "-dirty" };
+    git(&["rev-parse", "--short=12", "HEAD"]) + mark
+}
+
+#[test]
+fn a_run_of_campaigns_names_its_program_and_its_page_can_be_written_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("study");
+    let page = directory.path().join("again.html");
+    let (out, page) = (out.to_str().unwrap(), page.to_str().unwrap());
+    let run = ["lab", "run", "isikligil-2017", "--scale", "0.0001", "--only", "T9", "--out", out];
+    let (code, told) = run_json(&run);
+    assert_eq!((code, &told["provenance"]["commit"]), (0, &json!(commit())), "{told}");
+    let kept = std::fs::read_to_string(format!("{out}/scenarios.ndjson")).unwrap();
+    let row: Value = serde_json::from_str(kept.lines().next().unwrap()).unwrap();
+    assert_eq!((&row["env"]["commit"], &row["env"]["rig"]), (&json!(commit()), &json!("loopback")), "{row}");
+    assert!(row["env"]["cores"].as_u64() > Some(0) && row["env"]["kernel"] != "", "{row}");
+    let (code, told) = run_json(&["lab", "report", out, "--html", page]);
+    assert_eq!((code, &told["scenarios"][0]["id"], &told["written"][0]), (0, &json!("T9"), &json!(page)));
+    let [first, again] =
+        [&format!("{out}/report.html"), page].map(|file| std::fs::read_to_string(file).unwrap());
+    assert_eq!(first, again);
+}
+
+#[test]
+fn runs_that_cannot_be_compared_say_what_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let [campaigns, empty] = ["campaigns", "empty"].map(|name| directory.path().join(name));
+    std::fs::create_dir(&campaigns).unwrap();
+    std::fs::write(campaigns.join("scenarios.ndjson"), "").unwrap();
+    std::fs::create_dir(&empty).unwrap();
+    let missing = directory.path().join("missing");
+    for (run, why) in [
+        (&campaigns, "has campaigns of isikligil-2017 and no records of subjects"),
+        (&empty, "has no records: stentor lab run STUDY --out DIR makes some"),
+        (&missing, "there is no "),
+    ] {
+        let run = run.to_str().unwrap();
+        let (code, told) = run_json(&["lab", "compare", run, run]);
+        assert!(code == 2 && told["error"].as_str().unwrap().contains(why), "{run}: {told}");
+    }
+}
+
 #[test]
 fn a_study_does_not_touch_a_directory_in_use_and_names_its_tests() {
     let directory = tempfile::tempdir().unwrap();

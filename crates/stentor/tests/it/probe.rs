@@ -73,3 +73,49 @@ fn a_run_keeps_what_probes_said_and_its_claims_go_by_it() {
     std::fs::write(directory.path().join("probes.json"), "{}").unwrap();
     assert_eq!(run_json(&["lab", "report", out]).0, 2);
 }
+
+/// Describes the binary as if it were somebody else's subject.
+fn definition(directory: &std::path::Path, dialect: &str, roles: &str) -> String {
+    let file = directory.join("subject.toml");
+    let run = format!("{:?}, \"lab\", \"subject\", \"speak\", {dialect:?}", env!("CARGO_BIN_EXE_stentor"));
+    let text = format!(
+        "id = \"{dialect}/mine/rust\"\nops = [\"echo\"]\nroles = [{roles}]\nrun = [{run}]\ncan = [\"tls\"]\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_subject_of_somebody_else_is_asked_what_an_exchange_can_tell() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = definition(directory.path(), "soap", "\"server\"");
+    let (code, told) = run_json(&["lab", "probe", "cai-2009", "--definition", &file]);
+    assert_eq!((code, &told["subjects"][0]["id"]), (0, &json!("soap/mine/rust")), "{told}");
+    let answers = |id: &str| {
+        let probes = told["subjects"][0]["probes"].as_array().unwrap();
+        probes.iter().find(|one| one["id"] == id).map(|one| one["answer"].clone())
+    };
+    for id in ["structs", "named", "contract", "tools", "laughs", "tls"] {
+        assert_eq!(answers(id), Some(json!("YES")), "{id} {told}");
+    }
+    assert_eq!((answers("types"), answers("upkeep-for")), (Some(json!("not probed")), None));
+}
+
+#[test]
+fn who_cannot_be_probed_is_told_why() {
+    let directory = tempfile::tempdir().unwrap();
+    for (dialect, roles, code, why) in [
+        ("soap", "\"client\"", 2, "is a client, and probes ask servers"),
+        (
+            "grpc",
+            "\"server\"",
+            2,
+            "features are probed of SOAP 1.1, XML-RPC and REST with XML or JSON, not of grpc",
+        ),
+    ] {
+        let file = definition(directory.path(), dialect, roles);
+        let (ended, told) = run_json(&["lab", "probe", "cai-2009", "--definition", &file]);
+        assert_eq!(ended, code, "{told}");
+        assert!(told["error"].as_str().unwrap().contains(why), "{told}");
+    }
+}

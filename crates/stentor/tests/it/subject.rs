@@ -148,3 +148,24 @@ fn a_subject_is_built_when_asked_and_checked_only_then() {
     let (code, told) = run_json(&["lab", "subject", "check", "soap/z", "--subjects", place]);
     assert!(code == 5 && told["error"].as_str().unwrap().contains("there is no subject"), "{told}");
 }
+
+#[test]
+fn a_subject_that_does_not_come_up_is_refused_with_what_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.toml");
+    let error = |run: &str| {
+        let text = format!("id = 'soap/x/y'\nops = ['echo']\nroles = ['server']\n{run}\n");
+        std::fs::write(&file, text).unwrap();
+        let (code, told) = run_json(&["lab", "subject", "check", "--definition", file.to_str().unwrap()]);
+        (code, told["error"].as_str().unwrap().to_owned())
+    };
+    for (run, code, why) in [
+        ("", 2, "docs/lab.md has one under"),
+        ("run = ['/nowhere/x']", 1, "starting /nowhere/x, which is what `run` says"),
+        ("run = ['true']", 1, "it ended when told to say hello"),
+        ("run = ['cat']", 1, "where a report was expected"),
+    ] {
+        let (ended, sentence) = error(run);
+        assert!(ended == code && sentence.contains(why), "{run}: {ended} {sentence}");
+    }
+}

@@ -113,7 +113,8 @@ fn every_table_picture_and_file_marks_the_phases_that_run_together() {
         (csv, markdown(&account), page(&account), format!("{} {}", picture.words, picture.svg))
     };
     let (csv, text, html, picture) = told(&overlaps);
-    let blurred: Vec<&str> = csv.lines().filter(|line| line.ends_with(",overlaps: a half streams")).collect();
+    let blurred: Vec<&str> =
+        csv.lines().filter(|line| line.ends_with(",overlaps: a half streams,")).collect();
     assert_eq!(blurred.len(), 2 * 4 * 5, "two phases of four cells, and of their four forks");
     assert!(blurred.iter().all(|line| line.contains(",CXF,")), "{blurred:?}");
     for document in [&text, &html, &picture] {

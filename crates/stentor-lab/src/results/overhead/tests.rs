@@ -25,12 +25,21 @@ fn bytes(payload: u64, headers: u64, is_of_today: bool) -> Bytes {
 }
 
 fn study(is_of_today: bool) -> Results {
+    of(records(is_of_today, |_| 20.0))
+}
+
+fn of(records: Vec<Record>) -> Results {
+    Results::of(records).expect("one study")
+}
+
+/// Four forks of each cell, whose round trip takes so many milliseconds by its payload.
+fn records(is_of_today: bool, ms: impl Fn(&str) -> f64) -> Vec<Record> {
     let mut invented = Invented::new(5);
     let mut records = Vec::new();
     for fork in 1..=4 {
         for (subject, factor) in [("REST", 1), ("SOAP", 2)] {
             for payload in PAYLOADS {
-                let mut one = record(subject, "", "", fork, 20.0, &mut invented);
+                let mut one = record(subject, "", "", fork, ms(payload), &mut invented);
                 let size = payload.parse().expect("a number");
                 one.study = STUDY.into();
                 one.experiment = "RTT".into();
@@ -40,7 +49,13 @@ fn study(is_of_today: bool) -> Results {
             }
         }
     }
-    Results::of(records).expect("one study")
+    records
+}
+
+fn verdict(results: &Results, id: &str) -> Verdict {
+    let verdicts = verdicts(results).expect("claims").expect("a dossier");
+    let one = verdicts.claims.into_iter().find(|one| one.judged.statement.id == id);
+    one.expect("there").period.verdict
 }
 
 fn value(results: &Results, metric: &str, level: &str) -> Option<f64> {
@@ -82,16 +97,33 @@ fn records_that_know_no_data_packets_have_the_full_exchange_only_and_judge_nothi
     let results = study(false);
     assert_eq!(value(&results, "NDU", SUM), None);
     assert!(value(&results, "NDU (full exchange)", SUM).is_some());
-    let judged = |results: &Results| {
-        let verdicts = verdicts(results).expect("claims").expect("a dossier");
-        verdicts
-            .claims
-            .into_iter()
-            .find(|one| one.judged.statement.id == "C000-6")
-            .expect("there")
-            .period
-            .verdict
+    assert_eq!(verdict(&results, "C000-6"), Verdict::NotTestable);
+    assert_eq!(verdict(&study(true), "C000-6"), Verdict::Holds);
+}
+
+#[test]
+fn whether_delay_grows_with_the_payload_is_judged_by_the_round_trip_of_each() {
+    let judged = |largest: f64| {
+        let ms = |payload: &str| if payload == "4055" { largest } else { 20.0 };
+        verdict(&of(records(true, ms)), "C000-3")
     };
-    assert_eq!(judged(&results), Verdict::NotTestable);
-    assert_eq!(judged(&study(true)), Verdict::Holds);
+    assert_eq!(judged(30.0), Verdict::Holds);
+    assert_eq!(judged(20.0), Verdict::Undecided);
+    assert_eq!(judged(13.0), Verdict::DoesNotHold);
+    let ends_missing: Vec<Record> =
+        records(true, |_| 20.0).into_iter().filter(|one| one.cell["payload"] != "64").collect();
+    assert_eq!(verdict(&of(ends_missing), "C000-3"), Verdict::NotTestable);
+}
+
+#[test]
+fn a_test_of_one_way_delay_is_in_no_round_trip() {
+    let mut all = records(true, |_| 20.0);
+    let one_way = records(true, |_| 5.0).into_iter().map(|one| Record { experiment: "OWD".into(), ..one });
+    all.extend(one_way);
+    let results = of(all);
+    let (mean, each) =
+        (value(&results, "RTT", ALL).expect("there"), value(&results, "RTT each payload", "64 B"));
+    assert!((18.0..22.0).contains(&mean), "{mean}");
+    assert!(each.is_some_and(|each| (18.0..22.0).contains(&each)), "{each:?}");
+    assert_ne!(verdict(&results, "C000-3"), Verdict::NotTestable);
 }

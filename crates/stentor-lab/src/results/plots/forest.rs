@@ -16,7 +16,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
     ratios(results).iter().filter_map(forest).collect()
 }
 
-fn forest(group: &Group) -> Option<Plot> {
+fn forest(group: &Group<'_>) -> Option<Plot> {
     let rows: Vec<&Row> = group.rows.iter().take(ROWS_MAX).collect();
     let places = rows.chunk_by(|one, other| one.place == other.place).count();
     let left = rows
@@ -57,7 +57,7 @@ fn forest(group: &Group) -> Option<Plot> {
     Some(Plot { id: format!("ratios-{}", slug(&group.name)), title, words, svg })
 }
 
-fn head(canvas: &mut Canvas, axis: &Axis, group: &Group, height: f64) {
+fn head(canvas: &mut Canvas, axis: &Axis, group: &Group<'_>, height: f64) {
     let bottom = height - 34.0;
     axis.draw_below(canvas, TOP, bottom);
     let one = axis.place(1.0);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::energy::measured;
 use stentor_lab::runner::environment;
+use stentor_lab::runner::gate::Gate;
 use stentor_lab::runner::ground::Ground;
 use stentor_lab::runner::rigged::Rigged;
 use stentor_lab::subject::catalogue;
@@ -120,18 +121,26 @@ fn machine(level: &str, idle: &str) -> Vec<Finding> {
     let is_governed = env.governor.is_empty() || env.governor == "performance";
     let governor = if env.governor.is_empty() { "not told".to_owned() } else { env.governor.clone() };
     let cores = if env.cores < CORES_FEW {
-        format!("{} cores: halves and instrument share them; loads are refused by lateness", env.cores)
+        format!(
+            "{} cores: halves and instrument share them; forks whose frames or wake-ups are late do not count",
+            env.cores
+        )
     } else {
         format!("{} cores", env.cores)
     };
-    let optimized = "this is a debug build: its own subjects are slower than they could be";
+    let optimized = "this is a debug build, whose own subjects are slower: cargo build --release";
     vec![
         Finding::of("processors", env.cores >= CORES_FEW, cores),
         Finding::of("clock rate", is_governed, format!("governor {governor}")),
         Finding::of(
             "load",
             env.load_before < f64::from(env.cores),
-            format!("{} over a minute", env.load_before),
+            format!(
+                "{} over a minute; above {} forks do not count (lab run --gate-load): measure when it is below {}",
+                env.load_before,
+                Gate::default().load_per_core_max * f64::from(env.cores),
+                env.cores
+            ),
         ),
         Finding::of(
             "idle processors",

@@ -1,16 +1,19 @@
-//! `stentor lab probe`: the feature tables of a study, beside what probes of our own faces say.
+//! `stentor lab probe`: the feature tables of a study, beside what probes of our own faces say, or of other subjects.
 
+use super::subject::foreign::Place;
+use crate::failure::Failure;
 use crate::output::{Output, table};
 use anyhow::Context;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::claims::Dossier;
 use stentor_lab::probes::{self, Answer, Face, Ground, Kind, Probed, Protocol, Row, STUDY, Told, rows};
 use stentor_lab::runner::roster;
-use stentor_lab::subject::catalogue;
+use stentor_lab::subject::protocol::Role;
+use stentor_lab::subject::{Definition, SubjectError, catalogue};
 
 /// Try the features that a study has in tables of words, and put them beside the paper's
 #[derive(Debug, Args)]
@@ -18,10 +21,13 @@ use stentor_lab::subject::catalogue;
 Examples:
   stentor lab probe cai-2009
   stentor lab probe cai-2009 --json
+  stentor lab probe cai-2009 --subject soap/ext-soap --subject rest+xml/plain
+  stentor lab probe cai-2009 --definition my-subject.toml
 
 Three subjects of ours (SOAP, XML-RPC, REST with XML) are started and asked over loopback; nothing is timed. Each answer stands
 with what was seen. What is no trial is marked: documented, interviews (statements of the paper, counted) or proxy (lines, files,
-names, counted). Exits 0 when every probe came to its end, whatever it says.")]
+names, counted). With --subject or --definition others are asked instead, each trial by a fresh process; what no exchange with
+them can tell is \"not probed\". Exits 0 when every probe came to its end, whatever it says.")]
 pub(crate) struct Probe {
     /// Which study
     #[arg(value_parser = PossibleValuesParser::new([STUDY]))]
@@ -29,12 +35,42 @@ pub(crate) struct Probe {
     /// Folder of the subjects, whose sources are counted; otherwise `lab/subjects` here, above, or above this program
     #[arg(long, value_name = "DIR")]
     subjects: Option<PathBuf>,
+    /// Ask this subject instead of ours, by its id or the beginning of it; may be repeated
+    #[arg(long, value_name = "ID")]
+    subject: Vec<String>,
+    /// Ask a subject of yours, by its file; may be repeated
+    #[arg(long, value_name = "FILE")]
+    definition: Vec<PathBuf>,
 }
 
 impl Probe {
+    /// Lists the subjects that are to be asked instead of ours.
+    fn others(&self) -> anyhow::Result<Vec<Definition>> {
+        let place = Place { subjects: self.subjects.clone() };
+        let of_files = self.definition.iter().map(|file| {
+            let entry = catalogue::entry(file.clone()).map_err(|error| Failure::usage(error.to_string()))?;
+            Ok(entry.definition)
+        });
+        let others = self.subject.iter().map(|id| place.ready(id)).chain(of_files);
+        let others: Vec<Definition> = others.collect::<anyhow::Result<_>>()?;
+        if let Some(one) = others.iter().find(|one| !one.roles.contains(&Role::Server)) {
+            return Err(Failure::usage(format!("{} is a client, and probes ask servers", one.id)).into());
+        }
+        for one in &others {
+            let dialect = one.dialect()?;
+            let why = || format!("{}: {}", one.id, SubjectError::Unprobed(dialect.name()));
+            Protocol::of(dialect).ok_or_else(|| Failure::usage(why()))?;
+        }
+        Ok(others)
+    }
+
     /// Probes and tells.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let dossier = dossier()?;
+        let others = self.others()?;
+        if !others.is_empty() {
+            return ask(&self.study, &others, output).await;
+        }
         let probed = all(&dossier, self.subjects.as_deref()).await?;
         let rows = rows(dossier.figures(), &probed.probes);
         let has_all_run = probed.have_all_run();
@@ -42,6 +78,33 @@ impl Probe {
         output.result(&object, || describe(&rows))?;
         Ok(if has_all_run { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
+
+/// Asks subjects that are not ours.
+async fn ask(study: &str, others: &[Definition], output: Output) -> anyhow::Result<ExitCode> {
+    let directory = directory()?;
+    let ground = Ground { directory: directory.path().to_owned(), ..Ground::default() };
+    let mut told: Vec<(&str, Vec<Told>)> = Vec::new();
+    for definition in others {
+        let of_one = probes::run_on(definition, &ground).await;
+        let of_one = of_one.map_err(|error| Failure::not_done(format!("{}: {error}", definition.id)))?;
+        told.push((&definition.id, of_one));
+    }
+    let have_all_run = told.iter().flat_map(|(_, probes)| probes).all(Told::has_run);
+    let objects: Vec<Value> = told.iter().map(|(id, probes)| json!({ "id": id, "probes": probes })).collect();
+    output.result(&json!({ "study": study, "ok": have_all_run, "subjects": objects }), || {
+        let rows = told.iter().flat_map(|(id, probes)| probes.iter().map(|one| row(id, one)));
+        table(["feature", "probe", "subject", "answer", "what was seen"], rows)
+    })?;
+    Ok(if have_all_run { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn row(id: &str, told: &Told) -> [String; 5] {
+    [told.feature.clone(), told.id.clone(), id.to_owned(), told.answer_text(), told.evidence.clone()]
+}
+
+fn directory() -> anyhow::Result<tempfile::TempDir> {
+    tempfile::tempdir().context("a directory for a certificate cannot be made")
 }
 
 /// Opens the study that has tables of features.
@@ -61,7 +124,7 @@ async fn all(dossier: &Dossier, subjects: Option<&Path>) -> anyhow::Result<Probe
     let program = std::env::current_exe().context("the path of this program is not known")?;
     let words = ["lab", "subject", "speak"].map(str::to_owned);
     let speak: Vec<String> = [program.display().to_string()].into_iter().chain(words).collect();
-    let directory = tempfile::tempdir().context("a directory for a certificate cannot be made")?;
+    let directory = directory()?;
     let here = std::env::current_dir().ok();
     let places = here.iter().map(PathBuf::as_path).chain([program.as_path()]);
     let ground = Ground {

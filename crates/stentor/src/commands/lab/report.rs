@@ -1,5 +1,6 @@
 //! `stentor lab report`: what came of a run, as a page, as Markdown and as CSV.
 
+use super::run::records;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use anyhow::Context;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use stentor_lab::plan::Plan;
 use stentor_lab::probes::Probed;
 use stentor_lab::record;
+use stentor_lab::report::{Report as Campaigns, markdown, page};
 use stentor_lab::results::{self, Account, Remarks, Results};
 use stentor_lab::study::Verdict;
 
@@ -25,7 +27,8 @@ Examples:
   stentor lab report results --json
 
 The page needs nothing else: no scripts, no fonts, nothing from the network. It can be printed, read in the dark and without
-colours. Records are read only; a report can be written again at any time, and while a run goes on.")]
+colours. Records are read only; a report can be written again at any time, and while a run goes on. Of isikligil-2017 --csv has the rates
+beside the paper's, and --svg the drawings of its page.")]
 pub(crate) struct Report {
     /// Directory of a run, or a file of records
     #[arg(value_name = "DIR")]
@@ -36,7 +39,7 @@ pub(crate) struct Report {
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]
     md: Option<PathBuf>,
-    /// Write every figure, of cells and of forks
+    /// Write every figure of cells and of forks, ratios of subjects and effects of factors
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Write each drawing as a file of its own, for print
@@ -47,6 +50,9 @@ pub(crate) struct Report {
 impl Report {
     /// Writes it.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        if let Some(report) = records::kept(&self.run)? {
+            return self.campaigns(&report, output);
+        }
         let results = read(&self.run)?;
         let remarks = remarks(&results, &self.run);
         let account = Account::of(results, remarks)?;
@@ -76,15 +82,55 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Writes the report of isikligil-2017, whose runs are campaigns and no forks of subjects.
+    fn campaigns(&self, report: &Campaigns, output: Output) -> anyhow::Result<ExitCode> {
+        let files =
+            [(&self.html, page as fn(&Campaigns) -> String), (&self.md, markdown), (&self.csv, records::csv)];
+        let mut written: Vec<String> = Vec::new();
+        for (path, make) in files {
+            if let Some(path) = path {
+                write(path, &make(report))?;
+                written.push(path.display().to_string());
+            }
+        }
+        if let Some(directory) = &self.svg {
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("{} cannot be made", directory.display()))?;
+            for (name, text) in records::drawings(report) {
+                write(&directory.join(name), &text)?;
+                written.push(directory.join(name).display().to_string());
+            }
+        }
+        let object = json!({
+            "study": report.study.id,
+            "scenarios": report.scenarios,
+            "beyond": report.beyond,
+            "claims": report.judged(),
+            "uncounted": report.uncounted().collect::<Vec<_>>(),
+            "provenance": report.provenance,
+            "written": written,
+        });
+        output.result(&object, || format!("{}\n\n{}", super::run::describe(report), files_told(&written)))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
 /// Reads the records of a directory, or of a file.
 pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
     let hint = || {
-        Failure::usage(format!(
-            "{} has no records: stentor lab run STUDY --out DIR makes some",
-            path.display()
-        ))
+        let what = if records::is_kept(path) {
+            "campaigns of isikligil-2017 and no records of subjects: rates with intervals are in its report.html and figures.csv"
+        } else {
+            "no records: stentor lab run STUDY --out DIR makes some"
+        };
+        Failure::usage(format!("{} has {what}", path.display()))
     };
-    if !path.exists() || (path.is_dir() && !path.join(record::RECORDS).exists()) {
+    if !path.exists() {
+        let sentence = format!("there is no {}: stentor lab run STUDY --out DIR makes one", path.display());
+        return Err(Failure::usage(sentence).into());
+    }
+    if path.is_dir() && !path.join(record::RECORDS).exists() {
         return Err(hint().into());
     }
     let records = if path.is_dir() { record::read_directory(path) } else { record::read(path) };
@@ -210,9 +256,13 @@ fn describe(account: &Account, written: &[String]) -> String {
         lines.push(format!("claims, by {software}: {}", told.join(", ")));
         lines.extend(Some(verdicts.judged_at()).filter(|told| !told.is_empty()));
     }
-    if written.is_empty() {
-        lines.push("nothing was written: ask for --html FILE, --md FILE, --csv FILE or --svg DIR".to_owned());
-    }
-    lines.extend(written.iter().map(|file| format!("written: {file}")));
+    lines.push(files_told(written));
     lines.join("\n")
+}
+
+fn files_told(written: &[String]) -> String {
+    if written.is_empty() {
+        return "nothing was written: ask for --html FILE, --md FILE, --csv FILE or --svg DIR".to_owned();
+    }
+    written.iter().map(|file| format!("written: {file}")).collect::<Vec<_>>().join("\n")
 }

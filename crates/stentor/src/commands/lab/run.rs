@@ -6,7 +6,7 @@ mod lateness;
 mod plan;
 mod policy;
 mod proof;
-mod records;
+pub(super) mod records;
 mod services;
 mod settings;
 mod site;
@@ -22,13 +22,17 @@ use records::Records;
 use serde_json::{Value, json};
 use services::{Services, Wishes};
 use site::Site;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use stentor_lab::record::Environment;
 use stentor_lab::report::{Judged, Measured, Report, Row};
+use stentor_lab::runner::environment;
 use stentor_lab::study::{Cell, Published, Scenario, Study, Verdict, interval};
 use trial::Trial;
 
+/// The commit that this program is made of, as the build found it.
+const COMMIT: &str = env!("STENTOR_COMMIT");
 /// A run that does not count is made once more.
 const TRIES_MAX: u32 = 2;
 
@@ -151,7 +155,9 @@ impl Run {
             }
         };
         let is_sound = report.runs.iter().all(Row::is_sound);
-        output.result(&self.object(&report, is_sound), || self.describe(&report))?;
+        let page = self.out.join(records::PAGE);
+        let told = || format!("{}\n\nreport: {}", describe(&report), page.display());
+        output.result(&self.object(&report, is_sound), told)?;
         Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -175,6 +181,7 @@ impl Run {
         }
         let mut provenance = records.provenance(&settings, &site).await?;
         provenance["repetitions"] = json!(self.repetitions);
+        provenance["commit"] = json!(commits(&runs));
         let (scenarios, beyond) = sum_up(&cells, &runs);
         let report = Report { study, published, scenarios, beyond, runs, provenance };
         records.finish(&report)?;
@@ -191,8 +198,10 @@ impl Run {
     ) -> anyhow::Result<Vec<Row>> {
         let mut made = Vec::new();
         for _ in 0..TRIES_MAX {
+            let load_before = around(trial.cell).load_before;
             let made_now = trial::run(trial, site, records).await;
             let mut row = made_now.with_context(|| format!("{} could not be run", trial.cell.id))?;
+            row.env = Some(Environment { load_before, ..around(trial.cell) });
             row.derive(trial.cell.inflight_requests(), published.pushes_per_second(&row.id));
             note(&told(&row));
             records.row(&row)?;
@@ -206,11 +215,7 @@ impl Run {
     }
 
     fn study(&self) -> anyhow::Result<Study> {
-        let mut study = Study::isikligil_2017()?;
-        if let Some(median) = self.latency_median_ms {
-            study.provider.latency_median_ms = median;
-        }
-        Ok(study)
+        study(self.latency_median_ms)
     }
 
     /// Lists what is to be run.
@@ -259,33 +264,58 @@ impl Run {
             "out": self.out,
         })
     }
+}
 
-    fn describe(&self, report: &Report) -> String {
-        let header =
-            ["test", "mix", "in flight", "pools", "runs", "pushes/s", "published", "ratio", "bound", "lost"];
-        let number = |value: Option<f64>, digits: usize| {
-            value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
-        };
-        let rows = report.scenarios.iter().chain(&report.beyond).map(|one| {
-            let row = &one.row;
-            let rate = one.rate.map(|rate| interval(rate.median, rate.low, rate.high, 1));
-            [
-                row.id.clone(),
-                row.mix.clone(),
-                row.consumers.map_or_else(|| "adaptive".to_owned(), |count| count.to_string()),
-                if row.pooled { "yes" } else { "no" }.to_owned(),
-                one.runs.to_string(),
-                rate.unwrap_or_else(|| "does not count".to_owned()),
-                number(row.published_pushes_per_second, 0),
-                number(row.ratio, 2),
-                number(row.bound_pushes_per_second, 0),
-                row.lost.to_string(),
-            ]
-        });
-        let claims: Vec<String> = report.judged().iter().filter_map(verdict).collect();
-        let page = self.out.join(records::PAGE);
-        format!("{}\n\n{}\n\nreport: {}", table(header, rows), claims.join("\n"), page.display())
+/// Tells of every cell and every claim.
+pub(super) fn describe(report: &Report) -> String {
+    let header =
+        ["test", "mix", "in flight", "pools", "runs", "pushes/s", "published", "ratio", "bound", "lost"];
+    let number = |value: Option<f64>, digits: usize| {
+        value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+    };
+    let rows = report.scenarios.iter().chain(&report.beyond).map(|one| {
+        let row = &one.row;
+        let rate = one.rate.map(|rate| interval(rate.median, rate.low, rate.high, 1));
+        [
+            row.id.clone(),
+            row.mix.clone(),
+            row.consumers.map_or_else(|| "adaptive".to_owned(), |count| count.to_string()),
+            if row.pooled { "yes" } else { "no" }.to_owned(),
+            one.runs.to_string(),
+            rate.unwrap_or_else(|| "does not count".to_owned()),
+            number(row.published_pushes_per_second, 0),
+            number(row.ratio, 2),
+            number(row.bound_pushes_per_second, 0),
+            row.lost.to_string(),
+        ]
+    });
+    let claims: Vec<String> = report.judged().iter().filter_map(verdict).collect();
+    format!("{}\n\n{}", table(header, rows), claims.join("\n"))
+}
+
+/// Opens the study, with push services that take as long as was asked for.
+fn study(latency_median_ms: Option<f64>) -> anyhow::Result<Study> {
+    let mut study = Study::isikligil_2017()?;
+    if let Some(median) = latency_median_ms {
+        study.provider.latency_median_ms = median;
     }
+    Ok(study)
+}
+
+/// Says where a run of a cell is made, and how loaded that is now.
+fn around(cell: &Cell) -> Environment {
+    let is_limited = cell.cpu_percent.is_some() || cell.memory_mib.is_some();
+    let version = if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() { "v2" } else { "v1" };
+    environment("loopback", if is_limited { version } else { "" }, "", COMMIT)
+}
+
+/// Names the commits that runs were made with; there may be several in a directory that was gone on with.
+fn commits(runs: &[Row]) -> String {
+    let mut commits: Vec<&str> =
+        runs.iter().filter_map(|row| Some(row.env.as_ref()?.commit.as_str())).collect();
+    commits.sort_unstable();
+    commits.dedup();
+    commits.join(", ")
 }
 
 /// Sums up the runs of each cell: the study's own, and those beyond it.

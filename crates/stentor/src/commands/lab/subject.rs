@@ -1,6 +1,6 @@
 //! `stentor lab subject`: what is measured, as processes that take orders; and whether one may be measured.
 
-mod foreign;
+pub(super) mod foreign;
 
 use crate::failure::Failure;
 use crate::output::{Output, table};
@@ -206,14 +206,7 @@ impl Check {
         if let Some(dialect) = Dialect::named(subject) {
             return built_in(dialect);
         }
-        let entry = self.place.entry(subject)?;
-        if !entry.is_built() {
-            let id = &entry.definition.id;
-            return Err(
-                Failure::not_done(format!("{id} is not built: stentor lab subject build {id}")).into()
-            );
-        }
-        Ok(entry.definition)
+        self.place.ready(subject)
     }
 }
 

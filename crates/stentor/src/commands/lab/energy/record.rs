@@ -60,7 +60,10 @@ enum UnitName {
 impl Record {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if !(self.rate.is_finite() && self.rate > 0.0) {
-            return Err(Failure::usage("--rate must be readings a second").into());
+            return Err(Failure::usage(
+                "--rate is how many readings a second the meter gives: more than 0, such as 170",
+            )
+            .into());
         }
         let stop = Arc::new(AtomicBool::new(false));
         let port = Port::open(&self.port, self.baud, Arc::clone(&stop))?;

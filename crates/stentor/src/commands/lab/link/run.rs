@@ -132,9 +132,10 @@ impl Run {
             while !rig.listens(Side::Server, *port)? {
                 for service in services.iter_mut() {
                     if let Some(status) = service.try_wait()? {
-                        return Err(
-                            Failure::not_done(format!("what --serve runs has ended: {status}")).into()
-                        );
+                        return Err(Failure::not_done(format!(
+                            "what --serve runs has ended before it listened on port {port}: {status}"
+                        ))
+                        .into());
                     }
                 }
                 if started.elapsed() > SERVE_WITHIN {

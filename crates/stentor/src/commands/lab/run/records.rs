@@ -10,12 +10,14 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use stentor_lab::facts::{fact, line, processor};
 use stentor_lab::report::{Measured, Report, Row, draw, figure, figures, markdown, page};
+use stentor_lab::study::{Published, Scenario};
 
 /// The page with everything.
 pub(super) const PAGE: &str = "report.html";
 const SAMPLES: &str = "samples.csv";
 const RUNS: &str = "scenarios.ndjson";
 const PLAN: &str = "plan.json";
+const PROVENANCE: &str = "provenance.json";
 /// The paper's table that our figures stand beside.
 const TABLE: &str = "Table 3";
 const SAMPLES_HEADER: &str = "test,repetition,seconds,ended,attempts,inflight,connections,server_cpu_seconds,\
@@ -61,9 +63,7 @@ impl Records {
             }
         }
         let (lines, samples) = (read(directory, RUNS)?, read(directory, SAMPLES)?);
-        // The last line of a run that was interrupted may be torn.
-        let parsed = lines.lines().map_while(|line| Some((line, serde_json::from_str(line).ok()?)));
-        let (lines, runs): (Vec<&str>, Vec<Row>) = parsed.unzip();
+        let (lines, runs): (Vec<&str>, Vec<Row>) = torn(&lines).unzip();
         Ok((Self::begin(directory, &lines, &complete(&samples, &runs))?, runs))
     }
 
@@ -117,13 +117,51 @@ impl Records {
     /// Writes the report.
     pub(super) fn finish(&self, report: &Report) -> anyhow::Result<()> {
         let write = |name: &str, text: &str| write(&self.directory, name, text);
-        write("provenance.json", &serde_json::to_string_pretty(&report.provenance)?)?;
-        write("rates.svg", &draw(&report.scenarios.iter().collect::<Vec<&Measured>>()))?;
-        write("consumers.svg", &figure(report))?;
-        write("figures.csv", &figures(report, TABLE))?;
+        write(PROVENANCE, &serde_json::to_string_pretty(&report.provenance)?)?;
+        drawings(report).iter().try_for_each(|(name, text)| write(name, text))?;
+        write("figures.csv", &csv(report))?;
         write("report.md", &markdown(report))?;
         write(PAGE, &page(report))
     }
+}
+
+/// The drawings, each with the name of its file.
+pub(in crate::commands::lab) fn drawings(report: &Report) -> [(&'static str, String); 2] {
+    let rates = draw(&report.scenarios.iter().collect::<Vec<&Measured>>());
+    [("rates.svg", rates), ("consumers.svg", figure(report))]
+}
+
+/// The rates beside the paper's table.
+pub(in crate::commands::lab) fn csv(report: &Report) -> String {
+    figures(report, TABLE)
+}
+
+/// Tells whether a directory keeps campaigns of a study.
+pub(in crate::commands::lab) fn is_kept(directory: &Path) -> bool {
+    directory.join(RUNS).is_file()
+}
+
+/// Makes the report of what a directory keeps, also of a run that was interrupted or goes on; `None` where no such run is kept.
+pub(in crate::commands::lab) fn kept(directory: &Path) -> anyhow::Result<Option<Report>> {
+    if !is_kept(directory) {
+        return Ok(None);
+    }
+    let object =
+        |name: &str| serde_json::from_str::<Value>(&read(directory, name)?).map_err(anyhow::Error::from);
+    let plan = object(PLAN).with_context(|| unusable(&directory.join(PLAN)))?;
+    let study = super::study(plan["provider_latency_ms"]["median"].as_f64())?;
+    let runs: Vec<Row> = torn(&read(directory, RUNS)?).map(|(_, row)| row).collect();
+    let cells: Vec<_> =
+        study.scenarios.iter().map(Scenario::cell).chain(study.beyond.iter().cloned()).collect();
+    let (scenarios, beyond) = super::sum_up(&cells, &runs);
+    // What is written last is missing where a run did not come to its end.
+    let provenance = object(PROVENANCE).unwrap_or(plan);
+    Ok(Some(Report { study, published: Published::isikligil_2017()?, scenarios, beyond, runs, provenance }))
+}
+
+/// Reads lines as runs; the last line of a run that was interrupted may be torn.
+fn torn(lines: &str) -> impl Iterator<Item = (&str, Row)> {
+    lines.lines().map_while(|line| Some((line, serde_json::from_str(line).ok()?)))
 }
 
 fn unusable(directory: &Path) -> String {
@@ -180,6 +218,28 @@ mod tests {
         assert_eq!(read(path, SAMPLES).unwrap(), format!("{SAMPLES_HEADER}\nT1,1,0.5,3\n"));
         assert_eq!(read(path, RUNS).unwrap().lines().count(), 1);
         assert!(!path.join("site-x").exists());
+    }
+
+    #[test]
+    fn a_report_is_made_of_what_is_kept_though_the_run_was_interrupted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        assert!(kept(path).unwrap().is_none(), "nothing is kept");
+        let plan = json!({"scale": 0.5, "provider_latency_ms": {"median": 80.0}});
+        let mut records = Records::create(path, &plan).unwrap();
+        for one in [Row { pushes_per_second: 400.0, ..row("T9") }, row("T10")] {
+            records.row(&one).unwrap();
+        }
+        records.runs.write_all(b"{\"id\":\"T1\"").unwrap();
+        drop(records);
+        let report = kept(path).unwrap().expect("kept");
+        let ids: Vec<&str> = report.scenarios.iter().map(|one| one.row.id.as_str()).collect();
+        assert_eq!((ids, report.runs.len()), (vec!["T9", "T10"], 2));
+        assert!((report.study.provider.latency_median_ms - 80.0).abs() < 1e-9);
+        assert_eq!(report.provenance, plan);
+        std::fs::write(path.join(PROVENANCE), "{\"cores\": 3}").unwrap();
+        assert_eq!(kept(path).unwrap().expect("kept").provenance["cores"], json!(3));
+        assert!(page(&report).contains("400.0"), "drawn from the runs");
     }
 
     #[test]

@@ -23,9 +23,6 @@ use stentor_lab::runner::{self, Settings, Summary, roster};
 use stentor_lab::subject::{Definition, catalogue};
 use told::Teller;
 
-/// The commit that this program is made of, as the build found it.
-const COMMIT: &str = env!("STENTOR_COMMIT");
-
 /// What only the studies of web services know.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Studies of web services")]
@@ -225,7 +222,7 @@ impl Services<'_> {
             gate: wishes.gate(),
             patience: Duration::from_secs(30),
             models: Models { processor: plan.processor.clone(), radio: plan.radio.clone() },
-            commit: COMMIT.to_owned(),
+            commit: super::COMMIT.to_owned(),
             plan: kept,
         }
     }

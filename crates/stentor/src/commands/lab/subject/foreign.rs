@@ -14,10 +14,10 @@ use stentor_lab::subject::needs::{Missing, Probes};
 
 /// Where foreign subjects are.
 #[derive(Debug, Args)]
-pub(super) struct Place {
+pub(in crate::commands::lab) struct Place {
     /// Folder of definitions; otherwise `lab/subjects` here, above, or above this program
     #[arg(long, value_name = "DIR")]
-    subjects: Option<PathBuf>,
+    pub(in crate::commands::lab) subjects: Option<PathBuf>,
 }
 
 /// List the subjects: ours, which need nothing else, and foreign ones with what they still need here
@@ -57,6 +57,22 @@ impl Place {
         let here = std::env::current_dir().ok();
         let places = here.iter().chain(&program).map(PathBuf::as_path);
         self.subjects.clone().or_else(|| catalogue::folder(places))
+    }
+
+    /// Finds a subject that can run here, or says what is to be done before.
+    pub(in crate::commands::lab) fn ready(&self, id: &str) -> anyhow::Result<Definition> {
+        let entry = self.entry(id)?;
+        let (id, readiness) = (&entry.definition.id, entry.readiness(&mut Probes::default()));
+        if !readiness.missing.is_empty() {
+            let sentence = format!("{id} cannot run here, missing: {}", listed(&readiness.missing));
+            return Err(Failure::not_done(sentence).into());
+        }
+        if !readiness.built {
+            return Err(
+                Failure::not_done(format!("{id} is not built: stentor lab subject build {id}")).into()
+            );
+        }
+        Ok(entry.definition)
     }
 
     /// Reads the definitions; none where there is no folder and none was named.
