@@ -5,6 +5,8 @@
 //! Choices worth knowing:
 //! - What is refused or put off for the sake of our credential or of the push service as a whole never ends a delivery
 //!   and does not count against `max_attempts`: it goes on in a child chunk that keeps its attempt number.
+//! - Such a number lets no wait grow. So what a service could not take, without saying for how long, waits as long again as
+//!   its message is old, up to half a minute.
 //! - A retry that would come after the message's end is due at that end, and ends `expired` then and not earlier, so
 //!   that a delivery is never called too late before it is. Only ttl 0, which means one attempt, ends at once.
 //! - A payload refused by each of the first ten answers, or of a whole smaller audience, ends the campaign at that provider
@@ -29,6 +31,8 @@ use stentor_core::settlement::{Child, Settlement, TokenChange};
 const THROTTLE_DEFAULT: Duration = Duration::from_secs(60);
 /// Fewest refusals of a payload that end the campaign at a provider; a chance few must not decide for a million.
 const STOP_MIN_ANSWERS: u64 = 10;
+/// Longest wait that a service which is down for a delivery, and does not say for how long, causes by itself.
+const UNAVAILABLE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Longest Retry-After that is believed.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
 
@@ -144,6 +148,8 @@ struct Wish {
     /// Whether the attempt counts against `max_attempts`.
     counted: bool,
     floor: Option<Duration>,
+    /// Whether to wait as long again as the message is old.
+    grows: bool,
     ambiguous: bool,
 }
 
@@ -180,13 +186,20 @@ impl Case<'_> {
         if wish.counted && self.chunk.attempt >= self.policy.max_attempts {
             return end(DeliveryState::Failed, Reason::AttemptsExhausted);
         }
-        let wait = rounded(self.policy.wait(self.chunk.attempt, self.jitter, wish.floor));
+        let floor = if wish.grows { self.age() } else { wish.floor };
+        let wait = rounded(self.policy.wait(self.chunk.attempt, self.jitter, floor));
         let due_at = self.now.plus(wait).min(message.expires_at());
         let attempt = self.chunk.attempt.saturating_add(u16::from(wish.counted));
         Verdict {
             again: Some(Again { due_at, attempt, ambiguous }),
             ..end(DeliveryState::Queued, wish.reason)
         }
+    }
+
+    /// Gives how old the message is, up to the longest wait that follows from it; `None` while that asks for no wait.
+    fn age(&self) -> Option<Duration> {
+        let age = self.now.since(self.chunk.message.due_at).min(UNAVAILABLE_WAIT_MAX);
+        (age >= self.policy.base).then_some(age)
     }
 
     /// Decides about a position of which nothing was sent.
@@ -255,6 +268,7 @@ fn wish(outcome: &Outcome) -> Wish {
         reason,
         counted,
         floor: floor.map(|floor| floor.min(RETRY_AFTER_MAX)),
+        grows: false,
         ambiguous: false,
     };
     match *outcome {
@@ -267,7 +281,9 @@ fn wish(outcome: &Outcome) -> Wish {
         Outcome::Unavailable { reason, reach: Reach::Device | Reach::Payload, retry_after } => {
             wish(reason, true, retry_after)
         }
-        Outcome::Unavailable { reason, retry_after, .. } => wish(reason, false, retry_after),
+        Outcome::Unavailable { reason, retry_after, .. } => {
+            Wish { grows: retry_after.is_none(), ..wish(reason, false, retry_after) }
+        }
         Outcome::Rejected { reason, .. } => wish(reason, false, None),
         Outcome::Unsent { reason, retry_after } => wish(reason, false, retry_after),
         _ => Wish { ambiguous: true, ..wish(Reason::Unanswered, true, None) },

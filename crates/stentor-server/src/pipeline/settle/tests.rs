@@ -309,3 +309,29 @@ fn what_was_certainly_not_sent_is_tried_again_and_is_no_attempt() {
         "but it says that the service is not reached"
     );
 }
+
+/// Gives for how many milliseconds a delivery waits that meets such an outcome when its message is so old.
+fn waits_ms(reach: Reach, retry_after: Option<Duration>, age: Duration) -> u64 {
+    let now = NOW.plus(age);
+    let down = Outcome::Unavailable { reason: Reason::Unavailable, reach, retry_after };
+    let settled = settle(&sending(1), &[down], &RetryPolicy::default(), 0.5, now);
+    settled.settlement.children[0].due_at.since(now).as_millis() as u64
+}
+
+#[test]
+fn what_a_service_could_not_take_waits_longer_the_older_its_message_is_up_to_half_a_minute() {
+    let after = |seconds| waits_ms(Reach::Service, None, Duration::from_secs(seconds));
+    assert!((500..=1_000).contains(&after(0)), "{}", after(0));
+    assert!((2_000..=3_000).contains(&after(2)), "{}", after(2));
+    assert!((16_000..=20_000).contains(&after(16)), "{}", after(16));
+    assert!((30_000..=36_000).contains(&after(600)), "{}", after(600));
+}
+
+#[test]
+fn the_age_of_a_message_lengthens_no_wait_of_a_known_length() {
+    let age = Duration::from_secs(600);
+    let asked = waits_ms(Reach::Service, Some(Duration::from_secs(2)), age);
+    assert!((2_000..=3_000).contains(&asked), "{asked}");
+    let own = waits_ms(Reach::Device, None, age);
+    assert!((500..=1_000).contains(&own), "{own}");
+}
