@@ -196,29 +196,32 @@ async fn paced(latency_ms: u64, bytes_per_second: Option<u64>) -> Paced {
     paced
 }
 
-/// Checks that the quota was used and not exceeded.
-fn keeps_pace(what: &str, Paced { since_asked, since_first }: Paced) {
+/// Checks that the quota was used and never exceeded. Others may take the processors away once or twice, not three times.
+async fn keeps_pace(latency_ms: u64, bytes_per_second: Option<u64>) {
     let at_nine_tenths = Duration::from_millis(5_000 * 10 / 9);
     // What may go at once is a chunk; the other four thousand are the quota's.
     let at_all = Duration::from_millis(3_900);
-    assert!(since_first <= at_nine_tenths, "{what}: {since_first:?}");
-    assert!(since_asked >= at_all, "{what}: {since_asked:?} is faster than the quota");
+    let mut tries_ms = Vec::new();
+    while tries_ms.len() < 3 {
+        let Paced { since_asked, since_first } = paced(latency_ms, bytes_per_second).await;
+        assert!(since_asked >= at_all, "{latency_ms} ms: {since_asked:?} is faster than the quota");
+        if since_first <= at_nine_tenths {
+            return;
+        }
+        tries_ms.push(since_first.as_millis());
+    }
+    panic!("{latency_ms} ms of latency: slower than nine tenths of the quota each time: {tries_ms:?} ms");
 }
 
 #[tokio::test]
 async fn r11_a_slow_push_service_gets_nine_tenths_of_its_quota_and_not_more_than_all() {
-    let latencies = [0, 50, 200, 1_000];
-    let took = join_all(latencies.map(|latency_ms| paced(latency_ms, None))).await;
-    for (latency_ms, took) in latencies.into_iter().zip(took) {
-        keeps_pace(&format!("{latency_ms} ms of latency"), took);
-    }
+    join_all([0, 50, 200, 1_000].map(|latency_ms| keeps_pace(latency_ms, None))).await;
 }
 
 #[tokio::test]
 async fn r11_a_narrow_way_to_a_push_service_is_no_reason_for_less_than_its_quota() {
     for latency_ms in [0, 200] {
-        let took = paced(latency_ms, Some(NARROW_BYTES_PER_SECOND)).await;
-        keeps_pace(&format!("a narrow way and {latency_ms} ms of latency"), took);
+        keeps_pace(latency_ms, Some(NARROW_BYTES_PER_SECOND)).await;
     }
 }
 
