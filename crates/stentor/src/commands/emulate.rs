@@ -132,6 +132,7 @@ impl Settings {
         if self.end_with_parent {
             process::end_with_parent();
         }
+        process::use_small_pages();
         process::raise_file_limit();
         process::asked_to_end()
     }

@@ -18,7 +18,12 @@ impl<H: Host> Connection<H> {
             When::Released => self.keep(place),
             When::At(due) => {
                 self.keep(place);
-                let later = self.dues.partition_point(|(other, _)| *other <= due);
+                let follows = self.dues.back().is_none_or(|(last, _)| *last <= due);
+                let later = if follows {
+                    self.dues.len()
+                } else {
+                    self.dues.partition_point(|(other, _)| *other <= due)
+                };
                 self.dues.insert(later, (due, id));
             }
         }

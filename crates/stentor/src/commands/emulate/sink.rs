@@ -71,6 +71,7 @@ impl Settings {
         if self.end_with_parent {
             process::end_with_parent();
         }
+        process::use_small_pages();
         process::raise_file_limit();
         let ended = process::asked_to_end()?;
         let running = Sink::start(self.sink()?).await.map_err(refused)?;
