@@ -51,6 +51,9 @@ pub struct PipelineConfig {
     pub credential_probe_ms: u64,
     /// A lane is parked after this many attempts in a row to which the push service gave no answer.
     pub unanswered_max_attempts: u32,
+    /// At the start so many credentials get their access tokens and a connection before anything is sent; none of them
+    /// where there are more, since nobody knows which will be used.
+    pub ready_max_credentials: usize,
     /// Scheduled audiences that are due on a full minute start up to this much later, unless they are exact; 0 for at once.
     pub start_spread_ms: u64,
     /// Longest sleep of the scheduler.
@@ -94,6 +97,7 @@ impl Default for PipelineConfig {
             max_queued_chunks: 1_000_000,
             credential_probe_ms: 60_000,
             unanswered_max_attempts: 20,
+            ready_max_credentials: 32,
             start_spread_ms: 30_000,
             scheduler_max_sleep_ms: 30_000,
             producers_interval_ms: 5_000,

@@ -29,8 +29,6 @@ pub(crate) use levels::Levels;
 use throttle::Throttle;
 pub(crate) use throttle::{Grant, ThrottleRules};
 
-/// Credentials whose providers are made ready at the start; of more than these nobody knows which will be used.
-const READY_MAX_COUNT: usize = 32;
 /// How long a lane rests when the store could not give its credential.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
@@ -130,10 +128,11 @@ impl Lanes {
         }
     }
 
-    /// Lets providers get their access tokens and a connection, so that what is sent first waits for neither.
-    pub(crate) async fn get_ready(&self, now: Timestamp) {
+    /// Lets providers get their access tokens and a connection, so that what is sent first waits for neither; of more than
+    /// so many credentials, none.
+    pub(crate) async fn get_ready(&self, max: usize, now: Timestamp) {
         let credentials = match self.store.credentials().await {
-            Ok(credentials) if credentials.len() <= READY_MAX_COUNT => credentials,
+            Ok(credentials) if credentials.len() <= max => credentials,
             // What cannot be read now is read again for the first chunk.
             _ => return,
         };

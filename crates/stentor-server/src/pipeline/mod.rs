@@ -137,7 +137,7 @@ impl Pipeline {
         self.start_mover("janitor", Class::Urgent, janitor::run(self.shared.clone()));
         let (shared, stop) = (self.shared.clone(), self.shared.stop.clone());
         self.movers.spawn(async move {
-            let work = shared.lanes.get_ready(shared.now());
+            let work = shared.lanes.get_ready(shared.config.ready_max_credentials, shared.now());
             let _ = stop.run_until_cancelled(shared.watch.passing("getting ready", work)).await;
         });
     }

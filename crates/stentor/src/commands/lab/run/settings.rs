@@ -31,6 +31,8 @@ fn pipeline(cell: &Cell) -> Settings {
         settings.push(("consumers_max", Some(cell.workers.unwrap_or(consumers))));
         settings.push(("consumer_max_batches", Some(1)));
         settings.push(("urgent_share_percent", Some(0)));
+        // Connections are a factor here: none is open that no consumer has.
+        settings.push(("ready_max_credentials", Some(0)));
     }
     settings
 }
@@ -59,7 +61,7 @@ mod tests {
         assert_eq!(
             text,
             "[pipeline]\nchunk_max_devices = 50\nconsumers_max = 20\nconsumer_max_batches = 1\n\
-             urgent_share_percent = 0\n[sender]\nconnections_max_count = 20\n\
+             urgent_share_percent = 0\nready_max_credentials = 0\n[sender]\nconnections_max_count = 20\n\
              connection_max_inflight_requests = 1\ninflight_min_requests = 20\ninflight_max_requests = 20\n\
              connection_max_requests = 1\n"
         );
