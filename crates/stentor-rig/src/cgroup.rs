@@ -51,6 +51,16 @@ type Setting = (&'static str, String);
 /// A controller and what is set there.
 type Settings = (&'static str, Vec<Setting>);
 
+/// Names the version of control groups that this machine has.
+#[must_use]
+pub fn version() -> &'static str {
+    if is_unified(Path::new(ROOT)) { "v2" } else { "v1" }
+}
+
+fn is_unified(root: &Path) -> bool {
+    root.join("cgroup.controllers").exists()
+}
+
 impl Cgroup {
     /// Makes groups with these limits; `None` without any.
     pub fn make(limits: Limits) -> Result<Option<Self>, CgroupError> {
@@ -64,7 +74,7 @@ impl Cgroup {
     }
 
     fn make_below(root: &Path, limits: Limits, counts: bool) -> Result<Option<Self>, CgroupError> {
-        let is_unified = root.join("cgroup.controllers").exists();
+        let is_unified = is_unified(root);
         let plan = if is_unified { unified(limits, counts) } else { divided(limits, counts) };
         // Dropped half-made, it removes what was made.
         let mut group = Self { is_unified, directories: Vec::new() };

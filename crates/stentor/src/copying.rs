@@ -1,6 +1,6 @@
 //! How the C library copies memory: on AMD's processors older ones choose an instruction that is slow there.
 //!
-//! From 2 KiB on, glibc before 2.40 copies with `rep movsb` (its bug 30994), which took a tenth of the server's
+//! From 2 KiB on, the glibc of Debian 12 (2.36; its bug 30994) copies with `rep movsb`, which took a tenth of the server's
 //! processor time (docs/performance.md). Only a variable of the environment can tell it not to, and only before a
 //! program starts: so the server and the emulators start once more with it.
 

@@ -2,12 +2,21 @@
 
 use std::time::Duration;
 
-use stentor_http2::{Fault, Limits};
+use stentor_http2::{Client, Fault, Limits};
 use tokio::time::Instant;
 
 use crate::frames::{Peer, listen};
 use crate::server;
 use crate::support::{batch, client, fault, quick, statuses, within};
+
+/// Sends some requests, nothing for a while, and ten at once; tells how long these took.
+async fn burst_after(client: &Client, before: usize, idle: Duration) -> Duration {
+    assert_eq!(statuses(&client.send(batch(before)).await), vec![200; before]);
+    tokio::time::sleep(idle).await;
+    let begun = Instant::now();
+    assert_eq!(statuses(&client.send(batch(10)).await), [200; 10]);
+    begun.elapsed()
+}
 
 #[tokio::test]
 async fn r4_a_black_hole_is_found_by_ping() {
@@ -62,13 +71,7 @@ async fn r4_after_long_idleness_a_dead_connection_is_replaced_before_anything_is
         }
         (first, second)
     };
-    let sender = async {
-        assert_eq!(statuses(&client.send(batch(1)).await), [200]);
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let begun = Instant::now();
-        assert_eq!(statuses(&client.send(batch(10)).await), [200; 10]);
-        begun.elapsed()
-    };
+    let sender = burst_after(&client, 1, Duration::from_millis(100));
     let (took, _peers) = within(20, async { tokio::join!(sender, server) }).await;
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
@@ -95,13 +98,7 @@ async fn r4_a_burst_after_little_more_than_a_second_costs_nothing_though_every_c
         }
         (half_open, fresh)
     };
-    let sender = async {
-        assert_eq!(statuses(&client.send(batch(CONNECTIONS)).await), [200; CONNECTIONS]);
-        tokio::time::sleep(Duration::from_millis(1_100)).await;
-        let begun = Instant::now();
-        assert_eq!(statuses(&client.send(batch(10)).await), [200; 10]);
-        begun.elapsed()
-    };
+    let sender = burst_after(&client, CONNECTIONS, Duration::from_millis(1_100));
     let (took, _peers) = within(20, async { tokio::join!(sender, server) }).await;
     assert!(took < Duration::from_secs(1), "{took:?}");
 }

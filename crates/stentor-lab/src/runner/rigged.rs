@@ -93,8 +93,7 @@ impl Ground for Rigged {
     fn cgroup(&self) -> &'static str {
         match &self.limits {
             Err(_) => "",
-            Ok(()) if FilePath::new("/sys/fs/cgroup/cgroup.controllers").exists() => "v2",
-            Ok(()) => "v1",
+            Ok(()) => stentor_rig::cgroup::version(),
         }
     }
 

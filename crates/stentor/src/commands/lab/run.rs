@@ -22,13 +22,14 @@ use records::Records;
 use serde_json::{Value, json};
 use services::{Services, Wishes};
 use site::Site;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use stentor_lab::record::Environment;
 use stentor_lab::report::{Judged, Measured, Report, Row};
 use stentor_lab::runner::environment;
 use stentor_lab::study::{Cell, Published, Scenario, Study, Verdict, interval};
+use stentor_rig::cgroup;
 use trial::Trial;
 
 /// The commit that this program is made of, as the build found it.
@@ -305,8 +306,7 @@ fn study(latency_median_ms: Option<f64>) -> anyhow::Result<Study> {
 /// Says where a run of a cell is made, and how loaded that is now.
 fn around(cell: &Cell) -> Environment {
     let is_limited = cell.cpu_percent.is_some() || cell.memory_mib.is_some();
-    let version = if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() { "v2" } else { "v1" };
-    environment("loopback", if is_limited { version } else { "" }, "", COMMIT)
+    environment("loopback", if is_limited { cgroup::version() } else { "" }, "", COMMIT)
 }
 
 /// Names the commits that runs were made with; there may be several in a directory that was gone on with.
