@@ -164,3 +164,91 @@ pub enum Reply {
     /// Written, at least in part, and never answered: perhaps processed, perhaps not.
     Unanswered(Fault),
 }
+
+/// What became of the requests of a batch: reply i is that of request i.
+///
+/// A 200 of which nothing is kept ([`Keep::Refusals`]) takes no memory here, for nearly all of them are just that.
+#[derive(Debug, Clone, Default)]
+pub struct Replies {
+    count: usize,
+    /// All others, ascending.
+    others: Vec<(u32, Reply)>,
+}
+
+impl Replies {
+    pub(crate) fn new(count: usize, mut others: Vec<(u32, Reply)>) -> Self {
+        others.sort_unstable_by_key(|(at, _)| *at);
+        Self { count, others }
+    }
+
+    /// Counts the requests.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Tells whether the batch had no requests.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Gives all but the plain 200s with their places, ascending.
+    pub fn others(&self) -> impl Iterator<Item = (usize, &Reply)> {
+        self.others.iter().map(|(at, reply)| (*at as usize, reply))
+    }
+
+    /// The same, by value.
+    pub fn into_others(self) -> impl Iterator<Item = (usize, Reply)> {
+        self.others.into_iter().map(|(at, reply)| (at as usize, reply))
+    }
+
+    /// Puts the replies of requests that were sent again in the places of those before; `places` ascend.
+    pub fn renew(&mut self, places: &[usize], again: Self) {
+        self.others.retain(|(at, _)| places.binary_search(&(*at as usize)).is_err());
+        let moved = again.into_others().filter_map(|(at, reply)| Some((*places.get(at)? as u32, reply)));
+        self.others.extend(moved);
+        self.others.sort_unstable_by_key(|(at, _)| *at);
+    }
+
+    /// Gives a value for each request.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<Reply> {
+        let mut all = vec![Reply::Answered(Response::new(PLAIN_STATUS, false, None)); self.count];
+        self.others.into_iter().for_each(|(at, reply)| all[at as usize] = reply);
+        all
+    }
+}
+
+/// The status of an answer that says no more than that.
+pub(crate) const PLAIN_STATUS: u16 = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Fault;
+
+    fn statuses(replies: Replies) -> Vec<u16> {
+        let status = |reply| if let Reply::Answered(response) = reply { response.status } else { 0 };
+        replies.into_vec().into_iter().map(status).collect()
+    }
+
+    fn answered(status: u16) -> Reply {
+        Reply::Answered(Response::new(status, false, None))
+    }
+
+    #[test]
+    fn what_is_no_plain_200_is_kept_at_its_place() {
+        let replies = Replies::new(4, vec![(3, answered(410)), (0, Reply::NotSent(Fault::Closed))]);
+        assert_eq!(replies.others().map(|(at, _)| at).collect::<Vec<_>>(), [0, 3]);
+        assert_eq!(statuses(replies), [0, 200, 200, 410]);
+    }
+
+    #[test]
+    fn replies_to_requests_that_went_again_take_the_places_of_those_before() {
+        let mut replies = Replies::new(4, vec![(0, answered(400)), (1, answered(403)), (3, answered(403))]);
+        replies.renew(&[1, 3], Replies::new(2, vec![(1, answered(410))]));
+        assert_eq!(replies.others().map(|(at, _)| at).collect::<Vec<_>>(), [0, 3]);
+        assert_eq!(statuses(replies), [400, 200, 200, 410]);
+    }
+}

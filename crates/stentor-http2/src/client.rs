@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::batch::{Batch, Reply, Response};
+use crate::batch::{Batch, Replies, Reply, Response};
 use crate::dial::Dialer;
 use crate::endpoint::Endpoint;
 use crate::fault::Fault;
@@ -47,16 +47,16 @@ impl Client {
     ///
     /// When the returned future is dropped, requests that have no stream yet are never sent.
     pub async fn send(&self, batch: Batch) -> Vec<Reply> {
-        self.send_until(batch, std::future::pending()).await
+        self.send_until(batch, std::future::pending()).await.into_vec()
     }
 
     /// Sends every request and waits for all replies, or for `cut`: then it gives those that have come.
     ///
     /// Of the rest, [`Reply::NotSent`] are those without a stream, which will never have one, and
     /// [`Reply::Unanswered`] the others.
-    pub async fn send_until(&self, batch: Batch, cut: impl Future<Output = ()>) -> Vec<Reply> {
+    pub async fn send_until(&self, batch: Batch, cut: impl Future<Output = ()>) -> Replies {
         if batch.requests.count() == 0 {
-            return Vec::new();
+            return Replies::default();
         }
         let wait = self.pool.limits.queue_timeout();
         let wait = batch.start_within.map_or(wait, |most| most.min(wait));

@@ -22,7 +22,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::time::{Instant, Sleep};
 
-use self::mux::{Ended, Mux, Violation};
+use self::mux::{Ended, Mux, Plain, Violation};
 use self::pulse::Pulse;
 use crate::batch::{Reply, Word};
 use crate::dial::Opened;
@@ -65,6 +65,7 @@ struct Driver {
     /// Bytes of the peer that make no whole frame yet.
     plain: Vec<u8>,
     ended: Vec<Ended>,
+    plainly_ended: Vec<Plain>,
     /// Runs that count as in flight and have no streams yet.
     taken: VecDeque<Run>,
     /// Requests of the first of them that cannot be written.
@@ -90,6 +91,7 @@ impl Driver {
             mux: Mux::new(&pool.limits),
             plain,
             ended: Vec::new(),
+            plainly_ended: Vec::new(),
             taken: VecDeque::new(),
             refused: Vec::new(),
             pulse: Pulse::new(pool.limits.ping_timeout(), now),
@@ -109,6 +111,7 @@ impl Driver {
     fn borrow(&mut self) {
         spare::borrow(&mut self.plain);
         spare::borrow(&mut self.ended);
+        spare::borrow(&mut self.plainly_ended);
         self.mux.borrow();
     }
 
@@ -116,6 +119,7 @@ impl Driver {
     fn rest(&mut self) {
         spare::give_back(&mut self.plain);
         spare::give_back(&mut self.ended);
+        spare::give_back(&mut self.plainly_ended);
         self.mux.rest();
         self.transport.rest();
     }
@@ -228,20 +232,41 @@ impl Driver {
     /// Files the streams that have ended: neighbours of one batch in one go.
     fn collect(&mut self) {
         self.note_happened();
-        self.mux.take_ended(&mut self.ended);
-        if self.ended.is_empty() {
+        self.mux.take_ended(&mut self.ended, &mut self.plainly_ended);
+        if self.ended.is_empty() && self.plainly_ended.is_empty() {
             return;
         }
         // Before there is room for more.
         if let Some(word) = Word::among(self.ended.iter().map(|ended| &ended.reply), self.pool.halts) {
             self.pool.halt(Fault::ToldToWait(word));
         }
-        let answers = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_))).count();
-        self.pool.pace.ended(self.ended.len(), answers);
+        let answered = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_))).count();
+        let answers = self.plainly_ended.len() + answered;
+        self.pool.pace.ended(self.plainly_ended.len() + self.ended.len(), answers);
         self.note_latency(answers);
         if answers > 0 && !std::mem::replace(&mut self.answered, true) {
             self.pool.usable();
         }
+        self.file_plain();
+        let again = self.file_others();
+        if again || self.retired {
+            self.pool.nudge();
+        }
+    }
+
+    fn file_plain(&mut self) {
+        for group in self.plainly_ended.chunk_by(|one, next| one.batch == next.batch) {
+            let batch = group[0].batch;
+            if let Some(work) = self.mux.work(batch) {
+                work.settle_plain(group.iter().map(|plain| plain.index));
+            }
+            self.mux.let_go(batch, group.len() as u32);
+        }
+        self.plainly_ended.clear();
+    }
+
+    /// Files what ended otherwise; tells whether some of it goes again.
+    fn file_others(&mut self) -> bool {
         let mut ended = std::mem::take(&mut self.ended);
         let mut again = false;
         let mut rest = ended.drain(..).peekable();
@@ -250,15 +275,17 @@ impl Driver {
         }
         drop(rest);
         self.ended = ended;
-        if again || self.retired {
-            self.pool.nudge();
-        }
+        again
     }
 
     /// Notes how long the youngest of the answered streams took, and how many they are.
     fn note_latency(&self, answers: usize) {
         let answered = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_)));
-        let Some(opened_ms) = answered.map(|ended| ended.open.opened_ms).max() else { return };
+        let opened = answered.map(|ended| ended.open.opened_ms);
+        let Some(opened_ms) = opened.chain(self.plainly_ended.iter().map(|plain| plain.opened_ms)).max()
+        else {
+            return;
+        };
         let took = Duration::from_millis(self.now_ms().saturating_sub(opened_ms).into());
         let now = self.now.duration_since(self.pool.began);
         self.pool.latency.note(took, now);

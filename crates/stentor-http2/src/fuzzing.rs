@@ -123,11 +123,12 @@ impl Talk {
     }
 
     fn collect(&mut self) {
-        let mut ended = Vec::new();
-        self.mux.take_ended(&mut ended);
-        for one in ended {
-            self.ended.push(one.open.index);
-            self.mux.let_go(one.open.batch, 1);
+        let (mut ended, mut plain) = (Vec::new(), Vec::new());
+        self.mux.take_ended(&mut ended, &mut plain);
+        let others = ended.iter().map(|one| (one.open.batch, one.open.index));
+        for (batch, index) in others.chain(plain.iter().map(|one| (one.batch, one.index))) {
+            self.ended.push(index);
+            self.mux.let_go(batch, 1);
         }
     }
 

@@ -26,7 +26,7 @@ mod tls;
 mod transport;
 mod work;
 
-pub use batch::{Batch, Keep, Reply, Request, Requests, Response, Word};
+pub use batch::{Batch, Keep, Replies, Reply, Request, Requests, Response, Word};
 pub use client::Client;
 pub use endpoint::{Endpoint, Roots};
 pub use fault::Fault;

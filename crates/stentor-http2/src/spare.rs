@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use crate::connection::mux::Ended;
+use crate::connection::mux::{Ended, Plain};
 
 /// Buffers kept for the next loop on a thread, of each kind.
 const KEPT_MAX_COUNT: usize = 4;
@@ -13,6 +13,7 @@ const KEPT_MAX_BYTES: usize = 256 * 1_024;
 thread_local! {
     static EMPTY: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
     static ENDED: RefCell<Vec<Vec<Ended>>> = const { RefCell::new(Vec::new()) };
+    static PLAIN: RefCell<Vec<Vec<Plain>>> = const { RefCell::new(Vec::new()) };
     static ZEROED: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -31,6 +32,12 @@ impl Lent for u8 {
 impl Lent for Ended {
     fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R {
         ENDED.with_borrow_mut(act)
+    }
+}
+
+impl Lent for Plain {
+    fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R {
+        PLAIN.with_borrow_mut(act)
     }
 }
 

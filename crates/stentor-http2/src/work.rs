@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::batch::{Batch, Keep, Reply, Requests};
+use crate::batch::{Batch, Keep, Replies, Reply, Requests};
 use crate::fault::Fault;
 use crate::hpack::Field;
 
@@ -26,7 +26,7 @@ pub(crate) struct Work {
     pub(crate) keep: Keep,
     /// When a request that has no stream yet gives up.
     pub(crate) give_up_at: Instant,
-    replies: Mutex<Vec<Option<Reply>>>,
+    filed: Mutex<Filed>,
     left: AtomicUsize,
     done: Notify,
     abandoned: AtomicBool,
@@ -57,7 +57,7 @@ impl Work {
             count: count as u32,
             keep: batch.keep,
             give_up_at,
-            replies: Mutex::new((0..count).map(|_| None).collect()),
+            filed: Mutex::new(Filed { seen: vec![0; count.div_ceil(64)], others: Vec::new() }),
             left: AtomicUsize::new(count),
             done: Notify::new(),
             abandoned: AtomicBool::new(false),
@@ -66,16 +66,22 @@ impl Work {
 
     /// Files replies by their requests' places; the first one to each counts.
     pub(crate) fn settle(&self, ended: impl Iterator<Item = (u32, Reply)>) {
-        let mut filed = 0;
-        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
-        for (index, reply) in ended {
-            if let Some(slot) = replies.get_mut(index as usize).filter(|slot| slot.is_none()) {
-                *slot = Some(reply);
-                filed += 1;
-            }
-        }
-        drop(replies);
-        if filed > 0 && self.left.fetch_sub(filed, Ordering::AcqRel) == filed {
+        self.file(|filed| {
+            ended.map(|(index, reply)| filed.put(index, reply)).filter(|is_new| *is_new).count()
+        });
+    }
+
+    /// Files plain 200s by their requests' places.
+    pub(crate) fn settle_plain(&self, indices: impl Iterator<Item = u32>) {
+        self.file(|filed| indices.filter(|index| filed.is_first(*index)).count());
+    }
+
+    /// `put` tells how many requests have their replies by it.
+    fn file(&self, put: impl FnOnce(&mut Filed) -> usize) {
+        let mut filed = self.filed.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = put(&mut filed);
+        drop(filed);
+        if count > 0 && self.left.fetch_sub(count, Ordering::AcqRel) == count {
             self.done.notify_one();
         }
     }
@@ -95,10 +101,45 @@ impl Work {
     }
 
     /// Gives the replies; what has none is in flight.
-    pub(crate) fn replies(&self) -> Vec<Reply> {
-        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
-        let replies = std::mem::take(&mut *replies);
-        replies.into_iter().map(|reply| reply.unwrap_or(Reply::Unanswered(Fault::Abandoned))).collect()
+    pub(crate) fn replies(&self) -> Replies {
+        let mut filed = self.filed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Filed { seen, mut others } = std::mem::take(&mut *filed);
+        drop(filed);
+        let missing =
+            |index: &u32| seen.get(*index as usize / 64).is_none_or(|word| word >> (index % 64) & 1 == 0);
+        if self.left.load(Ordering::Acquire) > 0 {
+            let abandoned = |index| (index, Reply::Unanswered(Fault::Abandoned));
+            others.extend((0..self.count).filter(missing).map(abandoned));
+        }
+        Replies::new(self.count as usize, others)
+    }
+}
+
+/// The replies that have come.
+#[derive(Default)]
+struct Filed {
+    /// A bit for each request that has its reply.
+    seen: Vec<u64>,
+    /// All but plain 200s.
+    others: Vec<(u32, Reply)>,
+}
+
+impl Filed {
+    /// Marks a request as replied to; tells whether it was not before.
+    fn is_first(&mut self, index: u32) -> bool {
+        let Some(word) = self.seen.get_mut(index as usize / 64) else { return false };
+        let bit = 1 << (index % 64);
+        let is_first = *word & bit == 0;
+        *word |= bit;
+        is_first
+    }
+
+    fn put(&mut self, index: u32, reply: Reply) -> bool {
+        let is_first = self.is_first(index);
+        if is_first {
+            self.others.push((index, reply));
+        }
+        is_first
     }
 }
 

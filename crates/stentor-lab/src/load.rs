@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
-use stentor_http2::{Batch, Client, Fault, Keep, Limits, Line, Reply, Requests};
+use stentor_http2::{Batch, Client, Fault, Keep, Limits, Line, Replies, Reply, Requests};
 pub use stentor_http2::{Endpoint, Roots};
 
 /// Requests handed to the client at a time, as the pipeline hands it chunks.
@@ -86,7 +86,7 @@ impl Load {
                 let to = (next + BATCH_REQUESTS).min(self.requests);
                 let client = Arc::clone(&client);
                 let batch = batch(next, to);
-                batches.spawn(async move { count(&client.send(batch).await) });
+                batches.spawn(async move { count(&client.send_until(batch, std::future::pending()).await) });
                 next = to;
             }
             if let Some(Ok((succeeded, failed))) = batches.join_next().await {
@@ -167,10 +167,10 @@ fn write_token(number: u64, digits: &mut [u8; TOKEN_DIGITS]) {
     }
 }
 
-fn count(replies: &[Reply]) -> (u64, u64) {
-    let succeeded = |reply: &&Reply| matches!(reply, Reply::Answered(response) if response.status == 200);
-    let good = replies.iter().filter(succeeded).count() as u64;
-    (good, replies.len() as u64 - good)
+fn count(replies: &Replies) -> (u64, u64) {
+    let failed = |reply: &Reply| !matches!(reply, Reply::Answered(response) if response.status == 200);
+    let bad = replies.others().filter(|(_, reply)| failed(reply)).count() as u64;
+    (replies.len() as u64 - bad, bad)
 }
 
 #[cfg(test)]

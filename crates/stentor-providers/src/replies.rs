@@ -7,14 +7,36 @@ use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::provider::{Batch, ProviderStats};
-use stentor_http2::{Client, Fault, Reply, Response};
+use stentor_http2::{Client, Fault, Replies, Reply, Response};
 
 use crate::retry_after;
 
 const WORDS_MAX_CHARS: usize = 200;
 
+/// Gives the outcome of each reply, and lets the client have fewer requests in flight: at once when an answer asks for less,
+/// and when the service cannot take more than one in a hundred. `read` knows the vendor's words for answers.
+pub(crate) fn outcomes(
+    client: &Client,
+    replies: Replies,
+    read: impl Fn(&Response) -> Outcome,
+) -> Vec<Outcome> {
+    let mut outcomes = vec![Outcome::Accepted; replies.len()];
+    let (mut asks, mut overloaded) = (false, 0);
+    for (at, reply) in replies.into_others() {
+        let outcome = outcome(reply, &read);
+        asks |= asks_for_less(&outcome);
+        overloaded += usize::from(outcome == unavailable(None));
+        outcomes[at] = outcome;
+    }
+    if asks {
+        client.slow_down();
+    }
+    client.note_overload(overloaded, outcomes.len());
+    outcomes
+}
+
 /// Gives the outcome of a reply; `read` knows the vendor's words for answers.
-pub(crate) fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
+fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
     match reply {
         // What both services say to nearly everything; nothing else of it is kept.
         Reply::Answered(response) if response.status == 200 => Outcome::Accepted,
@@ -48,22 +70,22 @@ pub(crate) fn start_within(batch: &Batch) -> Option<Duration> {
 }
 
 /// Tells the operator, once for a batch, what kept it from being sent; `words` are a refused credential's.
-pub(crate) fn report(provider: ProviderKind, replies: &[Reply], words: impl Fn(&Response) -> Option<String>) {
-    let unsent = replies.iter().find_map(|reply| match reply {
+pub(crate) fn report(provider: ProviderKind, replies: &Replies, words: impl Fn(&Response) -> Option<String>) {
+    let unsent = replies.others().find_map(|(_, reply)| match reply {
         Reply::NotSent(fault) => Some(fault),
         _ => None,
     });
     if let Some(fault) = unsent {
         tracing::warn!(%provider, %fault, "requests were not sent");
     }
-    let unanswered = replies.iter().find_map(|reply| match reply {
+    let unanswered = replies.others().find_map(|(_, reply)| match reply {
         Reply::Unanswered(fault) => Some(fault),
         _ => None,
     });
     if let Some(fault) = unanswered {
         tracing::warn!(%provider, %fault, "requests were not answered");
     }
-    let refused = replies.iter().find_map(|reply| match reply {
+    let refused = replies.others().find_map(|(_, reply)| match reply {
         Reply::Answered(response) if matches!(response.status, 401 | 403) => words(response),
         _ => None,
     });
@@ -85,16 +107,6 @@ pub(crate) fn unavailable(retry_after: Option<Duration>) -> Outcome {
 /// Reads the response's `Retry-After`.
 pub(crate) fn wait(response: &Response, now: Timestamp) -> Option<Duration> {
     retry_after::parse(response.header(RETRY_AFTER)?.as_bytes(), now)
-}
-
-/// Lets the client have fewer requests in flight: at once when an answer asks for less, and when the service cannot take more
-/// than one in a hundred.
-pub(crate) fn slow_down(client: &Client, outcomes: &[Outcome]) {
-    if outcomes.iter().any(asks_for_less) {
-        client.slow_down();
-    }
-    let overloaded = outcomes.iter().filter(|outcome| **outcome == unavailable(None)).count();
-    client.note_overload(overloaded, outcomes.len());
 }
 
 /// Tells whether an answer speaks of more than its own device, and asks to wait.

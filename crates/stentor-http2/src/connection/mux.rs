@@ -36,6 +36,14 @@ pub(crate) struct Ended {
     pub(crate) reply: Reply,
 }
 
+/// A stream that ended with a 200 of which nothing is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Plain {
+    pub(crate) batch: u32,
+    pub(crate) index: u32,
+    pub(crate) opened_ms: u32,
+}
+
 /// Counts of what happened since they were last taken.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Happened {
@@ -64,6 +72,7 @@ pub(crate) struct Mux {
     /// Bytes read since the connection's window was last widened.
     unreturned_bytes: u32,
     ended: Vec<Ended>,
+    plain: Vec<Plain>,
     pub(crate) happened: Happened,
     keep_body_bytes: usize,
     drain_body_bytes: usize,
@@ -94,6 +103,7 @@ impl Mux {
             taken_bytes: 0,
             unreturned_bytes: 0,
             ended: Vec::new(),
+            plain: Vec::new(),
             happened: Happened::default(),
             keep_body_bytes: limits.max_reply_body_bytes,
             drain_body_bytes: limits.max_reply_drain_bytes,
@@ -126,21 +136,24 @@ impl Mux {
         self.taken_bytes += bytes as u64;
     }
 
-    /// Gives the streams that have ended, and leaves `into`'s memory for the next ones.
-    pub(crate) fn take_ended(&mut self, into: &mut Vec<Ended>) {
-        std::mem::swap(&mut self.ended, into);
+    /// Gives the streams that have ended, and leaves the memory of `ended` and `plain` for the next ones.
+    pub(crate) fn take_ended(&mut self, ended: &mut Vec<Ended>, plain: &mut Vec<Plain>) {
+        std::mem::swap(&mut self.ended, ended);
+        std::mem::swap(&mut self.plain, plain);
     }
 
     /// Takes memory of others for as long as there is something to read or write.
     pub(crate) fn borrow(&mut self) {
         spare::borrow(&mut self.out);
         spare::borrow(&mut self.ended);
+        spare::borrow(&mut self.plain);
     }
 
     /// Lends it again; without streams it keeps no room for any.
     pub(crate) fn rest(&mut self) {
         spare::give_back(&mut self.out);
         spare::give_back(&mut self.ended);
+        spare::give_back(&mut self.plain);
         if self.streams.is_empty() {
             self.streams.rest();
         }

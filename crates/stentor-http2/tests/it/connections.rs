@@ -284,6 +284,7 @@ async fn a_batch_that_is_cut_off_keeps_its_answers_and_sends_no_more() {
     };
     let sending = client.send_until(batch(5), async { told.await.expect("sent") });
     let (replies, (mut peer, open)) = within(20, async { tokio::join!(sending, server) }).await;
+    let replies = replies.into_vec();
     assert!(matches!(replies[0], Reply::Answered(_)), "{replies:?}");
     assert!(
         replies[1..3].iter().all(|reply| matches!(reply, Reply::Unanswered(Fault::Abandoned))),

@@ -20,7 +20,7 @@ use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Cut, Provider, ProviderStats};
-use stentor_http2::{Batch as Call, Client, Keep, Line, Reply, Requests, Response};
+use stentor_http2::{Batch as Call, Client, Keep, Line, Replies, Reply, Requests, Response};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
@@ -56,10 +56,8 @@ impl Apns {
         Ok(Self { bundle_id: credential.bundle_id, client, tokens, clock: Arc::clone(&setup.clock) })
     }
 
-    fn read(&self, reply: Reply) -> Outcome {
-        replies::outcome(reply, |response| {
-            errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
-        })
+    fn read(&self, response: &Response) -> Outcome {
+        errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
     }
 
     /// Sends again, with a new provider token, what was refused because the old one had expired.
@@ -67,10 +65,11 @@ impl Apns {
         &self,
         bearer: &HeaderValue,
         sent: &Call,
-        replies: &mut [Reply],
+        replies: &mut Replies,
         cut: impl Future<Output = ()>,
     ) {
-        let expired: Vec<usize> = (0..replies.len()).filter(|at| is_expired(&replies[*at])).collect();
+        let expired: Vec<usize> =
+            replies.others().filter(|(_, reply)| is_expired(reply)).map(|(at, _)| at).collect();
         if expired.is_empty() {
             return;
         }
@@ -79,9 +78,7 @@ impl Apns {
         again.constant.retain(|(name, _)| name != AUTHORIZATION);
         again.constant.push((AUTHORIZATION, renewed));
         again.requests = Arc::new(Picked { of: sent.requests.clone(), places: expired.clone() });
-        for (at, reply) in expired.into_iter().zip(self.client.send_until(again, cut).await) {
-            replies[at] = reply;
-        }
+        replies.renew(&expired, self.client.send_until(again, cut).await);
     }
 }
 
@@ -110,14 +107,15 @@ impl Requests for Pushes {
     }
 }
 
-/// Picks the tokens that can be Apple's; gives the others' places as well.
-fn well_formed(pushes: Pushes) -> (Arc<dyn Requests>, Vec<usize>) {
+/// Picks the tokens that can be Apple's, and gives their places; `None` when all can.
+fn well_formed(pushes: Pushes) -> (Arc<dyn Requests>, Option<Vec<usize>>) {
     let valid = |at: &usize| pushes.tokens.get(*at).is_some_and(is_device_token);
-    let places: Vec<usize> = (0..pushes.devices.len()).filter(valid).collect();
-    if places.len() == pushes.tokens.len() {
-        return (Arc::new(pushes), places);
+    let all = 0..pushes.devices.len();
+    if pushes.tokens.len() == all.len() && all.clone().all(|at| valid(&at)) {
+        return (Arc::new(pushes), None);
     }
-    (Arc::new(Picked { of: Arc::new(pushes), places: places.clone() }), places)
+    let places: Vec<usize> = all.filter(valid).collect();
+    (Arc::new(Picked { of: Arc::new(pushes), places: places.clone() }), Some(places))
 }
 
 fn is_device_token(token: &str) -> bool {
@@ -161,12 +159,11 @@ impl Provider for Apns {
         self.send_expired_again(&bearer, &sent, &mut replies, cut).await;
         let words = |response: &Response| Some(replies::printable(&errors::parse(response.body()).reason));
         replies::report(self.kind(), &replies, words);
+        let sent = replies::outcomes(&self.client, replies, |response| self.read(response));
+        let Some(places) = places else { return sent };
         let malformed = Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device };
         let mut outcomes = vec![malformed; count];
-        for (at, reply) in places.into_iter().zip(replies) {
-            outcomes[at] = self.read(reply);
-        }
-        replies::slow_down(&self.client, &outcomes);
+        places.into_iter().zip(sent).for_each(|(at, outcome)| outcomes[at] = outcome);
         outcomes
     }
 

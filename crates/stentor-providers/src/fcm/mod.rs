@@ -17,7 +17,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Cut, Provider, ProviderStats};
-use stentor_http2::{Batch as Call, Client, Keep, Line, Reply, Requests, Response};
+use stentor_http2::{Batch as Call, Client, Keep, Line, Replies, Reply, Requests, Response};
 
 use self::auth::{AccessTokens, Denied};
 use self::credential::FcmCredential;
@@ -65,10 +65,8 @@ impl Fcm {
         }
     }
 
-    fn read(&self, reply: Reply) -> Outcome {
-        replies::outcome(reply, |response| {
-            errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
-        })
+    fn read(&self, response: &Response) -> Outcome {
+        errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
     }
 
     /// Sends again, with a new access token, what was refused for want of one; such requests were not processed.
@@ -76,19 +74,18 @@ impl Fcm {
         &self,
         bearer: &HeaderValue,
         of: &Arc<Pushes>,
-        replies: &mut [Reply],
+        replies: &mut Replies,
         cut: impl Future<Output = ()>,
     ) {
-        let refused: Vec<usize> = (0..replies.len()).filter(|at| lacks_token(&replies[*at])).collect();
+        let refused: Vec<usize> =
+            replies.others().filter(|(_, reply)| lacks_token(reply)).map(|(at, _)| at).collect();
         if refused.is_empty() {
             return;
         }
         let Some(renewed) = self.tokens.replace(bearer).await else { return };
         let again = Picked { of: of.clone(), places: refused.clone() };
         let again = self.client.send_until(self.batch(&renewed, Arc::new(again)), cut).await;
-        for (at, reply) in refused.into_iter().zip(again) {
-            replies[at] = reply;
-        }
+        replies.renew(&refused, again);
     }
 }
 
@@ -151,9 +148,8 @@ impl Provider for Fcm {
         let mut replies = self.client.send_until(call, cut.clone()).await;
         self.send_refused_again(&bearer, &pushes, &mut replies, cut).await;
         replies::report(self.kind(), &replies, |response| errors::words(response.body()));
-        let mut outcomes: Vec<Outcome> = replies.into_iter().map(|reply| self.read(reply)).collect();
+        let mut outcomes = replies::outcomes(&self.client, replies, |response| self.read(response));
         outcomes.resize(count, UNSENT);
-        replies::slow_down(&self.client, &outcomes);
         outcomes
     }
 

@@ -110,6 +110,9 @@ async fn send(shared: &Shared, job: &mut Job) -> Vec<Outcome> {
 }
 
 fn to_send(chunk: &LeasedChunk) -> Vec<DeviceId> {
+    if chunk.fates.len() == chunk.devices.len() && chunk.fates.iter().all(|fate| *fate == Fate::Send) {
+        return chunk.devices.clone();
+    }
     let fates = chunk.devices.iter().zip(&chunk.fates);
     fates.filter(|(_, fate)| **fate == Fate::Send).map(|(device, _)| *device).collect()
 }

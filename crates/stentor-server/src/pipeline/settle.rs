@@ -80,8 +80,9 @@ pub fn settle(
     now: Timestamp,
 ) -> Settled {
     let case = Case { chunk, policy, jitter, now };
-    let parking = outcomes.iter().filter_map(|outcome| parking(outcome, now)).reduce(longer);
-    let mut book = Book::default();
+    let others = outcomes.iter().filter(|outcome| !matches!(outcome, Outcome::Accepted));
+    let parking = others.filter_map(|outcome| parking(outcome, now)).reduce(longer);
+    let mut book = Book { records: Vec::with_capacity(chunk.devices.len()), ..Book::default() };
     let mut answers = outcomes.iter();
     for (index, device) in chunk.devices.iter().enumerate() {
         let verdict = match chunk.fates.get(index) {
@@ -346,6 +347,7 @@ fn refused_payload(outcome: &Outcome) -> Option<Reason> {
 pub(crate) fn health_of(outcomes: &[Outcome]) -> Health {
     outcomes.iter().fold(Health::default(), |mut health, outcome| {
         match outcome {
+            Outcome::Accepted => health.answered += 1,
             Outcome::Unknown
             | Outcome::Unsent { retry_after: None, .. }
             | Outcome::Unavailable { reach: Reach::Credential | Reach::Service, .. } => {

@@ -1,7 +1,7 @@
 //! Reads what the peer says.
 
-use super::{CONNECTION_WINDOW_BYTES, Ended, Mux, Violation};
-use crate::batch::{Reply, Response};
+use super::{CONNECTION_WINDOW_BYTES, Ended, Mux, Open, Plain, Violation};
+use crate::batch::{PLAIN_STATUS, Reply, Response};
 use crate::connection::peer::Change;
 use crate::fault::Fault;
 use crate::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_DEFAULT_MAX_BYTES, flag, kind};
@@ -175,6 +175,11 @@ impl Mux {
             self.reset(stream, Code::CANCEL);
         }
         let kept = if self.kept.is_empty() { None } else { self.kept.remove(&stream) };
+        if kept.is_none() && open.status == PLAIN_STATUS {
+            let Open { batch, index, opened_ms, .. } = open;
+            self.plain.push(Plain { batch, index, opened_ms });
+            return;
+        }
         let truncated = kept.as_ref().is_some_and(|kept| kept.is_cut);
         let reply = Reply::Answered(Response::new(open.status, truncated, kept));
         self.ended.push(Ended { open, reply });

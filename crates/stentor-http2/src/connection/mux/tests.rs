@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tokio::time::Instant;
 
 use super::*;
-use crate::batch::{Batch as Requests, Request};
+use crate::batch::{Batch as Requests, PLAIN_STATUS, Request, Response};
 use crate::frame::{HEAD_BYTES, flag};
 use crate::hpack::Field;
 use crate::work::Run;
@@ -82,9 +82,11 @@ fn body(frames: &[(u8, u8, u32, Vec<u8>)], stream: u32) -> (usize, bool) {
 }
 
 fn ends(mux: &mut Mux) -> Vec<(u32, Reply)> {
-    let mut ended = Vec::new();
-    mux.take_ended(&mut ended);
-    ended.into_iter().map(|ended| (ended.open.index, ended.reply)).collect()
+    let (mut ended, mut plain) = (Vec::new(), Vec::new());
+    mux.take_ended(&mut ended, &mut plain);
+    let answer = || Reply::Answered(Response::new(PLAIN_STATUS, false, None));
+    let plain = plain.into_iter().map(|plain| (plain.index, answer()));
+    plain.chain(ended.into_iter().map(|ended| (ended.open.index, ended.reply))).collect()
 }
 
 fn answered(mux: &mut Mux) -> (u16, String, bool) {
