@@ -169,3 +169,37 @@ fn a_subject_that_does_not_come_up_is_refused_with_what_happened() {
         assert!(ended == code && sentence.contains(why), "{run}: {ended} {sentence}");
     }
 }
+
+#[test]
+fn the_doctor_of_the_laboratory_tells_of_each_lack_what_to_do() {
+    let subjects = tempfile::tempdir().unwrap();
+    let define = |name: &str, further: &str| {
+        let head =
+            format!("id = \"{name}\"\nops = [\"echo\"]\nroles = [\"server\"]\nrun = [\"sh\", \"none.sh\"]\n");
+        std::fs::write(subjects.path().join(format!("{}.toml", name.replace('/', "-"))), head + further)
+            .unwrap();
+    };
+    define("rest+json/ready", "");
+    define("rest+json/lacking", "needs = [\"python>=99.1\"]\n");
+    define("rest+json/unbuilt", "artefact = \"none.jar\"\nbuild = [\"sh\", \"build.sh\"]\n");
+    let (code, told) = run_json(&["lab", "doctor", "--subjects", subjects.path().to_str().unwrap()]);
+    assert_eq!(code, 0, "whatever is missing: {told}");
+    let findings = told["findings"].as_array().unwrap();
+    let of = |what: &str| {
+        findings.iter().find(|one| one["what"] == what).unwrap_or_else(|| panic!("{what}: {told}"))
+    };
+    assert_eq!(of("subject rest+json/ready")["ok"], true, "{told}");
+    for (subject, word) in [
+        ("subject rest+json/lacking", "python"),
+        ("subject rest+json/unbuilt", "stentor lab subject build rest+json/unbuilt"),
+    ] {
+        let found = of(subject);
+        assert!(found["ok"] == false && found["told"].as_str().unwrap().contains(word), "{found}");
+    }
+    let lacks = findings.iter().filter(|one| one["ok"] == false);
+    assert_eq!(told["missing"], json!(lacks.count()));
+    assert!(findings.iter().all(|one| !one["told"].as_str().unwrap().is_empty()), "{told}");
+    // This machine itself: what the rig is, and its processors.
+    assert!(of("processors")["told"].as_str().unwrap().contains("cores"), "{told}");
+    assert!(["netns", "veth", "loopback"].contains(&told["rig"].as_str().unwrap()), "{told}");
+}

@@ -75,13 +75,23 @@ fn r15_a_backlog_behind_a_slow_push_service_costs_no_memory_and_its_age_is_told(
     old(age());
     assert!(server.process.rss_bytes() <= behind + 8 * MIB, "it grows while nothing moves");
 
-    // All of it would go out; a twentieth shows as much in a twentieth of the time.
+    // All of it would go out; a twentieth shows as much in a twentieth of the time. Answered late, not at once.
     for campaign in &campaigns[CAMPAIGNS / 20..] {
         caller.call(&server, Method::POST, &format!("/v1/campaigns/{campaign}/cancel"), None);
     }
-    set_policy(&emulator, json!({}));
-    until("the backlog is gone", || (depth() < 1.0).then_some(()));
+    set_policy(&emulator, json!({"latency": {"kind": "fixed", "ms": 150}}));
+    let (mut peak, mut ages) = (0, 0);
+    until("the backlog is gone", || {
+        peak = peak.max(server.process.rss_bytes());
+        let left = depth();
+        // Some of it is sent and some still waits; what was canceled stands behind it.
+        if (0.96 * chunks..=0.99 * chunks).contains(&left) {
+            old(age());
+            ages += 1;
+        }
+        (left < 1.0).then_some(())
+    });
+    assert!(ages > 0, "it was never seen half gone");
     assert!(age() < 2.0, "{} s old, and nothing waits", age());
-    let peak = server.process.rss_bytes();
-    assert!(peak <= before + 64 * MIB, "{} MiB before, {} MiB after", before / MIB, peak / MIB);
+    assert!(peak <= before + 64 * MIB, "{} MiB before, {} MiB at most", before / MIB, peak / MIB);
 }
