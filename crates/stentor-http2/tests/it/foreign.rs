@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use stentor_http2::{Client, Limits, Reply, Request, Response};
 
-use crate::foreign::process::{Foreign, Kind, Options};
+use crate::foreign::process::{Foreign, Kind, Options, numbers};
 use crate::server;
 use crate::support::{batch_of, client, quick, requests, within};
 
@@ -78,8 +78,7 @@ async fn totals(client: &Client) -> [usize; 3] {
     ask[0].path = "/totals".parse().expect("a path");
     let replies = within(20, client.send(batch_of(ask))).await;
     let text = String::from_utf8_lossy(answered(&replies[0]).body()).into_owned();
-    let numbers: Vec<usize> = text.split(' ').map(|number| number.parse().expect("a number")).collect();
-    numbers.try_into().expect("three numbers")
+    numbers(&text)
 }
 
 /// A server that lets few streams be open and little be written: nothing is refused and nothing sent twice.
@@ -160,6 +159,40 @@ async fn netty_gets_no_more_than_it_allows_and_answers_each_request() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn netty_processes_each_request_once_though_it_leaves_again_and_again() {
     follows_goaways(Kind::Netty).await;
+}
+
+/// Pushes of which one in a hundred goes to a dead token.
+fn pushes() -> Vec<Request> {
+    let push = |index: usize, request: &mut Request| {
+        let kind = if index.is_multiple_of(100) { "dead" } else { "0000" };
+        request.path = format!("/3/device/{kind}{index:060x}").parse().expect("a path");
+        request.body = format!(r#"{{"aps":{{"alert":"{index}"}}}}"#).into();
+    };
+    let mut requests = requests(REQUESTS);
+    requests.iter_mut().enumerate().for_each(|(index, request)| push(index, request));
+    requests
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pushys_mock_of_apns_gets_each_push_once_and_its_refusals_are_read() {
+    for tls in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let options = Options { tls, max_streams: 10, window_bytes: 65_535, leave_after: 0, plain: false };
+        let Some(mut server) = Foreign::start(Kind::Mock, &options).await else { return };
+        assert_eq!(server.negotiates().await, tls.version);
+        let client = server.client(limits());
+        for (index, reply) in within(120, client.send(batch_of(pushes()))).await.iter().enumerate() {
+            let Reply::Answered(response) = reply else { panic!("{index}: {reply:?}") };
+            let body = String::from_utf8_lossy(response.body());
+            let dead = response.status == 410 && body.contains(r#""reason":"Unregistered""#);
+            let right =
+                if index.is_multiple_of(100) { dead } else { response.status == 200 && body.is_empty() };
+            assert!(right && !response.truncated, "{index}: {response:?} {body}");
+            assert_eq!(header(response, "apns-id").len(), 36);
+        }
+        assert_eq!(server.pushes().await, [REQUESTS - REQUESTS / 100, REQUESTS / 100, REQUESTS]);
+        assert_eq!((client.stats().resets, client.stats().resends), (0, 0));
+        within(20, client.close()).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,7 +12,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use stentor_http2::{Client, Endpoint, Limits, Roots};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio_rustls::TlsConnector;
@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Nghttpd,
     Go,
     Netty,
+    /// pushy's mock of APNs, on Netty.
+    Mock,
 }
 
 /// How a server is to behave.
@@ -44,7 +46,7 @@ pub(crate) struct Foreign {
     port: u16,
     certificate: String,
     /// Killed when the value is dropped.
-    _child: Child,
+    child: Child,
     _folder: TempDir,
 }
 
@@ -53,7 +55,7 @@ impl Kind {
         match self {
             Self::Nghttpd => "nghttpd",
             Self::Go => "go",
-            Self::Netty => "netty",
+            Self::Netty | Self::Mock => "netty",
         }
     }
 
@@ -62,10 +64,10 @@ impl Kind {
         match self {
             Self::Nghttpd => said("nghttpd", "--version").is_none().then_some("nghttpd"),
             Self::Go => (!go_is_new_enough()).then_some("Go 1.24 or newer"),
-            Self::Netty => {
+            Self::Netty | Self::Mock => {
                 let pins = std::fs::read(netty().join("pins")).ok();
                 let current = pins.is_some() && pins == std::fs::read(sources().join("netty/pom.xml")).ok();
-                (!current).then_some("Netty: run crates/stentor-http2/tests/foreign/install")
+                (!current).then_some("pushy and its Netty: run crates/stentor-http2/tests/foreign/install")
             }
         }
     }
@@ -88,13 +90,14 @@ impl Foreign {
         let (child, port) = match kind {
             Kind::Nghttpd => within(20, nghttpd(folder.path(), options)).await,
             Kind::Go => within(60, told(Command::new(go_program()), folder.path(), options)).await,
-            Kind::Netty => {
+            Kind::Netty | Kind::Mock => {
+                let program = if kind == Kind::Mock { "netty/Mock.java" } else { "netty/Server.java" };
                 let mut java = Command::new("java");
-                java.arg("-cp").arg(netty().join("lib/*")).arg(sources().join("netty/Server.java"));
+                java.arg("-cp").arg(netty().join("lib/*")).arg(sources().join(program));
                 within(60, told(java, folder.path(), options)).await
             }
         };
-        Some(Self { port, certificate, _child: child, _folder: folder })
+        Some(Self { port, certificate, child, _folder: folder })
     }
 
     pub(crate) fn client(&self, limits: Limits) -> Client {
@@ -102,6 +105,17 @@ impl Foreign {
         endpoint.server_name = Some("localhost".into());
         endpoint.roots = Roots::Pem(self.certificate.clone().into());
         Client::new(&endpoint, limits).expect("usable endpoint")
+    }
+
+    /// Asks the mock how many pushes it took, how many it refused, and how many of them were different.
+    pub(crate) async fn pushes(&mut self) -> [usize; 3] {
+        self.child.stdin.as_mut().expect("piped").write_all(b"?").await.expect("it runs");
+        let mut line = String::new();
+        BufReader::new(self.child.stdout.as_mut().expect("piped"))
+            .read_line(&mut line)
+            .await
+            .expect("readable");
+        numbers(line.trim())
     }
 
     /// Tells which version of TLS a client that knows all gets.
@@ -133,6 +147,8 @@ async fn told(mut command: Command, folder: &Path, options: &Options) -> (Child,
     let mut child = command.spawn().expect("started");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let line = lines.next_line().await.expect("readable").expect("a line before the end");
+    // Nothing follows unasked.
+    child.stdout = Some(lines.into_inner().into_inner());
     let port = line.strip_prefix("port ").and_then(|port| port.parse().ok()).expect("a port");
     (child, port)
 }
@@ -204,6 +220,12 @@ fn go_is_new_enough() -> bool {
     let version = said("go", "version").unwrap_or_default();
     let minor = version.split("go1.").nth(1).and_then(|rest| rest.split(['.', ' ']).next());
     minor.and_then(|minor| minor.parse::<u32>().ok()).is_some_and(|minor| minor >= 24)
+}
+
+/// Reads numbers with a space between.
+pub(crate) fn numbers<const COUNT: usize>(text: &str) -> [usize; COUNT] {
+    let numbers: Vec<usize> = text.split(' ').map(|number| number.parse().expect("a number")).collect();
+    numbers.try_into().expect("so many numbers")
 }
 
 fn said(program: &str, argument: &str) -> Option<String> {

@@ -30,7 +30,7 @@ own, from its acceptance to the commit of the answer, in whole milliseconds. Onl
 end are counted.")]
 pub(crate) struct Urgent {
     /// Devices of the campaign
-    #[arg(long, default_value_t = 2_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
+    #[arg(long, default_value_t = 3_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
     /// Single messages, while idle and again while the campaign runs
     #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = clap::value_parser!(u64).range(10..=100_000))]
