@@ -179,3 +179,37 @@ impl Run {
         self.work.settle((self.from..self.to).map(|index| (index, reply.clone())));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Request, Response};
+
+    #[tokio::test]
+    async fn the_first_reply_to_each_request_counts_and_what_has_none_is_in_flight() {
+        let request =
+            || Request { path: "/".parse().expect("a path"), headers: Vec::new(), body: "b".into() };
+        let requests: Vec<Request> = std::iter::repeat_with(request).take(70).collect();
+        let keep = Keep::Refusals;
+        let batch = Batch {
+            constant: Vec::new(),
+            path: None,
+            requests: Arc::new(requests),
+            start_within: None,
+            keep,
+        };
+        let work = Work::new(batch, &[], Instant::now());
+        work.settle_plain(0..65);
+        // Late, and twice: neither counts.
+        work.settle([(3, Reply::NotSent(Fault::Closed))].into_iter());
+        work.settle_plain(60..65);
+        work.settle([(67, Reply::Answered(Response::new(410, false, None)))].into_iter());
+        let replies = work.replies();
+        let abandoned = |reply: &Reply| matches!(reply, Reply::Unanswered(Fault::Abandoned));
+        let others: Vec<(usize, bool)> = replies.others().map(|(at, reply)| (at, abandoned(reply))).collect();
+        assert_eq!(others, [(65, true), (66, true), (67, false), (68, true), (69, true)]);
+        // Nobody reads them any more.
+        work.settle_plain(65..70);
+        assert_eq!(work.replies().others().count(), 70);
+    }
+}

@@ -72,7 +72,7 @@ pub(crate) struct Mux {
     /// Bytes read since the connection's window was last widened.
     unreturned_bytes: u32,
     ended: Vec<Ended>,
-    plain: Vec<Plain>,
+    plainly_ended: Vec<Plain>,
     pub(crate) happened: Happened,
     keep_body_bytes: usize,
     drain_body_bytes: usize,
@@ -103,7 +103,7 @@ impl Mux {
             taken_bytes: 0,
             unreturned_bytes: 0,
             ended: Vec::new(),
-            plain: Vec::new(),
+            plainly_ended: Vec::new(),
             happened: Happened::default(),
             keep_body_bytes: limits.max_reply_body_bytes,
             drain_body_bytes: limits.max_reply_drain_bytes,
@@ -136,24 +136,24 @@ impl Mux {
         self.taken_bytes += bytes as u64;
     }
 
-    /// Gives the streams that have ended, and leaves the memory of `ended` and `plain` for the next ones.
-    pub(crate) fn take_ended(&mut self, ended: &mut Vec<Ended>, plain: &mut Vec<Plain>) {
+    /// Gives the streams that have ended, and leaves the memory of both vectors for the next ones.
+    pub(crate) fn take_ended(&mut self, ended: &mut Vec<Ended>, plainly: &mut Vec<Plain>) {
         std::mem::swap(&mut self.ended, ended);
-        std::mem::swap(&mut self.plain, plain);
+        std::mem::swap(&mut self.plainly_ended, plainly);
     }
 
     /// Takes memory of others for as long as there is something to read or write.
     pub(crate) fn borrow(&mut self) {
         spare::borrow(&mut self.out);
         spare::borrow(&mut self.ended);
-        spare::borrow(&mut self.plain);
+        spare::borrow(&mut self.plainly_ended);
     }
 
     /// Lends it again; without streams it keeps no room for any.
     pub(crate) fn rest(&mut self) {
         spare::give_back(&mut self.out);
         spare::give_back(&mut self.ended);
-        spare::give_back(&mut self.plain);
+        spare::give_back(&mut self.plainly_ended);
         if self.streams.is_empty() {
             self.streams.rest();
         }

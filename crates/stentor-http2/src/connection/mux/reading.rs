@@ -177,7 +177,7 @@ impl Mux {
         let kept = if self.kept.is_empty() { None } else { self.kept.remove(&stream) };
         if kept.is_none() && open.status == PLAIN_STATUS {
             let Open { batch, index, opened_ms, .. } = open;
-            self.plain.push(Plain { batch, index, opened_ms });
+            self.plainly_ended.push(Plain { batch, index, opened_ms });
             return;
         }
         let truncated = kept.as_ref().is_some_and(|kept| kept.is_cut);
