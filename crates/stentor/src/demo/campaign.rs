@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// When kills have to be timed, or when the whole campaign lasts a second.
 const LOOK_OFTEN: Duration = Duration::from_millis(10);
+/// When kills have to be timed in a campaign that lasts a second: two thousand deliveries end meanwhile.
+const LOOK_KILLING: Duration = Duration::from_millis(2);
 
 /// How long emulators stop: beyond a sender's patience with a silent connection, and within it.
 const STALLS: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(1)];
@@ -197,6 +199,10 @@ impl Watch<'_> {
     }
 
     fn interval(&self) -> Duration {
-        if self.plan.is_pending() || self.is_fast { LOOK_OFTEN } else { LOOK_EVERY }
+        match (self.plan.is_pending(), self.is_fast) {
+            (true, true) => LOOK_KILLING,
+            (false, false) => LOOK_EVERY,
+            _ => LOOK_OFTEN,
+        }
     }
 }

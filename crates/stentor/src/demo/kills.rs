@@ -53,6 +53,9 @@ struct Moment {
     patience: Duration,
 }
 
+/// The share of a campaign in which all kills are due: a look that comes late still finds deliveries on their way.
+const ALL_WITHIN: f64 = 0.9;
+
 /// All kills to come.
 pub(crate) struct Plan {
     moments: std::vec::IntoIter<Moment>,
@@ -70,7 +73,7 @@ impl Plan {
         victims.resize(victims.len() + kills.stalls as usize, Victim::Stalled);
         victims.resize(victims.len() + kills.troubles as usize, Victim::Troubled);
         victims.shuffle(&mut dice);
-        let shares = victims.len() as f64 + 1.0;
+        let shares = (victims.len() as f64 + 1.0) / ALL_WITHIN;
         let moment = |(index, victim): (usize, Victim)| Moment {
             victim,
             share: (index as f64 + 0.6 + 0.8 * dice.random::<f64>()) / shares,
