@@ -423,6 +423,7 @@ impl Driver {
     fn abort(&mut self, fault: Fault, code: Code) -> Turn {
         tracing::debug!(%fault, streams = self.mux.streams.len(), "connection over");
         self.publish(0);
+        self.pool.pace.hear();
         self.member.retired.store(1, Relaxed);
         self.mux.end_all(&fault);
         self.collect();

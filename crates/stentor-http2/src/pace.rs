@@ -6,8 +6,12 @@
 //! queue builds up at the peer neither number rises, so that the limit does not follow the queue. A queue that stands for
 //! long is in every answer, though, and becomes the shortest latency. So growth is judged as well by what it brought
 //! (`trend`).
+//!
+//! Before the first answer there is neither rate nor latency, only silence, and how long it lasts tells how far away the
+//! peer is (`silence`).
 
 mod failures;
+mod silence;
 mod trend;
 
 use std::collections::VecDeque;
@@ -17,6 +21,7 @@ use std::time::Duration;
 
 use crate::limits::Limits;
 use failures::Failures;
+use silence::Silence;
 use trend::{Advice, Watch};
 
 /// Fewest requests that are added to the limit for a limit's worth of answers.
@@ -69,6 +74,7 @@ pub(crate) struct Pace {
     /// It was useless once: from then on it goes in smaller steps, though not as small as after a failure.
     careful: AtomicBool,
     watch: Mutex<Watch>,
+    silence: Silence,
 }
 
 /// The rates of the last spans.
@@ -102,6 +108,7 @@ impl Pace {
             stays: AtomicBool::new(false),
             careful: AtomicBool::new(false),
             watch: Mutex::new(Watch::new()),
+            silence: Silence::new(initial, limits.silent_inflight_requests.clamp(initial, max)),
         }
     }
 
@@ -125,9 +132,25 @@ impl Pace {
         }
     }
 
+    /// Lets the limit grow with the silence before the first answer; `now` is any running time. Tells whether it may still
+    /// grow that way.
+    pub(crate) fn wait(&self, now: Duration) -> bool {
+        let Some(allowed) = self.silence.allows(now, self.inflight()) else { return false };
+        self.limit.fetch_max(allowed, Relaxed);
+        true
+    }
+
+    /// Notes that the peer is silent no more, or will be for ever.
+    pub(crate) fn hear(&self) {
+        self.silence.end();
+    }
+
     /// Notes the end of `count` requests; each of the `answered` ones lets the limit grow if it held others back.
     pub(crate) fn ended(&self, count: usize, answered: usize) {
         self.inflight.fetch_sub(count, Relaxed);
+        if answered > 0 {
+            self.hear();
+        }
         let _ = self.grace.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(count)));
         self.failures.note_answers(answered, self.limit());
         let needed = self.needed.load(Relaxed);
@@ -154,6 +177,7 @@ impl Pace {
 
     /// Halves the limit because the peer asked for less, once for all requests that were in flight together.
     pub(crate) fn slow_down(&self) {
+        self.hear();
         let limit = self.limit();
         let in_grace =
             self.grace.compare_exchange(0, (2 * self.inflight()).max(1), Relaxed, Relaxed).is_err();
@@ -170,6 +194,9 @@ impl Pace {
 
     /// The same of requests that are looked at `total` at a time.
     pub(crate) fn failed_of(&self, count: usize, total: usize) {
+        if count > 0 {
+            self.hear();
+        }
         let window = self.limit().max(total);
         let counts = count > 0 && self.grace.load(Relaxed) == 0;
         if counts && self.failures.note_failures(count, window) {

@@ -29,8 +29,8 @@ const TURN_REQUESTS: usize = 1_024;
 const SMALL_BATCH_MAX_REQUESTS: usize = 16;
 /// How long nothing is taken over after an answer that asks to wait; by then the caller knows.
 const HALT: Duration = Duration::from_millis(500);
-/// Connections that may be opening at once: handshakes cost the peer more than requests.
-const OPENINGS_MAX_COUNT: usize = 4;
+/// Connections that may always be opening at once: handshakes cost the peer more than requests.
+const OPENINGS_MIN_COUNT: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -161,6 +161,7 @@ impl Pool {
         let now = Instant::now();
         let mut late = Vec::new();
         let mut state = self.lock();
+        self.pace.wait(now.duration_since(self.began));
         let most = most.min(self.pace.room());
         let mut left = most;
         while left > 0 {
@@ -368,19 +369,20 @@ impl Pool {
         let streams =
             state.members.iter().map(|member| member.streams()).max().filter(|streams| *streams > 0);
         let streams = streams.unwrap_or(usize::MAX);
-        let most =
-            self.openings_at_once(missing, streams).min(self.limits.max_connections.saturating_sub(live));
+        let most = self.openings_at_once(missing, streams, state.members.len());
+        let most = most.min(self.limits.max_connections.saturating_sub(live));
         while wanted && allowed && !state.closed && state.opening < most {
             self.open_one(state);
         }
     }
 
     /// Tells how many connections may be opening: as many as the missing streams need, going by what others have, yet
-    /// few at once, unless a connection is good for a few requests only.
-    fn openings_at_once(&self, missing: usize, streams: usize) -> usize {
+    /// no more at once than are there already, unless a connection is good for a few requests only.
+    fn openings_at_once(&self, missing: usize, streams: usize, there: usize) -> usize {
         let requests = self.limits.max_requests_per_connection.max(1) as usize;
         let wanted = missing.min(self.pace.room());
-        let most = if requests < streams { self.limits.max_connections } else { OPENINGS_MAX_COUNT };
+        let is_short = requests < streams;
+        let most = if is_short { self.limits.max_connections } else { there.max(OPENINGS_MIN_COUNT) };
         wanted.div_ceil(requests.min(streams.max(1))).clamp(1, most)
     }
 

@@ -11,6 +11,8 @@ use crate::fault::Fault;
 
 /// A connection older than this is replaced: its clock counts milliseconds in 32 bits.
 const AGE_MAX: Duration = Duration::from_secs(20 * 24 * 3_600);
+/// The clock's grain before the peer's first answer: silence lets more requests start, which nothing else would tell.
+const LISTEN_EVERY: Duration = Duration::from_millis(5);
 /// How long what waits for a connection that is asked after its idleness does so: between these, by the way's length.
 const PATIENCE_MIN: Duration = Duration::from_millis(200);
 const PATIENCE_MAX: Duration = Duration::from_millis(500);
@@ -24,12 +26,23 @@ impl Driver {
         let is_due = elapsed && busy == self.was_busy;
         if elapsed || busy != self.was_busy {
             self.was_busy = busy;
-            let limits = &self.pool.limits;
-            let span = if busy { limits.tick() } else { limits.idle_close() };
+            let span = self.span(busy);
             self.timer.as_mut().reset(self.now + span);
             let _ = self.timer.as_mut().poll(cx);
         }
         if is_due { self.tick(busy) } else { None }
+    }
+
+    /// Gives when the clock is to be looked at again.
+    fn span(&self, busy: bool) -> Duration {
+        let limits = &self.pool.limits;
+        match busy {
+            true if self.pool.pace.wait(self.now.duration_since(self.pool.began)) => {
+                limits.tick().min(LISTEN_EVERY)
+            }
+            true => limits.tick(),
+            false => limits.idle_close(),
+        }
     }
 
     fn tick(&mut self, busy: bool) -> Option<Fault> {

@@ -12,6 +12,10 @@ fn pace(initial: usize) -> Pace {
     Pace::new(&bounds)
 }
 
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
 fn answer_a_window(pace: &Pace) {
     let window = pace.limit();
     for _ in 0..window {
@@ -48,6 +52,19 @@ fn a_far_peer_is_given_twice_as_many_after_each_round_trip_from_the_first_on() {
             pace.observe(latency * trip + Duration::from_millis(part), flight / 10, latency, latency);
         }
         assert!(pace.limit() >= flight * 19 / 10, "{flight}, then {}", pace.limit());
+    }
+}
+
+#[test]
+fn a_silent_peer_is_given_as_many_again_every_ten_milliseconds_until_it_answers_or_fails() {
+    for break_silence in [|pace: &Pace| pace.ended(1, 1), |pace: &Pace| pace.failed(1)] {
+        let pace = wide_pace(1_000);
+        assert!(pace.wait(ms(70)) && pace.limit() == 1_000, "nothing was sent yet");
+        pace.started(1_000);
+        let limits = [80, 95, 101].map(|now| pace.wait(ms(now)).then(|| pace.limit()));
+        assert_eq!(limits, [1_000, 2_000, 3_000].map(Some));
+        break_silence(&pace);
+        assert!(!pace.wait(ms(200)) && (3_000..=3_001).contains(&pace.limit()), "{}", pace.limit());
     }
 }
 

@@ -30,6 +30,29 @@ async fn no_more_are_in_flight_than_the_limit_which_grows_with_answers() {
 }
 
 #[tokio::test]
+async fn a_peer_that_has_not_answered_yet_gets_more_and_no_more_than_silence_allows() {
+    let (listener, port) = listen().await;
+    let limits = Limits { initial_inflight_requests: 10, silent_inflight_requests: 35, ..quick() };
+    let client = client(port, limits);
+    let server = async {
+        let mut peer = Peer::accept(&listener, 1_000).await;
+        let silent = peer.requests(35).await;
+        assert_eq!((client.stats().inflight, client.stats().inflight_limit), (35, 35));
+        for (stream, _) in silent {
+            peer.answer(stream).await;
+        }
+        peer.serve().await.len()
+    };
+    let sender = async {
+        let replies = client.send(batch(500)).await;
+        client.close().await;
+        replies
+    };
+    let (replies, seen) = within(20, async { tokio::join!(sender, server) }).await;
+    assert_eq!((statuses(&replies), seen), (vec![200; 500], 465));
+}
+
+#[tokio::test]
 async fn slowing_down_halves_the_limit_that_stats_show() {
     let (_listener, port) = listen().await;
     let limits = Limits { initial_inflight_requests: 100, ..quick() };

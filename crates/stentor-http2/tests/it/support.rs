@@ -8,13 +8,14 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use stentor_http2::{Batch, Client, Endpoint, Fault, Keep, Limits, Reply, Request, Response, Roots};
 
-/// Limits small enough for a test to wait for.
+/// Limits small enough for a test to wait for; silence lets nothing more start.
 pub(crate) fn quick() -> Limits {
     Limits {
         max_connections: 4,
         connect_timeout_ms: 2_000,
         request_timeout_ms: 10_000,
         ping_interval_ms: 5_000,
+        silent_inflight_requests: 0,
         ..Limits::default()
     }
 }

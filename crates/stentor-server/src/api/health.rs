@@ -38,6 +38,8 @@ struct Ready {
     /// The parts that failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     failed: Vec<String>,
+    /// Credentials get their access tokens and connections; what is sent first may wait for that.
+    getting_ready: bool,
     /// Age of the oldest chunk that is due and not leased.
     oldest_ready_seconds: u64,
     /// Chunks due and not leased.
@@ -70,6 +72,7 @@ async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
         store: word(found.store),
         queue: word(found.queue),
         pipeline: word(found.failed.is_empty()),
+        getting_ready: found.gets_ready,
         oldest_ready_seconds: found.oldest_ready_seconds,
         ready_chunks: found.ready_chunks,
         failed: found.failed,

@@ -21,12 +21,14 @@ use super::crew::Crew;
 use super::lanes::{Grant, Key, Look, Outlet, Probe};
 use super::shared::{Shared, sleep_until};
 use super::stats::FleetMeter;
-use super::window::Window;
+use super::window::{LOOK_MIN, Window};
 
 /// How long work waits after a call of the store or queue failed.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 /// Longest sleep of a fleet that has consumers or hints.
 const NAP_MAX: Duration = Duration::from_millis(500);
+/// Longest sleep of a fleet that has neither.
+const IDLE_NAP_MAX: Duration = Duration::from_secs(3_600);
 /// The smallest window, in full chunks: one at each step of the way.
 const WINDOW_MIN_CHUNKS: u64 = 4;
 
@@ -102,7 +104,12 @@ impl Fleet {
         let fleet = (self.kind, self.class);
         let next = self.shared.agenda.next(fleet, now).unwrap_or(Timestamp::MAX);
         let due = !self.shared.agenda.due(fleet, now).is_empty();
-        let longest = if due || self.crew.len() > 0 { NAP_MAX } else { Duration::from_secs(3_600) };
+        let longest = match due {
+            // What is in flight may let the window grow, and nobody tells of that.
+            true if self.class == Class::Bulk && self.window.may_grow() => LOOK_MIN,
+            false if self.crew.len() == 0 => IDLE_NAP_MAX,
+            _ => NAP_MAX,
+        };
         sleep_until(&*self.shared.clock, next, longest).await;
     }
 

@@ -139,6 +139,7 @@ impl Pipeline {
         self.movers.spawn(async move {
             let work = shared.lanes.get_ready(shared.config.ready_max_credentials, shared.now());
             let _ = stop.run_until_cancelled(shared.watch.passing("getting ready", work)).await;
+            shared.gets_ready.store(false, Ordering::Relaxed);
         });
     }
 
@@ -225,6 +226,7 @@ impl Pipeline {
             providers: providers.collect(),
             depths: shared.depths.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             producers: shared.producers.load(Ordering::Relaxed),
+            gets_ready: shared.gets_ready.load(Ordering::Relaxed),
             unsettled_deliveries: shared.budget.used(),
             stale_settlements: shared.stale.load(Ordering::Relaxed),
             store_retries: shared.store_retries.load(Ordering::Relaxed),

@@ -1,7 +1,7 @@
 //! What all parts of the pipeline have in common.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     /// Chunks in the queue: as many as it said when last asked, and those that came since.
     queued_chunks: AtomicU64,
     pub(crate) producers: AtomicUsize,
+    /// Credentials get their access tokens and connections, as they do once, at the start.
+    pub(crate) gets_ready: AtomicBool,
     pub(crate) stale: AtomicU64,
     pub(crate) store_retries: AtomicU64,
     pub(crate) set_aside: AtomicU64,
@@ -107,6 +109,7 @@ impl Shared {
             depths: Mutex::default(),
             queued_chunks: AtomicU64::new(0),
             producers: AtomicUsize::new(0),
+            gets_ready: AtomicBool::new(true),
             stale: AtomicU64::new(0),
             store_retries: AtomicU64::new(0),
             set_aside: AtomicU64::new(0),

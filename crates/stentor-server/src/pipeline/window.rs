@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Shortest time between two looks at what is in flight.
-const LOOK_MIN: Duration = Duration::from_millis(10);
+pub(crate) const LOOK_MIN: Duration = Duration::from_millis(10);
 /// Shortest time over which a rate is measured.
 const SPAN_MIN: Duration = Duration::from_millis(50);
 /// Rates remembered.
@@ -43,6 +43,11 @@ impl Window {
     /// Gives the most deliveries to have unsettled.
     pub(crate) const fn limit(&self) -> u64 {
         self.limit
+    }
+
+    /// Tells whether it may grow.
+    pub(crate) const fn may_grow(&self) -> bool {
+        self.limit < self.cap
     }
 
     /// Tells whether it is time to look.

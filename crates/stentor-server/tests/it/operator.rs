@@ -106,6 +106,7 @@ async fn health_readiness_version_and_metrics_need_no_key() {
     assert_eq!(server.open(Method::GET, "/healthz").read().await.body, json!({"status": "ok"}));
     let ready = server.open(Method::GET, "/readyz").read().await;
     assert_eq!((ready.status, ready.text("store")), (200, "ok".to_owned()));
+    assert!(ready.body["getting_ready"].is_boolean(), "{}", ready.body);
     assert!(!server.open(Method::GET, "/version").read().await.text("version").is_empty());
     let metrics = server.open(Method::GET, "/metrics").read().await;
     let text = metrics.body.as_str().expect("text").to_owned();

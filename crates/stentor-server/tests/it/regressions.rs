@@ -71,8 +71,8 @@ async fn r6_what_is_handed_over_and_not_yet_sent_stays_here_when_a_push_service_
     let campaign = scene.send(json!("everyone")).await;
     scene.until_attempts(1).await;
     scene.until_parked().await;
-    // As many as are in flight at the start, for nothing was answered before the first refusal.
-    let most = stentor_providers::Limits::default().initial_inflight_requests as u64;
+    // As many as silence lets start, for nothing was answered before the first refusal.
+    let most = stentor_providers::Limits::default().silent_inflight_requests as u64;
     assert!(scene.attempts() <= most + 2, "{} of 20000, {most} were in flight", scene.attempts());
     scene.fcm.set_policy(Policy::default()).expect("a policy");
     let ledger = scene.ended(&campaign).await;

@@ -105,11 +105,13 @@ impl Server {
         self.launch().await
     }
 
-    /// Asks it to end, starts it again, and returns what it used; from then on only the new process is looked at.
+    /// Asks it to end, starts it again, and returns what it used, as soon as its credentials have their access tokens and
+    /// connections; from then on only the new process is looked at.
     pub(crate) async fn restart(&mut self) -> anyhow::Result<Usage> {
         let used = self.stop();
         self.past = Usage::default();
         self.launch().await?;
+        self.until_warm().await?;
         Ok(used)
     }
 
@@ -173,6 +175,19 @@ impl Server {
                 return Err(
                     Failure::not_done("the server does not get ready: look at its log (--keep DIR)").into()
                 );
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    async fn until_warm(&mut self) -> anyhow::Result<()> {
+        let started = Instant::now();
+        let client = Client::new(&self.url(), None, None)?;
+        while client.probe("/readyz").await.is_ok_and(|(_, told)| told["getting_ready"] == true) {
+            self.check_alive()?;
+            if started.elapsed() > START_LIMIT {
+                return Err(Failure::not_done("the push services give no access token or connection").into());
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }

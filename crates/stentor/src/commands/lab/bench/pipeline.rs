@@ -17,7 +17,8 @@ Examples:
   stentor lab bench pipeline --latency-ms 50 --json
 
 The server is started anew after the import, so that campaign_peak_rss_bytes is the campaign's alone (the
-questions asked afterwards raise server_peak_rss_bytes). Server, FCM sink and APNs sink are processes of their own on 127.0.0.1, with real TLS and HTTP/2; no quota, every other
+questions asked afterwards raise server_peak_rss_bytes); the campaign begins when it has its access token and connections.
+Server, FCM sink and APNs sink are processes of their own on 127.0.0.1, with real TLS and HTTP/2; no quota, every other
 setting is the default. The fields of the last round are those of `stentor demo --json`, with all rounds' samples.")]
 pub(crate) struct Pipeline {
     /// How many devices: half through FCM, half through APNs
