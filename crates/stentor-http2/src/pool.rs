@@ -377,7 +377,7 @@ impl Pool {
     }
 
     /// Tells how many connections may be opening: as many as the missing streams need, going by what others have, yet
-    /// no more at once than are there already, unless a connection is good for a few requests only.
+    /// no more at once than are there already, or four, unless a connection is good for a few requests only.
     fn openings_at_once(&self, missing: usize, streams: usize, there: usize) -> usize {
         let requests = self.limits.max_requests_per_connection.max(1) as usize;
         let wanted = missing.min(self.pace.room());

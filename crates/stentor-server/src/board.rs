@@ -47,7 +47,7 @@ pub struct Readiness {
     /// Parts of the pipeline that failed; with one of them nothing is sent.
     pub failed: Vec<String>,
     /// Credentials get their access tokens and connections.
-    pub gets_ready: bool,
+    pub getting_ready: bool,
     /// Age of the oldest chunk that is due and not leased, in seconds.
     pub oldest_ready_seconds: u64,
     /// Chunks due and not leased.
@@ -86,7 +86,7 @@ impl Board {
             queue: depths.is_some(),
             failed: self.belt.failures().into_iter().map(|failure| failure.part).collect(),
             oldest_ready_seconds: oldest_ready(lanes, now).as_secs(),
-            gets_ready: self.belt.stats().gets_ready,
+            getting_ready: self.belt.is_getting_ready(),
             ready_chunks: lanes.iter().map(|lane| lane.ready).sum(),
         }
     }

@@ -1,9 +1,24 @@
 //! The number of requests in flight, seen from outside.
 
-use stentor_http2::{Fault, Limits, Reply};
+use stentor_http2::{Client, Fault, Limits, Reply};
 
 use crate::frames::{Peer, listen};
 use crate::support::{batch, client, client_that_halts, quick, statuses, within};
+
+/// Sends so many and closes the client when they are answered.
+async fn send_all(client: &Client, count: usize) -> Vec<Reply> {
+    let replies = client.send(batch(count)).await;
+    client.close().await;
+    replies
+}
+
+/// Answers these and whatever else comes; tells how much that was.
+async fn answer_all(mut peer: Peer, first: Vec<(u32, String)>) -> usize {
+    for (stream, _) in first {
+        peer.answer(stream).await;
+    }
+    peer.serve().await.len()
+}
 
 #[tokio::test]
 async fn no_more_are_in_flight_than_the_limit_which_grows_with_answers() {
@@ -14,17 +29,9 @@ async fn no_more_are_in_flight_than_the_limit_which_grows_with_answers() {
         let mut peer = Peer::accept(&listener, 1_000).await;
         let first = peer.requests(4).await;
         assert_eq!(client.stats().inflight, 4);
-        for (stream, _) in first {
-            peer.answer(stream).await;
-        }
-        peer.serve().await.len()
+        answer_all(peer, first).await
     };
-    let sender = async {
-        let replies = client.send(batch(500)).await;
-        client.close().await;
-        replies
-    };
-    let (replies, _) = within(20, async { tokio::join!(sender, server) }).await;
+    let (replies, _) = within(20, async { tokio::join!(send_all(&client, 500), server) }).await;
     assert_eq!(statuses(&replies), [200; 500]);
     assert!((5..=64).contains(&client.stats().inflight_limit), "{:?}", client.stats());
 }
@@ -38,17 +45,9 @@ async fn a_peer_that_has_not_answered_yet_gets_more_and_no_more_than_silence_all
         let mut peer = Peer::accept(&listener, 1_000).await;
         let silent = peer.requests(35).await;
         assert_eq!((client.stats().inflight, client.stats().inflight_limit), (35, 35));
-        for (stream, _) in silent {
-            peer.answer(stream).await;
-        }
-        peer.serve().await.len()
+        answer_all(peer, silent).await
     };
-    let sender = async {
-        let replies = client.send(batch(500)).await;
-        client.close().await;
-        replies
-    };
-    let (replies, seen) = within(20, async { tokio::join!(sender, server) }).await;
+    let (replies, seen) = within(20, async { tokio::join!(send_all(&client, 500), server) }).await;
     assert_eq!((statuses(&replies), seen), (vec![200; 500], 465));
 }
 

@@ -72,7 +72,7 @@ async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
         store: word(found.store),
         queue: word(found.queue),
         pipeline: word(found.failed.is_empty()),
-        getting_ready: found.gets_ready,
+        getting_ready: found.getting_ready,
         oldest_ready_seconds: found.oldest_ready_seconds,
         ready_chunks: found.ready_chunks,
         failed: found.failed,

@@ -89,6 +89,12 @@ impl PipelineBelt {
         self.pipeline().map(|pipeline| pipeline.stats()).unwrap_or_default()
     }
 
+    /// Tells whether credentials are still being given their access tokens and connections.
+    #[must_use]
+    pub fn is_getting_ready(&self) -> bool {
+        self.pipeline().is_some_and(|pipeline| pipeline.is_getting_ready())
+    }
+
     /// Lists the parts of the pipeline that failed, the first first.
     #[must_use]
     pub fn failures(&self) -> Vec<Failure> {

@@ -104,13 +104,17 @@ impl Fleet {
         let fleet = (self.kind, self.class);
         let next = self.shared.agenda.next(fleet, now).unwrap_or(Timestamp::MAX);
         let due = !self.shared.agenda.due(fleet, now).is_empty();
-        let longest = match due {
-            // What is in flight may let the window grow, and nobody tells of that.
-            true if self.class == Class::Bulk && self.window.may_grow() => LOOK_MIN,
+        sleep_until(&*self.shared.clock, next, self.nap_max(due)).await;
+    }
+
+    fn nap_max(&self, due: bool) -> Duration {
+        // What is in flight may let the window grow, and nobody tells of that.
+        let may_grow = self.window.may_grow() && self.meter.unsettled.count(Class::Bulk) > 0;
+        match due {
+            true if self.class == Class::Bulk && may_grow => LOOK_MIN,
             false if self.crew.len() == 0 => IDLE_NAP_MAX,
             _ => NAP_MAX,
-        };
-        sleep_until(&*self.shared.clock, next, longest).await;
+        }
     }
 
     /// Leases and hands out what fits; tells whether there was anything.

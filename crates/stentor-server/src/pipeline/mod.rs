@@ -139,7 +139,7 @@ impl Pipeline {
         self.movers.spawn(async move {
             let work = shared.lanes.get_ready(shared.config.ready_max_credentials, shared.now());
             let _ = stop.run_until_cancelled(shared.watch.passing("getting ready", work)).await;
-            shared.gets_ready.store(false, Ordering::Relaxed);
+            shared.getting_ready.store(false, Ordering::Relaxed);
         });
     }
 
@@ -212,6 +212,12 @@ impl Pipeline {
         Ok(())
     }
 
+    /// Tells whether credentials are still being given their access tokens and connections, as they are once, at the start.
+    #[must_use]
+    pub fn is_getting_ready(&self) -> bool {
+        self.shared.getting_ready.load(Ordering::Relaxed)
+    }
+
     /// Tells what it has done and is doing.
     #[must_use]
     pub fn stats(&self) -> PipelineStats {
@@ -226,7 +232,6 @@ impl Pipeline {
             providers: providers.collect(),
             depths: shared.depths.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             producers: shared.producers.load(Ordering::Relaxed),
-            gets_ready: shared.gets_ready.load(Ordering::Relaxed),
             unsettled_deliveries: shared.budget.used(),
             stale_settlements: shared.stale.load(Ordering::Relaxed),
             store_retries: shared.store_retries.load(Ordering::Relaxed),

@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     queued_chunks: AtomicU64,
     pub(crate) producers: AtomicUsize,
     /// Credentials get their access tokens and connections, as they do once, at the start.
-    pub(crate) gets_ready: AtomicBool,
+    pub(crate) getting_ready: AtomicBool,
     pub(crate) stale: AtomicU64,
     pub(crate) store_retries: AtomicU64,
     pub(crate) set_aside: AtomicU64,
@@ -109,7 +109,7 @@ impl Shared {
             depths: Mutex::default(),
             queued_chunks: AtomicU64::new(0),
             producers: AtomicUsize::new(0),
-            gets_ready: AtomicBool::new(true),
+            getting_ready: AtomicBool::new(true),
             stale: AtomicU64::new(0),
             store_retries: AtomicU64::new(0),
             set_aside: AtomicU64::new(0),

@@ -30,8 +30,6 @@ pub struct PipelineStats {
     pub depths: Vec<LaneDepth>,
     /// Producers at work.
     pub producers: usize,
-    /// Credentials get their access tokens and connections: the start is not over.
-    pub gets_ready: bool,
     /// Deliveries leased and not settled on this node.
     pub unsettled_deliveries: u64,
     /// Settlements that came after their lease was lost.

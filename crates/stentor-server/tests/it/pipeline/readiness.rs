@@ -8,10 +8,10 @@ const HOUR_MS: u64 = 3_600_000;
 #[tokio::test(start_paused = true)]
 async fn providers_get_ready_at_the_start_without_sending() {
     let house = House::open(Stub::accepting(10), quick()).await;
-    assert!(house.pipeline().stats().gets_ready, "the push service takes its time");
+    assert!(house.pipeline().is_getting_ready(), "the push service takes its time");
     pass(1).await;
     assert_eq!((house.stub.warmed(), house.stub.seen().len()), (1, 0));
-    assert!(!house.pipeline().stats().gets_ready);
+    assert!(!house.pipeline().is_getting_ready());
 }
 
 #[tokio::test(start_paused = true)]

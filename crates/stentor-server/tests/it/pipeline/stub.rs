@@ -41,6 +41,8 @@ pub(super) struct Stub {
     stall: watch::Sender<Stall>,
     seen: Mutex<Vec<Seen>>,
     inflight: Mutex<(usize, usize)>,
+    /// Statistics tell what is in flight, which nothing bounds here.
+    tells_inflight: bool,
     warmed: AtomicUsize,
 }
 
@@ -53,8 +55,14 @@ impl Stub {
             stall: watch::Sender::new(Stall::Nothing),
             seen: Mutex::default(),
             inflight: Mutex::default(),
+            tells_inflight: false,
             warmed: AtomicUsize::new(0),
         }
+    }
+
+    /// Accepts everything after `latency_ms`, and tells meanwhile what is in flight.
+    pub(super) fn telling_inflight(latency_ms: u64) -> Self {
+        Self { tells_inflight: true, ..Self::accepting(latency_ms) }
     }
 
     /// Answers by a script from now on.
@@ -135,7 +143,8 @@ impl Provider for Stub {
     }
 
     fn stats(&self) -> ProviderStats {
-        ProviderStats { latency_floor: self.latency, ..ProviderStats::default() }
+        let inflight = if self.tells_inflight { self.inflight.lock().expect("sound").0 as u64 } else { 0 };
+        ProviderStats { latency_floor: self.latency, inflight, ..ProviderStats::default() }
     }
 
     async fn send_until(&self, batch: Batch, cut: Cut<'_>) -> Vec<Outcome> {
