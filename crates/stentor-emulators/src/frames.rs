@@ -8,6 +8,7 @@ mod frame;
 mod head;
 mod host;
 mod hpack;
+mod kept;
 mod limit;
 #[cfg(test)]
 mod rig;

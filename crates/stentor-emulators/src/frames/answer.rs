@@ -46,10 +46,10 @@ impl Answer {
         self.body.clear();
         self.body.extend_from_slice(&code.0.to_be_bytes());
     }
+}
 
-    /// Returns the code when this is a reset: a response has at least a status.
-    pub(super) fn reset_code(&self) -> Option<Code> {
-        let code = self.block.is_empty().then(|| self.body.first_chunk())??;
-        Some(Code(u32::from_be_bytes(*code)))
-    }
+/// Returns the code of an answer that is a reset: a response has at least a status in its header block.
+pub(super) fn reset_code(block: &[u8], body: &[u8]) -> Option<Code> {
+    let code = block.is_empty().then(|| body.first_chunk())??;
+    Some(Code(u32::from_be_bytes(*code)))
 }

@@ -12,6 +12,7 @@ use super::answer::Answer;
 use super::frame::{self, Breach, Code, Frame, MAX_PAYLOAD_BYTES, PREFACE};
 use super::host::{Host, Order, Then};
 use super::hpack::Decoder;
+use super::kept::{Kept, Shelf};
 use super::limit::Limit;
 use super::streams::Streams;
 use std::collections::VecDeque;
@@ -50,8 +51,8 @@ pub(crate) struct Connection<H: Host> {
     unsent: usize,
     receive_window: u32,
     sending: Sending,
-    /// Answers by the time they are due; those of one length of wait simply follow each other.
-    dues: VecDeque<(Instant, u32)>,
+    kept: Kept<H::Waiting>,
+    shelf: Shelf,
     scratch: Answer,
     end: End,
 }
@@ -113,7 +114,8 @@ impl<H: Host> Connection<H> {
             unsent: 0,
             receive_window: CONNECTION_WINDOW_BYTES,
             sending: Sending::new(),
-            dues: VecDeque::new(),
+            kept: Kept::new(),
+            shelf: Shelf::default(),
             scratch: Answer::default(),
             end: End::Open,
         }
@@ -206,7 +208,12 @@ impl<H: Host> Connection<H> {
     }
 
     pub(crate) fn end(&self) -> End {
-        if self.end == End::Draining && self.streams.len() == 0 { End::Closing } else { self.end }
+        if self.end == End::Draining && self.open_streams() == 0 { End::Closing } else { self.end }
+    }
+
+    /// Counts the streams that are open, whatever they wait for.
+    fn open_streams(&self) -> usize {
+        self.streams.len() + self.kept.len()
     }
 
     pub(crate) fn has_greeted(&self) -> bool {

@@ -11,6 +11,9 @@ pub(crate) trait Host {
     /// What is gathered of a request while it is read; used again for later requests.
     type Draft: Default;
 
+    /// What is kept of a request whose answer has to wait; dropped when the peer gives the stream up before.
+    type Waiting;
+
     /// The largest body that is kept, in bytes; of a larger one nothing is.
     const MAX_BODY_BYTES: usize;
 
@@ -26,11 +29,11 @@ pub(crate) trait Host {
     /// Answers a whole request.
     fn answer(&mut self, draft: &mut Self::Draft, body: Body<'_>, answer: &mut Answer) -> When;
 
-    /// Says that an answer that had to wait is about to leave.
-    fn leaves(&mut self, _draft: &mut Self::Draft) {}
+    /// Says that the answer just given has to wait, and that the draft is needed no more.
+    fn waits(&mut self, draft: &mut Self::Draft) -> Self::Waiting;
 
-    /// Says that the peer gave a stream up before its answer left.
-    fn abandoned(&mut self, _draft: &mut Self::Draft) {}
+    /// Says that an answer that had to wait is about to leave.
+    fn leaves(&mut self, waiting: Self::Waiting);
 
     /// Ends what was read at one time, before any of its answers is written.
     fn end_batch(&mut self) {}

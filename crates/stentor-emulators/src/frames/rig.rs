@@ -31,6 +31,7 @@ impl Recorder {
 
 impl Host for Recorder {
     type Draft = Fields;
+    type Waiting = ();
 
     const MAX_BODY_BYTES: usize = 300_000;
 
@@ -53,6 +54,10 @@ impl Host for Recorder {
         answer.body().extend_from_slice(&self.reply);
         self.whens.pop().unwrap_or(When::Now)
     }
+
+    fn waits(&mut self, _draft: &mut Fields) {}
+
+    fn leaves(&mut self, (): ()) {}
 }
 
 pub(super) const LIMITS: Limits = Limits { max_concurrent_streams: 3, max_header_list_bytes: 16 * 1024 };

@@ -1,6 +1,5 @@
-//! The open streams of a connection. Their places, with all buffers in them, are used again and again.
+//! The streams of a connection that are read, or wait for a window. Their places, with all buffers in them, are used again and again.
 
-use super::answer::Answer;
 use super::frame::FIRST_WINDOW_BYTES;
 use super::head::Head;
 use std::collections::HashMap;
@@ -18,9 +17,8 @@ pub(super) struct Stream<D> {
     /// What we may still send, in bytes; negative after the peer has made windows smaller.
     pub(super) send_window: i64,
     pub(super) phase: Phase,
-    pub(super) answer: Answer,
-    /// How much of the answer's body has been sent, in bytes.
-    pub(super) sent_bytes: usize,
+    /// What no window has allowed yet of the answer's body.
+    pub(super) rest: Vec<u8>,
 }
 
 /// What a stream waits for.
@@ -28,8 +26,6 @@ pub(super) struct Stream<D> {
 pub(super) enum Phase {
     /// The rest of the request.
     Request,
-    /// Its time, or to be released.
-    Due,
     /// A window for the rest of the answer's body.
     Window,
 }
@@ -54,7 +50,7 @@ impl Hasher for IdHasher {
     }
 }
 
-/// All open streams.
+/// All such streams.
 pub(super) struct Streams<D> {
     places: Vec<Stream<D>>,
     free: Vec<usize>,
@@ -139,8 +135,7 @@ impl<D: Default> Stream<D> {
             receive_window: 0,
             send_window: 0,
             phase: Phase::Request,
-            answer: Answer::default(),
-            sent_bytes: 0,
+            rest: Vec::new(),
         }
     }
 
@@ -153,6 +148,5 @@ impl<D: Default> Stream<D> {
         self.receive_window = FIRST_WINDOW_BYTES;
         self.send_window = send_window;
         self.phase = Phase::Request;
-        self.sent_bytes = 0;
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Draft {
     method: Vec<u8>,
     path: Vec<u8>,
     headers: HeaderMap,
-    reply: Option<Reply>,
+    reply: Option<Box<Reply>>,
 }
 
 /// Starts a connection to a service.
@@ -183,6 +183,7 @@ impl<S: Service> ServiceHost<S> {
 
 impl<S: Service> Host for ServiceHost<S> {
     type Draft = Draft;
+    type Waiting = Option<Box<Reply>>;
 
     const MAX_BODY_BYTES: usize = S::MAX_BODY_BYTES;
 
@@ -224,19 +225,19 @@ impl<S: Service> Host for ServiceHost<S> {
         if when == When::Now {
             self.finish(reply);
         } else {
-            draft.reply = Some(reply);
+            draft.reply = Some(Box::new(reply));
         }
         when
     }
 
-    fn leaves(&mut self, draft: &mut Draft) {
-        if let Some(reply) = draft.reply.take() {
-            self.finish(reply);
-        }
+    fn waits(&mut self, draft: &mut Draft) -> Option<Box<Reply>> {
+        draft.reply.take()
     }
 
-    fn abandoned(&mut self, draft: &mut Draft) {
-        draft.reply = None;
+    fn leaves(&mut self, waiting: Option<Box<Reply>>) {
+        if let Some(reply) = waiting {
+            self.finish(*reply);
+        }
     }
 
     fn end_batch(&mut self) {

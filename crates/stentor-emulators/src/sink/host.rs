@@ -107,6 +107,7 @@ impl SinkHost {
 
 impl Host for SinkHost {
     type Draft = Draft;
+    type Waiting = ();
 
     const MAX_BODY_BYTES: usize = 64 * 1024;
 
@@ -158,6 +159,10 @@ impl Host for SinkHost {
         }
         self.when()
     }
+
+    fn waits(&mut self, _draft: &mut Draft) {}
+
+    fn leaves(&mut self, (): ()) {}
 
     fn end_batch(&mut self) {
         self.desk.wire.requests.fetch_add(self.requests - self.counted, Ordering::Relaxed);

@@ -59,7 +59,7 @@ impl<H: Host> Connection<H> {
         }
         let change = i64::from(bytes) - self.sending.first_window;
         self.sending.first_window = i64::from(bytes);
-        let mut widest = 0;
+        let mut widest = self.sending.first_window + i64::from(self.kept.widest());
         self.streams.for_each(|stream| {
             stream.send_window += change;
             widest = widest.max(stream.send_window);
@@ -102,11 +102,8 @@ impl<H: Host> Connection<H> {
         if frame.stream == 0 || self.is_idle(frame.stream) {
             return Err(WRONG_STREAM);
         }
-        if let Some(stream) = self.streams.find(frame.stream) {
-            if stream.phase == Phase::Due {
-                self.host.abandoned(&mut stream.draft);
-            }
-            self.streams.close(frame.stream);
+        if !self.streams.close(frame.stream) {
+            self.give_up(frame.stream);
         }
         Ok(())
     }
@@ -131,7 +128,7 @@ impl<H: Host> Connection<H> {
         if self.is_idle(id) {
             return Err(WRONG_STREAM);
         }
-        let Some(stream) = self.streams.find(id) else { return Ok(()) };
+        let Some(stream) = self.streams.find(id) else { return self.widen_waiting(id, increment) };
         if increment == 0 {
             return Err(Breach::Stream(Code::PROTOCOL_ERROR));
         }
@@ -145,6 +142,20 @@ impl<H: Host> Connection<H> {
         Ok(())
     }
 
+    /// Widens the window of a stream whose answer waits; of one that is closed nothing is left to widen.
+    fn widen_waiting(&mut self, id: u32, increment: i64) -> Result<(), Breach> {
+        let Some(waiting) = self.kept.find(id) else { return Ok(()) };
+        if increment == 0 {
+            return Err(Breach::Stream(Code::PROTOCOL_ERROR));
+        }
+        let widened = i64::from(waiting.widened) + increment;
+        if self.sending.first_window + widened > i64::from(MAX_WINDOW_BYTES) {
+            return Err(Breach::Stream(Code::FLOW_CONTROL_ERROR));
+        }
+        waiting.widened = widened as u32;
+        Ok(())
+    }
+
     /// Tells whether a stream has never been opened.
     pub(super) fn is_idle(&self, id: u32) -> bool {
         id > self.last_stream || id.is_multiple_of(2)
@@ -152,7 +163,9 @@ impl<H: Host> Connection<H> {
 
     /// Ends a stream with an error.
     pub(super) fn reset_stream(&mut self, id: u32, code: Code) {
-        self.streams.close(id);
+        if !self.streams.close(id) {
+            self.give_up(id);
+        }
         self.remember_reset(id);
         write_number(&mut self.out, RST_STREAM, id, code.0);
     }

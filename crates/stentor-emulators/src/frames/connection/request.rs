@@ -60,7 +60,7 @@ impl<H: Host> Connection<H> {
             return self.take_trailers(id, flags, block);
         }
         self.last_stream = id;
-        let open = self.streams.len() + self.unsent;
+        let open = self.open_streams() + self.unsent;
         let in_excess = self.limit.is_exceeded_by(open + 1);
         let place = self.streams.open(id, self.sending.first_window);
         let stream = self.streams.at(place);

@@ -1,12 +1,13 @@
 //! Answers on their way out: at once, in their time, and as far as windows allow.
 
-use super::Connection;
-use crate::frames::answer::{Answer, When};
+use super::{Connection, Sending};
+use crate::frames::answer::{self, When};
 use crate::frames::frame::{
     DATA, END_HEADERS, END_STREAM, HEADERS, MAX_PAYLOAD_BYTES, RST_STREAM, write_header, write_number,
 };
 use crate::frames::host::Host;
 use crate::frames::hpack;
+use crate::frames::kept::Waiting;
 use crate::frames::streams::Phase;
 use tokio::time::Instant;
 
@@ -15,75 +16,80 @@ impl<H: Host> Connection<H> {
     pub(super) fn send(&mut self, id: u32, place: usize, when: When) {
         match when {
             When::Now => self.send_now(id, place),
-            When::Released => self.keep(place),
-            When::At(due) => {
-                self.keep(place);
-                let follows = self.dues.back().is_none_or(|(last, _)| *last <= due);
-                let later = if follows {
-                    self.dues.len()
-                } else {
-                    self.dues.partition_point(|(other, _)| *other <= due)
-                };
-                self.dues.insert(later, (due, id));
-            }
+            When::Released => self.keep(id, place, None),
+            When::At(due) => self.keep(id, place, Some(due)),
         }
     }
 
-    fn keep(&mut self, place: usize) {
+    fn keep(&mut self, id: u32, place: usize, due: Option<Instant>) {
         let stream = self.streams.at(place);
-        std::mem::swap(&mut stream.answer, &mut self.scratch);
-        stream.phase = Phase::Due;
+        let widened = (stream.send_window - self.sending.first_window) as u32;
+        let hosts = self.host.waits(&mut stream.draft);
+        let span = self.shelf.put(&self.scratch);
+        self.kept.keep(Waiting { id, widened, span, hosts, due });
+        self.streams.close(id);
     }
 
     /// Returns when the next answer is due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.dues.front().map(|(due, _)| *due)
+        self.kept.next_due()
     }
 
     /// Sends the answers that are due.
     pub(crate) fn send_due(&mut self, now: Instant) {
-        while let Some((_, id)) = self.dues.pop_front_if(|(due, _)| *due <= now) {
-            self.send_kept(id);
+        while let Some(waiting) = self.kept.pop_due(now) {
+            self.send_kept(waiting);
         }
     }
 
     /// Sends everything that waits to be released.
     pub(super) fn release(&mut self) {
-        let timed = self.dues.iter().map(|(_, id)| *id).collect::<std::collections::HashSet<_>>();
-        let mut released = Vec::new();
-        self.streams.for_each(|stream| {
-            if stream.phase == Phase::Due && !timed.contains(&stream.id) {
-                released.push(stream.id);
-            }
-        });
-        released.sort_unstable();
-        released.into_iter().for_each(|id| self.send_kept(id));
+        while let Some(waiting) = self.kept.pop_held() {
+            self.send_kept(waiting);
+        }
     }
 
-    /// Sends a kept answer, unless the peer has given its stream up.
-    fn send_kept(&mut self, id: u32) {
-        let Some(place) = self.streams.place(id) else { return };
-        let stream = self.streams.at(place);
-        self.host.leaves(&mut stream.draft);
-        std::mem::swap(&mut stream.answer, &mut self.scratch);
-        self.send_now(id, place);
+    fn send_kept(&mut self, waiting: Waiting<H::Waiting>) {
+        let Waiting { id, widened, span, hosts, .. } = waiting;
+        self.host.leaves(hosts);
+        let shelf = std::mem::take(&mut self.shelf);
+        let (block, body) = shelf.look(&span);
+        let window = self.sending.first_window + i64::from(widened);
+        match self.write_answer(id, block, body, window) {
+            Progress::Whole => self.unsent += 1,
+            Progress::Blocked { window, sent_bytes } => {
+                let place = self.streams.open(id, window);
+                self.block(id, place, body[sent_bytes..].to_vec());
+            }
+        }
+        self.shelf = shelf;
+        self.shelf.clear(&span);
+    }
+
+    /// Gives up an answer that waits, if there is one.
+    pub(super) fn give_up(&mut self, id: u32) {
+        if let Some(waiting) = self.kept.take(id) {
+            self.shelf.clear(&waiting.span);
+        }
     }
 
     /// Sends the answer in the scratch space; what no window allows yet stays with the stream.
     pub(super) fn send_now(&mut self, id: u32, place: usize) {
-        if let Some(code) = self.scratch.reset_code() {
-            write_number(&mut self.out, RST_STREAM, id, code.0);
-            self.remember_reset(id);
-            self.closed(id);
-            return;
+        let scratch = std::mem::take(&mut self.scratch);
+        let window = self.streams.at(place).send_window;
+        match self.write_answer(id, &scratch.block, &scratch.body, window) {
+            Progress::Whole => self.closed(id),
+            Progress::Blocked { window, sent_bytes } => {
+                self.streams.at(place).send_window = window;
+                self.block(id, place, scratch.body[sent_bytes..].to_vec());
+            }
         }
-        self.write_headers(id);
-        if self.scratch.body.is_empty() || self.write_body(id, place) {
-            self.closed(id);
-            return;
-        }
+        self.scratch = scratch;
+    }
+
+    fn block(&mut self, id: u32, place: usize, rest: Vec<u8>) {
         let stream = self.streams.at(place);
-        std::mem::swap(&mut stream.answer, &mut self.scratch);
+        stream.rest = rest;
         stream.phase = Phase::Window;
         self.sending.blocked.push_back(id);
     }
@@ -93,51 +99,72 @@ impl<H: Host> Connection<H> {
         self.unsent += 1;
     }
 
-    fn write_headers(&mut self, id: u32) {
-        let Answer { block, body } = &self.scratch;
-        let end = if body.is_empty() { END_HEADERS | END_STREAM } else { END_HEADERS };
-        let gives_up = std::mem::take(&mut self.sending.gives_up_table);
-        write_header(&mut self.out, block.len() + usize::from(gives_up), HEADERS, end, id);
-        if gives_up {
-            self.sending.gave_up_table = true;
-            hpack::write_empty_table(&mut self.out);
+    /// Writes an answer as far as the connection's window and the stream's allow.
+    fn write_answer(&mut self, id: u32, block: &[u8], body: &[u8], mut window: i64) -> Progress {
+        if let Some(code) = answer::reset_code(block, body) {
+            write_number(&mut self.out, RST_STREAM, id, code.0);
+            self.remember_reset(id);
+            return Progress::Whole;
         }
-        self.out.extend_from_slice(block);
-    }
-
-    /// Writes as much of the body in the scratch space as windows allow; tells whether that was the rest of it.
-    fn write_body(&mut self, id: u32, place: usize) -> bool {
-        let stream = self.streams.at(place);
-        loop {
-            let rest = &self.scratch.body[stream.sent_bytes..];
-            let window = self.sending.window.min(stream.send_window).max(0);
-            let chunk = &rest[..rest.len().min(window as usize).min(MAX_PAYLOAD_BYTES)];
-            if chunk.is_empty() {
-                return rest.is_empty();
-            }
-            let end = if chunk.len() == rest.len() { END_STREAM } else { 0 };
-            write_header(&mut self.out, chunk.len(), DATA, end, id);
-            self.out.extend_from_slice(chunk);
-            stream.sent_bytes += chunk.len();
-            stream.send_window -= chunk.len() as i64;
-            self.sending.window -= chunk.len() as i64;
-        }
+        self.sending.write_headers(&mut self.out, id, block, body.is_empty());
+        let sent_bytes = self.sending.write_body(&mut self.out, id, body, &mut window);
+        if sent_bytes == body.len() { Progress::Whole } else { Progress::Blocked { window, sent_bytes } }
     }
 
     /// Goes on with answers that waited for a window.
     pub(super) fn unblock(&mut self) {
         for _ in 0..self.sending.blocked.len() {
             let Some(id) = self.sending.blocked.pop_front() else { break };
-            let Some(place) = self.streams.place(id) else { continue };
-            let stream = self.streams.at(place);
-            std::mem::swap(&mut stream.answer, &mut self.scratch);
-            if self.write_body(id, place) {
+            let Some(stream) = self.streams.find(id) else { continue };
+            let sent = self.sending.write_body(&mut self.out, id, &stream.rest, &mut stream.send_window);
+            stream.rest.drain(..sent);
+            if stream.rest.is_empty() {
                 self.closed(id);
-                continue;
+            } else {
+                self.sending.blocked.push_back(id);
             }
-            let stream = self.streams.at(place);
-            std::mem::swap(&mut stream.answer, &mut self.scratch);
-            self.sending.blocked.push_back(id);
+        }
+    }
+}
+
+/// How far an answer has come.
+enum Progress {
+    Whole,
+    /// The stream's window, and how much of the body is sent, both in bytes.
+    Blocked {
+        window: i64,
+        sent_bytes: usize,
+    },
+}
+
+impl Sending {
+    fn write_headers(&mut self, out: &mut Vec<u8>, id: u32, block: &[u8], ends: bool) {
+        let flags = if ends { END_HEADERS | END_STREAM } else { END_HEADERS };
+        let gives_up = std::mem::take(&mut self.gives_up_table);
+        write_header(out, block.len() + usize::from(gives_up), HEADERS, flags, id);
+        if gives_up {
+            self.gave_up_table = true;
+            hpack::write_empty_table(out);
+        }
+        out.extend_from_slice(block);
+    }
+
+    /// Writes as much of a body as windows allow and returns how much that was, in bytes.
+    fn write_body(&mut self, out: &mut Vec<u8>, id: u32, body: &[u8], window: &mut i64) -> usize {
+        let mut sent = 0;
+        loop {
+            let rest = &body[sent..];
+            let allowed = self.window.min(*window).max(0);
+            let chunk = &rest[..rest.len().min(allowed as usize).min(MAX_PAYLOAD_BYTES)];
+            if chunk.is_empty() {
+                return sent;
+            }
+            let end = if chunk.len() == rest.len() { END_STREAM } else { 0 };
+            write_header(out, chunk.len(), DATA, end, id);
+            out.extend_from_slice(chunk);
+            sent += chunk.len();
+            *window -= chunk.len() as i64;
+            self.window -= chunk.len() as i64;
         }
     }
 }

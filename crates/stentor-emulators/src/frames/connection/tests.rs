@@ -345,3 +345,41 @@ fn a_draining_connection_answers_what_is_open_and_ends() {
     assert_eq!(answered(&exchange(&mut connection, &raw(DATA, END_STREAM, 1, &[]))), [1]);
     assert_eq!(connection.end(), End::Closing);
 }
+
+#[test]
+fn an_answer_that_waits_keeps_to_the_windows_that_came_meanwhile() {
+    let due = Instant::now() + Duration::from_secs(1);
+    let host =
+        Recorder { reply: b"0123456789".to_vec(), whens: vec![When::At(due); 2], ..Recorder::default() };
+    let mut connection = greeted(host);
+    let small = |bytes: u32| raw(SETTINGS, 0, 0, &[&[0, 4][..], &bytes.to_be_bytes()].concat());
+    let widen = |id, more: u32| raw(WINDOW_UPDATE, 0, id, &more.to_be_bytes());
+    exchange(&mut connection, &[small(9), widen_early(1), request(3), small(4), widen(1, 3)].concat());
+    connection.send_due(due);
+    let frames = said(&mut connection);
+    let sent: Vec<_> =
+        frames.iter().filter(|frame| frame.kind == DATA).map(|frame| &frame.payload[..]).collect();
+    assert_eq!(sent, [b"01234567".as_slice(), b"0123"], "4 with 1 and 3 more, and 4");
+    assert_eq!(answered(&exchange(&mut connection, &[widen(3, 6), widen(1, 2)].concat())), [3, 1]);
+}
+
+/// A request whose stream is widened by one before it is whole.
+fn widen_early(id: u32) -> Vec<u8> {
+    let end = raw(DATA, END_STREAM, id, b"");
+    [opening(id), raw(WINDOW_UPDATE, 0, id, &[0, 0, 0, 1]), end].concat()
+}
+
+#[test]
+fn a_window_above_the_largest_ends_a_stream_that_waits_and_no_other() {
+    let due = Instant::now() + Duration::from_secs(1);
+    let mut connection = greeted(Recorder { whens: vec![When::At(due); 2], ..Recorder::default() });
+    let wide = raw(WINDOW_UPDATE, 0, 1, &[0x7f, 0xff, 0xff, 0xff]);
+    let frames = exchange(&mut connection, &[request(1), request(3), wide].concat());
+    assert_eq!(resets(&frames), [(1, Code::FLOW_CONTROL_ERROR.0)]);
+    connection.send_due(due);
+    assert_eq!(answered(&said(&mut connection)), [3]);
+    let settings = raw(SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);
+    let all = [request(5), raw(WINDOW_UPDATE, 0, 5, &[0, 0, 0, 1]), settings].concat();
+    let mut connection = greeted(Recorder { whens: vec![When::At(due)], ..Recorder::default() });
+    assert_eq!(goaway_code(&exchange(&mut connection, &all)), Some(Code::FLOW_CONTROL_ERROR.0));
+}

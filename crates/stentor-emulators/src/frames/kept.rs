@@ -1,0 +1,176 @@
+//! Answers that wait for their time: what is left of a request by then, closely packed in the order of keeping.
+//!
+//! A busy connection keeps a thousand of them for many milliseconds, far more than a processor's cache holds of open
+//! streams; so what comes in order is laid down in order, and read back in order.
+
+use super::answer::Answer;
+use std::collections::VecDeque;
+use tokio::time::Instant;
+
+/// How many bytes of answers lie in one piece, unless a single one is longer.
+const PAGE_BYTES: usize = 16 * 1024;
+
+/// One answer that waits.
+pub(super) struct Waiting<W> {
+    pub(super) id: u32,
+    /// By how much the peer has widened the stream's window beyond the first one, in bytes.
+    pub(super) widened: u32,
+    pub(super) span: Span,
+    pub(super) hosts: W,
+    /// `None` for one that waits to be released.
+    pub(super) due: Option<Instant>,
+}
+
+/// All answers of a connection that wait.
+pub(super) struct Kept<W> {
+    /// By the time they are due; those of one length of wait simply follow each other.
+    timed: VecDeque<Waiting<W>>,
+    held: VecDeque<Waiting<W>>,
+}
+
+impl<W> Kept<W> {
+    pub(super) fn new() -> Self {
+        Self { timed: VecDeque::new(), held: VecDeque::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.timed.len() + self.held.len()
+    }
+
+    pub(super) fn keep(&mut self, waiting: Waiting<W>) {
+        let Some(due) = waiting.due else { return self.held.push_back(waiting) };
+        if self.timed.back().is_none_or(|last| last.due <= Some(due)) {
+            return self.timed.push_back(waiting);
+        }
+        let later = self.timed.partition_point(|other| other.due <= Some(due));
+        self.timed.insert(later, waiting);
+    }
+
+    /// Returns when the next one is due.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.timed.front()?.due
+    }
+
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Waiting<W>> {
+        self.timed.pop_front_if(|waiting| waiting.due <= Some(now))
+    }
+
+    pub(super) fn pop_held(&mut self) -> Option<Waiting<W>> {
+        self.held.pop_front()
+    }
+
+    /// Takes the answer of a stream that is given up, which is mostly one of the latest.
+    pub(super) fn take(&mut self, id: u32) -> Option<Waiting<W>> {
+        [&mut self.timed, &mut self.held].into_iter().find_map(|kept| {
+            let place = kept.iter().rposition(|waiting| waiting.id == id)?;
+            kept.remove(place)
+        })
+    }
+
+    pub(super) fn find(&mut self, id: u32) -> Option<&mut Waiting<W>> {
+        self.timed.iter_mut().rev().chain(&mut self.held).find(|waiting| waiting.id == id)
+    }
+
+    /// Returns by how much the widest window has been widened, in bytes.
+    pub(super) fn widest(&self) -> u32 {
+        self.timed.iter().chain(&self.held).map(|waiting| waiting.widened).max().unwrap_or(0)
+    }
+}
+
+/// Where an answer lies on the shelf.
+pub(super) struct Span {
+    page: u32,
+    start: u32,
+    block_bytes: u32,
+    body_bytes: u32,
+}
+
+/// The bytes of the answers that wait. A page is used again when its last answer has left.
+#[derive(Default)]
+pub(super) struct Shelf {
+    pages: Vec<Page>,
+    current: usize,
+    empty: Vec<usize>,
+}
+
+struct Page {
+    bytes: Vec<u8>,
+    answers: u32,
+}
+
+impl Shelf {
+    pub(super) fn put(&mut self, answer: &Answer) -> Span {
+        let (block, body) = (&answer.block, &answer.body);
+        self.make_room(block.len() + body.len());
+        let page = &mut self.pages[self.current];
+        let start = page.bytes.len() as u32;
+        page.bytes.extend_from_slice(block);
+        page.bytes.extend_from_slice(body);
+        page.answers += 1;
+        let (block_bytes, body_bytes) = (block.len() as u32, body.len() as u32);
+        Span { page: self.current as u32, start, block_bytes, body_bytes }
+    }
+
+    /// Returns the header block and the body of an answer.
+    pub(super) fn look(&self, span: &Span) -> (&[u8], &[u8]) {
+        let bytes = &self.pages[span.page as usize].bytes[span.start as usize..];
+        let (block, rest) = bytes.split_at(span.block_bytes as usize);
+        (block, &rest[..span.body_bytes as usize])
+    }
+
+    pub(super) fn clear(&mut self, span: &Span) {
+        let number = span.page as usize;
+        let page = &mut self.pages[number];
+        page.answers -= 1;
+        if page.answers == 0 {
+            page.bytes.clear();
+            if number != self.current {
+                self.empty.push(number);
+            }
+        }
+    }
+
+    fn make_room(&mut self, bytes: usize) {
+        let fits = |page: &Page| page.bytes.is_empty() || page.bytes.len() + bytes <= PAGE_BYTES;
+        if self.pages.get(self.current).is_some_and(fits) {
+            return;
+        }
+        self.current = self.empty.pop().unwrap_or_else(|| {
+            self.pages.push(Page { bytes: Vec::with_capacity(PAGE_BYTES), answers: 0 });
+            self.pages.len() - 1
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str) -> Answer {
+        Answer { block: text.as_bytes().to_vec(), body: text.as_bytes().repeat(2) }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_answer_is_found_as_it_was_put_whatever_left_before(steps in proptest::collection::vec((0_usize..5000, 0_usize..6), 1..200)) {
+            let mut shelf = Shelf::default();
+            let mut there: Vec<(Answer, Span)> = Vec::new();
+            for (number, (length, leaves)) in steps.into_iter().enumerate() {
+                let new = answer(&char::from(b'a' + (number % 26) as u8).to_string().repeat(length));
+                let span = shelf.put(&new);
+                there.push((new, span));
+                for _ in 0..leaves.min(there.len()) {
+                    let (old, span) = there.swap_remove(number % there.len());
+                    proptest::prop_assert_eq!(shelf.look(&span), (&old.block[..], &old.body[..]));
+                    shelf.clear(&span);
+                }
+                if there.is_empty() {
+                    proptest::prop_assert!(shelf.pages.iter().all(|page| page.bytes.is_empty()));
+                }
+            }
+            for (old, span) in there {
+                proptest::prop_assert_eq!(shelf.look(&span), (&old.block[..], &old.body[..]));
+            }
+        }
+    }
+}
