@@ -3,10 +3,11 @@
 use super::connection::{Connection, End};
 use super::frame::Code;
 use super::host::{Host, Order, Then};
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
@@ -17,6 +18,7 @@ pub(crate) const READ_BYTES: usize = 128 * 1024;
 const GREETING_LIMIT: Duration = Duration::from_secs(10);
 const WRITE_LIMIT: Duration = Duration::from_secs(60);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+const CLOSE_READ_BYTES: usize = 8 * 1024;
 
 /// Serves a connection to its end, or until it is told to stop.
 pub(crate) async fn serve<H: Host>(
@@ -30,7 +32,9 @@ pub(crate) async fn serve<H: Host>(
 
 /// What happens next on a connection.
 enum Event {
-    Read(usize),
+    /// Something was read and taken.
+    Read,
+    End,
     Order(Order),
     Due,
     Stop,
@@ -41,15 +45,15 @@ async fn exchange<H: Host, IO: AsyncRead + AsyncWrite + Unpin>(
     io: &mut IO,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let mut inbox = Inbox::new();
+    let mut inbox = Inbox::default();
     let mut stopped = pin!(stop.cancelled());
     let mut timer = pin!(sleep_until(Instant::now() + GREETING_LIMIT));
     flush(connection, io).await?;
     while connection.end() != End::Closing {
         let next = poll_fn(|cx| poll_event(cx, connection, io, &mut inbox, stopped.as_mut(), timer.as_mut()));
         match next.await? {
-            Event::Read(0) => return Ok(()),
-            Event::Read(_) => inbox.drain(|bytes| connection.receive(bytes, Instant::now())),
+            Event::Read => {}
+            Event::End => return Ok(()),
             Event::Order(order) => connection.obey(order),
             Event::Due if !connection.has_greeted() => return Ok(()),
             Event::Due => connection.send_due(Instant::now()),
@@ -63,7 +67,7 @@ async fn exchange<H: Host, IO: AsyncRead + AsyncWrite + Unpin>(
             timer.as_mut().reset(due);
         }
     }
-    close(io, &mut inbox).await
+    close(io).await
 }
 
 fn poll_event<H: Host, IO: AsyncRead + Unpin>(
@@ -84,7 +88,8 @@ fn poll_event<H: Host, IO: AsyncRead + Unpin>(
     if times && timer.poll(cx).is_ready() {
         return Poll::Ready(Ok(Event::Due));
     }
-    inbox.poll_fill(cx, io).map_ok(Event::Read)
+    let read = inbox.poll_read(cx, io, |bytes| connection.receive(bytes, Instant::now()));
+    read.map_ok(|bytes| if bytes == 0 { Event::End } else { Event::Read })
 }
 
 /// Follows the orders that a batch of requests has given, before its answers leave.
@@ -116,49 +121,66 @@ async fn flush<H: Host>(
 }
 
 /// Closes our half and reads the peer out, so that what was sent is not lost to a reset.
-async fn close<IO: AsyncRead + AsyncWrite + Unpin>(io: &mut IO, inbox: &mut Inbox) -> io::Result<()> {
+async fn close(io: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<()> {
     io.shutdown().await?;
     let drain = async {
-        while io.read(&mut inbox.bytes).await? > 0 {}
+        let mut bytes = vec![0; CLOSE_READ_BYTES];
+        while io.read(&mut bytes).await? > 0 {}
         Ok(())
     };
     timeout(CLOSE_LIMIT, drain).await.unwrap_or(Ok(()))
 }
 
-/// What was read and not used yet.
+thread_local! {
+    /// What is read is taken at once, so all connections of a thread read into the same bytes, which stay in its cache.
+    static BYTES: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+}
+
+/// What was read and not taken yet: the start of a frame.
+#[derive(Default)]
 struct Inbox {
-    bytes: Vec<u8>,
-    filled: usize,
+    rest: Vec<u8>,
 }
 
 impl Inbox {
-    fn new() -> Self {
-        Self { bytes: vec![0; READ_BYTES], filled: 0 }
-    }
-
-    /// Reads until nothing more is there at once or the buffer is full; 0 is the end.
-    fn poll_fill(
+    /// Reads until nothing more is there at once or the bytes are full, and has them taken; 0 is the end.
+    fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
         io: &mut (impl AsyncRead + Unpin),
+        take: impl FnOnce(&[u8]) -> usize,
     ) -> Poll<io::Result<usize>> {
-        let before = self.filled;
-        while self.filled < self.bytes.len() {
-            let mut buffer = ReadBuf::new(&mut self.bytes[self.filled..]);
-            match Pin::new(&mut *io).poll_read(cx, &mut buffer) {
-                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => self.filled += buffer.filled().len(),
-                Poll::Pending if self.filled == before => return Poll::Pending,
-                Poll::Ready(Err(error)) if self.filled == before => return Poll::Ready(Err(error)),
-                // An end or error after bytes comes again at the next read.
-                _ => break,
+        BYTES.with_borrow_mut(|bytes| {
+            let before = self.rest.len();
+            bytes[..before].copy_from_slice(&self.rest);
+            let filled = ready!(poll_fill(cx, io, bytes, before))?;
+            if filled > before {
+                let used = take(&bytes[..filled]);
+                self.rest.clear();
+                self.rest.extend_from_slice(&bytes[used..filled]);
             }
-        }
-        Poll::Ready(Ok(self.filled - before))
+            Poll::Ready(Ok(filled - before))
+        })
     }
+}
 
-    fn drain(&mut self, take: impl FnOnce(&[u8]) -> usize) {
-        let used = take(&self.bytes[..self.filled]);
-        self.bytes.copy_within(used..self.filled, 0);
-        self.filled -= used;
+/// Reads on behind `before` until nothing more is there at once; returns up to where.
+fn poll_fill(
+    cx: &mut Context<'_>,
+    io: &mut (impl AsyncRead + Unpin),
+    bytes: &mut [u8],
+    before: usize,
+) -> Poll<io::Result<usize>> {
+    let mut filled = before;
+    while filled < bytes.len() {
+        let mut buffer = ReadBuf::new(&mut bytes[filled..]);
+        match Pin::new(&mut *io).poll_read(cx, &mut buffer) {
+            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => filled += buffer.filled().len(),
+            Poll::Pending if filled == before => return Poll::Pending,
+            Poll::Ready(Err(error)) if filled == before => return Poll::Ready(Err(error)),
+            // An end or error after bytes comes again at the next read.
+            _ => break,
+        }
     }
+    Poll::Ready(Ok(filled))
 }
