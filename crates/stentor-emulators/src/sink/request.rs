@@ -88,8 +88,16 @@ impl Target {
 
 fn first_token(body: &[u8]) -> Option<&[u8]> {
     let rest = body.strip_prefix(TOKEN_FIRST)?;
-    let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20 | 0x80..))?;
-    (rest[end] == b'"' && end > 0).then(|| &rest[..end])
+    let end = plain_bytes(rest);
+    (rest.get(end) == Some(&b'"') && end > 0).then(|| &rest[..end])
+}
+
+/// Counts the bytes before the first one that ends or escapes a text, or is not ASCII; 16 are looked at together.
+fn plain_bytes(text: &[u8]) -> usize {
+    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20 | 0x80..);
+    let is_plain = |chunk: &&[u8; 16]| !chunk.iter().fold(false, |any, byte| any | ends(byte));
+    let plain = 16 * text.as_chunks().0.iter().take_while(is_plain).count();
+    plain + text[plain..].iter().take_while(|byte| !ends(byte)).count()
 }
 
 /// Writes the answer to an FCM message.

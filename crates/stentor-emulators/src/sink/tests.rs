@@ -42,6 +42,24 @@ fn the_token_of_a_message_is_found_wherever_it_is() {
 }
 
 #[test]
+fn a_token_ends_at_the_first_byte_that_is_not_plain_wherever_that_is() {
+    for length in 1..40 {
+        let token = "t".repeat(length);
+        let body = |end: &str| format!(r#"{{"message":{{"token":"{token}{end}"#);
+        let whole = body(r#"","data":{"padding":"0123456789"}}}"#);
+        assert_eq!(Target::of(whole.as_bytes()), Target::Device(token_hash(token.as_bytes())));
+        let escaped = body(r#"\u0074"}}"#);
+        assert_eq!(
+            Target::of(escaped.as_bytes()),
+            Target::Device(token_hash("t".repeat(length + 1).as_bytes()))
+        );
+        for broken in ["", "\n\"}}", "\\"] {
+            assert_eq!(Target::of(body(broken).as_bytes()), Target::Nobody, "{length} and {broken:?}");
+        }
+    }
+}
+
+#[test]
 fn names_and_ids_have_the_shape_that_clients_expect() {
     let mut body = Vec::new();
     write_message_name(&mut body, b"my-app", 0x12ab);
