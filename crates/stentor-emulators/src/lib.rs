@@ -4,6 +4,7 @@
 //! decides what to answer, and an observer that counts are three separate rooms.
 #![deny(unsafe_code)]
 
+mod ahead;
 pub mod apns;
 mod connection;
 pub mod control;

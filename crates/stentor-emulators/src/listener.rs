@@ -1,12 +1,13 @@
 //! A listening port: accepts connections, secures them, and hands them to the right protocol.
 
+use crate::ahead::ReadAhead;
 use crate::error::EmulatorError;
 use crate::tls::ServerTls;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -140,7 +141,7 @@ struct Guest<S> {
 
 impl<S: Speaker> Guest<S> {
     async fn serve_tls(self, acceptor: TlsAcceptor, stream: TcpStream) {
-        let stream = BufReader::with_capacity(self.speaker.read_ahead_bytes(), stream);
+        let stream = ReadAhead::new(stream, self.speaker.read_ahead_bytes());
         let handshake = tokio::time::timeout(TLS_HANDSHAKE_LIMIT, acceptor.accept(stream));
         let Some(Ok(Ok(stream))) = self.stop.run_until_cancelled(handshake).await else { return };
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");

@@ -1,0 +1,156 @@
+//! Reads much at a time below TLS, into memory that the connections of a thread share: TLS takes what was read before
+//! the next connection has its turn, so that mostly one piece of memory does for all, and stays in the cache.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// How many pieces of memory a thread keeps for later.
+const SPARE_MAX_COUNT: usize = 4;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A stream that is read ahead.
+pub(crate) struct ReadAhead<IO> {
+    io: IO,
+    most_bytes: usize,
+    /// Empty while there is nothing in it.
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl<IO> ReadAhead<IO> {
+    /// Reads up to `most_bytes` at a time; whoever asks for as many gets them without a detour.
+    pub(crate) fn new(io: IO, most_bytes: usize) -> Self {
+        Self { io, most_bytes, bytes: Vec::new(), start: 0, end: 0 }
+    }
+
+    fn take(&mut self, buffer: &mut ReadBuf<'_>) {
+        let count = buffer.remaining().min(self.end - self.start);
+        buffer.put_slice(&self.bytes[self.start..self.start + count]);
+        self.start += count;
+        if self.start == self.end {
+            give_back(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+impl<IO: AsyncRead + Unpin> AsyncRead for ReadAhead<IO> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.bytes.is_empty() {
+            if buffer.remaining() >= self.most_bytes {
+                return Pin::new(&mut self.io).poll_read(cx, buffer);
+            }
+            let mut bytes = borrow(self.most_bytes);
+            let mut room = ReadBuf::new(&mut bytes);
+            let read = Pin::new(&mut self.io).poll_read(cx, &mut room);
+            let end = room.filled().len();
+            if end == 0 {
+                give_back(bytes);
+                return read;
+            }
+            ready!(read)?;
+            (self.bytes, self.start, self.end) = (bytes, 0, end);
+        }
+        self.take(buffer);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<IO: AsyncWrite + Unpin> AsyncWrite for ReadAhead<IO> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+fn borrow(bytes: usize) -> Vec<u8> {
+    let spare = SPARE.with_borrow_mut(Vec::pop);
+    spare.filter(|spare| spare.len() == bytes).unwrap_or_else(|| vec![0; bytes])
+}
+
+fn give_back(bytes: Vec<u8>) {
+    SPARE.with_borrow_mut(|spare| {
+        if spare.len() < SPARE_MAX_COUNT {
+            spare.push(bytes);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// Reads a stream to its end in pieces of this size.
+    async fn read_all(io: &mut (impl AsyncRead + Unpin), piece: usize) -> Vec<u8> {
+        let (mut all, mut bytes) = (Vec::new(), vec![0; piece]);
+        loop {
+            let count = io.read(&mut bytes).await.expect("a read");
+            if count == 0 {
+                return all;
+            }
+            all.extend_from_slice(&bytes[..count]);
+        }
+    }
+
+    #[tokio::test]
+    async fn two_streams_in_turns_each_get_their_own_bytes() {
+        let (mut one, ahead_one) = tokio::io::duplex(1 << 16);
+        let (mut other, ahead_other) = tokio::io::duplex(1 << 16);
+        let (mut ahead_one, mut ahead_other) =
+            (ReadAhead::new(ahead_one, 64), ReadAhead::new(ahead_other, 64));
+        one.write_all(&[1; 1000]).await.expect("room");
+        other.write_all(&[2; 1000]).await.expect("room");
+        let (mut first, mut second) = ([0; 10], [0; 7]);
+        for _ in 0..90 {
+            ahead_one.read_exact(&mut first).await.expect("bytes");
+            ahead_other.read_exact(&mut second).await.expect("bytes");
+            assert_eq!((first, second), ([1; 10], [2; 7]));
+        }
+        drop((one, other));
+        assert_eq!(read_all(&mut ahead_one, 9).await, [1; 100]);
+        assert_eq!(read_all(&mut ahead_other, 100).await, [2; 370]);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_ahead_of_one_byte_and_writing_goes_through() {
+        let (mut peer, io) = tokio::io::duplex(64);
+        let mut io = ReadAhead::new(io, 1);
+        io.write_all(b"out").await.expect("room");
+        peer.write_all(b"in").await.expect("room");
+        let mut bytes = [0; 3];
+        peer.read_exact(&mut bytes).await.expect("bytes");
+        assert_eq!((&bytes, io.read_u8().await.expect("a byte"), io.bytes.len()), (b"out", b'i', 0));
+        io.shutdown().await.expect("an end");
+        assert_eq!(read_all(&mut peer, 8).await, b"");
+    }
+}
