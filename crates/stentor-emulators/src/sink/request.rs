@@ -92,12 +92,14 @@ fn first_token(body: &[u8]) -> Option<&[u8]> {
     (rest.get(end) == Some(&b'"') && end > 0).then(|| &rest[..end])
 }
 
-/// Counts the bytes before the first one that ends or escapes a text, or is not ASCII; 16 are looked at together.
+/// Counts the bytes before the first one that ends or escapes a text, or is not ASCII.
+///
+/// 16 are looked at together, without a branch for each: that is what lets the compiler use wide registers.
 fn plain_bytes(text: &[u8]) -> usize {
-    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20 | 0x80..);
-    let is_plain = |chunk: &&[u8; 16]| !chunk.iter().fold(false, |any, byte| any | ends(byte));
+    let ends = |byte: u8| (byte == b'"') | (byte == b'\\') | !(0x20..0x80).contains(&byte);
+    let is_plain = |chunk: &&[u8; 16]| chunk.map(|byte| u8::from(ends(byte))) == [0; 16];
     let plain = 16 * text.as_chunks().0.iter().take_while(is_plain).count();
-    plain + text[plain..].iter().take_while(|byte| !ends(byte)).count()
+    plain + text[plain..].iter().take_while(|byte| !ends(**byte)).count()
 }
 
 /// Writes the answer to an FCM message.
