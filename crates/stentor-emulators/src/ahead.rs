@@ -139,6 +139,7 @@ mod tests {
         drop((one, other));
         assert_eq!(read_all(&mut ahead_one, 9).await, [1; 100]);
         assert_eq!(read_all(&mut ahead_other, 100).await, [2; 370]);
+        assert_eq!(SPARE.with_borrow(Vec::len), 2, "as much as both needed together, for whoever reads next");
     }
 
     #[tokio::test]

@@ -150,6 +150,19 @@ mod tests {
         Answer { block: text.as_bytes().to_vec(), body: text.as_bytes().repeat(2) }
     }
 
+    #[test]
+    fn what_comes_and_leaves_in_order_needs_no_more_pages_however_long_that_goes_on() {
+        let (mut shelf, mut there) = (Shelf::default(), VecDeque::new());
+        for number in 0..100_000 {
+            there.push_back(shelf.put(&answer("an answer")));
+            if number >= 1_000 {
+                shelf.clear(&there.pop_front().expect("a thousand"));
+            }
+        }
+        let needed = (1_000 * 3 * "an answer".len()).div_ceil(PAGE_BYTES);
+        assert!(shelf.pages.len() <= needed + 2, "{} of {needed}", shelf.pages.len());
+    }
+
     proptest::proptest! {
         #[test]
         fn every_answer_is_found_as_it_was_put_whatever_left_before(steps in proptest::collection::vec((0_usize..5000, 0_usize..6), 1..200)) {

@@ -1,4 +1,5 @@
-//! The streams of a connection that are read, or wait for a window. Their places, with all buffers in them, are used again and again.
+//! The streams of a connection that are read, or wait for a window. Their places, with all buffers in them, are used again
+//! and again.
 
 use super::frame::FIRST_WINDOW_BYTES;
 use super::head::Head;
