@@ -33,13 +33,68 @@ impl fmt::Debug for Batch {
 }
 
 /// Which answers are kept with their headers and bodies; the status is always kept.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub enum Keep {
     /// All.
     #[default]
     All,
     /// All but those with a status of 2xx, which then cost no memory.
     Refusals,
+    /// As before, but of each only the gist, so that what a peer adds takes no memory until the batch ends.
+    Gists(Gist),
+}
+
+impl Keep {
+    pub(crate) const fn keeps_all(self) -> bool {
+        matches!(self, Self::All)
+    }
+
+    pub(crate) const fn gist(self) -> Option<Gist> {
+        match self {
+            Self::Gists(gist) => Some(gist),
+            Self::All | Self::Refusals => None,
+        }
+    }
+}
+
+/// The part of an answer that its reader needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Gist {
+    /// Names of the headers that are kept, in lower case; a value beyond [`GIST_HEADER_MAX_BYTES`] is not.
+    pub headers: &'static [&'static str],
+    /// Gives what is kept of a body; more than [`GIST_BODY_MAX_BYTES`] is not kept at all.
+    pub body: fn(&[u8]) -> Vec<u8>,
+}
+
+/// Most bytes of one header's value in a [`Gist`].
+pub const GIST_HEADER_MAX_BYTES: usize = 128;
+/// Most bytes of a body in a [`Gist`].
+pub const GIST_BODY_MAX_BYTES: usize = 1_024;
+
+impl Gist {
+    /// Gives the headers that are kept.
+    pub(crate) fn headers(self, mut all: HeaderMap) -> HeaderMap {
+        let mut few = HeaderMap::new();
+        for name in self.headers {
+            if let Some(value) = all.remove(*name).filter(|value| value.len() <= GIST_HEADER_MAX_BYTES) {
+                // A copy of its own, lest it hold the memory of what it was read from.
+                let own = HeaderValue::from_bytes(value.as_bytes()).unwrap_or(value);
+                few.insert(HeaderName::from_static(name), own);
+            }
+        }
+        few
+    }
+
+    /// Cuts what was kept while the answer came down to what its reader needs.
+    pub(crate) fn cut(self, kept: &mut Kept) {
+        let mut body = (self.body)(&kept.body);
+        if body.len() > GIST_BODY_MAX_BYTES {
+            body.clear();
+            kept.is_cut = true;
+        }
+        body.shrink_to_fit();
+        kept.body = body;
+    }
 }
 
 /// The requests of a batch, written one by one straight into a connection's buffer.
@@ -129,6 +184,14 @@ pub(crate) struct Kept {
     pub(crate) is_cut: bool,
 }
 
+impl Kept {
+    /// Counts the bytes of headers and body.
+    fn bytes(&self) -> usize {
+        let headers = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+        headers.sum::<usize>() + self.body.capacity()
+    }
+}
+
 impl Response {
     pub(crate) const fn new(status: u16, truncated: bool, kept: Option<Box<Kept>>) -> Self {
         Self { status, truncated, kept }
@@ -138,6 +201,12 @@ impl Response {
     #[must_use]
     pub fn header(&self, name: impl http::header::AsHeaderName) -> Option<&HeaderValue> {
         self.kept.as_ref()?.headers.get(name)
+    }
+
+    /// Counts the bytes of headers and body that it holds.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        self.kept.as_ref().map_or(0, |kept| kept.bytes())
     }
 
     /// Gives the body, cut at `max_reply_body_bytes`; empty also when the answer was not kept.

@@ -26,7 +26,10 @@ mod tls;
 mod transport;
 mod work;
 
-pub use batch::{Batch, Keep, Replies, Reply, Request, Requests, Response, Word};
+pub use batch::{
+    Batch, GIST_BODY_MAX_BYTES, GIST_HEADER_MAX_BYTES, Gist, Keep, Replies, Reply, Request, Requests,
+    Response, Word,
+};
 pub use client::Client;
 pub use endpoint::{Endpoint, Roots};
 pub use fault::Fault;

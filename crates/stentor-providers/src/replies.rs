@@ -12,6 +12,12 @@ use stentor_http2::{Client, Fault, Replies, Reply, Response};
 use crate::retry_after;
 
 const WORDS_MAX_CHARS: usize = 200;
+/// The headers of a refusal that are read.
+pub(crate) const HEADERS: &[&str] = &["retry-after"];
+/// Up to here a refusal's body is kept as it came.
+pub(crate) const BRIEF_MAX_BYTES: usize = 256;
+/// Most characters kept of a vendor's code.
+const CODE_MAX_CHARS: usize = 64;
 
 /// Gives the outcome of each reply, and lets the client have fewer requests in flight: at once when an answer asks for less,
 /// and when the service cannot take more than one in a hundred. `read` knows the vendor's words for answers.
@@ -97,6 +103,11 @@ pub(crate) fn report(provider: ProviderKind, replies: &Replies, words: impl Fn(&
 /// Keeps a push service's words fit for a log.
 pub(crate) fn printable(words: &str) -> String {
     words.chars().filter(|c| !c.is_control()).take(WORDS_MAX_CHARS).collect()
+}
+
+/// Keeps a vendor's code to the length that codes have.
+pub(crate) fn code(code: &str) -> String {
+    code.chars().take(CODE_MAX_CHARS).collect()
 }
 
 /// The push service, or the way to it, is down.

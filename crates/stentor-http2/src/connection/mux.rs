@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::blocked::Blocked;
 use super::peer::Peer;
 use super::streams::{Open, Streams};
-use crate::batch::{Keep, Kept, Reply, Response};
+use crate::batch::{Gist, Kept, Reply, Response};
 use crate::fault::Fault;
 use crate::frame::{self, Code, Head, PREFACE, kind, setting};
 use crate::hpack::{Decoder, Encoder};
@@ -24,6 +24,10 @@ use crate::work::Work;
 const CONNECTION_WINDOW_BYTES: u32 = 8 * 1_024 * 1_024;
 /// Answers whose bodies are let in beyond `max_reply_drain_bytes` before the reset arrives there.
 const STREAM_WINDOW_SLACK_BYTES: u32 = 64 * 1_024;
+
+/// Body bytes of incomplete answers that a connection keeps when only their gist is wanted: push services send far less,
+/// and what comes beyond is cut.
+const UNREAD_MAX_BYTES: usize = 1_024 * 1_024;
 
 /// How the peer broke the protocol: the end of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +66,8 @@ pub(crate) struct Mux {
     batches: Vec<Option<Batch>>,
     /// Answers that are not complete and are kept.
     kept: HashMap<u32, Box<Kept>>,
+    /// Body bytes in `kept`.
+    unread_bytes: usize,
     /// A header block that CONTINUATION frames complete.
     block: Option<reading::Block>,
     shared: writing::Shared,
@@ -97,6 +103,7 @@ impl Mux {
             blocked: Blocked::default(),
             batches: Vec::new(),
             kept: HashMap::new(),
+            unread_bytes: 0,
             block: None,
             shared: writing::Shared::default(),
             out: Vec::new(),
@@ -229,8 +236,9 @@ impl Mux {
     fn end(&mut self, stream: u32, fault: Fault) {
         let Some(open) = self.streams.remove(stream) else { return };
         self.blocked.remove(stream);
+        let kept = self.take_kept(stream, open.batch);
         let reply = if open.status != 0 {
-            Reply::Answered(Response::new(open.status, true, self.kept.remove(&stream)))
+            Reply::Answered(Response::new(open.status, true, kept))
         } else if open.offset.get() < self.taken_bytes {
             Reply::Unanswered(fault)
         } else {
@@ -243,12 +251,26 @@ impl Mux {
     fn end_with(&mut self, stream: u32, reply: Reply) {
         let Some(open) = self.streams.remove(stream) else { return };
         self.blocked.remove(stream);
-        self.kept.remove(&stream);
+        self.take_kept(stream, open.batch);
         self.ended.push(Ended { open, reply });
     }
 
     fn keeps_all(&self, batch: u32) -> bool {
-        self.work(batch).is_none_or(|work| work.keep == Keep::All)
+        self.work(batch).is_none_or(|work| work.keep.keeps_all())
+    }
+
+    fn gist(&self, batch: u32) -> Option<Gist> {
+        self.work(batch).and_then(|work| work.keep.gist())
+    }
+
+    /// Takes what was kept of an ended answer, and only its gist if no more is wanted.
+    fn take_kept(&mut self, stream: u32, batch: u32) -> Option<Box<Kept>> {
+        let mut kept = if self.kept.is_empty() { None } else { self.kept.remove(&stream) }?;
+        self.unread_bytes -= kept.body.len();
+        if let Some(gist) = self.gist(batch) {
+            gist.cut(&mut kept);
+        }
+        Some(kept)
     }
 }
 

@@ -6,6 +6,8 @@ use serde::Deserialize;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Timestamp;
 
+use crate::replies;
+
 /// Wait after `TooManyProviderTokenUpdates` when APNs names none.
 pub const TOKEN_UPDATES_WAIT_DEFAULT_SECONDS: u64 = 60;
 
@@ -36,6 +38,16 @@ pub fn parse(body: &[u8]) -> Refusal {
     }
 }
 
+/// Gives of an error body what [`parse`] reads.
+#[must_use]
+pub fn gist(body: &[u8]) -> Vec<u8> {
+    if body.len() <= replies::BRIEF_MAX_BYTES {
+        return body.to_vec();
+    }
+    let Refusal { reason, timestamp } = parse(body);
+    serde_json::json!({ "reason": replies::code(&reason), "timestamp": timestamp }).to_string().into_bytes()
+}
+
 /// Tells whether a request was refused because its provider token is too old.
 #[must_use]
 pub fn is_expired(status: u16, body: &[u8]) -> bool {
@@ -45,7 +57,7 @@ pub fn is_expired(status: u16, body: &[u8]) -> bool {
 /// Gives the meaning of an answer; `retry_after` is its header.
 #[must_use]
 pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
-    if status == 200 {
+    if (200..300).contains(&status) {
         return Outcome::Accepted;
     }
     let refusal = parse(body);

@@ -20,7 +20,7 @@ use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Cut, Provider, ProviderStats};
-use stentor_http2::{Batch as Call, Client, Keep, Line, Replies, Reply, Requests, Response};
+use stentor_http2::{Batch as Call, Client, Gist, Keep, Line, Replies, Reply, Requests, Response};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
@@ -36,6 +36,9 @@ const TOKEN_MIN_DIGITS: usize = 64;
 const TOKEN_MAX_DIGITS: usize = 200;
 /// Characters of a UUID with its hyphens.
 const UUID_CHARS: usize = Hyphenated::LENGTH;
+
+/// What is kept of a refusal.
+const KEEP: Keep = Keep::Gists(Gist { headers: replies::HEADERS, body: errors::gist });
 
 /// APNs through one signing key, for one bundle id.
 pub struct Apns {
@@ -154,7 +157,7 @@ impl Provider for Apns {
         let (requests, places) = well_formed(pushes);
         let mut constant = push.headers;
         constant.push((AUTHORIZATION, bearer.clone()));
-        let sent = Call { constant, path: None, requests, start_within, keep: Keep::Refusals };
+        let sent = Call { constant, path: None, requests, start_within, keep: KEEP };
         let mut replies = self.client.send_until(sent.clone(), cut.clone()).await;
         self.send_expired_again(&bearer, &sent, &mut replies, cut).await;
         let words = |response: &Response| Some(replies::printable(&errors::parse(response.body()).reason));

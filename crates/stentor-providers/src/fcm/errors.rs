@@ -3,12 +3,18 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::json;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 
 use crate::replies;
 
 /// Wait after `QUOTA_EXCEEDED` when FCM names none (its quota is counted per minute).
 pub const QUOTA_WAIT_DEFAULT_SECONDS: u64 = 60;
+
+/// The field of a message that names the device.
+const TOKEN_FIELD: &str = "message.token";
+/// FCM's words for a payload beyond its limit.
+const TOO_BIG: &str = "too big";
 
 /// The parts of an error body that matter.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -45,6 +51,29 @@ pub fn parse(body: &[u8]) -> Status {
     serde_json::from_slice::<Reply>(body).unwrap_or_default().error
 }
 
+/// Gives of an error body what [`outcome`] and a log need: the codes, the first words, and whom it blames.
+#[must_use]
+pub fn gist(body: &[u8]) -> Vec<u8> {
+    if body.len() <= replies::BRIEF_MAX_BYTES {
+        return body.to_vec();
+    }
+    let error = parse(body);
+    let mut details = Vec::new();
+    if error.has_own_code() {
+        details.push(json!({ "errorCode": replies::code(error.code()) }));
+    }
+    if error.blames_token() {
+        details.push(json!({ "fieldViolations": [{ "field": TOKEN_FIELD }] }));
+    }
+    let mut message = replies::printable(&error.message);
+    if error.is_too_big() {
+        message.push_str(TOO_BIG);
+    }
+    let status = replies::code(&error.status);
+    let error = json!({ "status": status, "message": message, "details": details });
+    json!({ "error": error }).to_string().into_bytes()
+}
+
 impl Status {
     /// Gives FCM's own code, or the general status when there is none.
     fn code(&self) -> &str {
@@ -60,8 +89,12 @@ impl Status {
     fn blames_token(&self) -> bool {
         let mut violations = self.details.iter().flat_map(|detail| &detail.field_violations);
         let by_field =
-            violations.any(|violation| matches!(violation.field.as_str(), "message.token" | "message.fid"));
+            violations.any(|violation| matches!(violation.field.as_str(), TOKEN_FIELD | "message.fid"));
         by_field || self.message.contains("registration token")
+    }
+
+    fn is_too_big(&self) -> bool {
+        self.message.contains(TOO_BIG)
     }
 }
 
@@ -111,8 +144,7 @@ fn invalid_argument(error: &Status) -> Outcome {
     if error.blames_token() {
         return rejected(Reason::InvalidToken, Reach::Device);
     }
-    let too_big = error.message.contains("too big");
-    let reason = if too_big { Reason::PayloadTooLarge } else { Reason::InvalidPayload };
+    let reason = if error.is_too_big() { Reason::PayloadTooLarge } else { Reason::InvalidPayload };
     rejected(reason, Reach::Payload)
 }
 

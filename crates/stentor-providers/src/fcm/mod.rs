@@ -17,7 +17,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Cut, Provider, ProviderStats};
-use stentor_http2::{Batch as Call, Client, Keep, Line, Replies, Reply, Requests, Response};
+use stentor_http2::{Batch as Call, Client, Gist, Keep, Line, Replies, Reply, Requests, Response};
 
 use self::auth::{AccessTokens, Denied};
 use self::credential::FcmCredential;
@@ -29,6 +29,9 @@ use crate::{Setup, replies};
 pub const QUOTA_PER_MINUTE: u32 = 600_000;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// What is kept of a refusal.
+const KEEP: Keep = Keep::Gists(Gist { headers: replies::HEADERS, body: errors::gist });
 
 /// What was not even tried.
 const UNSENT: Outcome = Outcome::Unsent { reason: Reason::Unavailable, retry_after: None };
@@ -61,7 +64,7 @@ impl Fcm {
             path: Some(self.path.clone()),
             requests,
             start_within: None,
-            keep: Keep::Refusals,
+            keep: KEEP,
         }
     }
 

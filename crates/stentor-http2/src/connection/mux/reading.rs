@@ -1,6 +1,6 @@
 //! Reads what the peer says.
 
-use super::{CONNECTION_WINDOW_BYTES, Ended, Mux, Open, Plain, Violation};
+use super::{CONNECTION_WINDOW_BYTES, Ended, Mux, Open, Plain, UNREAD_MAX_BYTES, Violation};
 use crate::batch::{PLAIN_STATUS, Reply, Response};
 use crate::connection::peer::Change;
 use crate::fault::Fault;
@@ -104,6 +104,7 @@ impl Mux {
     fn answer(&mut self, stream: u32, flags: u8, block: &[u8]) -> Result<(), Violation> {
         let batch = self.streams.get_mut(stream).map(|open| open.batch);
         let keep_all = batch.is_some_and(|batch| self.keeps_all(batch));
+        let gist = batch.and_then(|batch| self.gist(batch));
         let mut gather = Gather::new(keep_all, self.keep_header_bytes);
         self.decoder.decode(block, &mut gather).map_err(|Malformed(what)| compression(what))?;
         let ends = flags & flag::END_STREAM != 0;
@@ -119,7 +120,10 @@ impl Mux {
             Some(status) => {
                 open.status = status;
                 if keep_all || !(200..300).contains(&status) {
-                    self.kept.entry(stream).or_default().headers = gather.headers;
+                    self.kept.entry(stream).or_default().headers = match gist {
+                        Some(gist) => gist.headers(gather.headers),
+                        None => gather.headers,
+                    };
                 }
                 if ends {
                     self.complete(stream);
@@ -139,11 +143,9 @@ impl Mux {
             return Ok(());
         }
         open.received_bytes = open.received_bytes.saturating_add(payload.len() as u32);
-        let received = open.received_bytes as usize;
-        if let Some(kept) = self.kept.get_mut(&head.stream) {
-            let room = self.keep_body_bytes.saturating_sub(kept.body.len());
-            kept.is_cut |= body.len() > room;
-            kept.body.extend_from_slice(&body[..body.len().min(room)]);
+        let (received, batch) = (open.received_bytes as usize, open.batch);
+        if !self.kept.is_empty() {
+            self.keep_body(head.stream, batch, body);
         }
         if head.has(flag::END_STREAM) {
             self.complete(head.stream);
@@ -152,6 +154,18 @@ impl Mux {
             self.end(head.stream, Fault::Reset("its body has no end".into()));
         }
         Ok(())
+    }
+
+    /// Keeps as much of a part of a body as there is room for.
+    fn keep_body(&mut self, stream: u32, batch: u32, body: &[u8]) {
+        let unread_max = if self.gist(batch).is_some() { UNREAD_MAX_BYTES } else { usize::MAX };
+        let Some(kept) = self.kept.get_mut(&stream) else { return };
+        let room = self.keep_body_bytes.saturating_sub(kept.body.len());
+        let room = room.min(unread_max.saturating_sub(self.unread_bytes));
+        let fitting = &body[..body.len().min(room)];
+        kept.is_cut |= fitting.len() < body.len();
+        kept.body.extend_from_slice(fitting);
+        self.unread_bytes += fitting.len();
     }
 
     /// Gives the peer room again for what was read, now and then.
@@ -174,7 +188,7 @@ impl Mux {
             // Answered before it was asked to the end: the rest of the body is not wanted.
             self.reset(stream, Code::CANCEL);
         }
-        let kept = if self.kept.is_empty() { None } else { self.kept.remove(&stream) };
+        let kept = self.take_kept(stream, open.batch);
         if kept.is_none() && open.status == PLAIN_STATUS {
             let Open { batch, index, opened_ms, .. } = open;
             self.plainly_ended.push(Plain { batch, index, opened_ms });

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tokio::time::Instant;
 
 use super::*;
-use crate::batch::{Batch as Requests, PLAIN_STATUS, Request, Response};
+use crate::batch::{Batch as Requests, GIST_BODY_MAX_BYTES, Gist, Keep, PLAIN_STATUS, Request, Response};
 use crate::frame::{HEAD_BYTES, flag};
 use crate::hpack::Field;
 use crate::work::Run;
@@ -252,6 +252,70 @@ fn an_answer_before_the_end_of_the_request_cancels_its_rest() {
     assert_eq!(resets, [(kind::RST_STREAM, 0, 1, Code::CANCEL.0.to_be_bytes().to_vec())]);
     hear(&mut mux, &frame(kind::WINDOW_UPDATE, 0, 1, &9_u32.to_be_bytes())).expect("good");
     assert!(written(&mut mux).is_empty());
+}
+
+const GIST: Gist = Gist { headers: &["retry-after"], body: |body| body[..body.len().min(3)].to_vec() };
+
+/// A header field without use of any table.
+fn literal(name: &str, value: &[u8]) -> Vec<u8> {
+    // Lengths of 127 and more go on in octets of seven bits each.
+    let length = match value.len().checked_sub(127) {
+        None => vec![value.len() as u8],
+        Some(rest) => vec![0x7f, 0x80 | (rest & 0x7f) as u8, (rest >> 7) as u8],
+    };
+    [&[0, name.len() as u8], name.as_bytes(), &length, value].concat()
+}
+
+#[test]
+fn of_a_long_refusal_only_the_gist_is_held_until_its_batch_ends() {
+    let count = 200;
+    let mut mux = talking(&[], &vec![1; count], Keep::Gists(GIST));
+    let block = [&[0x8e][..], &literal("retry-after", b"7"), &literal("x-page", &[b'p'; 15_000])].concat();
+    for stream in (0..count as u32).map(|at| 2 * at + 1) {
+        hear(&mut mux, &frame(kind::HEADERS, flag::END_HEADERS, stream, &block)).expect("good");
+        hear(&mut mux, &frame(kind::DATA, flag::END_STREAM, stream, &[b'b'; 8_000])).expect("good");
+    }
+    let ends = ends(&mut mux);
+    let responses = ends.iter().filter_map(|(_, reply)| match reply {
+        Reply::Answered(response) => Some(response),
+        _ => None,
+    });
+    let mut held = 0;
+    for response in responses.clone() {
+        let wait = response.header("retry-after").map(|value| value.as_bytes());
+        assert_eq!((response.status, wait, response.body()), (500, Some(&b"7"[..]), &b"bbb"[..]));
+        held += response.kept_bytes();
+    }
+    assert_eq!(responses.count(), count);
+    assert!(held <= count * 32, "{held}");
+    assert_eq!(mux.unread_bytes, 0);
+}
+
+#[test]
+fn a_gist_that_is_long_itself_is_not_held() {
+    let gist = Gist { body: <[u8]>::to_vec, ..GIST };
+    let mut mux = talking(&[], &[1], Keep::Gists(gist));
+    let block = [&[0x8e][..], &literal("retry-after", &[b'1'; 129])].concat();
+    hear(&mut mux, &frame(kind::HEADERS, flag::END_HEADERS, 1, &block)).expect("good");
+    let body = [b'b'; GIST_BODY_MAX_BYTES + 1];
+    hear(&mut mux, &frame(kind::DATA, flag::END_STREAM, 1, &body)).expect("good");
+    let ends = ends(&mut mux);
+    let [(_, Reply::Answered(response))] = &ends[..] else { panic!("{ends:?}") };
+    assert_eq!((response.status, response.kept_bytes(), response.truncated), (500, 0, true));
+}
+
+#[test]
+fn answers_that_never_end_hold_no_more_than_a_connection_may() {
+    let count = 300;
+    let mut mux = talking(&[], &vec![1; count], Keep::Gists(GIST));
+    for stream in (0..count as u32).map(|at| 2 * at + 1) {
+        hear(&mut mux, &frame(kind::HEADERS, flag::END_HEADERS, stream, &[0x8e])).expect("good");
+        hear(&mut mux, &frame(kind::DATA, 0, stream, &[b'b'; 8_000])).expect("good");
+    }
+    let held: usize = mux.kept.values().map(|kept| kept.body.len()).sum();
+    assert_eq!((held, mux.unread_bytes), (UNREAD_MAX_BYTES, UNREAD_MAX_BYTES));
+    mux.end_all(&Fault::Timeout);
+    assert_eq!((mux.unread_bytes, ends(&mut mux).len()), (0, count));
 }
 
 #[test]

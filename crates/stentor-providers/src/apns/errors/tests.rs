@@ -15,7 +15,10 @@ fn all(status: u16, reasons: &[&str], meaning: &Outcome) {
 }
 
 #[test]
-fn success_is_accepted() {
+fn success_is_accepted_whichever_2xx_says_it() {
+    for status in [201, 202, 204, 299] {
+        assert_eq!(outcome(status, b"", None), Outcome::Accepted);
+    }
     assert_eq!(outcome(200, b"", None), Outcome::Accepted);
 }
 
@@ -30,6 +33,21 @@ fn a_dead_token_is_dead_since_the_time_that_apple_names() {
     assert_eq!(is(410, "Unregistered"), unknown_since);
     assert_eq!(outcome(410, b"", None), unknown_since);
     assert_eq!(outcome(410, br#"{"reason":"Unregistered","timestamp":"x"}"#, None), unknown_since);
+}
+
+#[test]
+fn the_gist_of_a_long_refusal_means_what_the_whole_means() {
+    let pad = "p".repeat(6_000);
+    for (status, reason) in
+        [(410, "Unregistered"), (400, "BadDeviceToken"), (403, "ExpiredProviderToken"), (429, "x")]
+    {
+        let body = serde_json::json!({ "pad": pad, "reason": reason, "timestamp": 1_700_000_000_000_i64 })
+            .to_string();
+        let gist = gist(body.as_bytes());
+        assert!(gist.len() <= 256, "{}", gist.len());
+        assert_eq!(outcome(status, &gist, None), outcome(status, body.as_bytes(), None));
+    }
+    assert_eq!(gist(&[b'x'; 9_000]), gist(format!("{{\"pad\":\"{pad}\"}}").as_bytes()));
 }
 
 #[test]

@@ -30,6 +30,41 @@ fn success_is_accepted_whatever_its_body() {
     assert_eq!(is(200, "cut of"), Outcome::Accepted);
 }
 
+fn with_long_details(message: &str, status: &str, detail: &serde_json::Value) -> String {
+    let pad = json!({"@type": "type.googleapis.com/google.rpc.DebugInfo", "detail": "d".repeat(3_000)});
+    let many: Vec<_> = (0..20).map(|n| json!({"field": format!("message.data.{n}")})).collect();
+    let violations = json!({"fieldViolations": many});
+    let details = json!([pad, violations, detail]);
+    json!({"error": {"code": 1, "message": message, "status": status, "details": details}}).to_string()
+}
+
+#[test]
+fn the_gist_of_long_error_details_means_what_the_whole_means() {
+    let long = format!("{} registration token {}", "w".repeat(900), "w".repeat(900));
+    let bodies = [
+        with_long_details("m", "NOT_FOUND", &json!({"errorCode": "UNREGISTERED"})),
+        with_long_details("m", "PERMISSION_DENIED", &json!({"errorCode": "SENDER_ID_MISMATCH"})),
+        with_long_details("m", "RESOURCE_EXHAUSTED", &json!({"errorCode": "QUOTA_EXCEEDED"})),
+        with_long_details("m", "UNAUTHENTICATED", &json!({"errorCode": "THIRD_PARTY_AUTH_ERROR"})),
+        with_long_details("m", "UNAUTHENTICATED", &json!({})),
+        with_long_details("m", "INVALID_ARGUMENT", &json!({"fieldViolations": [{"field": "message.fid"}]})),
+        with_long_details(&long, "INVALID_ARGUMENT", &json!({"errorCode": "INVALID_ARGUMENT"})),
+        with_long_details(&long.replace("registration token", "too big"), "INVALID_ARGUMENT", &json!({})),
+        with_long_details("m", "INVALID_ARGUMENT", &json!({})),
+        with_long_details("m", "SOMETHING", &json!({})),
+        "<html>".repeat(1_000),
+    ];
+    for body in bodies {
+        let gist = gist(body.as_bytes());
+        assert!(gist.len() <= 600, "{}", gist.len());
+        for status in [400, 401, 403, 404, 429, 500, 503] {
+            let whole = (is(status, &body), lacks_access_token(status, body.as_bytes()));
+            assert_eq!((outcome(status, &gist, WAIT), lacks_access_token(status, &gist)), whole, "{body}");
+        }
+        assert_eq!(words(&gist).is_some(), words(body.as_bytes()).is_some());
+    }
+}
+
 #[test]
 fn unregistered_retires_the_token() {
     let dead = Outcome::Unregistered { reason: Reason::Unregistered, since: None };
