@@ -66,7 +66,10 @@ impl Fleet {
     pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind, class: Class) -> Self {
         let config = &shared.config;
         let floor = WINDOW_MIN_CHUNKS * config.chunk_max_devices as u64;
-        let window = Window::new(floor, config.bulk_max_unsettled_deliveries(), Duration::ZERO);
+        let mut window = Window::new(floor, config.bulk_max_unsettled_deliveries(), Duration::ZERO);
+        if shared.recovery.deliveries > 0 {
+            window = window.behind_crash(config.chunk_max_devices as u64);
+        }
         let meter = shared.meter(kind);
         let crew = Crew::new(shared.clone(), (kind, class));
         Self { shared, kind, class, counted: 0, meter, crew, window, began: Instant::now(), turn: 0 }
@@ -140,6 +143,7 @@ impl Fleet {
             let turnaround = sender.latency_floor + self.shared.turnaround.get();
             self.window.observe(elapsed, self.meter.unsettled.settled(), turnaround);
             self.window.make_room(elapsed, sender.inflight);
+            self.window.raise(self.meter.unsettled.settled());
             self.meter.window.store(self.window.limit(), Ordering::Relaxed);
         }
     }

@@ -6,6 +6,10 @@
 //! few deliveries in doubt. Neither number grows because the window does, so it does not chase itself. Where the sender
 //! has more in flight than that, the window is twice what is in flight: a rate is known late, and until then the sender
 //! alone says how much it needs.
+//!
+//! Behind a crash the window begins with one chunk and doubles each time that as much as it allows is settled: a process
+//! that dies again and again before it has settled anything puts few deliveries in doubt each time, and one that lives
+//! has its whole window back after a few turnarounds.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,6 +30,10 @@ pub(crate) struct Window {
     floor: u64,
     cap: u64,
     limit: u64,
+    /// What the limit is cut to for as long as it grows behind a crash.
+    ceiling: u64,
+    /// What had been settled when the ceiling was last raised.
+    raised_settled: u64,
     looked: Duration,
     rates: VecDeque<f64>,
     began: Duration,
@@ -37,17 +45,43 @@ impl Window {
     pub(crate) fn new(floor: u64, cap: u64, now: Duration) -> Self {
         let floor = floor.min(cap);
         let rates = VecDeque::with_capacity(RATES_MAX_COUNT);
-        Self { spare: floor / 2, floor, cap, limit: floor, looked: now, rates, began: now, began_settled: 0 }
+        let (ceiling, raised_settled) = (u64::MAX, 0);
+        let (began, began_settled) = (now, 0);
+        Self {
+            spare: floor / 2,
+            floor,
+            cap,
+            limit: floor,
+            ceiling,
+            raised_settled,
+            looked: now,
+            rates,
+            began,
+            began_settled,
+        }
+    }
+
+    /// Starts with `first` instead, and grows by what is settled.
+    pub(crate) fn behind_crash(self, first: u64) -> Self {
+        Self { ceiling: first.max(1), ..self }
+    }
+
+    /// Raises the ceiling by what is settled: `settled` counts from the start.
+    pub(crate) const fn raise(&mut self, settled: u64) {
+        while self.ceiling < self.cap && settled - self.raised_settled >= self.ceiling {
+            self.raised_settled += self.ceiling;
+            self.ceiling *= 2;
+        }
     }
 
     /// Gives the most deliveries to have unsettled.
     pub(crate) const fn limit(&self) -> u64 {
-        self.limit
+        if self.limit < self.ceiling { self.limit } else { self.ceiling }
     }
 
     /// Tells whether it may grow.
     pub(crate) const fn may_grow(&self) -> bool {
-        self.limit < self.cap
+        self.limit() < self.cap
     }
 
     /// Tells whether it is time to look.
@@ -124,6 +158,34 @@ mod tests {
         assert_eq!(window.limit(), 10_000);
         assert!(!window.is_due(Duration::from_millis(15)) && window.is_due(Duration::from_millis(20)));
         window.make_room(Duration::from_millis(20), 90_000);
+        assert_eq!(window.limit(), 100_000);
+    }
+
+    #[test]
+    fn behind_a_crash_the_window_is_one_chunk_until_one_is_settled_and_doubles_with_progress() {
+        let mut window = Window::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
+        let mut limits = Vec::new();
+        for settled in [0, 999, 1_000, 2_999, 3_000, 7_000] {
+            // The sender would have more.
+            window.make_room(Duration::from_millis(settled), 50_000);
+            window.raise(settled);
+            limits.push(window.limit());
+        }
+        assert_eq!(limits, [1_000, 1_000, 2_000, 2_000, 4_000, 8_000]);
+        assert!(window.may_grow());
+        window.raise(200_000);
+        assert_eq!((window.limit(), window.may_grow()), (100_000, false));
+    }
+
+    #[test]
+    fn behind_a_crash_a_slow_service_has_its_whole_window_within_nine_turnarounds() {
+        let mut window = Window::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
+        let mut settled = 0;
+        for turnaround in 1..=9 {
+            window.make_room(Duration::from_millis(500 * turnaround), 50_000);
+            settled += window.limit();
+            window.raise(settled);
+        }
         assert_eq!(window.limit(), 100_000);
     }
 

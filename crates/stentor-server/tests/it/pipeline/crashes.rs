@@ -85,6 +85,27 @@ async fn crashes_lose_nothing_and_duplicates_are_bounded_and_marked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn crash_upon_crash_before_anything_is_settled_puts_one_chunk_in_doubt_each_time() {
+    let config = quick();
+    let chunk = config.chunk_max_devices as u64;
+    let mut house = House::open(Stub::accepting(700), config).await;
+    house.register(20_000).await;
+    let id = house.send(everyone()).await;
+    house.until(id, |ledger| ledger.total().sending > chunk).await;
+    for _ in 0..5 {
+        house.crash().await;
+        house.start(quick()).await;
+        let before = house.stub.seen().len();
+        house.until(id, |ledger| ledger.total().sending > 0 && house.stub.seen().len() > before).await;
+        let sending = house.ledger(id).await.total().sending;
+        assert!((1..=chunk).contains(&sending), "{sending}");
+    }
+    let ledger = house.finished(id).await;
+    assert_eq!(ledger.total(), Tally { accepted: 20_000, ..Tally::default() });
+    assert_eq!(house.stub.counts().len(), 20_000);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_drain_settles_what_is_in_flight_and_gives_back_the_rest() {
     let mut house = House::open(Stub::accepting(700), quick()).await;
     house.register(5_000).await;
