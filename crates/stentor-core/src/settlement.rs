@@ -10,7 +10,8 @@ use crate::ports::clock::Timestamp;
 /// What is to be done about a device's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenChange {
-    /// The token is dead; it is kept when registered again after `since`.
+    /// The token is dead; the device is kept when it was registered again after `since` or after the lease, when the
+    /// token was read.
     Retire {
         /// The device.
         device: DeviceId,

@@ -89,7 +89,8 @@ impl AppRow {
         for change in &given.tokens {
             match change {
                 TokenChange::Retire { device, reason, since } => {
-                    self.retire(*device, *reason, given.now, since.unwrap_or(lease.since));
+                    let since = since.map_or(lease.since, |since| since.min(lease.since));
+                    self.retire(*device, *reason, given.now, since);
                 }
                 TokenChange::Replace { device, token } => {
                     let renewed =

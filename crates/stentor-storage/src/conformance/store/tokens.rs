@@ -50,6 +50,17 @@ pub async fn a_device_registered_again_while_its_old_token_was_tried_is_kept(sto
     assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
 }
 
+pub async fn a_late_report_about_a_former_token_leaves_the_new_one_alone(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.register(registration(ProviderKind::Fcm, "old")).await;
+    let leased = leased_to(&scene, device, at(10)).await;
+    let patch = DevicePatch { token: Some(token("new")), ..DevicePatch::default() };
+    store.update_device(scene.app, device, &patch, at(11)).await.expect("changed");
+    scene.settled(dead(&leased, Some(at(12)), at(12))).await;
+    assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
+    assert_eq!(leased_to(&scene, device, at(13)).await.tokens.get(0), Some("new"));
+}
+
 pub async fn registering_a_retired_device_revives_it(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.register(registration(ProviderKind::Fcm, "phone")).await;

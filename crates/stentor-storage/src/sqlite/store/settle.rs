@@ -99,7 +99,7 @@ impl Desk<'_> {
         let Some(key) = chunk.fleet.key(*device) else { return Ok(()) };
         match change {
             TokenChange::Retire { reason, since, .. } => {
-                let since = since.unwrap_or(leased_at);
+                let since = since.map_or(leased_at, |since| since.min(leased_at));
                 devices::retire(self.connection, chunk.fleet, key, *reason, (since, now))
             }
             TokenChange::Replace { token, .. } => {
