@@ -163,12 +163,13 @@ impl<'a> Registrar<'a> {
 
     /// Subscribes a device to topics, which exist from then on.
     pub(super) fn subscribe(&mut self, key: i64, names: &'a [TopicName]) -> Done<()> {
+        let mut room = None;
         for name in names {
             let topic = match self.topics.get(name) {
                 Some((topic, _)) => *topic,
                 None => topics::ensure(self.connection, self.batch.app, name)?,
             };
-            let added = topics::add(self.connection, topic, key)?;
+            let added = topics::add_within(self.connection, topic, key, &mut room)?;
             self.topics.entry(name).or_insert((topic, 0)).1 += i64::from(added);
         }
         Ok(())

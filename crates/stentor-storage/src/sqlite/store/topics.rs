@@ -107,18 +107,35 @@ pub(super) fn ensure(connection: &Connection, app: AppId, topic: &TopicName) -> 
 
 /// Subscribes one device; tells whether it was not before. The topic's count is the caller's to change.
 pub(super) fn add(connection: &Connection, topic: i64, key: i64) -> Done<bool> {
+    add_within(connection, topic, key, &mut None)
+}
+
+/// Subscribes like [`add`]; `room` is how many more topics the device may have, counted once when it is `None`.
+pub(super) fn add_within(
+    connection: &Connection,
+    topic: i64,
+    key: i64,
+    room: &mut Option<i64>,
+) -> Done<bool> {
     let known = "SELECT 1 FROM subscriptions WHERE topic = ?1 AND key = ?2";
     if exists(connection, known, [topic, key])? {
         return Ok(false);
     }
     let most = limit(TOPICS_PER_DEVICE_MAX_COUNT);
-    let full = "SELECT 1 FROM device_topics WHERE key = ?1 LIMIT 1 OFFSET ?2";
-    if exists(connection, full, [key, most - 1])? {
+    let left = room.map_or_else(|| Ok(most - topic_count(connection, key)?), Done::Ok)?;
+    if left <= 0 {
         return Err(StoreError::LimitReached(format!("a device has at most {most} topics")).into());
     }
     run(connection, "INSERT INTO subscriptions (topic, key) VALUES (?1, ?2)", [topic, key])?;
     run(connection, "INSERT INTO device_topics (key, topic) VALUES (?1, ?2)", [key, topic])?;
+    *room = Some(left - 1);
     Ok(true)
+}
+
+const TOPIC_COUNT: &str = "SELECT count(*) FROM device_topics WHERE key = ?1";
+
+fn topic_count(connection: &Connection, key: i64) -> Done<i64> {
+    Ok(one(connection, TOPIC_COUNT, [key], |row| Ok(row.get(0)?))?.unwrap_or(0))
 }
 
 /// Changes how many devices a topic has.
@@ -171,4 +188,29 @@ fn remove(connection: &Connection, topic: i64) -> Done<()> {
 
 fn summary(row: &Row<'_>) -> Done<TopicSummary> {
     Ok(TopicSummary { name: text(row, 0, TopicName::new)?, device_count: number(row, 1)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+    use stentor_core::ports::clock::Timestamp;
+
+    use super::*;
+    use crate::sqlite::migrations;
+    use crate::sqlite::store::register::Batch;
+    use crate::sqlite::store::registrar::Registrar;
+
+    #[test]
+    fn the_topics_of_a_device_are_counted_once_however_many_it_joins() {
+        let connection = Connection::open_in_memory().expect("opened");
+        migrations::run(&connection, migrations::STORE).expect("made");
+        let name = |no: u32| TopicName::new(&format!("topic-{no}")).expect("a name");
+        let names: Vec<_> = (0..500).map(name).collect();
+        let batch = Batch::new(AppId::from_raw(1), &[], Timestamp::from_millis(0));
+        let mut registrar = Registrar::new(&connection, &batch).expect("made");
+        registrar.subscribe(1 << 40 | 1, &names).expect("subscribed");
+        assert_eq!(topic_count(&connection, 1 << 40 | 1).expect("counted"), 500);
+        let statement = connection.prepare_cached(TOPIC_COUNT).expect("kept");
+        assert_eq!(statement.get_status(StatementStatus::Run), 2, "once by the registrar and once above");
+    }
 }
