@@ -184,6 +184,7 @@ macro_rules! store_suite {
                     what_was_sent_before_a_crash_is_marked_ambiguous
                     a_dead_process_settles_nothing_any_more
                     own_leases_are_left_alone
+                    the_number_of_an_instance_counts_as_given_out
                     every_crash_adds_to_the_bound
                     a_crash_during_a_cancel_leaves_nothing_open
                     a_crash_while_paused_leaves_chunks_waiting
@@ -207,6 +208,7 @@ macro_rules! store_suite {
                     a_dead_token_retires_its_device
                     a_device_registered_again_after_its_token_died_is_kept
                     a_device_registered_again_while_its_old_token_was_tried_is_kept
+                    a_late_report_about_a_former_token_leaves_the_new_one_alone
                     registering_a_retired_device_revives_it
                     a_new_token_revives_a_retired_device
                     a_replaced_token_is_used_from_then_on

@@ -100,6 +100,7 @@ impl State {
             self.keys.keys().next_back().map(|id| id.raw()),
             self.campaigns.keys().next_back().map(|id| id.raw()),
             self.schedules.keys().next_back().map(|id| id.raw()),
+            Some(self.last_instance),
         ];
         lasts.into_iter().flatten().max().unwrap_or(0)
     }

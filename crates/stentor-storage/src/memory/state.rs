@@ -33,6 +33,7 @@ pub(super) struct State {
     /// Never goes back, so that no id is given twice.
     pub(super) last_device: u64,
     pub(super) last_chunk: u64,
+    pub(super) last_instance: u64,
 }
 
 /// An app with what belongs to it, apart from its campaigns.

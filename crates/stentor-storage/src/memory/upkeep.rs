@@ -14,6 +14,7 @@ use crate::ZERO_TTL_GRACE;
 
 impl State {
     pub(super) fn recover(&mut self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
+        self.last_instance = self.last_instance.max(instance);
         let mut found = Recovery::default();
         for id in self.leased(|lease| lease.instance != instance) {
             found.chunks += 1;

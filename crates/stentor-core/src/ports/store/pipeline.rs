@@ -183,7 +183,8 @@ pub trait PipelineStore: Send + Sync {
     async fn set_aside_count(&self) -> Result<u64, StoreError>;
 
     /// Releases the leases of every instance but this one, marks their deliveries ambiguous and adds them to the
-    /// campaigns' `duplicate_bound`. For an engine that serves one process; called once at start.
+    /// campaigns' `duplicate_bound`. For an engine that serves one process; called once at start. The instance's number
+    /// counts as given out from then on: `last_id` is never below it.
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError>;
 
     /// Lists queued chunks of running campaigns after a chunk id, in order of id, to publish them again.

@@ -120,3 +120,22 @@ pub async fn a_lease_that_ran_out_is_released_like_a_crash(store: &dyn Store) {
     assert_eq!(scene.settle(accept_all(&old, at(62))).await, SettleReply::Stale);
     assert!(scene.lease(old.id, at(62)).await.ambiguous);
 }
+
+pub async fn the_number_of_an_instance_counts_as_given_out(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let before = store.last_id().await.expect("the last id");
+    let first = before + 1_000_000;
+    store.recover(first, at(1)).await.expect("recovered");
+    assert_eq!(
+        store.last_id().await,
+        Ok(first),
+        "the next start takes another number, whatever the clock says"
+    );
+    scene.fcm(1).await;
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    store.lease(&[tickets[0].chunk], lease_of(first, at(2))).await.expect("leased");
+    let next = store.last_id().await.expect("the last id") + 1;
+    let recovery = store.recover(next, at(3)).await.expect("recovered");
+    assert_eq!(recovery, Recovery { chunks: 1, deliveries: 1 });
+    assert_eq!(scene.tally(message).await.sending, 0);
+}

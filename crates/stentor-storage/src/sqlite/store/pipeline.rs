@@ -13,7 +13,7 @@ use stentor_core::settlement::Settlement;
 
 use super::chunks::{self, Chunk};
 use super::lease::Known;
-use super::{SqliteStore, aside, expand, lease, settle, start, upkeep};
+use super::{SqliteStore, aside, expand, lease, sequences, settle, start, upkeep};
 
 /// Settlements of no more deliveries than this go first: they are single messages', or done at once.
 const SMALL_MAX_DELIVERIES: usize = 64;
@@ -78,7 +78,11 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
-        self.write(move |connection| upkeep::recover(connection, instance, now)).await
+        self.write(move |connection| {
+            sequences::advance(connection, "id", instance)?;
+            upkeep::recover(connection, instance, now)
+        })
+        .await
     }
 
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
