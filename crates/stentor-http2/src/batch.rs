@@ -147,17 +147,20 @@ pub struct Response {
 pub struct Word(pub(crate) Arc<Response>);
 
 impl Word {
-    /// Finds the first answer that halts.
+    /// Finds the answers that ask to wait: how many, and the last of them.
     pub(crate) fn among<'a>(
-        mut replies: impl Iterator<Item = &'a Reply>,
+        replies: impl Iterator<Item = &'a Reply>,
         halts: fn(&Response) -> bool,
-    ) -> Option<Self> {
-        replies.find_map(|reply| match reply {
-            Reply::Answered(response) if response.status >= 400 && halts(response) => {
-                Some(Self(Arc::new(response.clone())))
-            }
+    ) -> (usize, Option<&'a Response>) {
+        let asking = replies.filter_map(|reply| match reply {
+            Reply::Answered(response) if response.status >= 400 && halts(response) => Some(response),
             _ => None,
-        })
+        });
+        asking.fold((0, None), |(count, _), response| (count + 1, Some(response)))
+    }
+
+    pub(crate) fn of(response: &Response) -> Self {
+        Self(Arc::new(response.clone()))
     }
 
     /// Gives the answer.

@@ -30,9 +30,9 @@ impl Client {
         Self::that_halts(endpoint, limits, |_| false)
     }
 
-    /// The same, and `halts` tells of answers after which nothing more may be sent for now.
+    /// The same, and `halts` tells of answers that ask to send nothing more for now.
     ///
-    /// After such an answer whatever waits for a stream, and what comes within half a second, is not sent
+    /// When ten of them, and at least half of the last 256 answers, ask for it, whatever waits for a stream, and what comes within half a second, is not sent
     /// ([`Fault::ToldToWait`]); how long to wait is the caller's affair.
     pub fn that_halts(
         endpoint: &Endpoint,
@@ -89,7 +89,7 @@ impl Client {
         self.pool.pace.slow_down();
     }
 
-    /// Notes that so many of `total` answers said that the peer is overloaded; more than one in a hundred halves the number
+    /// Notes that so many of `total` answers said that the peer is overloaded; more than one in five halve the number
     /// of requests in flight, as resets do.
     pub fn note_overload(&self, count: usize, total: usize) {
         self.pool.pace.failed_of(count, total);

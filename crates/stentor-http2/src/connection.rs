@@ -236,12 +236,10 @@ impl Driver {
         if self.ended.is_empty() && self.plainly_ended.is_empty() {
             return;
         }
-        // Before there is room for more.
-        if let Some(word) = Word::among(self.ended.iter().map(|ended| &ended.reply), self.pool.halts) {
-            self.pool.halt(Fault::ToldToWait(word));
-        }
         let answered = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_))).count();
         let answers = self.plainly_ended.len() + answered;
+        // Before there is room for more.
+        self.obey(answers);
         self.pool.pace.ended(self.plainly_ended.len() + self.ended.len(), answers);
         self.note_latency(answers);
         if answers > 0 && !std::mem::replace(&mut self.answered, true) {
@@ -251,6 +249,17 @@ impl Driver {
         let again = self.file_others();
         if again || self.retired {
             self.pool.nudge();
+        }
+    }
+
+    /// Halts when most answers ask to wait.
+    fn obey(&self, answers: usize) {
+        let replies = self.ended.iter().map(|ended| &ended.reply);
+        let (asking, last) = Word::among(replies, self.pool.halts);
+        if self.pool.waits.note(answers, asking)
+            && let Some(response) = last
+        {
+            self.pool.halt(Fault::ToldToWait(Word::of(response)));
         }
     }
 

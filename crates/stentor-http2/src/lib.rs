@@ -24,6 +24,7 @@ mod spare;
 mod stats;
 mod tls;
 mod transport;
+mod waits;
 mod work;
 
 pub use batch::{

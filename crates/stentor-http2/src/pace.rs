@@ -187,7 +187,7 @@ impl Pace {
         }
     }
 
-    /// Notes requests that were reset or timed out; more than one in a hundred halves the limit.
+    /// Notes requests that were reset or timed out; more than one in five halve the limit.
     pub(crate) fn failed(&self, count: usize) {
         self.failed_of(count, 0);
     }

@@ -18,6 +18,7 @@ use crate::latency::Latency;
 use crate::limits::Limits;
 use crate::pace::Pace;
 use crate::stats::{Counters, Stats};
+use crate::waits::Waits;
 use crate::work::{Run, Work};
 
 /// Most requests of one batch that a connection takes at once.
@@ -45,6 +46,8 @@ pub(crate) struct Pool {
     pub(crate) origin: Vec<Field>,
     /// Tells of an answer that asks to wait.
     pub(crate) halts: fn(&Response) -> bool,
+    /// How many answers do so lately.
+    pub(crate) waits: Waits,
     dialer: Dialer,
     state: Mutex<State>,
     emptied: Notify,
@@ -114,6 +117,7 @@ impl Pool {
             counters: Counters::default(),
             origin,
             halts,
+            waits: Waits::default(),
             dialer,
             state: Mutex::default(),
             emptied: Notify::new(),

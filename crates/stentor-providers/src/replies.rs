@@ -16,25 +16,28 @@ const WORDS_MAX_CHARS: usize = 200;
 pub(crate) const HEADERS: &[&str] = &["retry-after"];
 /// Up to here a refusal's body is kept as it came.
 pub(crate) const BRIEF_MAX_BYTES: usize = 256;
+/// Fewest answers of a batch that can ask for less in the push service's name.
+const ASKS_MIN_ANSWERS: usize = 10;
 /// Most characters kept of a vendor's code.
 const CODE_MAX_CHARS: usize = 64;
 
-/// Gives the outcome of each reply, and lets the client have fewer requests in flight: at once when an answer asks for less,
-/// and when the service cannot take more than one in a hundred. `read` knows the vendor's words for answers.
+/// Gives the outcome of each reply, and lets the client have fewer requests in flight when most answers ask for less, and when
+/// the service cannot take more than one in five. `read` knows the vendor's words for answers.
 pub(crate) fn outcomes(
     client: &Client,
     replies: Replies,
     read: impl Fn(&Response) -> Outcome,
 ) -> Vec<Outcome> {
     let mut outcomes = vec![Outcome::Accepted; replies.len()];
-    let (mut asks, mut overloaded) = (false, 0);
+    let (mut asks, mut overloaded) = (0, 0);
     for (at, reply) in replies.into_others() {
         let outcome = outcome(reply, &read);
-        asks |= asks_for_less(&outcome);
+        asks += usize::from(asks_for_less(&outcome));
         overloaded += usize::from(outcome == unavailable(None));
         outcomes[at] = outcome;
     }
-    if asks {
+    // One answer speaks for its own delivery; most of several speak for the push service.
+    if asks >= ASKS_MIN_ANSWERS && 2 * asks >= outcomes.len() {
         client.slow_down();
     }
     client.note_overload(overloaded, outcomes.len());

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Fewest answers in a window: among fewer a single failure would be a large share.
 const WINDOW_MIN_ANSWERS: usize = 100;
-/// More failures than this part of a window ask for fewer requests: 1 %.
-const FAILED_PART: usize = 100;
+/// More failures than this part of a window ask for fewer requests: 20 %. A smaller share is what some devices meet, and fewer
+/// requests would only delay all others.
+const FAILED_PART: usize = 5;
 /// Windows without a decrease after which the limit may double again up to where it failed.
 const CALM_WINDOWS: usize = 16;
 /// Windows without a decrease after which it is forgotten where it failed.

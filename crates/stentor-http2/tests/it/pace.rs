@@ -71,10 +71,9 @@ async fn after_the_word_to_wait_only_those_are_seen_that_were_in_flight() {
     let client = client_that_halts(port, limits, |response| response.status == 429);
     let server = async {
         let mut peer = Peer::accept(&listener, 1_000).await;
-        let mut first = peer.requests(100).await;
-        peer.answer_with(first.remove(0).0, "429").await;
+        let first = peer.requests(100).await;
         for (stream, _) in first {
-            peer.answer(stream).await;
+            peer.answer_with(stream, "429").await;
         }
         peer.serve().await
     };
@@ -85,9 +84,10 @@ async fn after_the_word_to_wait_only_those_are_seen_that_were_in_flight() {
         (large, small, late)
     };
     let ((large, small, late), seen) = within(20, async { tokio::join!(sender, server) }).await;
-    assert_eq!(seen, Vec::<String>::new(), "nothing came after the word");
+    // Fewer than ten answers are no word yet, and each makes room for another request or two.
+    assert!(seen.len() <= 2 * 9, "{} came after the word", seen.len());
     let halted = [&large, &small].into_iter().flatten().filter(|reply| was_told_to_wait(reply)).count();
-    assert_eq!(halted, 20_001 - 100);
+    assert_eq!(halted, 20_001 - 100 - seen.len());
     assert!(late.iter().all(was_told_to_wait), "nor what was handed over a little later: {late:?}");
 }
 
@@ -97,12 +97,13 @@ async fn a_while_after_the_word_to_wait_requests_go_again() {
     let client = client_that_halts(port, quick(), |response| response.status == 429);
     let server = async {
         let mut peer = Peer::accept(&listener, 1_000).await;
-        let (stream, _) = peer.requests(1).await.remove(0);
-        peer.answer_with(stream, "429").await;
+        for (stream, _) in peer.requests(10).await {
+            peer.answer_with(stream, "429").await;
+        }
         peer.serve().await.len()
     };
     let sender = async {
-        assert_eq!(statuses(&client.send(batch(1)).await), [429]);
+        assert_eq!(statuses(&client.send(batch(10)).await), [429; 10]);
         let mut replies = client.send(batch(1)).await;
         while was_told_to_wait(&replies[0]) {
             tokio::task::yield_now().await;

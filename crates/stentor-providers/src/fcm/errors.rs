@@ -15,6 +15,8 @@ pub const QUOTA_WAIT_DEFAULT_SECONDS: u64 = 60;
 const TOKEN_FIELD: &str = "message.token";
 /// FCM's words for a payload beyond its limit.
 const TOO_BIG: &str = "too big";
+/// What the subject of a quota begins with that the whole project has used up.
+const PROJECT: &str = "project:";
 
 /// The parts of an error body that matter.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -32,12 +34,21 @@ pub struct Status {
 struct Detail {
     error_code: String,
     field_violations: Vec<Violation>,
+    /// Of a `google.rpc.QuotaFailure`.
+    violations: Vec<ExceededQuota>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Violation {
     field: String,
+}
+
+/// `google.rpc.QuotaFailure.Violation`: `subject` is, for example, `project:` and the project's name.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct ExceededQuota {
+    subject: String,
 }
 
 /// Reads an error body; an empty status when it is none.
@@ -65,6 +76,9 @@ pub fn gist(body: &[u8]) -> Vec<u8> {
     if error.blames_token() {
         details.push(json!({ "fieldViolations": [{ "field": TOKEN_FIELD }] }));
     }
+    if error.names_project() {
+        details.push(json!({ "violations": [{ "subject": PROJECT }] }));
+    }
     let mut message = replies::printable(&error.message);
     if error.is_too_big() {
         message.push_str(TOO_BIG);
@@ -91,6 +105,12 @@ impl Status {
         let by_field =
             violations.any(|violation| matches!(violation.field.as_str(), TOKEN_FIELD | "message.fid"));
         by_field || self.message.contains("registration token")
+    }
+
+    /// Tells whether the quota that was exceeded is named as the project's.
+    fn names_project(&self) -> bool {
+        let mut quotas = self.details.iter().flat_map(|detail| &detail.violations);
+        quotas.any(|quota| quota.subject.starts_with(PROJECT))
     }
 
     fn is_too_big(&self) -> bool {
@@ -126,7 +146,11 @@ fn by_code(error: &Status, retry_after: Option<Duration>) -> Option<Outcome> {
         "UNREGISTERED" => Outcome::Unregistered { reason: Reason::Unregistered, since: None },
         "INVALID_ARGUMENT" => invalid_argument(error),
         "SENDER_ID_MISMATCH" => rejected(Reason::SenderMismatch, Reach::Device),
-        "QUOTA_EXCEEDED" | "RESOURCE_EXHAUSTED" => throttled(retry_after),
+        "QUOTA_EXCEEDED" | "RESOURCE_EXHAUSTED" if error.names_project() => {
+            throttled(Reach::Service, retry_after)
+        }
+        // The device's quota or the project's: FCM does not say, so the share of such answers does.
+        "QUOTA_EXCEEDED" | "RESOURCE_EXHAUSTED" => throttled(Reach::Credential, retry_after),
         "UNAVAILABLE" | "INTERNAL" | "DEADLINE_EXCEEDED" | "ABORTED" => {
             unavailable(Reason::Unavailable, retry_after)
         }
@@ -156,7 +180,7 @@ fn by_http_status(status: u16, retry_after: Option<Duration>) -> Outcome {
         401 | 403 => rejected(Reason::CredentialRefused, Reach::Credential),
         // Without its own code this is not about the token: the project does not exist.
         404 => rejected(Reason::UnknownAnswer, Reach::Credential),
-        429 => throttled(retry_after),
+        429 => throttled(Reach::Credential, retry_after),
         500.. | 408 => unavailable(Reason::Unavailable, retry_after),
         _ => unavailable(Reason::UnknownAnswer, retry_after),
     }
@@ -166,9 +190,9 @@ fn rejected(reason: Reason, reach: Reach) -> Outcome {
     Outcome::Rejected { reason, reach }
 }
 
-fn throttled(retry_after: Option<Duration>) -> Outcome {
+fn throttled(reach: Reach, retry_after: Option<Duration>) -> Outcome {
     let wait = retry_after.unwrap_or(Duration::from_secs(QUOTA_WAIT_DEFAULT_SECONDS));
-    Outcome::Throttled { reach: Reach::Credential, retry_after: Some(wait) }
+    Outcome::Throttled { reach, retry_after: Some(wait) }
 }
 
 fn unavailable(reason: Reason, retry_after: Option<Duration>) -> Outcome {

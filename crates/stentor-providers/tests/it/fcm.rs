@@ -102,32 +102,57 @@ async fn a_token_that_fcm_calls_malformed_ends_one_delivery_only() {
     assert_eq!(outcomes, [rejected(Reason::InvalidToken, Reach::Device), Outcome::Accepted]);
 }
 
+/// Ten tokens that begin with this.
+fn ten(prefix: &str) -> Vec<String> {
+    (0..10).map(|n| format!("{prefix}-{n}")).collect()
+}
+
+fn each(prefix: &str, refusal: Refusal) -> Script {
+    Script { prefix: Some(prefix.to_owned()), then: Verdict::Error(refusal), ..Script::default() }
+}
+
+fn throttled(seconds: u64) -> Outcome {
+    Outcome::Throttled { reach: Reach::Credential, retry_after: Some(Duration::from_secs(seconds)) }
+}
+
 #[tokio::test]
 async fn a_quota_is_obeyed_for_as_long_as_fcm_says_and_slows_the_client_down() {
     let scripts = vec![
-        always("told", Refusal::new("QUOTA_EXCEEDED").retry_after_s(17)),
-        always("untold", Refusal::new("QUOTA_EXCEEDED")),
-        always("down", Refusal::new("UNAVAILABLE").retry_after_s(5)),
+        each("told", Refusal::new("QUOTA_EXCEEDED").retry_after_s(17)),
+        each("untold", Refusal::new("QUOTA_EXCEEDED")),
+        each("down", Refusal::new("UNAVAILABLE").retry_after_s(5)),
     ];
     let scene = start(Policy { scripts, ..Policy::default() }).await;
     let limit = || scene.provider.stats().inflight_limit;
     let start = limit();
-    let throttled = |seconds| Outcome::Throttled {
-        reach: Reach::Credential,
-        retry_after: Some(Duration::from_secs(seconds)),
-    };
-    assert_eq!(scene.send_one("untold").await, throttled(60));
-    assert_eq!(limit(), start / 2, "a 429 that does not say for how long");
-    assert_eq!(scene.send_one("told").await, throttled(17));
-    assert_eq!(limit(), start / 4, "a 429 that does");
+    assert_eq!(scene.send(&ten("untold")).await, vec![throttled(60); 10]);
+    assert_eq!(limit(), start / 2, "ten 429 that do not say for how long");
+    assert_eq!(scene.send(&ten("told")).await, vec![throttled(17); 10]);
+    assert_eq!(limit(), start / 4, "ten that do");
     let put_off = Outcome::Unsent { reason: Reason::Throttled, retry_after: Some(Duration::from_secs(17)) };
-    let mut next = scene.send_one("down").await;
-    assert_eq!(next, put_off, "nothing is sent at once after that");
-    while next == put_off {
-        next = scene.send_one("down").await;
+    let mut next = scene.send(&ten("down")).await;
+    assert_eq!(next, vec![put_off.clone(); 10], "nothing is sent at once after that");
+    while next.contains(&put_off) {
+        next = scene.send(&ten("down")).await;
     }
-    assert_eq!(next, unavailable(Some(5)));
-    assert_eq!(limit(), start / 8, "a 503 that asks to wait");
+    assert_eq!(next, vec![unavailable(Some(5)); 10]);
+    assert_eq!(limit(), start / 8, "ten 503 that ask to wait");
+}
+
+#[tokio::test]
+async fn a_few_answers_that_ask_to_wait_hold_nothing_back_and_slow_nothing_down() {
+    let scripts = vec![each("told", Refusal::new("QUOTA_EXCEEDED").retry_after_s(17))];
+    let scene = start(Policy { scripts, ..Policy::default() }).await;
+    let limit = || scene.provider.stats().inflight_limit;
+    let mut tokens: Vec<_> = (0..990).map(|n| format!("fine-{n}")).collect();
+    tokens.extend(ten("told"));
+    for _ in 0..6 {
+        let mut outcomes = scene.send(&tokens).await;
+        assert_eq!(outcomes.split_off(990), vec![throttled(17); 10]);
+        assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));
+    }
+    // What rate and latency need is never less than this.
+    assert!(limit() >= 1_024, "{} after six times ten in a thousand", limit());
 }
 
 #[tokio::test]

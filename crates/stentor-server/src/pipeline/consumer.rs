@@ -15,11 +15,13 @@ use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::Batch;
 use stentor_core::ports::queue::QueueLease;
 use stentor_core::ports::store::{Fate, LeasedChunk};
+use stentor_core::settlement::Settlement;
 use tokio::sync::mpsc;
 
 use super::budget::Reservation;
+use super::evidence::Evidence;
 use super::lanes::{Key, Look, Outlet, Probe, Verdict};
-use super::settle::{Settled, health_of, settle};
+use super::settle::{Settled, health_of, is_foreign, is_weak, settle};
 use super::settler::{Over, Work};
 use super::shared::{Kept, Shared};
 
@@ -72,15 +74,25 @@ async fn carry(shared: &Shared, mut job: Job) {
         return;
     }
     let outcomes = send(shared, &mut job).await;
-    let jitter = rand::random();
-    let now = shared.now();
-    let Settled { settlement, parking, health } =
-        settle(&job.chunk, &outcomes, &shared.config.retry(), jitter, now);
-    shared.lanes.judge(key, Verdict { parking, health, probe: job.probe.is_some(), jitter }, now);
+    let settlement = decide(shared, &job, &outcomes);
+    let now = settlement.now;
     let accepted = settlement.records.iter().filter(|record| record.state() == DeliveryState::Accepted);
     let after = now.since(job.chunk.message.due_at);
     shared.meter(key.1).note_accepted(after, accepted.count() as u64);
     hand_over(shared, job, |over| Work::Settle(settlement, over)).await;
+}
+
+/// Decides what the outcomes mean, and lets the lane learn from them.
+fn decide(shared: &Shared, job: &Job, outcomes: &[Outcome]) -> Settlement {
+    let (key, is_probe) = (job.key(), job.probe.is_some());
+    let (jitter, now) = (rand::random(), shared.now());
+    let evidence = Evidence::of(outcomes, is_weak(&job.chunk, is_probe));
+    let standing = shared.lanes.weigh(key, evidence, is_probe);
+    let Settled { settlement, parking, health } =
+        settle(&job.chunk, outcomes, standing, &shared.config.retry(), jitter, now);
+    let repeated = is_weak(&job.chunk, false);
+    shared.lanes.judge(key, Verdict { parking, health, standing, repeated, jitter }, now);
+    settlement
 }
 
 async fn hand_over(shared: &Shared, job: Job, work: impl FnOnce(Over) -> Work) {
@@ -103,7 +115,9 @@ async fn send(shared: &Shared, job: &mut Job) -> Vec<Outcome> {
     }
     let (first, rest) = (vec![devices[0]], devices[1..].to_vec());
     let mut outcomes = attempt(shared, job, first, part(&tokens, 0, 1)).await;
-    if health_of(&outcomes).answered > 0 {
+    let provider = job.chunk.provider;
+    let is_well = health_of(&outcomes, false).answered > 0;
+    if is_well && !outcomes.iter().any(|outcome| is_foreign(provider, outcome)) {
         outcomes.extend(attempt(shared, job, rest, part(&tokens, 1, devices.len())).await);
     }
     outcomes

@@ -21,6 +21,7 @@ use stentor_core::ports::store::{Store, StoreError};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::evidence::{Evidence, Standing};
 use super::settle::Parking;
 use super::stats::{ParkedStats, QuotaStats};
 use gate::Gate;
@@ -214,6 +215,11 @@ impl Lanes {
     /// Brings all gates back with the clock.
     pub(crate) fn clock_went_back(&self, back: Duration, now: Timestamp) {
         self.lock().values_mut().for_each(|entry| entry.gate.clock_went_back(back, now));
+    }
+
+    /// Adds what a batch showed to what is known of its lane; tells how the push service stands.
+    pub(crate) fn weigh(&self, key: Key, evidence: Evidence, is_probe: bool) -> Standing {
+        self.lock().entry(key).or_default().gate.weigh(evidence, is_probe)
     }
 
     /// Learns from a batch.

@@ -12,6 +12,7 @@ pub mod calendar;
 pub mod config;
 mod consumer;
 mod crew;
+pub mod evidence;
 mod fleet;
 mod janitor;
 mod lanes;

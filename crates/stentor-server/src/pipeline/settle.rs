@@ -3,8 +3,14 @@
 //! It is pure: the same chunk, outcomes, policy, jitter and instant give the same settlement.
 //!
 //! Choices worth knowing:
+//! - One answer speaks for its delivery; only the share of such answers speaks for the push service (`evidence`). While most
+//!   fare well, a throttle, a 5xx or a refused credential is that delivery's own affair: it waits apart, counts
+//!   against `max_attempts`, and rests nobody else.
 //! - What is refused or put off for the sake of our credential or of the push service as a whole never ends a delivery
 //!   and does not count against `max_attempts`: it goes on in a child chunk that keeps its attempt number.
+//! - Where too little was seen to tell, the attempt is numbered, so that the next one is known as a repetition, and ends nothing.
+//! - Tokens that all belong to another sender, in each of the first answers of an audience, mean the credential: the lane
+//!   rests, no delivery ends, no token is touched.
 //! - Such a number lets no wait grow. So what a service could not take, without saying for how long, waits as long again as
 //!   its message is old, up to half a minute.
 //! - A retry that would come after the message's end is due at that end, and ends `expired` then and not earlier, so
@@ -20,12 +26,15 @@ use std::time::Duration;
 use stentor_core::campaign::Stop;
 use stentor_core::chunk::Class;
 use stentor_core::delivery::{DeliveryState, Record};
+use stentor_core::device::ProviderKind;
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Fate, LeasedChunk};
 use stentor_core::retry::RetryPolicy;
 use stentor_core::settlement::{Child, Settlement, TokenChange};
+
+use super::evidence::{Blame, Standing};
 
 /// Wait asked for by a push service that throttles without saying for how long (FCM's default).
 const THROTTLE_DEFAULT: Duration = Duration::from_secs(60);
@@ -47,7 +56,7 @@ pub struct Parking {
     pub detail: String,
 }
 
-/// How many deliveries the push service answered, whatever it said, and how many it did not, asked or not.
+/// How many deliveries, of those that were not tried before, the push service answered, whatever it said, and how many it did not, asked or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Health {
     /// Attempts with an answer about the device or the message.
@@ -75,13 +84,15 @@ pub struct Settled {
 pub fn settle(
     chunk: &LeasedChunk,
     outcomes: &[Outcome],
+    standing: Standing,
     policy: &RetryPolicy,
     jitter: f64,
     now: Timestamp,
 ) -> Settled {
-    let case = Case { chunk, policy, jitter, now };
+    let foreign = standing.accepts_nothing && are_foreign(chunk, outcomes, standing.is_probe);
+    let case = Case { chunk, policy, jitter, now, standing, foreign };
     let others = outcomes.iter().filter(|outcome| !matches!(outcome, Outcome::Accepted));
-    let parking = others.filter_map(|outcome| parking(outcome, now)).reduce(longer);
+    let parking = others.filter_map(|outcome| case.parking(outcome)).reduce(longer);
     let mut book = Book { records: Vec::with_capacity(chunk.devices.len()), ..Book::default() };
     let mut answers = outcomes.iter();
     for (index, device) in chunk.devices.iter().enumerate() {
@@ -105,7 +116,33 @@ pub fn settle(
         children: book.children.into_iter().map(child).collect(),
         stop: case.stop(outcomes),
     };
-    Settled { settlement, parking, health: health_of(outcomes) }
+    Settled { settlement, parking, health: health_of(outcomes, is_weak(chunk, standing.is_probe)) }
+}
+
+/// Tells whether the troubles of a chunk say nothing about the push service, because its deliveries had them before; of a
+/// probe any answer is better than none.
+pub(crate) const fn is_weak(chunk: &LeasedChunk, is_probe: bool) -> bool {
+    chunk.attempt > 1 && !is_probe
+}
+
+/// Tells whether each of the first answers of an audience, or that of a probe, says that its token belongs to another sender.
+fn are_foreign(chunk: &LeasedChunk, outcomes: &[Outcome], is_probe: bool) -> bool {
+    let all = outcomes.iter().all(|outcome| is_foreign(chunk.provider, outcome));
+    let least = if is_probe { 1 } else { STOP_MIN_ANSWERS };
+    all && outcomes.len() as u64 >= least
+        && chunk.tally.accepted == 0
+        && chunk.tally.sum() >= STOP_MIN_ANSWERS
+}
+
+/// APNs says `BadDeviceToken` of every token of the other environment; elsewhere an invalid token is just that.
+pub(crate) fn is_foreign(provider: ProviderKind, outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Rejected { reason: Reason::SenderMismatch, .. } => true,
+        Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device } => {
+            provider == ProviderKind::Apns
+        }
+        _ => false,
+    }
 }
 
 /// Tells whether anything of it may have reached the push service.
@@ -113,7 +150,7 @@ pub(crate) const fn is_attempt(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Unsent { .. })
 }
 
-/// Tells whether an outcome closes the lane.
+/// Tells whether an outcome speaks of our credential, or asks everybody to wait, if it speaks for the push service.
 #[must_use]
 fn closes_lane(outcome: &Outcome) -> bool {
     parking(outcome, Timestamp::default()).is_some()
@@ -125,6 +162,9 @@ struct Case<'a> {
     policy: &'a RetryPolicy,
     jitter: f64,
     now: Timestamp,
+    standing: Standing,
+    /// Every answer says that the tokens belong to another sender.
+    foreign: bool,
 }
 
 /// What becomes of one position.
@@ -146,15 +186,58 @@ struct Again {
 #[derive(Debug, Clone, Copy)]
 struct Wish {
     reason: Reason,
-    /// Whether the attempt counts against `max_attempts`.
-    counted: bool,
+    count: Count,
     floor: Option<Duration>,
     /// Whether to wait as long again as the message is old.
     grows: bool,
     ambiguous: bool,
 }
 
+/// How an attempt counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Count {
+    /// Not at all: it was not the delivery's affair.
+    Not,
+    /// As one that the next repeats.
+    Repeats,
+    /// As well against `max_attempts`.
+    Limited,
+}
+
 impl Case<'_> {
+    /// Tells whether, and for how long, an outcome closes the lane.
+    fn parking(&self, outcome: &Outcome) -> Option<Parking> {
+        if self.foreign {
+            let reason = Reason::SenderMismatch;
+            return Some(Parking { until: None, reason, detail: detail(reason) });
+        }
+        self.is_blamed(outcome).then(|| parking(outcome, self.now)).flatten()
+    }
+
+    /// Tells whether an outcome speaks for the push service or the credential, and not for its delivery alone.
+    fn is_blamed(&self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Rejected { .. } | Outcome::Unavailable { reach: Reach::Credential, .. } => {
+                self.standing.credential_refused
+            }
+            // Not sent because most answers asked to wait; or the quota that was exceeded is named as the sender's own.
+            Outcome::Unsent { .. } | Outcome::Throttled { reach: Reach::Service, .. } => true,
+            _ => self.standing.trouble == Blame::Service,
+        }
+    }
+
+    /// Tells how an outcome that ends nothing is tried again.
+    fn wish(&self, outcome: &Outcome) -> Wish {
+        let wish = wish(outcome);
+        if wish.count != Count::Not || self.foreign || self.is_blamed(outcome) {
+            return wish;
+        }
+        let reason = if wish.reason == Reason::Throttled { Reason::DeviceThrottled } else { wish.reason };
+        let is_alone = self.standing.trouble == Blame::Delivery;
+        let count = if is_alone { Count::Limited } else { Count::Repeats };
+        Wish { reason, count, grows: false, ..wish }
+    }
+
     fn judge(&self, outcome: &Outcome, device: DeviceId, tokens: &mut Vec<TokenChange>) -> Verdict {
         match outcome {
             Outcome::Accepted => self.end(DeliveryState::Accepted, Reason::None),
@@ -166,10 +249,10 @@ impl Case<'_> {
                 tokens.push(TokenChange::Retire { device, reason: *reason, since: *since });
                 self.end(DeliveryState::Rejected, *reason)
             }
-            Outcome::Rejected { reason, reach: Reach::Device | Reach::Payload } => {
+            Outcome::Rejected { reason, reach: Reach::Device | Reach::Payload } if !self.foreign => {
                 self.end(DeliveryState::Rejected, *reason)
             }
-            other => self.again(wish(other)),
+            other => self.again(self.wish(other)),
         }
     }
 
@@ -184,13 +267,13 @@ impl Case<'_> {
         if message.spec.ttl.as_seconds() == 0 || message.is_expired(self.now) {
             return end(DeliveryState::Expired, Reason::TtlPassed);
         }
-        if wish.counted && self.chunk.attempt >= self.policy.max_attempts {
+        if wish.count == Count::Limited && self.chunk.attempt >= self.policy.max_attempts {
             return end(DeliveryState::Failed, Reason::AttemptsExhausted);
         }
         let floor = if wish.grows { self.age() } else { wish.floor };
         let wait = rounded(self.policy.wait(self.chunk.attempt, self.jitter, floor));
         let due_at = self.now.plus(wait).min(message.expires_at());
-        let attempt = self.chunk.attempt.saturating_add(u16::from(wish.counted));
+        let attempt = self.chunk.attempt.saturating_add(u16::from(wish.count != Count::Not));
         Verdict {
             again: Some(Again { due_at, attempt, ambiguous }),
             ..end(DeliveryState::Queued, wish.reason)
@@ -263,31 +346,31 @@ fn child((again, positions): (Again, Vec<u32>)) -> Child {
     Child { positions, due_at, attempt, ambiguous }
 }
 
-/// Tells how an outcome that ends nothing is tried again.
+/// Tells how an outcome is tried again that speaks for the push service, if it can.
 fn wish(outcome: &Outcome) -> Wish {
-    let wish = |reason, counted, floor: Option<Duration>| Wish {
+    let wish = |reason, count, floor: Option<Duration>| Wish {
         reason,
-        counted,
+        count,
         floor: floor.map(|floor| floor.min(RETRY_AFTER_MAX)),
         grows: false,
         ambiguous: false,
     };
     match *outcome {
         Outcome::Throttled { reach: Reach::Device | Reach::Payload, retry_after } => {
-            wish(Reason::DeviceThrottled, retry_after.is_none(), retry_after)
+            wish(Reason::DeviceThrottled, Count::Limited, retry_after)
         }
         Outcome::Throttled { retry_after, .. } => {
-            wish(Reason::Throttled, false, Some(retry_after.unwrap_or(THROTTLE_DEFAULT)))
+            wish(Reason::Throttled, Count::Not, Some(retry_after.unwrap_or(THROTTLE_DEFAULT)))
         }
         Outcome::Unavailable { reason, reach: Reach::Device | Reach::Payload, retry_after } => {
-            wish(reason, true, retry_after)
+            wish(reason, Count::Limited, retry_after)
         }
         Outcome::Unavailable { reason, retry_after, .. } => {
-            Wish { grows: retry_after.is_none(), ..wish(reason, false, retry_after) }
+            Wish { grows: retry_after.is_none(), ..wish(reason, Count::Not, retry_after) }
         }
-        Outcome::Rejected { reason, .. } => wish(reason, false, None),
-        Outcome::Unsent { reason, retry_after } => wish(reason, false, retry_after),
-        _ => Wish { ambiguous: true, ..wish(Reason::Unanswered, true, None) },
+        Outcome::Rejected { reason, .. } => wish(reason, Count::Not, None),
+        Outcome::Unsent { reason, retry_after } => wish(reason, Count::Not, retry_after),
+        _ => Wish { ambiguous: true, ..wish(Reason::Unanswered, Count::Limited, None) },
     }
 }
 
@@ -343,15 +426,14 @@ fn refused_payload(outcome: &Outcome) -> Option<Reason> {
     }
 }
 
-/// Counts the attempts that were answered and those that were not.
-pub(crate) fn health_of(outcomes: &[Outcome]) -> Health {
+/// Counts the attempts that were answered and those that were not; what fails that is `repeated` tells nothing.
+pub(crate) fn health_of(outcomes: &[Outcome], repeated: bool) -> Health {
     outcomes.iter().fold(Health::default(), |mut health, outcome| {
         match outcome {
             Outcome::Accepted => health.answered += 1,
-            Outcome::Unknown
-            | Outcome::Unsent { retry_after: None, .. }
-            | Outcome::Unavailable { reach: Reach::Credential | Reach::Service, .. } => {
-                health.unanswered += 1;
+            Outcome::Unsent { retry_after: None, .. } => health.unanswered += 1,
+            Outcome::Unknown | Outcome::Unavailable { reach: Reach::Credential | Reach::Service, .. } => {
+                health.unanswered += u32::from(!repeated);
             }
             other if !closes_lane(other) => health.answered += 1,
             _ => {}

@@ -45,6 +45,7 @@ fn the_gist_of_long_error_details_means_what_the_whole_means() {
         with_long_details("m", "NOT_FOUND", &json!({"errorCode": "UNREGISTERED"})),
         with_long_details("m", "PERMISSION_DENIED", &json!({"errorCode": "SENDER_ID_MISMATCH"})),
         with_long_details("m", "RESOURCE_EXHAUSTED", &json!({"errorCode": "QUOTA_EXCEEDED"})),
+        with_long_details("m", "RESOURCE_EXHAUSTED", &json!({"violations": [{"subject": "project:p"}]})),
         with_long_details("m", "UNAUTHENTICATED", &json!({"errorCode": "THIRD_PARTY_AUTH_ERROR"})),
         with_long_details("m", "UNAUTHENTICATED", &json!({})),
         with_long_details("m", "INVALID_ARGUMENT", &json!({"fieldViolations": [{"field": "message.fid"}]})),
@@ -117,6 +118,19 @@ fn a_used_up_quota_throttles_the_credential_for_as_long_as_told_or_a_minute() {
     assert_eq!(outcome(429, body.as_bytes(), None), throttled(60));
     assert_eq!(outcome(429, b"", None), throttled(60));
     assert_eq!(is(429, &plain("RESOURCE_EXHAUSTED", "")), throttled(7));
+}
+
+#[test]
+fn a_quota_that_is_named_as_the_projects_throttles_the_whole_service() {
+    let named = |subject: &str| {
+        let failure = json!({"@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                             "violations": [{"subject": subject, "description": "d"}]});
+        let error = json!({"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [failure]});
+        is(429, &json!({ "error": error }).to_string())
+    };
+    let of = |reach| Outcome::Throttled { reach, retry_after: WAIT };
+    assert_eq!(named("project:p"), of(Reach::Service));
+    assert_eq!(named("device"), of(Reach::Credential));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::retry::RetryPolicy;
 
+use crate::pipeline::evidence::{Blame, Evidence, Shares, Standing};
 use crate::pipeline::settle::{Health, Parking};
 
 /// How gates close and open.
@@ -37,8 +38,10 @@ pub(crate) struct Verdict {
     pub(crate) parking: Option<Parking>,
     /// How many attempts were answered.
     pub(crate) health: Health,
-    /// Whether the batch was the probe of a gate that was shut.
-    pub(crate) probe: bool,
+    /// How the push service stands after it.
+    pub(crate) standing: Standing,
+    /// Whether its deliveries had failed before: of a probe that fails again nothing follows for the next wait.
+    pub(crate) repeated: bool,
     /// A number in 0..1.
     pub(crate) jitter: f64,
 }
@@ -48,6 +51,7 @@ pub(crate) struct Verdict {
 pub(crate) struct Gate {
     parked: Option<(Parking, Timestamp)>,
     probing: bool,
+    shares: Shares,
     unanswered: u32,
     trips: u16,
 }
@@ -73,6 +77,7 @@ impl Gate {
     pub(crate) fn park(&mut self, parking: Parking, now: Timestamp) {
         let end = |parking: &Parking| parking.until.unwrap_or(Timestamp::MAX);
         let kept = self.parked.as_ref().is_some_and(|(old, _)| end(old) > end(&parking).max(now));
+        self.shares.forget();
         if !kept {
             self.parked = Some((parking, now));
         }
@@ -98,30 +103,53 @@ impl Gate {
         self.probing = probing;
     }
 
+    /// Adds what a batch showed to the shares of the last answers; tells how the push service stands.
+    pub(crate) fn weigh(&mut self, evidence: Evidence, is_probe: bool) -> Standing {
+        self.shares.weigh(evidence, is_probe)
+    }
+
     /// Learns from a batch.
     pub(crate) fn judge(&mut self, verdict: Verdict, now: Timestamp, rules: &GateRules) {
-        if verdict.probe && verdict.parking.is_some() {
+        let Verdict { parking, health, standing, .. } = &verdict;
+        if standing.is_probe && parking.is_some() {
             self.parked = None;
         }
-        if let Some(parking) = verdict.parking {
-            self.park(parking, now);
-        } else if verdict.health.answered > 0 {
-            (self.unanswered, self.trips) = (0, 0);
-            if verdict.probe {
-                self.parked = None;
+        let may_trip = standing.is_probe || self.parked.is_none();
+        if let Some(parking) = parking {
+            self.park(parking.clone(), now);
+        } else if standing.trouble == Blame::Service && health.unanswered > 0 {
+            if may_trip {
+                self.trip(&verdict, now, rules);
             }
-        } else if verdict.health.unanswered > 0 && (verdict.probe || self.parked.is_none()) {
+        } else if health.answered > 0 {
+            self.note_answers(standing);
+        } else if health.unanswered > 0 && may_trip {
             self.note_silence(&verdict, now, rules);
+        }
+    }
+
+    fn note_answers(&mut self, standing: &Standing) {
+        self.unanswered = 0;
+        if standing.trouble == Blame::Delivery {
+            self.trips = 0;
+        }
+        if standing.is_probe {
+            self.parked = None;
         }
     }
 
     fn note_silence(&mut self, verdict: &Verdict, now: Timestamp, rules: &GateRules) {
         self.unanswered = self.unanswered.saturating_add(verdict.health.unanswered);
-        if !verdict.probe && self.unanswered < rules.unanswered_max_attempts {
-            return;
+        if verdict.standing.is_probe || self.unanswered >= rules.unanswered_max_attempts {
+            self.trip(verdict, now, rules);
         }
+    }
+
+    /// Shuts it, longer each time that fresh attempts shut it.
+    fn trip(&mut self, verdict: &Verdict, now: Timestamp, rules: &GateRules) {
         self.unanswered = 0;
-        self.trips = self.trips.saturating_add(1);
+        self.shares.forget();
+        self.trips = self.trips.saturating_add(u16::from(!verdict.repeated)).max(1);
         let until = now.plus(rules.policy.wait(self.trips, verdict.jitter, None));
         let detail = "the push service does not answer, or says that it is down".to_owned();
         self.parked = Some((Parking { until: Some(until), reason: Reason::Unavailable, detail }, now));
@@ -147,7 +175,15 @@ mod tests {
     }
 
     fn verdict(answered: u32, unanswered: u32, probe: bool) -> Verdict {
-        Verdict { parking: None, health: Health { answered, unanswered }, probe, jitter: 1.0 }
+        let trouble = if answered > 0 { Blame::Delivery } else { Blame::Unclear };
+        let standing = Standing { trouble, is_probe: probe, ..Standing::default() };
+        Verdict {
+            parking: None,
+            health: Health { answered, unanswered },
+            standing,
+            repeated: false,
+            jitter: 1.0,
+        }
     }
 
     #[test]
@@ -223,5 +259,24 @@ mod tests {
             gate.judge(verdict(1, 0, false), at(0), &RULES);
         }
         assert_eq!(gate.look(at(0), &RULES), Look::Open);
+    }
+
+    #[test]
+    fn a_service_of_which_most_answers_are_troubled_rests_though_some_are_good() {
+        let mut gate = Gate::default();
+        let evidence = Evidence { fine: 500, accepted: 500, troubled: 500, refused: 0 };
+        let standing = gate.weigh(evidence, false);
+        gate.judge(Verdict { standing, ..verdict(500, 500, false) }, at(0), &RULES);
+        assert_eq!(gate.look(at(0), &RULES), Look::Shut(at(1)));
+    }
+
+    #[test]
+    fn a_probe_that_had_failed_before_lengthens_no_wait() {
+        let mut gate = Gate::default();
+        gate.judge(verdict(0, 20, false), at(0), &RULES);
+        for second in 1..50 {
+            gate.judge(Verdict { repeated: true, ..verdict(0, 1, true) }, at(second), &RULES);
+            assert_eq!(gate.look(at(second), &RULES), Look::Shut(at(second + 1)));
+        }
     }
 }

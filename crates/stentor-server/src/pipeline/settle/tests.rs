@@ -9,6 +9,7 @@ use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
 use stentor_core::target::Target;
 
 use super::*;
+use crate::pipeline::evidence::{Evidence, Shares};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -42,8 +43,17 @@ fn sending(count: usize) -> LeasedChunk {
     chunk(vec![Fate::Send; count])
 }
 
+/// Tells how a push service stands of which nothing but these outcomes is known.
+fn seen(chunk: &LeasedChunk, outcomes: &[Outcome]) -> Standing {
+    Shares::default().weigh(Evidence::of(outcomes, is_weak(chunk, false)), false)
+}
+
+fn blaming(trouble: Blame) -> Standing {
+    Standing { trouble, ..Standing::default() }
+}
+
 fn decide(chunk: &LeasedChunk, outcomes: &[Outcome]) -> Settled {
-    settle(chunk, outcomes, &RetryPolicy::default(), 0.5, NOW)
+    settle(chunk, outcomes, seen(chunk, outcomes), &RetryPolicy::default(), 0.5, NOW)
 }
 
 fn states(settled: &Settled) -> Vec<(DeliveryState, Reason)> {
@@ -95,7 +105,7 @@ prop_compose! {
 proptest! {
     #[test]
     fn every_settlement_is_coherent_and_gives_every_position_one_fate((chunk, outcomes, jitter, now) in any_case()) {
-        let settled = settle(&chunk, &outcomes, &RetryPolicy::default(), jitter, now);
+        let settled = settle(&chunk, &outcomes, seen(&chunk, &outcomes), &RetryPolicy::default(), jitter, now);
         prop_assert!(settled.settlement.is_coherent(chunk.devices.len()));
         let sent = outcomes.iter().filter(|outcome| !matches!(outcome, Outcome::Unsent { .. })).count();
         prop_assert_eq!(settled.settlement.attempts as usize, sent);
@@ -104,7 +114,7 @@ proptest! {
 
     #[test]
     fn ambiguity_is_never_lost((chunk, outcomes, jitter, now) in any_case()) {
-        let settled = settle(&chunk, &outcomes, &RetryPolicy::default(), jitter, now);
+        let settled = settle(&chunk, &outcomes, seen(&chunk, &outcomes), &RetryPolicy::default(), jitter, now);
         let records = &settled.settlement.records;
         prop_assert!(!chunk.ambiguous || records.iter().all(|record| record.is_ambiguous()));
         let sent = (0..).zip(&chunk.fates).filter(|(_, fate)| **fate == Fate::Send).map(|(at, _)| at);
@@ -120,7 +130,7 @@ proptest! {
 
     #[test]
     fn no_child_is_due_before_now_or_after_the_end_and_none_at_all_with_ttl_0((chunk, outcomes, jitter, now) in any_case()) {
-        let settled = settle(&chunk, &outcomes, &RetryPolicy::default(), jitter, now);
+        let settled = settle(&chunk, &outcomes, seen(&chunk, &outcomes), &RetryPolicy::default(), jitter, now);
         let zero = chunk.message.spec.ttl.as_seconds() == 0;
         for child in &settled.settlement.children {
             prop_assert!(child.due_at >= now && (zero || child.due_at <= chunk.message.expires_at()));
@@ -134,7 +144,9 @@ proptest! {
     fn only_a_reach_of_device_or_payload_ends_a_delivery(outcome in any_outcome(), attempt in 1..100_u16) {
         let mut one = sending(1);
         one.attempt = attempt;
-        let settled = decide(&one, std::slice::from_ref(&outcome));
+        let standing = Standing { credential_refused: true, ..blaming(Blame::Service) };
+        let outcomes = std::slice::from_ref(&outcome);
+        let settled = settle(&one, outcomes, standing, &RetryPolicy::default(), 0.5, NOW);
         let ours = matches!(outcome,
             Outcome::Rejected { reach: Reach::Credential | Reach::Service, .. }
             | Outcome::Throttled { reach: Reach::Credential | Reach::Service, .. }
@@ -147,7 +159,7 @@ proptest! {
 
     #[test]
     fn a_provider_is_stopped_only_when_every_one_of_enough_attempts_is_refused_for_its_payload((chunk, outcomes, jitter, now) in any_case()) {
-        let settled = settle(&chunk, &outcomes, &RetryPolicy::default(), jitter, now);
+        let settled = settle(&chunk, &outcomes, seen(&chunk, &outcomes), &RetryPolicy::default(), jitter, now);
         let payload = |outcome: &Outcome| matches!(outcome, Outcome::Rejected { reach: Reach::Payload, .. });
         let asked = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
         let enough = !outcomes.is_empty() && outcomes.len() >= asked.min(10);
@@ -224,7 +236,8 @@ fn attempts_without_answer_end_when_the_policy_is_exhausted() {
 fn a_message_too_late_ends_expired_without_an_attempt() {
     let mut late = chunk(vec![Fate::Send, Fate::Gone, Fate::Collapsed]);
     late.message = message(Target::Everyone, 10);
-    let settled = settle(&late, &[], &RetryPolicy::default(), 0.0, late.message.expires_at());
+    let settled =
+        settle(&late, &[], Standing::default(), &RetryPolicy::default(), 0.0, late.message.expires_at());
     let wanted = [
         (DeliveryState::Expired, Reason::TtlPassed),
         (DeliveryState::Canceled, Reason::DeviceGone),
@@ -314,7 +327,7 @@ fn what_was_certainly_not_sent_is_tried_again_and_is_no_attempt() {
 fn waits_ms(reach: Reach, retry_after: Option<Duration>, age: Duration) -> u64 {
     let now = NOW.plus(age);
     let down = Outcome::Unavailable { reason: Reason::Unavailable, reach, retry_after };
-    let settled = settle(&sending(1), &[down], &RetryPolicy::default(), 0.5, now);
+    let settled = settle(&sending(1), &[down], blaming(Blame::Service), &RetryPolicy::default(), 0.5, now);
     settled.settlement.children[0].due_at.since(now).as_millis() as u64
 }
 
@@ -334,4 +347,113 @@ fn the_age_of_a_message_lengthens_no_wait_of_a_known_length() {
     assert!((2_000..=3_000).contains(&asked), "{asked}");
     let own = waits_ms(Reach::Device, None, age);
     assert!((500..=1_000).contains(&own), "{own}");
+}
+
+fn down(retry_after: Option<Duration>) -> Outcome {
+    Outcome::Unavailable { reason: Reason::Unavailable, reach: Reach::Service, retry_after }
+}
+
+/// Fine but for these.
+fn among_good(troubles: &[Outcome]) -> (LeasedChunk, Vec<Outcome>) {
+    let mut outcomes = vec![Outcome::Accepted; 100 - troubles.len()];
+    outcomes.extend_from_slice(troubles);
+    (sending(100), outcomes)
+}
+
+#[test]
+fn a_few_answers_that_ask_to_wait_rest_no_lane_and_delay_their_own_deliveries() {
+    let wait = Duration::from_secs(30);
+    let throttled = Outcome::Throttled { reach: Reach::Credential, retry_after: Some(wait) };
+    let (chunk, outcomes) = among_good(&[throttled.clone(), throttled, down(Some(wait))]);
+    let settled = decide(&chunk, &outcomes);
+    assert_eq!(settled.parking, None);
+    let children = &settled.settlement.children;
+    assert_eq!(children.iter().map(|child| child.positions.len()).sum::<usize>(), 3);
+    assert!(
+        children.iter().all(|child| child.attempt == 2 && child.due_at >= NOW.plus(wait)),
+        "{children:?}"
+    );
+}
+
+#[test]
+fn most_answers_that_ask_to_wait_rest_the_lane_and_count_for_nobody() {
+    let wait = Duration::from_secs(30);
+    let throttled = Outcome::Throttled { reach: Reach::Credential, retry_after: Some(wait) };
+    let settled = decide(&sending(20), &vec![throttled; 20]);
+    assert_eq!(settled.parking.and_then(|parking| parking.until), Some(NOW.plus(wait)));
+    assert!(settled.settlement.children.iter().all(|child| child.attempt == 1));
+}
+
+#[test]
+fn a_quota_that_is_named_as_the_senders_own_rests_the_lane_at_once() {
+    let wait = Duration::from_secs(30);
+    let throttled = Outcome::Throttled { reach: Reach::Service, retry_after: Some(wait) };
+    let (chunk, outcomes) = among_good(&[throttled]);
+    assert!(decide(&chunk, &outcomes).parking.is_some());
+}
+
+#[test]
+fn one_refused_credential_among_good_answers_rests_no_lane() {
+    let refused = Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential };
+    let (chunk, outcomes) = among_good(&[refused]);
+    assert_eq!(decide(&chunk, &outcomes).parking, None);
+}
+
+#[test]
+fn a_device_that_always_fails_ends_when_others_fare_well_and_not_while_that_is_unclear() {
+    let mut last = sending(1);
+    last.attempt = RetryPolicy::default().max_attempts;
+    let ends = |trouble| {
+        let settled = settle(&last, &[down(None)], blaming(trouble), &RetryPolicy::default(), 0.5, NOW);
+        states(&settled)[0].0
+    };
+    assert_eq!(ends(Blame::Delivery), DeliveryState::Failed);
+    assert_eq!(ends(Blame::Unclear), DeliveryState::Queued);
+    assert_eq!(ends(Blame::Service), DeliveryState::Queued);
+}
+
+#[test]
+fn what_fails_again_waits_longer_each_time_and_says_nothing_of_the_push_service() {
+    let mut again = sending(50);
+    let mut waits = Vec::new();
+    for attempt in 2..6 {
+        again.attempt = attempt;
+        let settled = decide(&again, &vec![down(None); 50]);
+        assert_eq!((settled.parking, settled.health), (None, Health::default()));
+        waits.push(settled.settlement.children[0].due_at.since(NOW));
+    }
+    assert!(waits.is_sorted() && waits[3] >= 4 * waits[0], "{waits:?}");
+}
+
+fn refused_as(provider: ProviderKind, reason: Reason, count: usize, accepted: u64) -> Settled {
+    let mut chunk = sending(count);
+    (chunk.provider, chunk.tally.accepted) = (provider, accepted);
+    decide(&chunk, &vec![Outcome::Rejected { reason, reach: Reach::Device }; count])
+}
+
+#[test]
+fn tokens_that_all_belong_to_another_sender_rest_the_lane_and_end_nothing() {
+    for (provider, reason) in [
+        (ProviderKind::Fcm, Reason::SenderMismatch),
+        (ProviderKind::Apns, Reason::SenderMismatch),
+        (ProviderKind::Apns, Reason::InvalidToken),
+    ] {
+        let settled = refused_as(provider, reason, 10, 0);
+        let parking = settled.parking.clone().expect("parked");
+        assert_eq!((parking.until, parking.reason), (None, Reason::SenderMismatch));
+        assert!(states(&settled).iter().all(|(state, _)| *state == DeliveryState::Queued));
+        assert_eq!(settled.settlement.tokens, []);
+        assert!(settled.settlement.children.iter().all(|child| child.attempt == 1));
+    }
+}
+
+#[test]
+fn a_few_foreign_tokens_and_those_beside_an_accepted_one_are_rejected_each_for_itself() {
+    for (count, accepted) in [(9, 0), (10, 1)] {
+        let settled = refused_as(ProviderKind::Apns, Reason::InvalidToken, count, accepted);
+        assert_eq!(settled.parking, None);
+        assert!(states(&settled).iter().all(|(state, _)| *state == DeliveryState::Rejected));
+    }
+    let invalid = refused_as(ProviderKind::Fcm, Reason::InvalidToken, 10, 0);
+    assert_eq!(invalid.parking, None, "an invalid token is no other sender's");
 }

@@ -1,0 +1,56 @@
+//! How many of the last answers asked to wait: one speaks for its own request, most of them speak for the peer.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Fewest such answers that speak for the peer.
+const MIN_ANSWERS: usize = 10;
+/// Answers that are remembered: beyond, what came earlier counts half.
+const WINDOW_MAX_ANSWERS: usize = 256;
+
+/// Counts of answers. Read and written without a lock: a lost update only moves the next decision.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    answers: AtomicUsize,
+    asking: AtomicUsize,
+}
+
+impl Waits {
+    /// Counts answers, of which some asked to wait; tells whether half of the last ones did.
+    pub(crate) fn note(&self, answers: usize, asking: usize) -> bool {
+        let mut all = self.answers.load(Relaxed) + answers;
+        let mut asked = self.asking.load(Relaxed) + asking;
+        let are_most = asked >= MIN_ANSWERS && 2 * asked >= all;
+        while all > WINDOW_MAX_ANSWERS {
+            (all, asked) = (all / 2, asked.div_ceil(2));
+        }
+        self.answers.store(all, Relaxed);
+        self.asking.store(if all == 0 { 0 } else { asked.min(all) }, Relaxed);
+        are_most && asking > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_that_ask_to_wait_among_many_answers_do_not_speak_for_the_peer() {
+        let waits = Waits::default();
+        assert!((0..10_000).all(|_| !waits.note(50, 10)));
+    }
+
+    #[test]
+    fn ten_that_ask_to_wait_and_nothing_else_speak_for_the_peer() {
+        let waits = Waits::default();
+        assert_eq!((0..10).filter(|_| waits.note(1, 1)).count(), 1, "the tenth");
+    }
+
+    #[test]
+    fn a_peer_that_was_well_for_long_is_heard_soon_when_it_asks_everything_to_wait() {
+        let waits = Waits::default();
+        (0..1_000).for_each(|_| assert!(!waits.note(1_000, 0)));
+        let until = (0..1_000).position(|_| waits.note(1, 1)).expect("heard");
+        assert!(until <= WINDOW_MAX_ANSWERS, "{until}");
+        assert!(!waits.note(1_000, 0), "what is well halts nothing");
+    }
+}

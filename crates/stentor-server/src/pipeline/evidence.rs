@@ -1,0 +1,195 @@
+//! What answers say about the push service, as shares: one answer speaks for its delivery, most of many speak for the service.
+//!
+//! First attempts are strong evidence. An attempt that repeats a delivery which failed before is weak: what makes one
+//! device's deliveries fail makes them fail again, however well the service is. So a good answer to a repeated attempt
+//! counts, and a bad one does not.
+
+use stentor_core::outcome::{Outcome, Reach};
+
+/// Fewest first attempts whose share speaks for the push service.
+const MIN_ANSWERS: u32 = 20;
+/// Fewest refusals of a credential in a row that speak against it after it was good.
+const REFUSALS_MIN_ANSWERS: u32 = 3;
+/// Answers that are remembered: beyond, what came earlier counts half.
+const WINDOW_MAX_ANSWERS: u32 = 256;
+
+/// What one batch showed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Evidence {
+    /// Answers about the device or the message, good or bad.
+    pub(crate) fine: u32,
+    /// The good ones among them.
+    pub(crate) accepted: u32,
+    /// First attempts that met a throttle or a service that is down, or no answer at all.
+    pub(crate) troubled: u32,
+    /// Attempts for which the credential was refused.
+    pub(crate) refused: u32,
+}
+
+impl Evidence {
+    /// Counts outcomes; those of a `repeated` attempt are weak.
+    pub(crate) fn of(outcomes: &[Outcome], repeated: bool) -> Self {
+        let mut evidence = Self::default();
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Rejected { reach: Reach::Credential | Reach::Service, .. }
+                | Outcome::Unavailable { reach: Reach::Credential, .. } => evidence.refused += 1,
+                // Not an attempt, so that it repeats nothing: the service is not reached.
+                Outcome::Unsent { .. } => evidence.troubled += 1,
+                other if is_trouble(other) => evidence.troubled += u32::from(!repeated),
+                Outcome::Accepted | Outcome::Replaced { .. } => {
+                    evidence.fine += 1;
+                    evidence.accepted += 1;
+                }
+                _ => evidence.fine += 1,
+            }
+        }
+        evidence
+    }
+
+    const fn sum(self) -> u32 {
+        self.fine.saturating_add(self.troubled).saturating_add(self.refused)
+    }
+}
+
+/// Tells whether an outcome may be the push service's trouble as well as the device's.
+const fn is_trouble(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Unknown
+            | Outcome::Throttled { reach: Reach::Credential | Reach::Service, .. }
+            | Outcome::Unavailable { reach: Reach::Service, .. }
+    )
+}
+
+/// How the push service stands after a batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Whose trouble it is, where there is any.
+    pub trouble: Blame,
+    /// Whether refusals of the credential speak against it, and not for one device.
+    pub credential_refused: bool,
+    /// Whether it has accepted nothing lately, so that a token which belongs to another sender may mean the credential.
+    pub accepts_nothing: bool,
+    /// Whether the batch was the probe of a gate that was shut: one answer then tells enough.
+    pub is_probe: bool,
+}
+
+/// Whose trouble it is when an attempt is throttled, met by a service that is down, or not answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Blame {
+    /// Too little was seen to tell.
+    #[default]
+    Unclear,
+    /// The delivery's: others fare well.
+    Delivery,
+    /// The push service's: most fare alike.
+    Service,
+}
+
+/// The shares of the last answers.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    fine: u32,
+    accepted: u32,
+    troubled: u32,
+    refused_in_a_row: u32,
+}
+
+impl Shares {
+    /// Adds what a batch showed and tells how the push service stands.
+    pub(crate) fn weigh(&mut self, batch: Evidence, is_probe: bool) -> Standing {
+        self.add(batch);
+        let (fine, troubled) = (self.fine, self.troubled);
+        let most = are_most(batch.troubled, batch.fine) || are_most(troubled, fine);
+        let again = is_probe && batch.fine == 0 && batch.sum() > 0;
+        let trouble = match () {
+            () if most || again => Blame::Service,
+            () if fine > 0 => Blame::Delivery,
+            () => Blame::Unclear,
+        };
+        let refused = batch.refused > 0
+            && (again || fine == 0 || self.refused_in_a_row >= REFUSALS_MIN_ANSWERS)
+            && 2 * batch.refused >= batch.sum();
+        Standing { trouble, credential_refused: refused, accepts_nothing: self.accepted == 0, is_probe }
+    }
+
+    fn add(&mut self, batch: Evidence) {
+        self.refused_in_a_row =
+            if batch.fine > 0 { 0 } else { self.refused_in_a_row.saturating_add(batch.refused) };
+        self.fine = self.fine.saturating_add(batch.fine);
+        self.accepted = self.accepted.saturating_add(batch.accepted);
+        self.troubled = self.troubled.saturating_add(batch.troubled);
+        while self.fine.saturating_add(self.troubled) > WINDOW_MAX_ANSWERS {
+            (self.fine, self.troubled) = (self.fine.div_ceil(2), self.troubled / 2);
+            self.accepted /= 2;
+        }
+    }
+
+    /// Forgets all, because a gate was shut or opened: what comes next speaks for itself.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+const fn are_most(troubled: u32, fine: u32) -> bool {
+    troubled.saturating_add(fine) >= MIN_ANSWERS && troubled >= fine
+}
+
+#[cfg(test)]
+mod tests {
+    use stentor_core::outcome::Reason;
+
+    use super::*;
+
+    const fn evidence(fine: u32, troubled: u32, refused: u32) -> Evidence {
+        Evidence { fine, accepted: fine, troubled, refused }
+    }
+
+    #[test]
+    fn a_fifth_of_all_answers_is_the_deliveries_trouble_however_many_they_are() {
+        let mut shares = Shares::default();
+        for _ in 0..1_000 {
+            assert_eq!(shares.weigh(evidence(800, 200, 0), false).trouble, Blame::Delivery);
+        }
+    }
+
+    #[test]
+    fn half_of_all_answers_is_the_services_trouble() {
+        assert_eq!(Shares::default().weigh(evidence(500, 500, 0), false).trouble, Blame::Service);
+    }
+
+    #[test]
+    fn a_service_that_was_well_for_long_is_found_down_by_singles_too() {
+        let mut shares = Shares::default();
+        shares.weigh(evidence(1_000_000, 0, 0), false);
+        let until = (0..1_000).position(|_| shares.weigh(evidence(0, 1, 0), false).trouble == Blame::Service);
+        assert!(until.is_some_and(|count| count < WINDOW_MAX_ANSWERS as usize), "{until:?}");
+    }
+
+    #[test]
+    fn repeated_attempts_that_fail_again_say_nothing_and_those_that_succeed_do() {
+        let down =
+            Outcome::Unavailable { reason: Reason::Unavailable, reach: Reach::Service, retry_after: None };
+        let outcomes = [down.clone(), Outcome::Unknown, down, Outcome::Accepted];
+        assert_eq!(Evidence::of(&outcomes, true), evidence(1, 0, 0));
+        assert_eq!(Evidence::of(&outcomes, false), evidence(1, 3, 0));
+    }
+
+    #[test]
+    fn a_first_refusal_speaks_against_a_credential_and_one_among_good_answers_does_not() {
+        assert!(Shares::default().weigh(evidence(0, 0, 1), false).credential_refused);
+        let mut shares = Shares::default();
+        assert!(!shares.weigh(evidence(99, 0, 1), false).credential_refused);
+        let singles: Vec<_> =
+            (0..3).map(|_| shares.weigh(evidence(0, 0, 1), false).credential_refused).collect();
+        assert_eq!(singles, [false, false, true]);
+    }
+
+    #[test]
+    fn few_answers_tell_nothing_and_a_probe_needs_no_more() {
+        let mut shares = Shares::default();
+        assert_eq!(shares.weigh(evidence(0, 1, 0), false).trouble, Blame::Unclear);
+        assert_eq!(shares.weigh(evidence(0, 1, 0), true).trouble, Blame::Service);
+    }
+}
