@@ -22,7 +22,7 @@ pub(crate) struct Evidence {
     pub(crate) accepted: u32,
     /// First attempts that met a throttle or a service that is down, or no answer at all.
     pub(crate) troubled: u32,
-    /// Attempts for which the credential was refused.
+    /// First attempts for which the credential was refused.
     pub(crate) refused: u32,
 }
 
@@ -33,7 +33,9 @@ impl Evidence {
         for outcome in outcomes {
             match outcome {
                 Outcome::Rejected { reach: Reach::Credential | Reach::Service, .. }
-                | Outcome::Unavailable { reach: Reach::Credential, .. } => evidence.refused += 1,
+                | Outcome::Unavailable { reach: Reach::Credential, .. } => {
+                    evidence.refused += u32::from(!repeated);
+                }
                 // Not an attempt, so that it repeats nothing: the service is not reached.
                 Outcome::Unsent { .. } => evidence.troubled += 1,
                 other if is_trouble(other) => evidence.troubled += u32::from(!repeated),
@@ -171,9 +173,10 @@ mod tests {
     fn repeated_attempts_that_fail_again_say_nothing_and_those_that_succeed_do() {
         let down =
             Outcome::Unavailable { reason: Reason::Unavailable, reach: Reach::Service, retry_after: None };
-        let outcomes = [down.clone(), Outcome::Unknown, down, Outcome::Accepted];
+        let refused = Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential };
+        let outcomes = [down.clone(), Outcome::Unknown, refused, down, Outcome::Accepted];
         assert_eq!(Evidence::of(&outcomes, true), evidence(1, 0, 0));
-        assert_eq!(Evidence::of(&outcomes, false), evidence(1, 3, 0));
+        assert_eq!(Evidence::of(&outcomes, false), evidence(1, 3, 1));
     }
 
     #[test]
