@@ -104,6 +104,11 @@ impl Demo {
         }
     }
 
+    /// Campaigns through emulators that accept all until they are told otherwise, and nothing is killed.
+    pub(crate) fn through_emulators(devices: u64) -> Self {
+        Self { policy: DemoPolicy::AcceptAll, ..Self::under_fire(devices, 0, 1) }
+    }
+
     /// A campaign through emulators in which all that can be killed is, so often each, and emulators stop as often.
     pub(crate) fn under_fire(devices: u64, kills: u32, seed: u64) -> Self {
         Self {

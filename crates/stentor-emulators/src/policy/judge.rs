@@ -1,8 +1,8 @@
 //! Turns a policy into decisions, one per request.
 
 use super::quota::Bucket;
-use super::script::Places;
-use super::{Latency, Mix, NamedMix, Policy, Refusal, Stall, Verdict, WeightedMix};
+use super::script::{MILLION, Places};
+use super::{Latency, Mix, NamedMix, Policy, Refusal, Script, Stall, Verdict, WeightedMix};
 use crate::dice::Dice;
 use crate::error::EmulatorError;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -118,7 +118,7 @@ impl Judge {
     }
 
     fn scripted(&self, token: &str, token_hash: u64) -> Option<Verdict> {
-        let script = self.policy.scripts.iter().find(|script| script.matches(token))?;
+        let script = self.policy.scripts.iter().find(|script| script.is_about(token))?;
         Some(script.at(self.places.advance(token_hash)).clone())
     }
 
@@ -185,6 +185,9 @@ fn check(policy: &Policy, dialect: Dialect) -> Result<(), String> {
         Policy { scripts, .. } if scripts.iter().any(|s| s.token.is_none() && s.prefix.is_none()) => {
             Err("a script needs a token or a prefix".to_owned())
         }
+        Policy { scripts, .. } if scripts.iter().any(Script::is_about_too_many) => {
+            Err(format!("tokens_per_million is at most {MILLION}"))
+        }
         _ => Ok(()),
     }
 }
@@ -196,12 +199,10 @@ fn refusals(policy: &Policy) -> Vec<&Refusal> {
     if let Some(Mix::Weighted(mix)) = &policy.mix {
         found.extend(mix.errors.iter().map(|error| &error.error));
     }
-    found.extend(policy.scripts.iter().flat_map(super::Script::verdicts).filter_map(
-        |verdict| match verdict {
-            Verdict::Error(refusal) => Some(refusal),
-            _ => None,
-        },
-    ));
+    found.extend(policy.scripts.iter().flat_map(Script::verdicts).filter_map(|verdict| match verdict {
+        Verdict::Error(refusal) => Some(refusal),
+        _ => None,
+    }));
     found
 }
 

@@ -1,12 +1,17 @@
 //! Answers written down in advance, token by token.
 
 use super::Verdict;
+use crate::dice::mix;
+use crate::observer::token_hash;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 const SHARDS: usize = 16;
+const SHARE_SALT: u64 = 0x7368_6172_6520_6f66;
+/// What a share of the tokens is counted in.
+pub(super) const MILLION: u64 = 1_000_000;
 
 /// A list of answers for one token or for every token with a prefix, each token at its own place in the list.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -16,6 +21,9 @@ pub struct Script {
     pub token: Option<String>,
     /// How the token begins; an empty prefix means every token.
     pub prefix: Option<String>,
+    /// Of the tokens that fit, only so many in a million, chosen by the token itself; all of them without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_million: Option<u32>,
     /// The answers in their order.
     pub answers: Vec<ScriptStep>,
     /// The answer after the list has ended.
@@ -46,9 +54,20 @@ impl fmt::Debug for Script {
 }
 
 impl Script {
-    pub(super) fn matches(&self, token: &str) -> bool {
+    /// Tells whether the script is about a token; the same token is always in or out, whatever the seed, and those of a
+    /// smaller share are among those of a larger one. APNs tokens are told in lower case.
+    #[must_use]
+    pub fn is_about(&self, token: &str) -> bool {
+        self.fits(token) && self.tokens_per_million.is_none_or(|share| place(token) < u64::from(share))
+    }
+
+    fn fits(&self, token: &str) -> bool {
         self.token.as_deref() == Some(token)
             || self.prefix.as_deref().is_some_and(|prefix| token.starts_with(prefix))
+    }
+
+    pub(super) fn is_about_too_many(&self) -> bool {
+        self.tokens_per_million.is_some_and(|share| u64::from(share) > MILLION)
     }
 
     pub(super) fn at(&self, mut position: u32) -> &Verdict {
@@ -64,6 +83,11 @@ impl Script {
     pub(super) fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
         self.answers.iter().map(|step| &step.answer).chain([&self.then])
     }
+}
+
+/// Returns the place of a token among a million, from 0; unrelated to where its counts are kept.
+fn place(token: &str) -> u64 {
+    mix(token_hash(token.as_bytes()) ^ SHARE_SALT) % MILLION
 }
 
 /// How far each token has come in its script.

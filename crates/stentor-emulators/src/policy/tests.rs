@@ -39,6 +39,33 @@ fn a_script_is_followed_per_token_and_then_ends() {
 }
 
 #[test]
+fn a_script_for_a_share_is_about_the_same_tokens_each_time_and_a_larger_share_about_those_too() {
+    let tokens: Vec<String> = (0..20_000).map(|number| format!("device-{number}")).collect();
+    let met = |share: u32| -> Vec<bool> {
+        let judge = judge(json!({"scripts": [
+            {"prefix": "", "tokens_per_million": share, "answers": [{"answer": {"error": {"code": "Once"}}}]},
+        ]}));
+        let first =
+            tokens.iter().zip(1..).map(|(token, hash)| code(&judge, token, hash, 1) == "Once").collect();
+        assert!(tokens.iter().zip(1..).all(|(token, hash)| code(&judge, token, hash, 2) == "Accept"));
+        first
+    };
+    let count = |met: &[bool]| met.iter().filter(|one| **one).count();
+    let (none, few, many, all) = (met(0), met(10_000), met(500_000), met(1_000_000));
+    assert_eq!((count(&none), count(&all)), (0, 20_000));
+    assert!((140..260).contains(&count(&few)), "{}", count(&few));
+    assert!((9_500..10_500).contains(&count(&many)), "{}", count(&many));
+    assert!(few.iter().zip(&many).all(|(few, many)| !few || *many));
+    assert_eq!(few, met(10_000));
+}
+
+#[test]
+fn a_share_above_all_tokens_is_refused() {
+    let policy = json!({"scripts": [{"prefix": "", "tokens_per_million": 1_000_001}]});
+    assert!(Judge::new(serde_json::from_value(policy).unwrap(), 1, DIALECT).is_err());
+}
+
+#[test]
 fn a_scripted_stall_waits_for_release() {
     let judge = judge(json!({"scripts": [{"token": "a", "answers": [{"answer": "stall"}]}]}));
     assert_eq!(judge.decide("a", 1, 1, 1).wait, Wait::Released);

@@ -147,6 +147,7 @@ fn settings(demo: &Demo, half: Half, keys: &Keys) -> Value {
         "seed": demo.seed,
         "policy": policy(demo, half),
         "observer": {"capacity_tokens": capacity_tokens},
+        "control": "127.0.0.1:0",
     });
     keys.introduce(half, &mut settings);
     settings

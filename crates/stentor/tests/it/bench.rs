@@ -46,3 +46,26 @@ fn a_benchmark_of_single_messages_loses_none_beside_a_campaign() {
     assert_eq!((code, &told["lost"]), (0, &json!(0)), "{told}");
     has_numbers(&told, &["answered.idle_ms.p99"]);
 }
+
+#[test]
+fn a_benchmark_of_trouble_that_meets_no_device_counts_each_request_once() {
+    let (_, told) = run_json(&[
+        "lab",
+        "bench",
+        "trouble",
+        "--share",
+        "0",
+        "--kind",
+        "500",
+        "--persistence",
+        "once",
+        "--devices",
+        "1000",
+        "--cell-seconds",
+        "60",
+    ]);
+    let cell = &told["cells"][0];
+    let counts = ["troubled", "left", "pending", "unsent", "requests"].map(|name| cell[name].as_u64());
+    assert_eq!(counts, [Some(0), Some(0), Some(0), Some(0), Some(1000)], "{told}");
+    has_numbers(cell, &["rate", "clean_rate", "single_p99_ms", "single_idle_p99_ms"]);
+}

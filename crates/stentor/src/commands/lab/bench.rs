@@ -8,6 +8,7 @@ mod import;
 mod pipeline;
 mod singles;
 mod sink;
+mod trouble;
 mod urgent;
 
 use crate::output::Output;
@@ -28,6 +29,7 @@ enum Subject {
     Http2(http2::Http2),
     Import(import::Import),
     Pipeline(pipeline::Pipeline),
+    Trouble(trouble::Trouble),
     Urgent(urgent::Urgent),
 }
 
@@ -41,6 +43,7 @@ impl Bench {
             Subject::Http2(http2) => http2.run(output).await,
             Subject::Import(import) => import.run(output).await,
             Subject::Pipeline(pipeline) => pipeline.run(output).await,
+            Subject::Trouble(trouble) => trouble.run(output).await,
             Subject::Urgent(urgent) => urgent.run(output).await,
         }
     }

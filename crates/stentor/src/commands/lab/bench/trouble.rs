@@ -1,0 +1,104 @@
+//! `stentor lab bench trouble`: what bad answers to a share of the deliveries cost the others.
+
+mod case;
+mod scene;
+
+use crate::output::{Output, note, table};
+use crate::progress::Progress;
+use case::{Case, Kind, Measured, Persistence};
+use clap::{Args, ValueEnum};
+use scene::Scene;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Send campaigns of which a share meets bad answers, and compare the others with a campaign without any
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab bench trouble
+  stentor lab bench trouble --share 1,5 --kind 429-retry-after,500 --persistence once --json
+  stentor lab bench trouble --share 2 --kind 503 --devices 100000
+
+Each cell has a server and an FCM emulator of its own on 127.0.0.1. Below 20 % a cell is ok when the good deliveries keep
+0.8 of their part of the clean rate, every delivery that succeeds when repeated is accepted within its back-off, and single
+messages to healthy devices have a p99 of at most 100 ms above idle. From 20 % on it is ok when the push service is spared:
+it gets one request for each device, the repeats that bring a delivery through, and 4,096 that were on their way. All 108
+cells take about half an hour, more where a server waits long before it repeats.")]
+pub(crate) struct Trouble {
+    /// Of the devices, so many percent meet trouble; several with commas
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, default_values_t = [0.1, 1.0, 5.0, 20.0, 50.0, 100.0])]
+    share: Vec<f64>,
+    /// What they meet; several with commas; without it everything
+    #[arg(long, value_enum, value_delimiter = ',')]
+    kind: Vec<Kind>,
+    /// How many attempts meet it; several with commas; without it once, twice and always
+    #[arg(long, value_enum, value_delimiter = ',')]
+    persistence: Vec<Persistence>,
+    /// Devices of each campaign
+    #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    devices: u64,
+    /// How long a cell waits for the good deliveries, and for all of them where many meet trouble
+    #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
+    cell_seconds: u64,
+}
+
+impl Trouble {
+    /// Measures.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let cases = self.cases();
+        let mut progress = Progress::start("trouble", cases.len() as u64);
+        let mut cells = Vec::new();
+        for case in cases {
+            let scene = Scene::build(self.devices, Duration::from_secs(self.cell_seconds)).await?;
+            let measured = scene.play(case).await?;
+            note(&told(&measured));
+            cells.push(measured);
+            progress.update_with(cells.len() as u64, &case.words().join(" "));
+        }
+        progress.finish(cells.len() as u64);
+        let ok = cells.iter().all(Measured::holds);
+        let objects: Vec<Value> = cells.iter().map(Measured::object).collect();
+        let object = json!({"cells": objects, "devices": self.devices, "ok": ok});
+        output.result(&object, || rows(&cells))?;
+        Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for share in &self.share {
+            for kind in all_or(&self.kind) {
+                for persistence in all_or(&self.persistence) {
+                    cases.push(Case { share: *share, kind: *kind, persistence: *persistence });
+                }
+            }
+        }
+        cases
+    }
+}
+
+/// Returns what was chosen, or everything there is.
+fn all_or<T: ValueEnum>(chosen: &[T]) -> &[T] {
+    if chosen.is_empty() { T::value_variants() } else { chosen }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| format!("{text} is no number"))?;
+    if (0.0..=100.0).contains(&share) { Ok(share) } else { Err("a share is 0 to 100 percent".to_owned()) }
+}
+
+fn told(measured: &Measured) -> String {
+    let verdict = if measured.holds() { "ok" } else { "NOT ok" };
+    let Measured { rate, clean_rate, unsent, single_p99_ms, .. } = measured;
+    let [share, kind, persistence] = measured.case.words();
+    format!(
+        "{share} % {kind} {persistence}: {rate:.0} of {clean_rate:.0} per second, {unsent} unsent, \
+         single messages p99 {single_p99_ms:.0} ms: {verdict}"
+    )
+}
+
+fn rows(cells: &[Measured]) -> String {
+    let header =
+        ["share %", "kind", "persistence", "rate", "clean", "unsent", "single p99 ms", "requests", "ok"];
+    table(header, cells.iter().map(Measured::row))
+}

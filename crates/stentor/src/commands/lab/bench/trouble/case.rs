@@ -1,0 +1,225 @@
+//! One cell of the matrix: what the push service does, what is asked of the server then, and whether it held that.
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use std::time::Duration;
+use stentor_emulators::Policy;
+
+/// Shares in percent below which a few bad answers must cost no more than themselves.
+const FEW_PERCENT: f64 = 20.0;
+/// The part of the clean rate, of the good deliveries, that is asked for.
+const RATE_PART: f64 = 0.8;
+/// How much longer than idle a single message may take.
+const SINGLE_MARGIN_MS: f64 = 100.0;
+/// What may be on its way before the first bad answer is known.
+const WINDOW_REQUESTS: u64 = 4_096;
+/// The wait that FCM's documents ask for after a 429 without `Retry-After`.
+const THROTTLED: Duration = Duration::from_secs(60);
+/// How long a request is waited for.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// What a busy machine may add to a bound.
+const SLACK: Duration = Duration::from_secs(3);
+
+/// How single messages' tokens begin; they meet no trouble.
+pub(super) const SINGLES: &str = "single-";
+
+/// What the push service does to an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Kind {
+    /// 429 `QUOTA_EXCEEDED` with `Retry-After: 1`
+    #[value(name = "429-retry-after")]
+    AskedToWait,
+    /// 429 `QUOTA_EXCEEDED` without `Retry-After`
+    #[value(name = "429")]
+    Throttled,
+    /// 500 `INTERNAL`
+    #[value(name = "500")]
+    Internal,
+    /// 503 `UNAVAILABLE`
+    #[value(name = "503")]
+    Unavailable,
+    /// `RST_STREAM` with `INTERNAL_ERROR`
+    Reset,
+    /// Nothing
+    NoAnswer,
+}
+
+impl Kind {
+    fn answer(self) -> Value {
+        match self {
+            Self::AskedToWait => json!({"error": {"code": "QUOTA_EXCEEDED", "retry_after_s": 1}}),
+            Self::Throttled => json!({"error": {"code": "QUOTA_EXCEEDED"}}),
+            Self::Internal => json!({"error": {"code": "INTERNAL"}}),
+            Self::Unavailable => json!({"error": {"code": "UNAVAILABLE"}}),
+            Self::Reset => json!({"reset": "internal_error"}),
+            Self::NoAnswer => json!("stall"),
+        }
+    }
+
+    /// How long after an attempt began the next one has begun at the latest; `attempt` is 1 for the first.
+    fn back_off_max(self, attempt: u32) -> Duration {
+        let own = Duration::from_secs(2) * (1 << attempt.saturating_sub(1));
+        let wait = match self {
+            Self::Throttled => THROTTLED + Duration::from_secs(6),
+            Self::NoAnswer => ANSWER_LIMIT + own,
+            _ => own,
+        };
+        // Waits are rounded up to an eighth.
+        wait.mul_f64(1.125)
+    }
+}
+
+/// How many attempts at a delivery meet the trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Persistence {
+    /// The first
+    Once,
+    /// The first two
+    Twice,
+    /// All
+    Always,
+}
+
+impl Persistence {
+    /// How many attempts fail before one succeeds; `None` when none ever does.
+    pub(super) const fn failures(self) -> Option<u32> {
+        match self {
+            Self::Once => Some(1),
+            Self::Twice => Some(2),
+            Self::Always => None,
+        }
+    }
+}
+
+/// A cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Case {
+    /// Of the tokens, so many percent.
+    pub(super) share: f64,
+    pub(super) kind: Kind,
+    pub(super) persistence: Persistence,
+}
+
+impl Case {
+    /// What the push service is told to do.
+    pub(super) fn policy(self) -> Value {
+        let answer = self.kind.answer();
+        let share = (self.share * 10_000.0).round() as u32;
+        let mut script = json!({"prefix": "", "tokens_per_million": share});
+        match self.persistence.failures() {
+            Some(times) => script["answers"] = json!([{"answer": answer, "times": times}]),
+            None => script["then"] = answer,
+        }
+        json!({"scripts": [{"prefix": SINGLES}, script]})
+    }
+
+    /// Returns what tells whether a token meets the trouble.
+    pub(super) fn meets(self) -> anyhow::Result<impl Fn(&str) -> bool> {
+        let policy: Policy = serde_json::from_value(self.policy())?;
+        Ok(move |token: &str| policy.scripts.iter().find(|one| one.is_about(token)) == policy.scripts.get(1))
+    }
+
+    /// How long after the good deliveries have left the last repeated one is accepted, at the latest.
+    pub(super) fn repeats_max(self) -> Duration {
+        let failures = self.persistence.failures().unwrap_or(0);
+        (1..=failures).map(|attempt| self.kind.back_off_max(attempt)).sum::<Duration>() + SLACK
+    }
+
+    /// Tells whether so few deliveries meet the trouble that the others must go on.
+    pub(super) fn is_of_few(self) -> bool {
+        self.share < FEW_PERCENT
+    }
+
+    /// The most requests that a push service in such trouble gets: one for each device, the repeats that bring a delivery
+    /// through, and what was on its way before the trouble was known.
+    pub(super) fn requests_max(self, devices: u64, troubled: u64) -> u64 {
+        devices + troubled * u64::from(self.persistence.failures().unwrap_or(0)) + WINDOW_REQUESTS
+    }
+
+    /// The words for a table and a line of progress.
+    pub(super) fn words(self) -> [String; 3] {
+        [self.share.to_string(), word(&self.kind), word(&self.persistence)]
+    }
+}
+
+fn word(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
+}
+
+/// What was measured of a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Measured {
+    pub(super) case: Case,
+    pub(super) devices: u64,
+    /// Devices that meet the trouble.
+    pub(super) troubled: u64,
+    /// Good deliveries that were not accepted when the cell ended.
+    pub(super) left: u64,
+    /// Repeated deliveries that were not accepted yet when the last good one was.
+    pub(super) pending: u64,
+    /// Whether the credential was parked at that moment.
+    pub(super) parked: bool,
+    /// Accepted deliveries per second, until the last good one.
+    pub(super) rate: f64,
+    pub(super) clean_rate: f64,
+    /// Deliveries that succeed when repeated and were not accepted within their bound.
+    pub(super) unsent: u64,
+    pub(super) single_idle_p99_ms: f64,
+    pub(super) single_p99_ms: f64,
+    /// Requests that reached the push service, single messages left out.
+    pub(super) requests: u64,
+}
+
+impl Measured {
+    /// Tells whether the cell holds: the others went on where few met the trouble, the service was spared where many did.
+    pub(super) fn holds(&self) -> bool {
+        if !self.case.is_of_few() {
+            return self.requests <= self.case.requests_max(self.devices, self.troubled);
+        }
+        let asked = (1.0 - self.case.share / 100.0) * RATE_PART * self.clean_rate;
+        let single_max_ms = self.single_idle_p99_ms + SINGLE_MARGIN_MS;
+        self.left == 0 && self.rate >= asked && self.unsent == 0 && self.single_p99_ms <= single_max_ms
+    }
+
+    /// Returns the cell as an object.
+    pub(super) fn object(&self) -> Value {
+        let [_, kind, persistence] = self.case.words();
+        json!({
+            "share": self.case.share,
+            "kind": kind,
+            "persistence": persistence,
+            "rate": self.rate.round(),
+            "clean_rate": self.clean_rate.round(),
+            "unsent": self.unsent,
+            "single_p99_ms": self.single_p99_ms,
+            "single_idle_p99_ms": self.single_idle_p99_ms,
+            "troubled": self.troubled,
+            "left": self.left,
+            "pending": self.pending,
+            "parked": self.parked,
+            "requests": self.requests,
+            "requests_max": self.case.requests_max(self.devices, self.troubled),
+            "ok": self.holds(),
+        })
+    }
+
+    /// Returns the cell as a row.
+    pub(super) fn row(&self) -> [String; 9] {
+        let [share, kind, persistence] = self.case.words();
+        let whole = |number: f64| format!("{number:.0}");
+        [
+            share,
+            kind,
+            persistence,
+            whole(self.rate),
+            whole(self.clean_rate),
+            self.unsent.to_string(),
+            whole(self.single_p99_ms),
+            self.requests.to_string(),
+            if self.holds() { "yes" } else { "no" }.to_owned(),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;
