@@ -204,7 +204,7 @@ mod tests {
     fn the_topics_of_a_device_are_counted_once_however_many_it_joins() {
         let connection = Connection::open_in_memory().expect("opened");
         migrations::run(&connection, migrations::STORE).expect("made");
-        let name = |no: u32| TopicName::new(&format!("topic-{no}")).expect("a name");
+        let name = |no: u32| TopicName::new(format!("topic-{no}")).expect("a name");
         let names: Vec<_> = (0..500).map(name).collect();
         let batch = Batch::new(AppId::from_raw(1), &[], Timestamp::from_millis(0));
         let mut registrar = Registrar::new(&connection, &batch).expect("made");
