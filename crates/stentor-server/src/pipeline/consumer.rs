@@ -87,11 +87,11 @@ fn decide(shared: &Shared, job: &Job, outcomes: &[Outcome]) -> Settlement {
     let (key, is_probe) = (job.key(), job.probe.is_some());
     let (jitter, now) = (rand::random(), shared.now());
     let evidence = Evidence::of(outcomes, is_weak(&job.chunk, is_probe));
-    let standing = shared.lanes.weigh(key, evidence, is_probe);
+    let standing = shared.lanes.weigh(key, &job.outlet, evidence, is_probe);
     let Settled { settlement, parking, health } =
         settle(&job.chunk, outcomes, standing, &shared.config.retry(), jitter, now);
     let repeated = is_weak(&job.chunk, false);
-    shared.lanes.judge(key, Verdict { parking, health, standing, repeated, jitter }, now);
+    shared.lanes.judge(key, &job.outlet, Verdict { parking, health, standing, repeated, jitter }, now);
     settlement
 }
 

@@ -21,7 +21,7 @@ use stentor_core::ports::store::{Store, StoreError};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::evidence::{Evidence, Standing};
+use super::evidence::{Evidence, Shares, Standing};
 use super::settle::Parking;
 use super::stats::{ParkedStats, QuotaStats};
 use gate::Gate;
@@ -94,6 +94,12 @@ struct Entry {
     outlet: Option<Arc<Outlet>>,
     gate: Gate,
     throttle: Option<Throttle>,
+}
+
+impl Entry {
+    fn uses(&self, outlet: &Arc<Outlet>) -> bool {
+        self.outlet.as_ref().is_some_and(|one| Arc::ptr_eq(one, outlet))
+    }
 }
 
 impl Lanes {
@@ -217,15 +223,26 @@ impl Lanes {
         self.lock().values_mut().for_each(|entry| entry.gate.clock_went_back(back, now));
     }
 
-    /// Adds what a batch showed to what is known of its lane; tells how the push service stands.
-    pub(crate) fn weigh(&self, key: Key, evidence: Evidence, is_probe: bool) -> Standing {
-        self.lock().entry(key).or_default().gate.weigh(evidence, is_probe)
+    /// Adds what a batch showed to what is known of its lane; tells how the push service stands. A batch of a credential
+    /// that was put anew meanwhile is weighed alone.
+    pub(crate) fn weigh(
+        &self,
+        key: Key,
+        outlet: &Arc<Outlet>,
+        evidence: Evidence,
+        is_probe: bool,
+    ) -> Standing {
+        match self.lock().get_mut(&key).filter(|entry| entry.uses(outlet)) {
+            Some(entry) => entry.gate.weigh(evidence, is_probe),
+            None => Shares::default().weigh(evidence, is_probe),
+        }
     }
 
-    /// Learns from a batch.
-    pub(crate) fn judge(&self, key: Key, verdict: Verdict, now: Timestamp) {
+    /// Learns from a batch, unless its credential was put anew meanwhile: what it showed is about the former one.
+    pub(crate) fn judge(&self, key: Key, outlet: &Arc<Outlet>, verdict: Verdict, now: Timestamp) {
         let mut entries = self.lock();
-        let gate = &mut entries.entry(key).or_default().gate;
+        let Some(entry) = entries.get_mut(&key).filter(|entry| entry.uses(outlet)) else { return };
+        let gate = &mut entry.gate;
         let before = gate.parking().cloned();
         gate.judge(verdict, now, &self.rules);
         match (before, gate.parking()) {
