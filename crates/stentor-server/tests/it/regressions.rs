@@ -1,6 +1,7 @@
 //! What broke other push servers, against this one and the emulators, over real TLS: the numbers are those of the
 //! invariants in ARCHITECTURE.md.
 
+mod few;
 mod mutation;
 mod rig;
 mod way;

@@ -47,12 +47,17 @@ impl Scene {
     /// Sets the stage for APNs.
     pub(super) async fn apns(server: Server) -> Self {
         let scene = Self::set(server, Policy::default()).await;
+        scene.put_apns().await;
+        scene
+    }
+
+    /// Puts the APNs credential, each time with a key of its own.
+    pub(super) async fn put_apns(&self) {
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key");
         let body = json!({"key_p8": key.serialize_pem(), "key_id": "KEY0123456", "team_id": "TEAM012345",
-            "bundle_id": "com.example.app", "endpoint": format!("https://{}", scene.apns.addr()),
-            "ca_pem": scene.apns.ca_pem().expect("TLS")});
-        scene.put("apns", body).await;
-        scene
+            "bundle_id": "com.example.app", "endpoint": format!("https://{}", self.apns.addr()),
+            "ca_pem": self.apns.ca_pem().expect("TLS")});
+        self.put("apns", body).await;
     }
 
     async fn set(server: Server, policy: Policy) -> Self {
@@ -127,13 +132,28 @@ impl Scene {
 
     /// Waits until a credential of the app is parked.
     pub(super) async fn until_parked(&self) {
-        let (began, path) = (Instant::now(), format!("/v1/apps/{}/credentials", self.tenant.id));
+        let began = Instant::now();
+        while !self.is_parked().await {
+            assert!(began.elapsed() < PATIENCE, "nothing is parked");
+        }
+    }
+
+    /// Tells whether a credential of the app is parked.
+    pub(super) async fn is_parked(&self) -> bool {
+        let path = format!("/v1/apps/{}/credentials", self.tenant.id);
+        let list = self.server.get(&self.tenant, &path).await;
+        list["credentials"].as_array().expect("a list").iter().any(|one| one["state"] == "parked")
+    }
+
+    /// Waits until nothing of a campaign is on its way; gives its books.
+    pub(super) async fn rested(&self, campaign: &str) -> Value {
+        let (began, path) = (Instant::now(), format!("/v1/campaigns/{campaign}"));
         loop {
-            let list = self.server.get(&self.tenant, &path).await;
-            if list["credentials"].as_array().expect("a list").iter().any(|one| one["state"] == "parked") {
-                return;
+            let ledger = self.server.get(&self.tenant, &path).await;
+            if ledger["totals"]["sending"] == 0 {
+                return ledger;
             }
-            assert!(began.elapsed() < PATIENCE, "nothing is parked: {list}");
+            assert!(began.elapsed() < PATIENCE, "it is still on its way: {ledger}");
         }
     }
 

@@ -1,0 +1,99 @@
+//! Bad answers to a few deliveries delay those deliveries, and only a push service that answers badly to most rests.
+
+use serde_json::json;
+use stentor_emulators::Policy;
+use stentor_emulators::policy::{Refusal, Script, ScriptStep, Verdict};
+
+use super::rig::{Scene, apns_token, fcm_token};
+use crate::harness::server;
+
+const DEVICES: usize = 2_000;
+/// Of 2,000 tokens about 100: more than enough failures in a row, once they are repeated together.
+const FIVE_PERCENT: u32 = 50_000;
+
+/// A policy under which a share of the tokens meets an answer: so often, or always.
+fn some(answer: Refusal, times: Option<u32>) -> (Policy, Script) {
+    let answer = Verdict::Error(answer);
+    let whole = Script {
+        prefix: Some("fcm-token:".to_owned()),
+        tokens_per_million: Some(FIVE_PERCENT),
+        ..Script::default()
+    };
+    let script = match times {
+        Some(times) => Script { answers: vec![ScriptStep { answer, times }], ..whole },
+        None => Script { then: answer, ..whole },
+    };
+    (Policy { scripts: vec![script.clone()], ..Policy::default() }, script)
+}
+
+fn tokens_of(script: &Script) -> (Vec<String>, Vec<String>) {
+    (0..DEVICES).map(fcm_token).partition(|token| script.is_about(token))
+}
+
+#[tokio::test]
+async fn r21_a_rate_of_single_devices_delays_those_devices_and_parks_nobody() {
+    let (policy, script) = some(Refusal::new("QUOTA_EXCEEDED").retry_after_s(1), Some(1));
+    let scene = Scene::fcm(server().await, policy).await;
+    scene.import_fcm(DEVICES).await;
+    let (troubled, healthy) = tokens_of(&script);
+    let campaign = scene.send(json!("everyone")).await;
+    while healthy.iter().any(|token| scene.fcm.counts(token).accepted == 0) {
+        assert!(!scene.is_parked().await, "after {} requests", scene.attempts());
+    }
+    let ledger = scene.ended(&campaign).await;
+    assert_eq!(ledger["totals"]["accepted"], DEVICES, "{ledger}");
+    assert_eq!(scene.attempts(), (DEVICES + troubled.len()) as u64, "each of {} twice", troubled.len());
+}
+
+#[tokio::test]
+async fn r21_devices_that_always_fail_hold_back_neither_single_messages_nor_new_campaigns() {
+    let (policy, script) = some(Refusal::new("INTERNAL"), None);
+    let scene = Scene::fcm(server().await, policy).await;
+    scene.import_fcm(DEVICES).await;
+    let (troubled, healthy) = tokens_of(&script);
+    scene.send(json!("everyone")).await;
+    // Two rounds of repeats: so many failures in a row, and nothing good between them.
+    scene.until_attempts((DEVICES + 2 * troubled.len()) as u64).await;
+    for token in &healthy[..20] {
+        let single = scene.send(json!({"token": {"platform": "android", "token": token}})).await;
+        assert_eq!(scene.ended(&single).await["totals"]["accepted"], 1);
+        assert!(!scene.is_parked().await, "after a single message to a healthy device");
+    }
+    scene.send(json!("everyone")).await;
+    let twice = |token: &String| scene.fcm.counts(token).accepted >= 2;
+    scene.until(|| healthy.iter().all(twice)).await;
+    assert!(!scene.is_parked().await, "after a second campaign");
+}
+
+#[tokio::test]
+async fn tokens_of_another_sender_park_the_credential_and_end_no_delivery() {
+    let scene = Scene::fcm(server().await, super::always(Refusal::new("SENDER_ID_MISMATCH"))).await;
+    scene.import_fcm(DEVICES).await;
+    let campaign = scene.send(json!("everyone")).await;
+    scene.until_parked().await;
+    let ledger = scene.rested(&campaign).await;
+    assert_eq!(
+        (&ledger["totals"]["rejected"], &ledger["totals"]["failed"]),
+        (&json!(0), &json!(0)),
+        "{ledger}"
+    );
+    scene.fcm.set_policy(Policy::default()).expect("a policy");
+    scene.put_fcm(json!("none")).await;
+    let ledger = scene.ended(&campaign).await;
+    assert_eq!(ledger["totals"]["accepted"], DEVICES, "no token was retired: {ledger}");
+}
+
+#[tokio::test]
+async fn devices_of_the_other_apns_environment_park_the_credential_and_are_kept() {
+    let scene = Scene::apns(server().await).await;
+    scene.import_apns(DEVICES).await;
+    scene.apns.set_policy(super::always(Refusal::new("BadDeviceToken"))).expect("a policy");
+    let campaign = scene.send(json!("everyone")).await;
+    scene.until_parked().await;
+    assert_eq!(scene.rested(&campaign).await["totals"]["rejected"], 0);
+    scene.apns.set_policy(Policy::default()).expect("a policy");
+    scene.put_apns().await;
+    let ledger = scene.ended(&campaign).await;
+    assert_eq!(ledger["totals"]["accepted"], DEVICES, "no token was retired: {ledger}");
+    assert_eq!(scene.apns.counts(&apns_token(DEVICES - 1)).accepted, 1);
+}
