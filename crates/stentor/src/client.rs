@@ -6,6 +6,7 @@ use anyhow::Context;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
+use std::net::IpAddr;
 use std::time::Duration;
 use stentor_lab::caller::Caller;
 
@@ -24,11 +25,7 @@ pub(crate) struct Client {
 impl Client {
     /// Prepares a client; nothing is sent yet.
     pub(crate) fn new(server: &str, key: Option<Key>, app: Option<String>) -> anyhow::Result<Self> {
-        let http = reqwest::Client::builder()
-            .connect_timeout(CONNECT_LIMIT)
-            .no_proxy()
-            .build()
-            .context("the HTTP client cannot be set up")?;
+        let http = http(None)?;
         Ok(Self { http, server: server.trim_end_matches('/').to_owned(), key, app })
     }
 
@@ -36,6 +33,17 @@ impl Client {
     pub(crate) fn for_app(mut self, app: String) -> Self {
         self.app = Some(app);
         self
+    }
+
+    /// Returns the same client, whose connections begin at an address of this machine.
+    pub(crate) fn with_source(mut self, address: IpAddr) -> anyhow::Result<Self> {
+        self.http = http(Some(address))?;
+        Ok(self)
+    }
+
+    /// Returns the server's URL.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
     }
 
     /// Names the app it acts for.
@@ -172,6 +180,11 @@ impl Client {
         };
         Failure::new(Exit::Unreachable, sentence).into()
     }
+}
+
+fn http(address: Option<IpAddr>) -> anyhow::Result<reqwest::Client> {
+    let builder = reqwest::Client::builder().connect_timeout(CONNECT_LIMIT).local_address(address).no_proxy();
+    builder.build().context("the HTTP client cannot be set up")
 }
 
 /// Makes one path segment of a name that may hold any character.

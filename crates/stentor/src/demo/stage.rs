@@ -32,6 +32,8 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     /// How long the emulators take to answer, if they were told to take their time.
     pub(crate) latency_ms: Option<f64>,
+    /// The keys that its emulators know.
+    pub(crate) keys: Keys,
     // Gone before its directory, and after the server that stands on it.
     pub(crate) ground: Ground,
     directory: Directory,
@@ -67,7 +69,7 @@ impl Stage {
             .context("the emulators left no ca.pem")?;
         let credentials = [keys.fcm_credential(&fcm.url, &ca_pem), keys.apns_credential(&apns.url, &ca_pem)];
         let client = make_app(server.client()?, "demo", &credentials).await?;
-        Ok(Self { server, fcm, apns, client, latency_ms, ground, directory })
+        Ok(Self { server, fcm, apns, client, latency_ms, keys, ground, directory })
     }
 
     /// Where everything lies.

@@ -69,3 +69,30 @@ fn a_benchmark_of_trouble_that_meets_no_device_counts_each_request_once() {
     assert_eq!(counts, [Some(0), Some(0), Some(0), Some(0), Some(1000)], "{told}");
     has_numbers(cell, &["rate", "clean_rate", "single_p99_ms", "single_idle_p99_ms"]);
 }
+
+#[test]
+fn a_benchmark_of_fairness_measures_the_tenth_app_and_counts_what_the_hostile_ones_did() {
+    let kinds =
+        "heavy-import,no-credential,dry-run,slow-upload,unfinished-bodies,schedules,tarpit,bad-answers";
+    let (_, told) = run_json(&[
+        "lab",
+        "bench",
+        "fair",
+        "--kind",
+        kinds,
+        "--seconds",
+        "4",
+        "--idle-seconds",
+        "2",
+        "--devices",
+        "500",
+    ]);
+    has_numbers(
+        &told,
+        &["idle_202_p99_ms", "hostile_202_p99_ms", "idle_first_push_ms", "hostile_first_push_ms"],
+    );
+    assert_eq!((&told["idle"]["refused"], &told["hostile"]["refused"]), (&json!(0), &json!(0)), "{told}");
+    let apps = told["hostile_apps"].as_array().map(Vec::as_slice).unwrap_or_default();
+    assert_eq!(apps.len(), kinds.split(',').count(), "{told}");
+    assert!(apps.iter().all(|app| app["asked"].as_u64() > Some(0)), "{told}");
+}

@@ -3,6 +3,7 @@
 mod accept;
 mod answers;
 mod cold;
+mod fair;
 mod http2;
 mod import;
 mod pipeline;
@@ -26,6 +27,7 @@ pub(crate) struct Bench {
 enum Subject {
     Accept(accept::Accept),
     Cold(cold::Cold),
+    Fair(fair::Fair),
     Http2(http2::Http2),
     Import(import::Import),
     Pipeline(pipeline::Pipeline),
@@ -40,6 +42,7 @@ impl Bench {
         match self.subject {
             Subject::Accept(accept) => accept.run(output).await,
             Subject::Cold(cold) => cold.run(output).await,
+            Subject::Fair(fair) => fair.run(output).await,
             Subject::Http2(http2) => http2.run(output).await,
             Subject::Import(import) => import.run(output).await,
             Subject::Pipeline(pipeline) => pipeline.run(output).await,

@@ -1,0 +1,157 @@
+//! The server of the bench, its push services, the hostile apps and the tenth.
+
+use super::hostility::{Kind, Tenant};
+use super::tenth::{Felt, Tenth};
+use crate::client::{Client, segment};
+use crate::connection::Key;
+use crate::demo::Demo;
+use crate::demo::emulator::Emulator;
+use crate::demo::fleet::Half;
+use crate::demo::stage::Stage;
+use crate::failure::Failure;
+use crate::output::{cell, note};
+use anyhow::Context;
+use bytes::Bytes;
+use clap::ValueEnum;
+use futures_util::stream;
+use reqwest::Body;
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+/// Devices of the tenth app's topic.
+const TENTH_DEVICES: u64 = 100;
+/// Devices of the app whose devices answer badly.
+pub(super) const BAD_DEVICES: u64 = 20_000;
+/// Tokens that the FCM emulator has to count beside those: the tenth app's single messages.
+const SINGLE_TOKENS: u64 = 500_000;
+const LINES_PER_PART: u64 = 256;
+
+/// Everything that runs.
+pub(super) struct FairStage {
+    stage: Stage,
+    tenants: Vec<Tenant>,
+    tenth: Tenth,
+    /// Ended with the stage.
+    tarpit: Emulator,
+}
+
+impl FairStage {
+    /// Starts a server with ten apps and imports their devices.
+    pub(super) async fn build(devices: u64, kinds: &[Kind]) -> anyhow::Result<Self> {
+        let stage = Demo::through_emulators(2 * (SINGLE_TOKENS + BAD_DEVICES)).build().await?;
+        let policy = json!({"scripts": [{"prefix": "bad-", "then": {"error": {"code": "INTERNAL"}}}]});
+        let control = stage.fcm.control.as_deref().unwrap_or_default();
+        Client::new(control, None, None)?.put("/policy", &policy).await?;
+        let tarpit = start_tarpit(&stage, devices).await?;
+        let mut tenants = Vec::new();
+        for (number, kind) in kinds.iter().enumerate() {
+            let tenant = make_tenant(&stage, number, *kind).await?;
+            furnish(&stage, &tenant, &tarpit, devices).await?;
+            tenants.push(tenant);
+        }
+        note(&format!("{} hostile apps and their devices are there", tenants.len()));
+        import(&stage.client, "tenth", 0..TENTH_DEVICES, "\"tenth\"").await?;
+        let tenth = Tenth::new(stage.client.clone());
+        Ok(Self { stage, tenants, tenth, tarpit })
+    }
+
+    /// The hostile apps.
+    pub(super) fn tenants(&self) -> &[Tenant] {
+        &self.tenants
+    }
+
+    /// Lets the tenth app send for so long.
+    pub(super) async fn measure(&mut self, span: Duration) -> anyhow::Result<Felt> {
+        let tokens: Vec<String> = (0..TENTH_DEVICES).map(|number| token("tenth", number)).collect();
+        self.tenth.send(&self.stage.fcm, &tokens, span).await
+    }
+
+    /// Fails when a process has ended by itself.
+    pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.tarpit.check_alive()?;
+        self.stage.check_alive()
+    }
+}
+
+/// A push service that answers now and then, after five to twenty seconds.
+async fn start_tarpit(stage: &Stage, devices: u64) -> anyhow::Result<Emulator> {
+    let directory = stage.directory().join("tarpit");
+    std::fs::create_dir_all(&directory).context("no directory can be made for the tarpit")?;
+    let settings = json!({
+        "latency": {"kind": "uniform", "min_ms": 5_000, "max_ms": 20_000},
+        "observer": {"capacity_tokens": devices + 1_000},
+    });
+    Emulator::start(Half::Fcm, true, &directory, settings).await
+}
+
+/// Makes an app with a key of its own; its callers come from an address of their own.
+async fn make_tenant(stage: &Stage, number: usize, kind: Kind) -> anyhow::Result<Tenant> {
+    let name = kind.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default();
+    let root = stage.server.client()?;
+    let app = cell(&root.post("/v1/apps", &json!({"name": name})).await?["id"]);
+    let path = format!("/v1/apps/{}/keys", segment(&app));
+    let asked = json!({"name": "key", "scopes": ["send", "register", "admin"]});
+    let key = root.post(&path, &asked).await?;
+    let key = key["secret"].as_str().ok_or_else(|| Failure::not_done("a key has no secret"))?.to_owned();
+    let address = IpAddr::V4(Ipv4Addr::new(127, 0, 1, number as u8 + 1));
+    let client = Client::new(root.server(), Some(Key(key.clone())), None)?.with_source(address)?;
+    Ok(Tenant { kind, app, key, address, client })
+}
+
+/// Gives a hostile app the credential and the devices that it needs.
+async fn furnish(stage: &Stage, tenant: &Tenant, tarpit: &Emulator, devices: u64) -> anyhow::Result<()> {
+    let (mut provider, mut credential) = ("null", json!({}));
+    if matches!(tenant.kind, Kind::Tarpit | Kind::BadAnswers) {
+        let emulator = if tenant.kind == Kind::Tarpit { tarpit } else { &stage.fcm };
+        (provider, credential) = ("fcm", fcm_credential(stage, emulator)?);
+    }
+    let path = format!("/v1/apps/{}/credentials/{provider}", segment(&tenant.app));
+    stage.server.client()?.put(&path, &credential).await?;
+    match tenant.kind {
+        Kind::Tarpit => import(&tenant.client, "tarpit", 0..devices, "").await,
+        Kind::BadAnswers => import(&tenant.client, "bad", 0..BAD_DEVICES, "").await,
+        Kind::DryRun => import(&tenant.client, "counted", 0..devices, "\"all\"").await,
+        _ => Ok(()),
+    }
+}
+
+/// The credential of the demo's service account for another FCM.
+fn fcm_credential(stage: &Stage, emulator: &Emulator) -> anyhow::Result<Value> {
+    let beside = if std::ptr::eq(emulator, &raw const stage.fcm) { "ca" } else { "tarpit/ca" };
+    let ca_pem = std::fs::read_to_string(stage.directory().join(beside).join("ca.pem"))?;
+    Ok(stage.keys.fcm_credential(&emulator.url, &ca_pem))
+}
+
+/// A token as it was imported.
+pub(super) fn token(name: &str, number: u64) -> String {
+    format!("{name}-{number:0140}")
+}
+
+/// Imports Android devices with these topics.
+async fn import(
+    client: &Client,
+    name: &'static str,
+    numbers: std::ops::Range<u64>,
+    topics: &'static str,
+) -> anyhow::Result<()> {
+    let count = numbers.end - numbers.start;
+    let parts = numbers.clone().step_by(LINES_PER_PART as usize).map(move |start| {
+        let end = (start + LINES_PER_PART).min(numbers.end);
+        let line = |number| {
+            format!(
+                "{{\"platform\":\"android\",\"token\":\"{}\",\"topics\":[{topics}]}}\n",
+                token(name, number)
+            )
+        };
+        Ok::<_, Infallible>(Bytes::from((start..end).map(line).collect::<String>()))
+    });
+    let query = [("format", "ndjson".to_owned())];
+    let body = Body::wrap_stream(stream::iter(parts));
+    let reply = client.stream("/v1/devices/import", &query, "application/x-ndjson", body).await?;
+    if reply["created"].as_u64() == Some(count) {
+        return Ok(());
+    }
+    Err(Failure::not_done(format!("of {count} devices not all were imported: {reply}")).into())
+}
