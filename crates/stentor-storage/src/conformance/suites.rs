@@ -54,6 +54,13 @@ macro_rules! store_suite {
                     an_older_message_never_replaces_a_newer_one
                     another_app_replaces_nothing
                     a_device_that_is_gone_is_gone_though_replaced
+                    what_is_due_later_replaces_what_was_sent_after_it_was_accepted
+                    what_was_sent_before_it_was_due_never_replaces_it
+                    of_two_that_are_due_together_the_one_accepted_last_counts
+                    a_newer_message_that_expired_replaces_nothing
+                    a_newer_message_that_may_have_arrived_replaces_though_it_expired
+                    a_newer_message_that_a_device_never_got_replaces_nothing_there
+                    a_newer_message_that_is_tried_again_replaces_until_it_is_given_up
                 }
                 control {
                     canceling_ends_what_is_queued_at_once

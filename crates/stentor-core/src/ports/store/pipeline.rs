@@ -64,8 +64,8 @@ pub enum Fate {
     Send,
     /// The device was removed or retired.
     Gone,
-    /// A newer message (a larger id) of the app with the same collapse key, neither canceled nor stopped at the provider,
-    /// has been expanded to it.
+    /// A newer message of the app with the same collapse key (by [`Message::place`]), neither canceled nor stopped at the
+    /// provider, has been expanded to it, and waits for it, is on its way, or may have arrived.
     Collapsed,
 }
 

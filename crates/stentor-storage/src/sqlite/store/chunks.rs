@@ -6,6 +6,7 @@ use stentor_core::chunk::{Class, Lane, Ticket, decode_devices, encode_devices};
 use stentor_core::delivery::{Record, encode_records};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
+use stentor_core::message::place;
 use stentor_core::ports::clock::Timestamp;
 
 use super::fleets::Fleet;
@@ -18,7 +19,8 @@ pub(super) const LEVELS: u32 = 41;
 
 const SELECT: &str =
     "SELECT c.id, c.message, c.fleet, c.state, c.attempt, c.ambiguous, c.epoch, c.due_at, c.count, c.first,
-    c.last, c.changed_at, k.app, k.state, k.class, k.started_at IS NOT NULL, k.collapse_key, f.provider
+    c.last, c.changed_at, k.app, k.state, k.class, k.started_at IS NOT NULL, k.collapse_key, f.provider,
+    k.created_at, k.due_at
     FROM chunks c JOIN campaigns k ON k.id = c.message JOIN fleets f ON f.no = c.fleet";
 
 /// Where a chunk is.
@@ -31,7 +33,7 @@ pub(super) enum ChunkState {
 }
 
 impl ChunkState {
-    const fn from_code(code: u8) -> Option<Self> {
+    pub(super) const fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Queued),
             1 => Some(Self::Leased),
@@ -62,6 +64,8 @@ pub(super) struct Chunk {
     pub(super) campaign_state: CampaignState,
     pub(super) campaign_started: bool,
     pub(super) collapse_key: Option<String>,
+    /// The message's place among those with its collapse key.
+    pub(super) place: u64,
 }
 
 /// A chunk to be kept.
@@ -238,3 +242,4 @@ fn read(row: &Row<'_>) -> Done<Chunk> {
         collapse_key: row.get(16)?,
     })
 }
+        place: place(campaign.into(), time(row, 18)?, time(row, 19)?),
