@@ -128,6 +128,12 @@ impl Pipeline {
     /// Starts what ends when the drain begins.
     fn start_movers(&mut self) {
         for kind in ProviderKind::ALL {
+        let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
+        self.settler.spawn(async move {
+            let store = shared.watch.guarding("store's writer", stop.clone(), shared.store.broken());
+            let queue = shared.watch.guarding("queue's writer", stop, shared.queue.broken());
+            tokio::join!(store, queue);
+        });
             for class in Class::ALL {
                 let fleet = Fleet::new(self.shared.clone(), *kind, *class);
                 self.start_mover(format!("fleet of {kind}"), *class, fleet.run());

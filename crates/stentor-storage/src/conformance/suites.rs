@@ -193,6 +193,7 @@ macro_rules! store_suite {
                     own_leases_are_left_alone
                     the_number_of_an_instance_counts_as_given_out
                     every_crash_adds_to_the_bound
+                    a_store_that_keeps_says_so_and_shows_nothing_of_the_trial
                     a_crash_during_a_cancel_leaves_nothing_open
                     a_crash_while_paused_leaves_chunks_waiting
                     a_lease_that_ran_out_is_released_like_a_crash
@@ -295,6 +296,7 @@ macro_rules! queue_suite {
                     each_lane_that_holds_anything_is_told
                     a_lease_that_ran_out_counts_as_ready
                 }
+                    a_queue_that_takes_tickets_says_so_and_shows_nothing_of_the_trial
                 leases {
                     a_leased_ticket_is_nobody_elses
                     a_lease_that_ran_out_is_given_to_another

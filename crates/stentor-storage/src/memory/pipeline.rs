@@ -68,6 +68,14 @@ impl PipelineStore for MemoryStore {
         self.lock().recover(instance, now)
     }
 
+    async fn keeps(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn broken(&self) -> String {
+        std::future::pending().await
+    }
+
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
         Ok(self.lock().queued(after, limit))
     }

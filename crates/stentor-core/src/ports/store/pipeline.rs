@@ -187,6 +187,13 @@ pub trait PipelineStore: Send + Sync {
     /// counts as given out from then on: `last_id` is never below it.
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError>;
 
+    /// Tells whether what is written now is kept: it was so within the last second, or a small write is tried for it.
+    async fn keeps(&self) -> Result<(), StoreError>;
+
+    /// Waits until the engine has lost a part without which it keeps nothing more before it is opened again, and gives what
+    /// became of that part.
+    async fn broken(&self) -> String;
+
     /// Lists queued chunks of running campaigns after a chunk id, in order of id, to publish them again.
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError>;
 

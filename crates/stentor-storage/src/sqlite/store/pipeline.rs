@@ -85,6 +85,14 @@ impl PipelineStore for SqliteStore {
         .await
     }
 
+    async fn keeps(&self) -> Result<(), StoreError> {
+        self.inner.writer.keeps(sequences::probe).await
+    }
+
+    async fn broken(&self) -> String {
+        self.inner.writer.ended().await
+    }
+
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
         self.read(move |connection| {
             let queued = chunks::queued_after(connection, after, limit)?;
