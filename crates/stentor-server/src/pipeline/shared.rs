@@ -161,6 +161,21 @@ impl Shared {
             return;
         }
         let lanes: Vec<Lane> = leases.iter().map(|lease| lease.ticket.lane).collect();
+    /// Publishes what waits again of chunks that were paused when they should have been leased: a campaign that was resumed
+    /// before their tickets were taken off had published them in vain.
+    pub(crate) async fn publish_resumed(&self, chunks: &[ChunkId]) {
+        if chunks.is_empty() {
+            return;
+        }
+        match self.store.waiting(chunks).await {
+            Ok(tickets) => self.publish(&tickets).await,
+            Err(error) => {
+                tracing::warn!(%error, "paused chunks could not be looked at again; the janitor will publish again");
+                self.bells.republish.notify_one();
+            }
+        }
+    }
+
         if let Err(error) = self.queue.nack(leases, due_at).await {
             tracing::warn!(%error, "putting tickets back failed; their leases will run out");
         }

@@ -71,6 +71,7 @@ macro_rules! store_suite {
                     what_is_leased_at_a_pause_settles_and_its_retries_wait
                     a_paused_campaign_finishes_when_its_last_lease_settles
                     what_is_given_back_while_paused_waits_without_a_ticket
+                    only_queued_chunks_of_running_campaigns_are_waiting
                     repeating_an_action_is_harmless
                     what_makes_no_sense_is_a_conflict
                     another_apps_campaign_cannot_be_touched
@@ -192,8 +193,8 @@ macro_rules! store_suite {
                     a_dead_process_settles_nothing_any_more
                     own_leases_are_left_alone
                     the_number_of_an_instance_counts_as_given_out
-                    every_crash_adds_to_the_bound
                     a_store_that_keeps_says_so_and_shows_nothing_of_the_trial
+                    every_crash_adds_to_the_bound
                     a_crash_during_a_cancel_leaves_nothing_open
                     a_crash_while_paused_leaves_chunks_waiting
                     a_lease_that_ran_out_is_released_like_a_crash
@@ -295,8 +296,8 @@ macro_rules! queue_suite {
                     depths_tell_ready_delayed_and_leased
                     each_lane_that_holds_anything_is_told
                     a_lease_that_ran_out_counts_as_ready
-                }
                     a_queue_that_takes_tickets_says_so_and_shows_nothing_of_the_trial
+                }
                 leases {
                     a_leased_ticket_is_nobody_elses
                     a_lease_that_ran_out_is_given_to_another

@@ -80,6 +80,11 @@ impl PipelineStore for MemoryStore {
         Ok(self.lock().queued(after, limit))
     }
 
+    async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
+        let state = self.lock();
+        Ok(chunks.iter().filter_map(|id| state.waiting(*id)).collect())
+    }
+
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
         self.lock().sweep(limit, now)
     }
@@ -156,10 +161,13 @@ impl State {
 
     fn queued(&self, after: ChunkId, limit: usize) -> Vec<Ticket> {
         let later = self.open.iter().filter(|id| **id > after);
-        let chunks = later.filter_map(|id| Some((*id, self.chunks.get(id)?)));
-        let running = |id: &CampaignId| self.campaigns.get(id).is_some_and(|row| row.is_running());
-        let queued = chunks.filter(|(_, chunk)| chunk.is_queued() && running(&chunk.campaign));
-        queued.take(limit).map(|(id, chunk)| chunk.ticket(id)).collect()
+        later.filter_map(|id| self.waiting(*id)).take(limit).collect()
+    }
+
+    /// Gives the ticket of a chunk that is queued and whose campaign runs.
+    fn waiting(&self, id: ChunkId) -> Option<Ticket> {
+        let chunk = self.chunks.get(&id).filter(|chunk| chunk.is_queued())?;
+        self.campaigns.get(&chunk.campaign)?.is_running().then(|| chunk.ticket(id))
     }
 }
 

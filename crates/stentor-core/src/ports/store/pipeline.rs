@@ -197,6 +197,9 @@ pub trait PipelineStore: Send + Sync {
     /// Lists queued chunks of running campaigns after a chunk id, in order of id, to publish them again.
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError>;
 
+    /// Gives the tickets of those of the chunks that are queued and whose campaign runs.
+    async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError>;
+
     /// Ends queued chunks of campaigns past their ttl (paused ones too) as expired, releases leases that ran out
     /// among live nodes (counted like a crash), finishes campaigns.
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError>;

@@ -154,6 +154,20 @@ pub(super) fn queued_after(connection: &Connection, after: ChunkId, count: usize
     list(connection, rest, [int(after.raw()), limit(count)])
 }
 
+/// Gives the tickets of those of the chunks that are queued and whose campaign runs; one that cannot be read has none.
+pub(super) fn waiting(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<Ticket>> {
+    let mut tickets = Vec::new();
+    for id in ids {
+        let found = match find(connection, *id) {
+            Err(fault) if fault.is_damage() => None,
+            other => other?,
+        };
+        let waits = found.filter(|chunk| chunk.state == ChunkState::Queued && chunk.is_running());
+        tickets.extend(waits.map(|chunk| chunk.ticket()));
+    }
+    Ok(tickets)
+}
+
 /// Lists chunks leased by any other instance.
 pub(super) fn leased_by_others(connection: &Connection, instance: u64) -> Done<Vec<Chunk>> {
     // That a leased chunk has an end of its lease is said so that the small index of leases is used.
@@ -223,9 +237,10 @@ fn read(row: &Row<'_>) -> Done<Chunk> {
     let app = AppId::from_raw(number(row, 12)?);
     let provider = code(row, 17, ProviderKind::from_code)?;
     let count: u32 = row.get(8)?;
+    let campaign = CampaignId::from_raw(number(row, 1)?);
     Ok(Chunk {
         id: ChunkId::from_raw(number(row, 0)?),
-        campaign: CampaignId::from_raw(number(row, 1)?),
+        campaign,
         fleet: Fleet { no: number(row, 2)?, app, provider },
         state: code(row, 3, ChunkState::from_code)?,
         attempt: row.get(4)?,
@@ -240,6 +255,6 @@ fn read(row: &Row<'_>) -> Done<Chunk> {
         campaign_state: code(row, 13, CampaignState::from_code)?,
         campaign_started: row.get(15)?,
         collapse_key: row.get(16)?,
+        place: place(campaign.into(), time(row, 18)?, time(row, 19)?),
     })
 }
-        place: place(campaign.into(), time(row, 18)?, time(row, 19)?),

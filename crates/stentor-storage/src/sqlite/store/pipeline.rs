@@ -101,6 +101,11 @@ impl PipelineStore for SqliteStore {
         .await
     }
 
+    async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
+        let chunks = chunks.to_vec();
+        self.read(move |connection| chunks::waiting(connection, &chunks)).await
+    }
+
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
         self.write(move |connection| upkeep::sweep(connection, limit, now)).await
     }
