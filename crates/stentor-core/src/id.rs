@@ -135,6 +135,19 @@ fn read_id(prefix: &str, text: &str) -> Option<u64> {
     u64::try_from(raw).ok().filter(|raw| *raw <= RAW_MAX)
 }
 
+/// Gives the smallest number that is given out at an instant.
+#[must_use]
+pub const fn first_number_at(instant: Timestamp) -> u64 {
+    let millis = instant.as_millis();
+    if millis < 0 { 0 } else { millis.unsigned_abs() << COUNTER_BITS & RAW_MAX }
+}
+
+/// Gives the instant at which a number was given out, at the earliest.
+#[must_use]
+pub const fn instant_of(number: u64) -> Timestamp {
+    Timestamp::from_millis((number >> COUNTER_BITS).cast_signed())
+}
+
 /// Gives out numbers that never repeat and never go back, even when the clock does.
 ///
 /// The high bits are milliseconds since 1970, the low 20 count within one millisecond; a burst borrows from the future.
@@ -152,7 +165,7 @@ impl IdSource {
 
     /// Gives the next number at `now`.
     pub fn next(&self, now: Timestamp) -> u64 {
-        let floor = (now.as_millis().max(0) as u64) << COUNTER_BITS & RAW_MAX;
+        let floor = first_number_at(now);
         let step = |last: u64| Some((last + 1).max(floor));
         let previous = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
         let (Ok(last) | Err(last)) = previous;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Invalid;
-use crate::id::{AppId, MessageId, ScheduleId};
+use crate::id::{AppId, MessageId, ScheduleId, first_number_at};
 use crate::limits::{DATA_ENTRIES_MAX_COUNT, MESSAGE_MAX_BYTES, TTL_MAX_SECONDS};
 use crate::name::CollapseKey;
 use crate::ports::clock::Timestamp;
@@ -190,6 +190,20 @@ impl Message {
         self.spec.ttl.as_seconds() > 0 && now >= self.expires_at()
     }
 
+    /// Gives its place in the order in which newer messages replace older ones with the same collapse key: they are ordered
+    /// by the instant at which they are due, those due at once by their ids, which never go back when the clock does. Of two
+    /// in one place the larger id is newer.
+    #[must_use]
+    pub fn place(&self) -> u64 {
+        place(self.id, self.created_at, self.due_at)
+    }
+
+    /// Tells whether a waiting delivery of it will never be made at `now`; with ttl 0 it has `grace` for its one attempt.
+    #[must_use]
+    pub fn is_over(&self, now: Timestamp, grace: Duration) -> bool {
+        self.is_expired(now) || self.spec.ttl.as_seconds() == 0 && now >= self.expires_at().plus(grace)
+    }
+
     /// Gives the life that is left at `now`, in whole seconds.
     #[must_use]
     pub fn remaining_ttl(&self, now: Timestamp) -> Ttl {
@@ -197,9 +211,29 @@ impl Message {
     }
 }
 
+/// Gives the place of a message among those with the same collapse key; see [`Message::place`].
+#[must_use]
+pub fn place(id: MessageId, created_at: Timestamp, due_at: Timestamp) -> u64 {
+    if due_at <= created_at { id.raw() } else { id.raw().max(first_number_at(due_at)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_due_later_is_newer_and_what_is_due_at_once_goes_by_its_id() {
+        let at = |seconds: i64| Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000);
+        let sent = |seconds: i64, due: i64| {
+            let id = MessageId::from_raw(first_number_at(at(seconds)) + 7);
+            place(id, at(seconds), at(due))
+        };
+        let (scheduled, before, after) = (sent(0, 4), sent(3, 3), sent(5, 5));
+        assert!(before < scheduled && scheduled < after);
+        assert!(sent(0, 4) < sent(1, 5) && sent(0, 5) > sent(1, 4));
+        let behind = place(MessageId::from_raw(first_number_at(at(6))), at(2), at(2));
+        assert!(behind > after, "a clock that went back makes nothing older");
+    }
 
     fn spec() -> MessageSpec {
         let notification = Some(Notification { title: Some("Hi".into()), ..Default::default() });

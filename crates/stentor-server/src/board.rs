@@ -35,14 +35,16 @@ pub struct Board {
     /// The settings in force.
     pub config: Config,
     last_depths: LastDepths,
+    /// Held while store and queue are tried, so that one try does for all who ask meanwhile.
+    trying: Mutex<()>,
 }
 
 /// Whether the server can do its work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readiness {
-    /// The store answers.
+    /// The store answers, and keeps what it is given.
     pub store: bool,
-    /// The queue answers.
+    /// The queue answers, and takes what it is given.
     pub queue: bool,
     /// Parts of the pipeline that failed; with one of them nothing is sent.
     pub failed: Vec<String>,
@@ -72,18 +74,19 @@ impl Board {
         belt: Arc<PipelineBelt>,
         config: Config,
     ) -> Self {
-        let (started, last_depths) = (Instant::now(), Mutex::default());
-        Self { store, queue, clock, started, belt, config, last_depths }
+        let (started, last_depths, trying) = (Instant::now(), Mutex::default(), Mutex::default());
+        Self { store, queue, clock, started, belt, config, last_depths, trying }
     }
 
-    /// Asks store and queue.
+    /// Asks store and queue; where nothing was written for a second, they are tried with a small write.
     pub async fn readiness(&self) -> Readiness {
-        let (store, depths) = tokio::join!(self.store_answers(), self.depths());
+        let (answers, depths) = tokio::join!(self.store_answers(), self.depths());
+        let (store_keeps, queue_keeps) = self.keep().await;
         let now = self.clock.now();
         let lanes = depths.as_deref().unwrap_or_default();
         Readiness {
-            store,
-            queue: depths.is_some(),
+            store: answers && store_keeps,
+            queue: depths.is_some() && queue_keeps,
             failed: self.belt.failures().into_iter().map(|failure| failure.part).collect(),
             oldest_ready_seconds: oldest_ready(lanes, now).as_secs(),
             getting_ready: self.belt.is_getting_ready(),
@@ -115,6 +118,21 @@ impl Board {
     #[must_use]
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// Tells of store and queue whether what is written now is kept.
+    async fn keep(&self) -> (bool, bool) {
+        let kept = async {
+            let _one_at_a_time = self.trying.lock().await;
+            tokio::join!(
+                tokio::time::timeout(PROBE_TIMEOUT, self.store.keeps()),
+                tokio::time::timeout(PROBE_TIMEOUT, self.queue.keeps()),
+            )
+        };
+        match tokio::time::timeout(2 * PROBE_TIMEOUT, kept).await {
+            Ok((store, queue)) => (matches!(store, Ok(Ok(()))), matches!(queue, Ok(Ok(())))),
+            Err(_) => (false, false),
+        }
     }
 
     async fn store_answers(&self) -> bool {

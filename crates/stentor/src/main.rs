@@ -19,5 +19,6 @@ mod progress;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
+    let _written_at_the_end = logging::LastLines;
     commands::run()
 }

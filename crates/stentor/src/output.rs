@@ -1,6 +1,7 @@
 //! What goes to standard output: tables and facts for people, one JSON object on one line for programs.
 
 use crate::failure::judge;
+use crate::logging;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};
@@ -55,9 +56,11 @@ pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a line to standard error, where progress and warnings go.
+/// Writes a line to standard error, where progress and warnings go; through the log where there is one, which waits for nobody.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    if !logging::hand_over(text) {
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
 }
 
 /// Lays out rows below a header.

@@ -21,6 +21,7 @@ pub(crate) fn asked_to_end() -> anyhow::Result<impl Future<Output = ()> + Send +
                 _ = interrupt.recv() => {}
             }
             note("stentor: asked twice, ending at once");
+            crate::logging::finish();
             std::process::exit(130);
         });
     })

@@ -79,6 +79,14 @@ pub trait Queue: Send + Sync {
     /// Tells how full each lane is that holds anything.
     async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError>;
 
+    /// Tells whether tickets that are published now are taken: it was so within the last second, or a small write is tried
+    /// for it.
+    async fn keeps(&self) -> Result<(), QueueError>;
+
+    /// Waits until the engine has lost a part without which it does nothing more before it is opened again, and gives what
+    /// became of that part.
+    async fn broken(&self) -> String;
+
     /// Throws everything away.
     async fn clear(&self) -> Result<(), QueueError>;
 

@@ -61,7 +61,7 @@ async fn alive() -> Json<Alive> {
     Json(Alive { status: "ok" })
 }
 
-/// Tells whether store and queue answer, whether the pipeline moves, and how old the oldest waiting chunk is.
+/// Tells whether store and queue answer and keep what they are given, whether the pipeline moves, and how old the oldest waiting chunk is.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses((status = 200, body = Ready), (status = 503, body = Ready)))]
 async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
     let found = api.board().readiness().await;

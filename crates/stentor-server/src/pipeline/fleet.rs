@@ -339,14 +339,19 @@ impl Fleet {
 
     /// Hands out what was leased and takes tickets off the queue whose chunks are none of it.
     async fn receive(&mut self, replies: impl Iterator<Item = (Order, LeaseReply)>) {
-        let mut over = Vec::new();
+        let (mut over, mut paused) = (Vec::new(), Vec::new());
         for (order, reply) in replies {
             match reply {
                 LeaseReply::Leased(chunk) => self.hand_out(order, chunk),
-                LeaseReply::Paused | LeaseReply::Void => over.push(order.lease),
+                LeaseReply::Paused => {
+                    paused.push(order.lease.ticket.chunk);
+                    over.push(order.lease);
+                }
+                LeaseReply::Void => over.push(order.lease),
             }
         }
         self.shared.ack(over).await;
+        self.shared.publish_resumed(&paused).await;
     }
 
     fn hand_out(&mut self, order: Order, chunk: Box<LeasedChunk>) {

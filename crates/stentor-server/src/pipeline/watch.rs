@@ -54,6 +54,18 @@ impl Watch {
         }
     }
 
+    /// Waits for the end of a part that nobody here drives, until told to stop; `end` gives how it came.
+    pub(crate) async fn guarding(
+        &self,
+        part: impl Into<String>,
+        told: CancellationToken,
+        end: impl Future<Output = String>,
+    ) {
+        if let Some(cause) = told.run_until_cancelled(end).await {
+            self.fail(part.into(), cause);
+        }
+    }
+
     /// Lists what failed, the first first.
     pub(crate) fn failures(&self) -> Vec<Failure> {
         self.failures.borrow().clone()
@@ -71,15 +83,17 @@ impl Watch {
         }
     }
 
+    /// Notes it and stops the others; only then it is logged, for the log may be what failed.
     fn fail(&self, part: String, cause: String) {
+        let failure = Failure { part: part.clone(), cause: cause.clone() };
+        self.failures.send_modify(|failures| failures.push(failure));
+        self.stop.cancel();
+        self.cut.cancel();
         tracing::error!(
             part,
             cause,
             "a part of the pipeline failed: nothing more is sent until the server is started again"
         );
-        self.failures.send_modify(|failures| failures.push(Failure { part, cause }));
-        self.stop.cancel();
-        self.cut.cancel();
     }
 }
 
@@ -108,6 +122,41 @@ mod tests {
         assert!(watch.stop.is_cancelled() && watch.cut.is_cancelled());
         let wanted = Failure { part: "fleet of fcm".into(), cause: "it panicked: no luck".into() };
         assert_eq!((watch.failed().await, watch.failures()), (wanted.clone(), vec![wanted]));
+    }
+
+    /// A log that breaks whoever writes to it.
+    struct BrokenLog;
+
+    impl std::io::Write for BrokenLog {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            panic!("the log is broken")
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failure_that_cannot_be_logged_is_noted_and_stops_the_others() {
+        let watch = watch();
+        let log = tracing_subscriber::fmt().with_writer(|| BrokenLog).finish();
+        let _logging = tracing::subscriber::set_default(log);
+        let dies = watch.passing("fleet of fcm", async { panic!("no luck") });
+        assert!(AssertUnwindSafe(dies).catch_unwind().await.is_err(), "the log breaks it");
+        assert!(watch.stop.is_cancelled() && watch.cut.is_cancelled());
+        assert_eq!(watch.failures()[0].part, "fleet of fcm");
+    }
+
+    #[tokio::test]
+    async fn a_foreign_part_that_ends_has_failed_unless_all_was_told_to_stop() {
+        let watch = watch();
+        let told = CancellationToken::new();
+        told.cancel();
+        watch.guarding("writer", told, std::future::pending()).await;
+        assert!(watch.failures().is_empty());
+        watch.guarding("writer", CancellationToken::new(), async { "it died".to_owned() }).await;
+        assert_eq!(watch.failures(), [Failure { part: "writer".into(), cause: "it died".into() }]);
     }
 
     #[tokio::test]

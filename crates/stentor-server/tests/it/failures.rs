@@ -54,6 +54,34 @@ async fn a_dead_part_makes_the_server_unready_and_ends_it_with_its_name() {
     assert!(ended.expect_err("failed").to_string().contains("start the server again"));
 }
 
+#[tokio::test]
+async fn a_dead_thread_of_an_engine_makes_the_server_unready_and_ends_it_with_its_name() {
+    let trap = Arc::new(Trap::default());
+    let mut server = server_over(Arc::new(SystemClock), trap.clone()).await;
+    let tenant = server.sender().await;
+    hold(&server, &tenant, &trap).await;
+    trap.lose_its_thread();
+    until("an unready server", async || unready(&server).await).await;
+    let told = server.open(Method::GET, "/readyz").read().await;
+    assert_eq!(told.body["failed"], json!(["queue's writer"]));
+    trap.hang_at(None);
+    let ended = server.ended_by_itself().await;
+    assert!(matches!(&ended, Err(AppError::Part { part, .. }) if part == "queue's writer"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_queue_that_takes_nothing_makes_the_server_unready_until_it_does_again() {
+    let trap = Arc::new(Trap::default());
+    let server = server_over(Arc::new(SystemClock), trap.clone()).await;
+    trap.be_full(true);
+    let told = server.open(Method::GET, "/readyz").read().await;
+    let words =
+        (told.status, told.text("status"), told.text("store"), told.text("queue"), told.text("pipeline"));
+    assert_eq!(words, (503, "unavailable".into(), "ok".into(), "unavailable".into(), "ok".into()));
+    trap.be_full(false);
+    assert!(!unready(&server).await);
+}
+
 /// A clock that breaks when it is told to: the next who asks the time panics.
 #[derive(Default)]
 struct BrokenClock(AtomicBool);

@@ -1,5 +1,6 @@
 //! A queue in which a call can be made to panic or to hang, as a bug in a real one might.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub(crate) struct Trap {
     panics: Mutex<Option<&'static str>>,
     hangs: watch::Sender<Option<&'static str>>,
     calls: Mutex<Vec<&'static str>>,
+    ends: watch::Sender<bool>,
+    full: AtomicBool,
 }
 
 impl Default for Trap {
@@ -28,7 +31,15 @@ impl Default for Trap {
 impl Trap {
     /// Sets it up over a queue.
     pub(crate) fn over(queue: Box<dyn Queue>) -> Self {
-        Self { queue, panics: Mutex::default(), hangs: watch::Sender::default(), calls: Mutex::default() }
+        let (hangs, ends) = (watch::Sender::default(), watch::Sender::default());
+        Self {
+            queue,
+            panics: Mutex::default(),
+            hangs,
+            calls: Mutex::default(),
+            ends,
+            full: AtomicBool::new(false),
+        }
     }
 
     /// Lets the next call of this name panic, once.
@@ -39,6 +50,16 @@ impl Trap {
     /// Lets calls of this name hang until another is named, or none.
     pub(crate) fn hang_at(&self, call: Option<&'static str>) {
         self.hangs.send_replace(call);
+    }
+
+    /// Lets the thread behind the queue die, as far as can be told from outside.
+    pub(crate) fn lose_its_thread(&self) {
+        self.ends.send_replace(true);
+    }
+
+    /// Lets it keep nothing more, or everything again.
+    pub(crate) fn be_full(&self, full: bool) {
+        self.full.store(full, Ordering::SeqCst);
     }
 
     /// Counts the calls of a name so far.
@@ -100,6 +121,19 @@ impl Queue for Trap {
 
     async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError> {
         self.enter("depths").await.depths(now).await
+    }
+
+    async fn keeps(&self) -> Result<(), QueueError> {
+        match self.full.load(Ordering::SeqCst) {
+            true => Err(QueueError::Unavailable("it is full".to_owned())),
+            false => self.queue.keeps().await,
+        }
+    }
+
+    async fn broken(&self) -> String {
+        let mut ends = self.ends.subscribe();
+        drop(ends.wait_for(|ended| *ended).await.expect("its sender is in here"));
+        "it panicked: the thread is gone".to_owned()
     }
 
     async fn clear(&self) -> Result<(), QueueError> {

@@ -54,6 +54,13 @@ macro_rules! store_suite {
                     an_older_message_never_replaces_a_newer_one
                     another_app_replaces_nothing
                     a_device_that_is_gone_is_gone_though_replaced
+                    what_is_due_later_replaces_what_was_sent_after_it_was_accepted
+                    what_was_sent_before_it_was_due_never_replaces_it
+                    of_two_that_are_due_together_the_one_accepted_last_counts
+                    a_newer_message_that_expired_replaces_nothing
+                    a_newer_message_that_may_have_arrived_replaces_though_it_expired
+                    a_newer_message_that_a_device_never_got_replaces_nothing_there
+                    a_newer_message_that_is_tried_again_replaces_until_it_is_given_up
                 }
                 control {
                     canceling_ends_what_is_queued_at_once
@@ -64,6 +71,7 @@ macro_rules! store_suite {
                     what_is_leased_at_a_pause_settles_and_its_retries_wait
                     a_paused_campaign_finishes_when_its_last_lease_settles
                     what_is_given_back_while_paused_waits_without_a_ticket
+                    only_queued_chunks_of_running_campaigns_are_waiting
                     repeating_an_action_is_harmless
                     what_makes_no_sense_is_a_conflict
                     another_apps_campaign_cannot_be_touched
@@ -185,6 +193,7 @@ macro_rules! store_suite {
                     a_dead_process_settles_nothing_any_more
                     own_leases_are_left_alone
                     the_number_of_an_instance_counts_as_given_out
+                    a_store_that_keeps_says_so_and_shows_nothing_of_the_trial
                     every_crash_adds_to_the_bound
                     a_crash_during_a_cancel_leaves_nothing_open
                     a_crash_while_paused_leaves_chunks_waiting
@@ -287,6 +296,7 @@ macro_rules! queue_suite {
                     depths_tell_ready_delayed_and_leased
                     each_lane_that_holds_anything_is_told
                     a_lease_that_ran_out_counts_as_ready
+                    a_queue_that_takes_tickets_says_so_and_shows_nothing_of_the_trial
                 }
                 leases {
                     a_leased_ticket_is_nobody_elses

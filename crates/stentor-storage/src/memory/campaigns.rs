@@ -134,7 +134,7 @@ impl State {
         if let (Some(key), Some(app)) = (&message.spec.collapse_key, self.apps.get_mut(&message.app)) {
             let newest = app.newest.entry(key.clone()).or_default();
             for device in &chunk.devices {
-                newest.entry(*device).or_default().insert(message.id);
+                newest.entry(*device).or_default().insert((message.place(), message.id));
             }
         }
         self.add_chunk(id, chunk, now)
@@ -226,7 +226,7 @@ impl State {
             return;
         };
         for device in devices {
-            newest.entry(*device).or_default().remove(&message.id);
+            newest.entry(*device).or_default().remove(&(message.place(), message.id));
         }
     }
 

@@ -1,11 +1,12 @@
 //! Leasing chunks, prolonging leases and giving them back.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Ticket, TokenList};
 use stentor_core::delivery::DeliveryState;
-use stentor_core::id::{ChunkId, DeviceId};
+use stentor_core::id::{ChunkId, DeviceId, MessageId};
 use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
@@ -13,26 +14,29 @@ use stentor_core::ports::store::{Fate, Lease, LeaseReply, LeasedChunk, StoreErro
 
 use super::campaigns::{damaged, moved};
 use super::state::{AppRow, ChunkRow, LeaseRow, State};
+use crate::ZERO_TTL_GRACE;
 
 impl State {
     pub(super) fn lease(&mut self, id: ChunkId, lease: Lease) -> Result<LeaseReply, StoreError> {
-        let Self { apps, campaigns, chunks, .. } = self;
-        let Some(chunk) = chunks.get_mut(&id).filter(|chunk| chunk.is_queued()) else {
+        let Some(chunk) = self.chunks.get(&id).filter(|chunk| chunk.is_queued()) else {
             return Ok(LeaseReply::Void);
         };
-        let row = campaigns.get_mut(&chunk.campaign).ok_or_else(|| damaged("a campaign is missing"))?;
+        let row = self.campaigns.get(&chunk.campaign).ok_or_else(|| damaged("a campaign is missing"))?;
         match row.campaign.state {
             CampaignState::Running => {}
             CampaignState::Paused => return Ok(LeaseReply::Paused),
             _ => return Ok(LeaseReply::Void),
         }
-        let app = apps.get(&row.campaign.app).ok_or_else(|| damaged("an app is missing"))?;
+        let app = self.apps.get(&row.campaign.app).ok_or_else(|| damaged("an app is missing"))?;
+        let (fates, tokens) = self.look_up(app, &chunk.devices, &row.message, lease.now);
+        let Self { campaigns, chunks, .. } = self;
+        let chunk = chunks.get_mut(&id).ok_or_else(|| damaged("a chunk is missing"))?;
+        let row = campaigns.get_mut(&chunk.campaign).ok_or_else(|| damaged("a campaign is missing"))?;
         let books = row.books.get_mut(&chunk.lane.provider).ok_or_else(|| damaged("books are missing"))?;
         books.tally = moved(books.tally, DeliveryState::Queued, DeliveryState::Sending, chunk.devices.len())?;
         row.campaign.started_at.get_or_insert(lease.now);
         chunk.epoch += 1;
         chunk.lease = Some(LeaseRow { instance: lease.instance, since: lease.now, until: lease.until });
-        let (fates, tokens) = app.look_up(&chunk.devices, &row.message);
         Ok(LeaseReply::Leased(Box::new(LeasedChunk {
             id,
             epoch: chunk.epoch,
@@ -127,22 +131,41 @@ impl State {
     }
 }
 
-impl AppRow {
-    fn look_up(&self, devices: &[DeviceId], message: &Message) -> (Vec<Fate>, TokenList) {
-        let newest = message.spec.collapse_key.as_ref().and_then(|key| self.newest.get(key));
-        let is_newest = |id: &DeviceId| {
-            let last = newest.and_then(|of| of.get(id)).and_then(|ids| ids.last());
-            last.is_none_or(|last| *last <= message.id)
+impl State {
+    /// Finds out about each device: gone, collapsed, or its token.
+    fn look_up(
+        &self,
+        app: &AppRow,
+        devices: &[DeviceId],
+        message: &Message,
+        now: Timestamp,
+    ) -> (Vec<Fate>, TokenList) {
+        let newest = message.spec.collapse_key.as_ref().and_then(|key| app.newest.get(key));
+        let behind = (Bound::Excluded((message.place(), message.id)), Bound::Unbounded);
+        let is_replaced = |id: &DeviceId| {
+            let newer = newest.and_then(|of| of.get(id)).into_iter().flat_map(|ids| ids.range(behind));
+            newer.into_iter().any(|(_, newer)| self.replaces(*newer, *id, now))
         };
         let mut tokens = TokenList::default();
-        let mut fate = |id: &DeviceId| match self.devices.get(id).filter(|device| device.retired.is_none()) {
+        let mut fate = |id: &DeviceId| match app.devices.get(id).filter(|device| device.retired.is_none()) {
             None => Fate::Gone,
-            Some(_) if !is_newest(id) => Fate::Collapsed,
+            Some(_) if is_replaced(id) => Fate::Collapsed,
             Some(device) => {
                 tokens.push(device.registration.token.expose());
                 Fate::Send
             }
         };
         (devices.iter().map(&mut fate).collect(), tokens)
+    }
+
+    /// Tells whether a message waits for a device, is on its way to it, or may have reached it.
+    fn replaces(&self, newer: MessageId, device: DeviceId, now: Timestamp) -> bool {
+        let Some(row) = self.campaigns.get(&newer.into()) else { return false };
+        let Some(last) = self.attempts(row, device).pop() else { return false };
+        match last.record.state() {
+            DeliveryState::Queued => !row.message.is_over(now, ZERO_TTL_GRACE),
+            DeliveryState::Sending | DeliveryState::Accepted => true,
+            _ => last.record.is_ambiguous(),
+        }
     }
 }

@@ -68,8 +68,21 @@ impl PipelineStore for MemoryStore {
         self.lock().recover(instance, now)
     }
 
+    async fn keeps(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn broken(&self) -> String {
+        std::future::pending().await
+    }
+
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
         Ok(self.lock().queued(after, limit))
+    }
+
+    async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
+        let state = self.lock();
+        Ok(chunks.iter().filter_map(|id| state.waiting(*id)).collect())
     }
 
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
@@ -148,10 +161,13 @@ impl State {
 
     fn queued(&self, after: ChunkId, limit: usize) -> Vec<Ticket> {
         let later = self.open.iter().filter(|id| **id > after);
-        let chunks = later.filter_map(|id| Some((*id, self.chunks.get(id)?)));
-        let running = |id: &CampaignId| self.campaigns.get(id).is_some_and(|row| row.is_running());
-        let queued = chunks.filter(|(_, chunk)| chunk.is_queued() && running(&chunk.campaign));
-        queued.take(limit).map(|(id, chunk)| chunk.ticket(id)).collect()
+        later.filter_map(|id| self.waiting(*id)).take(limit).collect()
+    }
+
+    /// Gives the ticket of a chunk that is queued and whose campaign runs.
+    fn waiting(&self, id: ChunkId) -> Option<Ticket> {
+        let chunk = self.chunks.get(&id).filter(|chunk| chunk.is_queued())?;
+        self.campaigns.get(&chunk.campaign)?.is_running().then(|| chunk.ticket(id))
     }
 }
 

@@ -113,6 +113,14 @@ impl Queue for MemoryQueue {
         Ok(self.lock().depths(now))
     }
 
+    async fn keeps(&self) -> Result<(), QueueError> {
+        Ok(())
+    }
+
+    async fn broken(&self) -> String {
+        std::future::pending().await
+    }
+
     async fn clear(&self) -> Result<(), QueueError> {
         let mut state = self.lock();
         state.entries.clear();

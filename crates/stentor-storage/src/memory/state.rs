@@ -48,8 +48,9 @@ pub(super) struct AppRow {
     pub(super) users: BTreeMap<ExternalId, UserRow>,
     pub(super) groups: BTreeMap<GroupName, GroupRow>,
     pub(super) replies: BTreeMap<IdempotencyKey, ReplyRow>,
-    /// The messages of each collapse key that were expanded to a device and neither canceled nor stopped at its provider.
-    pub(super) newest: HashMap<CollapseKey, HashMap<DeviceId, BTreeSet<MessageId>>>,
+    /// The messages of each collapse key that were expanded to a device and neither canceled nor stopped at its provider, by
+    /// their places.
+    pub(super) newest: HashMap<CollapseKey, HashMap<DeviceId, BTreeSet<(u64, MessageId)>>>,
 }
 
 #[derive(Clone)]

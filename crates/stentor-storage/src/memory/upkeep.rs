@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use stentor_core::delivery::DeliveryState;
 use stentor_core::id::{CampaignId, ChunkId};
-use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Recovery, StoreError, Swept};
@@ -50,13 +49,9 @@ impl State {
     }
 
     fn too_late(&self, now: Timestamp) -> impl Iterator<Item = ChunkId> {
-        let is_over = move |message: &Message| {
-            let is_zero = message.spec.ttl.as_seconds() == 0;
-            message.is_expired(now) || is_zero && now >= message.expires_at().plus(ZERO_TTL_GRACE)
-        };
         let is_late = move |chunk: &ChunkRow| {
             let row = self.campaigns.get(&chunk.campaign);
-            chunk.is_queued() && row.is_some_and(|row| is_over(&row.message))
+            chunk.is_queued() && row.is_some_and(|row| row.message.is_over(now, ZERO_TTL_GRACE))
         };
         self.open.iter().filter(move |id| self.chunks.get(id).is_some_and(is_late)).copied()
     }
@@ -71,7 +66,7 @@ impl State {
             && let Some(newest) = app.newest.get_mut(key)
         {
             newest.retain(|_, messages| {
-                messages.remove(&row.message.id);
+                messages.remove(&(row.message.place(), row.message.id));
                 !messages.is_empty()
             });
         }

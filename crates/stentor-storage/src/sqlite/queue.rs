@@ -155,6 +155,17 @@ impl Queue for SqliteQueue {
         self.work(move |connection| depths(connection, now)).await
     }
 
+    async fn keeps(&self) -> Result<(), QueueError> {
+        let kept = self
+            .writer
+            .keeps(|connection| run(connection, "UPDATE leases SET last = last + 1", []).map(drop));
+        kept.await.map_err(|error| QueueError::Unavailable(error.to_string()))
+    }
+
+    async fn broken(&self) -> String {
+        self.writer.ended().await
+    }
+
     async fn clear(&self) -> Result<(), QueueError> {
         self.work(|connection| run(connection, "DELETE FROM tickets", []).map(drop)).await
     }

@@ -4,6 +4,7 @@
 //! own, or tidy by itself: one that fails takes nothing of the others with it. Jobs that a caller or a single device waits for go first, and
 //! their commit waits for no others; but every other commit begins with one of those that move audiences.
 
+mod health;
 mod lines;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::fault::Done;
 use super::settings::SqliteSettings;
+use health::{Health, Standing, text_of};
 pub(super) use lines::Line;
 use lines::Lines;
 
@@ -68,6 +70,7 @@ where
 /// The way to the thread that writes; dropping it waits until all that was handed over is committed.
 pub(super) struct Writer {
     lines: Arc<Lines<Box<dyn Job>>>,
+    health: Arc<Health>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -90,16 +93,33 @@ impl Writer {
         settled: impl Fn() + Send + 'static,
     ) -> Result<Self, StoreError> {
         let lines = Arc::new(Lines::new(settings.waiting_max_jobs));
-        let mut desk = Desk {
+        let health = Arc::new(Health::default());
+        let desk = Desk {
             connection,
             lines: lines.clone(),
+            health: health.clone(),
             next: Line::First,
+            wrote: false,
             max_jobs: settings.group_commit_max_jobs.max(1),
             max_span: Duration::from_millis(settings.group_commit_max_ms.into()),
         };
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || desk.run(settled));
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || desk.watched(settled));
         let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Self { lines, thread: Mutex::new(Some(thread)) })
+        Ok(Self { lines, health, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Tells whether what is written now is kept; where the last commit does not say, `probe` is written for it.
+    pub(super) async fn keeps(&self, probe: fn(&Connection) -> Done<()>) -> Result<(), StoreError> {
+        match self.health.standing(Instant::now()) {
+            Standing::Keeps => Ok(()),
+            Standing::Fails(error) => Err(error),
+            Standing::Unknown => self.run(Line::First, probe).await,
+        }
+    }
+
+    /// Waits until the thread has died of a panic, and gives its words.
+    pub(super) async fn ended(&self) -> String {
+        self.health.ended().await
     }
 
     /// Hands a job over, waiting for a place; what the promise gives is on disk.
@@ -162,8 +182,11 @@ fn closed() -> StoreError {
 struct Desk {
     connection: Connection,
     lines: Arc<Lines<Box<dyn Job>>>,
+    health: Arc<Health>,
     /// Whose turn it is to begin a commit, if both lines wait.
     next: Line,
+    /// Whether a job of this commit that is to be kept has written anything.
+    wrote: bool,
     max_jobs: usize,
     max_span: Duration,
 }
@@ -176,11 +199,20 @@ impl Drop for Desk {
 }
 
 impl Desk {
+    /// Works to the end; a panic is noted before anybody is sent away.
+    fn watched(mut self, settled: impl Fn()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run(settled))) {
+            self.health.end(text_of(&*panic));
+        }
+    }
+
     fn run(&mut self, settled: impl Fn()) {
         while let Some((line, first)) = self.lines.take(self.next) {
             self.next = if line == Line::First { Line::Usual } else { Line::First };
             let mut group = Vec::new();
+            self.wrote = false;
             let committed = self.group(line, first, &mut group);
+            self.health.note(&committed, self.wrote, Instant::now());
             if !self.connection.is_autocommit() {
                 let _ = self.execute("ROLLBACK");
             }
@@ -229,7 +261,9 @@ impl Desk {
         if others {
             self.execute("SAVEPOINT job")?;
         }
+        let before = self.connection.total_changes();
         let keep = job.work(&self.connection);
+        self.wrote |= keep && self.connection.total_changes() != before;
         if self.connection.is_autocommit() {
             // The engine took the whole transaction back (a full disk, a failing one): the jobs before are lost too.
             if others {
@@ -254,10 +288,12 @@ impl Desk {
     }
 
     /// Works on a job that leaves nothing to be taken back.
-    fn work_tidily(&self, job: &mut dyn Job) -> Result<bool, StoreError> {
+    fn work_tidily(&mut self, job: &mut dyn Job) -> Result<bool, StoreError> {
         let before = self.connection.total_changes();
         let keep = job.work(&self.connection);
-        let is_torn = !keep && self.connection.total_changes() != before;
+        let changed = self.connection.total_changes() != before;
+        let is_torn = !keep && changed;
+        self.wrote |= keep && changed;
         if is_torn || self.connection.is_autocommit() {
             return Err(StoreError::Unavailable("the engine failed in the middle of a transaction".into()));
         }

@@ -25,6 +25,17 @@ struct Unsynced {
     bytes: Vec<u8>,
     dirty: Vec<Range<usize>>,
     resized: bool,
+    /// What every write answers instead of being done, and every sync.
+    refusals: Refusals,
+}
+
+/// What goes wrong with a disk.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Refusals {
+    /// It has no room.
+    pub(crate) is_full: bool,
+    /// It cannot sync.
+    pub(crate) fails_to_sync: bool,
 }
 
 /// What SQLite takes for an open file; the real one lies behind it in the same piece of memory.
@@ -64,6 +75,14 @@ pub(crate) fn cut_power(from: &Path, to: &Path) {
         if Path::new(&source).exists() {
             std::fs::copy(source, copy).expect("copied");
         }
+    }
+}
+
+/// Lets the files of a database refuse what they are asked to keep, or keep it again.
+pub(crate) fn refuse(database: &Path, refusals: Refusals) {
+    for suffix in ["", "-wal"] {
+        let path = format!("{}{suffix}", database.display());
+        files().entry(path).or_default().refusals = refusals;
     }
 }
 
@@ -182,6 +201,9 @@ unsafe extern "C" fn write(
     // SAFETY: SQLite gives `amount` bytes.
     let from = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), amount) };
     unsafe {
+        if with(file, |file| file.refusals.is_full) {
+            return ffi::SQLITE_FULL;
+        }
         with(file, |file| {
             if file.bytes.len() < at + amount {
                 file.bytes.resize(at + amount, 0);
@@ -208,6 +230,9 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int 
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, _: c_int) -> c_int {
     // SAFETY: the real file is open, and the ranges lie within the bytes.
     unsafe {
+        if with(file, |file| file.refusals.fails_to_sync) {
+            return ffi::SQLITE_IOERR_FSYNC;
+        }
         let real = real(file);
         let methods = &*(*real).pMethods;
         with(file, |file| {

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::logging;
 use crate::output::{Output, line, table};
+use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -72,6 +73,7 @@ fn object(setting: &config::Explained) -> Value {
 }
 
 /// Begins to log as the configuration says.
-pub(super) fn start_log(config: &config::Config) {
-    logging::start(&config.log.level, config.log.format == config::LogFormat::Json);
+pub(super) fn start_log(config: &config::Config) -> anyhow::Result<()> {
+    let json = config.log.format == config::LogFormat::Json;
+    logging::start(&config.log.level, json).context("the log cannot be started")
 }

@@ -47,11 +47,14 @@ impl Serve {
         let config = self.settings()?;
         process::use_small_pages();
         warn_about_files(process::raise_file_limit());
-        super::config::start_log(&config);
+        super::config::start_log(&config)?;
         let data_dir = config.data_dir.clone();
         let server = app::App::build(config).await.map_err(|error| cannot_start(&error))?;
         let facts = facts(server.local_addr(), &data_dir);
-        output.result(&facts, || describe(&facts))?;
+        if let Err(error) = output.result(&facts, || describe(&facts)) {
+            // A full disk under standard output is no reason not to serve.
+            note(&format!("stentor: standard output cannot be written: {error}"));
+        }
         server
             .run(ended, reload)
             .await

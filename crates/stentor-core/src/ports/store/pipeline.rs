@@ -64,8 +64,8 @@ pub enum Fate {
     Send,
     /// The device was removed or retired.
     Gone,
-    /// A newer message (a larger id) of the app with the same collapse key, neither canceled nor stopped at the provider,
-    /// has been expanded to it.
+    /// A newer message of the app with the same collapse key (by [`Message::place`]), neither canceled nor stopped at the
+    /// provider, has been expanded to it, and waits for it, is on its way, or may have arrived.
     Collapsed,
 }
 
@@ -187,8 +187,18 @@ pub trait PipelineStore: Send + Sync {
     /// counts as given out from then on: `last_id` is never below it.
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError>;
 
+    /// Tells whether what is written now is kept: it was so within the last second, or a small write is tried for it.
+    async fn keeps(&self) -> Result<(), StoreError>;
+
+    /// Waits until the engine has lost a part without which it keeps nothing more before it is opened again, and gives what
+    /// became of that part.
+    async fn broken(&self) -> String;
+
     /// Lists queued chunks of running campaigns after a chunk id, in order of id, to publish them again.
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError>;
+
+    /// Gives the tickets of those of the chunks that are queued and whose campaign runs.
+    async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError>;
 
     /// Ends queued chunks of campaigns past their ttl (paused ones too) as expired, releases leases that ran out
     /// among live nodes (counted like a crash), finishes campaigns.

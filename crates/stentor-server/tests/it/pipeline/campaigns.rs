@@ -201,3 +201,22 @@ async fn a_dead_token_is_retired_and_an_invalid_one_is_not() {
     assert!(retired.clone()(devices[1]).await);
     assert!(!retired(devices[2]).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_campaign_resumed_while_its_ticket_is_taken_off_the_queue_goes_on_at_once() {
+    let config = PipelineConfig { republish_interval_ms: 86_400_000, ..quick() };
+    let house = House::open(Stub::accepting(10), config).await;
+    let device = house.register(1).await[0];
+    let (id, accepted) = house.accept(spec(Target::Device(device)), false).await;
+    house.act(id, CampaignAction::Pause).await;
+    house.queue.hang_at(Some("ack"));
+    house.pipeline().published(&accepted.tickets).await;
+    while house.queue.count("ack") == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    house.act(id, CampaignAction::Resume).await;
+    house.queue.hang_at(None);
+    let began = Instant::now();
+    house.finished(id).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}

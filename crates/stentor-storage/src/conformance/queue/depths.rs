@@ -40,3 +40,12 @@ pub async fn a_lease_that_ran_out_counts_as_ready(queue: &dyn Queue) {
     let depths = queue.depths(at(61)).await.expect("told");
     assert_eq!((depths[0].ready, depths[0].leased, depths[0].oldest_due), (1, 0, Some(at(0))));
 }
+
+pub async fn a_queue_that_takes_tickets_says_so_and_shows_nothing_of_the_trial(queue: &dyn Queue) {
+    queue.keeps().await.expect("it takes them");
+    assert_eq!(queue.depths(at(0)).await.expect("told"), []);
+    publish(queue, &[ticket(1, 0)]).await;
+    queue.keeps().await.expect("it takes them");
+    queue.ack(take(queue, 1, 0).await).await.expect("acked");
+    assert_eq!(queue.depths(at(0)).await.expect("told"), []);
+}

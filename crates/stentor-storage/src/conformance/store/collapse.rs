@@ -2,10 +2,11 @@
 
 use stentor_core::campaign::{CampaignAction, Stop, Tally};
 use stentor_core::chunk::Ticket;
-use stentor_core::delivery::DeliveryState;
+use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::ProviderKind;
+use stentor_core::id::{MessageId, first_number_at};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Fate, Store};
+use stentor_core::ports::store::{Fate, Store, Storing};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 
@@ -130,4 +131,121 @@ pub async fn a_device_that_is_gone_is_gone_though_replaced(store: &dyn Store) {
     scene.send(Draft::to(Target::Device(device)).collapsing("score").sent_at(at(1))).await;
     store.remove_device(scene.app, device).await.expect("removed");
     assert_eq!(scene.lease(old[0].chunk, at(2)).await.fates, [Fate::Gone]);
+}
+
+/// Accepts a message under a number of its instant, as the server does.
+async fn send_on_time(scene: &Scene<'_>, draft: Draft) -> (MessageId, Vec<Ticket>) {
+    let mut new = scene.new_message(draft.collapsing("score"));
+    let number = first_number_at(new.message.created_at) + scene.next();
+    new.message.id = MessageId::from_raw(number);
+    match scene.accept(new).await.expect("accepted") {
+        Storing::Done(accepted) => (MessageId::from_raw(number), accepted.tickets),
+        other => panic!("kept before: {other:?}"),
+    }
+}
+
+/// Starts the messages that are due.
+async fn start(scene: &Scene<'_>, seconds: i64) -> Vec<Ticket> {
+    scene.store.start_due(10, 100, at(seconds)).await.expect("started")
+}
+
+pub async fn what_is_due_later_replaces_what_was_sent_after_it_was_accepted(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let target = Target::Device(scene.fcm(1).await[0]);
+    send_on_time(&scene, Draft::to(target.clone()).due(at(4))).await;
+    let (_, at_once) = send_on_time(&scene, Draft::to(target).sent_at(at(2))).await;
+    let leased = scene.lease(at_once[0].chunk, at(3)).await;
+    assert_eq!(leased.fates, [Fate::Send], "the other is not due yet");
+    let again = scene.settled(retry(accept_all(&leased, at(3)), &[0], &leased, at(6))).await;
+    assert_eq!(start(&scene, 5).await.len(), 1);
+    assert_eq!(scene.lease(again[0].chunk, at(6)).await.fates, [Fate::Collapsed]);
+}
+
+pub async fn what_was_sent_before_it_was_due_never_replaces_it(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let target = Target::Device(scene.fcm(1).await[0]);
+    send_on_time(&scene, Draft::to(target.clone()).due(at(4))).await;
+    let (_, before) = send_on_time(&scene, Draft::to(target.clone()).sent_at(at(2))).await;
+    scene.deliver(&before, at(3)).await;
+    let later = start(&scene, 5).await;
+    assert_eq!(scene.lease(later[0].chunk, at(5)).await.fates, [Fate::Send]);
+    store.release(&[(later[0].chunk, 1)], at(5)).await.expect("given back");
+    send_on_time(&scene, Draft::to(target).sent_at(at(6))).await;
+    assert_eq!(scene.lease(later[0].chunk, at(7)).await.fates, [Fate::Collapsed], "that one is newer");
+}
+
+pub async fn of_two_that_are_due_together_the_one_accepted_last_counts(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let target = Target::Device(scene.fcm(1).await[0]);
+    let (first, _) = send_on_time(&scene, Draft::to(target.clone()).due(at(4))).await;
+    send_on_time(&scene, Draft::to(target).sent_at(at(1)).due(at(4))).await;
+    let tickets = start(&scene, 5).await;
+    let mut fates = Vec::new();
+    for ticket in tickets {
+        let leased = scene.lease(ticket.chunk, at(5)).await;
+        fates.push((leased.message.id == first, leased.fates[0]));
+    }
+    fates.sort_unstable_by_key(|(is_first, _)| !is_first);
+    assert_eq!(fates, [(true, Fate::Collapsed), (false, Fate::Send)]);
+}
+
+pub async fn a_newer_message_that_expired_replaces_nothing(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let target = Target::Device(scene.fcm(1).await[0]);
+    let (_, old) = send_on_time(&scene, Draft::to(target.clone())).await;
+    send_on_time(&scene, Draft::to(target.clone()).sent_at(at(1)).ttl(10)).await;
+    let leased = scene.lease(old[0].chunk, at(2)).await;
+    assert_eq!(leased.fates, [Fate::Collapsed], "it waits still");
+    store.release(&[(leased.id, leased.epoch)], at(3)).await.expect("given back");
+    let leased = scene.lease(old[0].chunk, at(11)).await;
+    assert_eq!(leased.fates, [Fate::Send], "it will never be sent");
+    store.release(&[(leased.id, leased.epoch)], at(12)).await.expect("given back");
+    assert_eq!(store.sweep(10, at(12)).await.expect("swept").expired.len(), 1);
+    assert_eq!(scene.lease(old[0].chunk, at(13)).await.fates, [Fate::Send], "it has ended");
+}
+
+pub async fn a_newer_message_that_may_have_arrived_replaces_though_it_expired(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let target = Target::Device(scene.fcm(1).await[0]);
+    let (_, old) = send_on_time(&scene, Draft::to(target.clone())).await;
+    let (_, new) = send_on_time(&scene, Draft::to(target).sent_at(at(1))).await;
+    let leased = scene.lease(new[0].chunk, at(2)).await;
+    let unseen = Record::new(DeliveryState::Expired, Reason::TtlPassed, true);
+    scene.settled(settle_all(&leased, unseen, at(3))).await;
+    assert_eq!(scene.lease(old[0].chunk, at(4)).await.fates, [Fate::Collapsed]);
+}
+
+pub async fn a_newer_message_that_a_device_never_got_replaces_nothing_there(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(4).await;
+    let (older, _) = send_on_time(&scene, Draft::to(Target::Everyone)).await;
+    let (newer, _) = send_on_time(&scene, Draft::to(Target::Everyone).sent_at(at(1))).await;
+    let (old, new) = (scene.expand(older, at(1)).await, scene.expand(newer, at(1)).await);
+    let leased = scene.lease(new[0].chunk, at(2)).await;
+    let mut given = accept_all(&leased, at(3));
+    given.records[1] = record(DeliveryState::Rejected, Reason::InvalidPayload);
+    given.records[2] = record(DeliveryState::Failed, Reason::AttemptsExhausted);
+    given.records[3] = record(DeliveryState::Collapsed, Reason::ReplacedByNewer);
+    scene.settled(given).await;
+    let wanted = [Fate::Collapsed, Fate::Send, Fate::Send, Fate::Send];
+    assert_eq!(scene.lease(old[0].chunk, at(4)).await.fates, wanted);
+}
+
+pub async fn a_newer_message_that_is_tried_again_replaces_until_it_is_given_up(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(3).await;
+    let (older, _) = send_on_time(&scene, Draft::to(Target::Everyone)).await;
+    let (newer, _) = send_on_time(&scene, Draft::to(Target::Everyone).sent_at(at(1))).await;
+    let (old, new) = (scene.expand(older, at(1)).await, scene.expand(newer, at(1)).await);
+    let leased = scene.lease(new[0].chunk, at(2)).await;
+    let children = scene.settled(retry(accept_all(&leased, at(3)), &[1, 2], &leased, at(4))).await;
+    let held = scene.lease(old[0].chunk, at(3)).await;
+    assert_eq!(held.fates, [Fate::Collapsed; 3], "two of them wait again");
+    store.release(&[(held.id, held.epoch)], at(3)).await.expect("given back");
+    let again = scene.lease(children[0].chunk, at(4)).await;
+    let mut given = accept_all(&again, at(5));
+    given.records[1] = record(DeliveryState::Failed, Reason::AttemptsExhausted);
+    scene.settled(given).await;
+    let wanted = [Fate::Collapsed, Fate::Collapsed, Fate::Send];
+    assert_eq!(scene.lease(old[0].chunk, at(6)).await.fates, wanted);
 }

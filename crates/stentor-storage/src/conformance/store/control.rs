@@ -183,3 +183,18 @@ pub async fn a_scheduled_campaign_paused_past_its_time_begins_when_resumed(store
     scene.deliver(&tickets, at(201)).await;
     assert_eq!(scene.tally(message).await, Tally { accepted: 1, ..Tally::default() });
 }
+
+pub async fn only_queued_chunks_of_running_campaigns_are_waiting(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(6).await;
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    let all = chunks(&tickets);
+    scene.lease(all[0], at(1)).await;
+    assert_eq!(store.waiting(&all).await, Ok(tickets[1..].to_vec()));
+    scene.act(message, CampaignAction::Pause, at(2)).await;
+    assert_eq!(store.waiting(&all).await, Ok(Vec::new()));
+    let resumed = scene.act(message, CampaignAction::Resume, at(3)).await;
+    assert_eq!(store.waiting(&all).await, Ok(resumed));
+    scene.act(message, CampaignAction::Cancel, at(4)).await;
+    assert_eq!(store.waiting(&all).await, Ok(Vec::new()));
+}

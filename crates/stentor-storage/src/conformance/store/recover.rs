@@ -139,3 +139,12 @@ pub async fn the_number_of_an_instance_counts_as_given_out(store: &dyn Store) {
     assert_eq!(recovery, Recovery { chunks: 1, deliveries: 1 });
     assert_eq!(scene.tally(message).await.sending, 0);
 }
+
+pub async fn a_store_that_keeps_says_so_and_shows_nothing_of_the_trial(store: &dyn Store) {
+    let before = store.last_id().await.expect("the last id");
+    store.keeps().await.expect("it keeps");
+    assert_eq!(store.last_id().await, Ok(before));
+    let scene = Scene::new(store).await;
+    store.keeps().await.expect("it keeps");
+    assert_eq!(scene.fcm(1).await.len(), 1);
+}

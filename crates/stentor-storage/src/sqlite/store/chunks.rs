@@ -6,6 +6,7 @@ use stentor_core::chunk::{Class, Lane, Ticket, decode_devices, encode_devices};
 use stentor_core::delivery::{Record, encode_records};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
+use stentor_core::message::place;
 use stentor_core::ports::clock::Timestamp;
 
 use super::fleets::Fleet;
@@ -18,7 +19,8 @@ pub(super) const LEVELS: u32 = 41;
 
 const SELECT: &str =
     "SELECT c.id, c.message, c.fleet, c.state, c.attempt, c.ambiguous, c.epoch, c.due_at, c.count, c.first,
-    c.last, c.changed_at, k.app, k.state, k.class, k.started_at IS NOT NULL, k.collapse_key, f.provider
+    c.last, c.changed_at, k.app, k.state, k.class, k.started_at IS NOT NULL, k.collapse_key, f.provider,
+    k.created_at, k.due_at
     FROM chunks c JOIN campaigns k ON k.id = c.message JOIN fleets f ON f.no = c.fleet";
 
 /// Where a chunk is.
@@ -31,7 +33,7 @@ pub(super) enum ChunkState {
 }
 
 impl ChunkState {
-    const fn from_code(code: u8) -> Option<Self> {
+    pub(super) const fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Queued),
             1 => Some(Self::Leased),
@@ -62,6 +64,8 @@ pub(super) struct Chunk {
     pub(super) campaign_state: CampaignState,
     pub(super) campaign_started: bool,
     pub(super) collapse_key: Option<String>,
+    /// The message's place among those with its collapse key.
+    pub(super) place: u64,
 }
 
 /// A chunk to be kept.
@@ -150,6 +154,20 @@ pub(super) fn queued_after(connection: &Connection, after: ChunkId, count: usize
     list(connection, rest, [int(after.raw()), limit(count)])
 }
 
+/// Gives the tickets of those of the chunks that are queued and whose campaign runs; one that cannot be read has none.
+pub(super) fn waiting(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<Ticket>> {
+    let mut tickets = Vec::new();
+    for id in ids {
+        let found = match find(connection, *id) {
+            Err(fault) if fault.is_damage() => None,
+            other => other?,
+        };
+        let waits = found.filter(|chunk| chunk.state == ChunkState::Queued && chunk.is_running());
+        tickets.extend(waits.map(|chunk| chunk.ticket()));
+    }
+    Ok(tickets)
+}
+
 /// Lists chunks leased by any other instance.
 pub(super) fn leased_by_others(connection: &Connection, instance: u64) -> Done<Vec<Chunk>> {
     // That a leased chunk has an end of its lease is said so that the small index of leases is used.
@@ -219,9 +237,10 @@ fn read(row: &Row<'_>) -> Done<Chunk> {
     let app = AppId::from_raw(number(row, 12)?);
     let provider = code(row, 17, ProviderKind::from_code)?;
     let count: u32 = row.get(8)?;
+    let campaign = CampaignId::from_raw(number(row, 1)?);
     Ok(Chunk {
         id: ChunkId::from_raw(number(row, 0)?),
-        campaign: CampaignId::from_raw(number(row, 1)?),
+        campaign,
         fleet: Fleet { no: number(row, 2)?, app, provider },
         state: code(row, 3, ChunkState::from_code)?,
         attempt: row.get(4)?,
@@ -236,5 +255,6 @@ fn read(row: &Row<'_>) -> Done<Chunk> {
         campaign_state: code(row, 13, CampaignState::from_code)?,
         campaign_started: row.get(15)?,
         collapse_key: row.get(16)?,
+        place: place(campaign.into(), time(row, 18)?, time(row, 19)?),
     })
 }

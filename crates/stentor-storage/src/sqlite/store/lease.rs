@@ -111,7 +111,7 @@ fn lease_one(
     if chunk.campaign_state != CampaignState::Running {
         return Ok(LeaseReply::Paused);
     }
-    let (devices, fates, tokens) = look_up(connection, known.ahead, &chunk)?;
+    let (devices, fates, tokens) = look_up(connection, known.ahead, &chunk, lease.now)?;
     write(connection, &chunk, lease)?;
     let books = shelf.open(chunk.campaign, chunk.lane.provider)?;
     books.shift(DeliveryState::Queued, DeliveryState::Sending, chunk.count as u64)?;
@@ -149,13 +149,14 @@ fn look_up(
     connection: &Connection,
     ahead: &ReadAhead,
     chunk: &Chunk,
+    now: Timestamp,
 ) -> Done<(Vec<DeviceId>, Vec<Fate>, TokenList)> {
     let seen = ahead.take(chunk.id).filter(|seen| seen.devices.len() == chunk.count);
     let (devices, tokens) = match seen {
         Some(Seen { devices, tokens }) => (devices, Some(tokens)),
         None => (chunks::devices(connection, chunk.id, chunk.count)?, None),
     };
-    let collapsed = collapse::collapsed(connection, chunk, &devices)?;
+    let collapsed = collapse::collapsed(connection, chunk, &devices, now)?;
     if let Some(tokens) = tokens.filter(|_| collapsed.is_empty()) {
         return Ok((devices, vec![Fate::Send; chunk.count], tokens));
     }

@@ -85,12 +85,25 @@ impl PipelineStore for SqliteStore {
         .await
     }
 
+    async fn keeps(&self) -> Result<(), StoreError> {
+        self.inner.writer.keeps(sequences::probe).await
+    }
+
+    async fn broken(&self) -> String {
+        self.inner.writer.ended().await
+    }
+
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
         self.read(move |connection| {
             let queued = chunks::queued_after(connection, after, limit)?;
             Ok(queued.iter().map(Chunk::ticket).collect())
         })
         .await
+    }
+
+    async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
+        let chunks = chunks.to_vec();
+        self.read(move |connection| chunks::waiting(connection, &chunks)).await
     }
 
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {

@@ -19,6 +19,13 @@ pub(super) fn last(connection: &Connection, name: &str) -> Done<u64> {
     value.ok_or_else(|| damaged("a sequence is missing"))
 }
 
+/// Writes something, however little: a number of its own that means nothing.
+pub(super) fn probe(connection: &Connection) -> Done<()> {
+    let sql =
+        "INSERT INTO sequences (name, value) VALUES ('probe', 1) ON CONFLICT DO UPDATE SET value = value + 1";
+    run(connection, sql, []).map(drop)
+}
+
 /// Says that numbers up to this one are in use, now or once.
 pub(super) fn advance(connection: &Connection, name: &str, value: u64) -> Done<()> {
     let sql = "UPDATE sequences SET value = max(value, ?2) WHERE name = ?1";

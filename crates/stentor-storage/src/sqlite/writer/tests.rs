@@ -198,3 +198,59 @@ async fn jobs_in_a_hurry_never_hold_up_the_others_for_good() {
     let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
     assert_eq!(order, [Line::First, Line::Usual, Line::First, Line::Usual, Line::First]);
 }
+
+/// Ends the thread that drops it.
+struct Fatal;
+
+impl Drop for Fatal {
+    fn drop(&mut self) {
+        panic!("on purpose");
+    }
+}
+
+#[tokio::test]
+async fn the_death_of_the_thread_is_noticed_and_nobody_waits_for_it() {
+    let (_folder, writer) = writer(1);
+    let (go, held) = hold_up(&writer).await;
+    // Its answer finds nobody and is dropped where no panic is expected.
+    drop(writer.submit(Line::Usual, |_: &Connection| Ok(Fatal)).await);
+    let behind = writer.submit(Line::Usual, insert(1)).await;
+    go.send(()).expect("told");
+    held.kept().await.expect("done");
+    assert_eq!(writer.ended().await, "it panicked: on purpose");
+    assert!(matches!(behind.kept().await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(writer.run(Line::Usual, insert(2)).await, Err(StoreError::Unavailable(_))));
+    assert!(writer.keeps(|_| Ok(())).await.is_err());
+}
+
+fn probe(connection: &Connection) -> Done<()> {
+    run(connection, "INSERT INTO numbers SELECT coalesce(max(n), 1000) + 1 FROM numbers", []).map(drop)
+}
+
+#[tokio::test]
+async fn what_was_kept_just_now_needs_no_trial_and_what_was_read_or_failed_is_no_sign() {
+    let (_folder, writer) = writer(100);
+    assert_eq!(sum(&writer).await, None);
+    writer.keeps(probe).await.expect("kept");
+    assert_eq!(sum(&writer).await, Some(1_001), "it was tried");
+    writer.keeps(probe).await.expect("kept");
+    assert_eq!(sum(&writer).await, Some(1_001), "it was known");
+}
+
+#[tokio::test]
+async fn a_commit_that_failed_says_so_for_a_while_and_then_it_is_tried() {
+    let (folder, writer) = writer(100);
+    writer
+        .run(Line::Usual, |connection: &Connection| Ok(connection.busy_timeout(Duration::ZERO)?))
+        .await
+        .expect("done");
+    let other = Connection::open(folder.path().join("some.db")).expect("opened");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locked");
+    assert!(writer.run(Line::Usual, insert(1)).await.is_err());
+    other.execute_batch("ROLLBACK").expect("free");
+    assert!(writer.keeps(probe).await.is_err(), "it failed just now");
+    while writer.keeps(probe).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(sum(&writer).await, Some(1_001), "it was tried");
+}

@@ -28,6 +28,8 @@ CREATE TABLE campaigns (
     stop_detail TEXT
 ) STRICT;
 CREATE INDEX campaigns_by_app ON campaigns (app, id);
+CREATE INDEX campaigns_by_collapse_due ON campaigns (app, collapse_key, due_at)
+    WHERE collapse_key IS NOT NULL AND due_at > created_at;
 CREATE INDEX campaigns_by_collapse_key ON campaigns (app, collapse_key, id) WHERE collapse_key IS NOT NULL;
 CREATE INDEX campaigns_ended ON campaigns (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX campaigns_open ON campaigns (expires_at) WHERE state IN (1, 2);

@@ -1,0 +1,162 @@
+//! Lines that wait for the thread that writes them.
+
+use std::io::{self, ErrorKind, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+/// What may wait; lines beyond are lost.
+const WAITING_MAX_BYTES: usize = 1024 * 1024;
+/// How long after a failure it is tried again although nothing new was logged.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// How long a file that does not want to wait for its reader is left alone.
+const NOT_NOW_PAUSE: Duration = Duration::from_millis(20);
+
+/// Takes lines without ever waiting for those who write or read them.
+pub(super) struct Buffer {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    is_writing: bool,
+    /// Lines lost of which the log does not tell yet.
+    lost_lines: u64,
+    /// Who is making a notice of lost lines, and the notice: it must not be lost among those.
+    teller: Option<ThreadId>,
+    notice: Vec<u8>,
+}
+
+impl Buffer {
+    /// Starts the thread that writes. It calls `tell` with the number of lines lost since it last did, once it may be
+    /// possible to write again; what `tell` puts is written before all else.
+    pub(super) fn start(
+        file: impl Write + Send + 'static,
+        tell: impl Fn(u64) + Send + 'static,
+    ) -> io::Result<Arc<Self>> {
+        let buffer = Arc::new(Self { state: Mutex::default(), changed: Condvar::new() });
+        let own = buffer.clone();
+        let work = move || own.run(Paper { file, is_torn: false }, tell);
+        std::thread::Builder::new().name("stentor-log".to_owned()).spawn(work)?;
+        Ok(buffer)
+    }
+
+    /// Takes one line, or counts it as lost where there is no room.
+    pub(super) fn put(&self, line: &[u8]) {
+        let mut state = self.lock();
+        if state.teller.is_some_and(|teller| teller == std::thread::current().id()) {
+            state.notice.extend_from_slice(line);
+            return;
+        }
+        if state.bytes.len() + line.len() > WAITING_MAX_BYTES {
+            state.lost_lines += 1;
+            return;
+        }
+        state.bytes.extend_from_slice(line);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Waits until all lines are written or lost, for so long at most.
+    pub(super) fn wait(&self, longest: Duration) {
+        let begun = Instant::now();
+        let mut state = self.lock();
+        while state.is_writing || !state.bytes.is_empty() {
+            let Some(left) = longest.checked_sub(begun.elapsed()) else { return };
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn run(&self, mut paper: Paper<impl Write>, tell: impl Fn(u64)) {
+        loop {
+            let (lines, lost_lines) = self.take();
+            let notice = if lost_lines > 0 { self.notice(lost_lines, &tell) } else { Vec::new() };
+            let is_told = paper.write(&notice).is_empty();
+            let unwritten = if is_told { paper.write(&lines) } else { &lines };
+            self.note_written(lines_of(unwritten), if is_told { lost_lines } else { 0 });
+        }
+    }
+
+    /// Waits for lines, or for the time to tell of lost ones; gives both.
+    fn take(&self) -> (Vec<u8>, u64) {
+        let mut state = self.lock();
+        while state.bytes.is_empty() {
+            if state.lost_lines == 0 {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let waited = self.changed.wait_timeout(state, AGAIN_AFTER);
+            let (woken, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            if waited.timed_out() {
+                break;
+            }
+        }
+        state.is_writing = true;
+        (std::mem::take(&mut state.bytes), state.lost_lines)
+    }
+
+    fn notice(&self, lost_lines: u64, tell: &impl Fn(u64)) -> Vec<u8> {
+        self.lock().teller = Some(std::thread::current().id());
+        tell(lost_lines);
+        let mut state = self.lock();
+        state.teller = None;
+        std::mem::take(&mut state.notice)
+    }
+
+    fn note_written(&self, lost_lines: u64, told_lines: u64) {
+        let mut state = self.lock();
+        state.lost_lines = state.lost_lines + lost_lines - told_lines;
+        state.is_writing = false;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is written on, and whether its last line broke off.
+struct Paper<W> {
+    file: W,
+    is_torn: bool,
+}
+
+impl<W: Write> Paper<W> {
+    /// Writes as much as can be written; gives the rest.
+    fn write<'a>(&mut self, lines: &'a [u8]) -> &'a [u8] {
+        let mut rest = lines;
+        if self.is_torn && !rest.is_empty() && !self.write_on(&mut b"\n".as_slice()) {
+            return rest;
+        }
+        self.write_on(&mut rest);
+        rest
+    }
+
+    /// Tells whether all was written.
+    fn write_on(&mut self, rest: &mut &[u8]) -> bool {
+        while !rest.is_empty() {
+            match self.file.write(rest) {
+                Ok(0) => return false,
+                Ok(count) => {
+                    self.is_torn = rest[count - 1] != b'\n';
+                    *rest = &rest[count..];
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(NOT_NOW_PAUSE),
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
+fn lines_of(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+#[cfg(test)]
+mod tests;
