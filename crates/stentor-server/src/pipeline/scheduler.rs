@@ -56,8 +56,8 @@ async fn start(shared: &Shared) -> Result<(), StoreError> {
     let (count, by) = shared.rush.lull(shared.now()).await;
     let behind = shared.rush.behind();
     let tickets = shared.store.start_due(count, shared.config.chunk_max_devices, by).await?;
-    shared.rush.note_begun(count, tickets.len(), behind);
-    shared.note_queued(tickets.len());
+    shared.rush.note_begun(count, &tickets, behind);
+    shared.note_queued(&tickets);
     shared.publish(&tickets).await;
     shared.bells.producers.notify_one();
     if tickets.len() >= count {

@@ -26,8 +26,8 @@ use stentor_core::id::{AppId, IdSource};
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::store::Store;
 
-use crate::pipeline::Asking;
 use crate::pipeline::stats::QuotaStats;
+use crate::pipeline::{Asking, Crowded};
 
 pub use apps::NewKey;
 pub use caller::{Caller, Identity};
@@ -62,9 +62,14 @@ pub trait Belt: Send + Sync {
         None
     }
 
-    /// Tells whether more messages may be queued.
-    fn has_room(&self) -> bool {
+    /// Tells whether an app may queue more messages.
+    fn has_room(&self, _app: AppId) -> bool {
         true
+    }
+
+    /// Lists those credentials of an app that rest, and for which no more may wait.
+    fn crowded(&self, _app: AppId) -> Vec<Crowded> {
+        Vec::new()
     }
 
     /// Tells how a credential's quota stands, once it was used.
