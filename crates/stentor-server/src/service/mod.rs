@@ -92,6 +92,8 @@ pub struct ServiceLimits {
     pub imports_max_count: usize,
     /// Most lines registered in one transaction.
     pub import_batch_max_lines: usize,
+    /// Most schedules of one app that are active or paused.
+    pub schedules_max_count: usize,
     /// By how much audiences for later may start after a full minute.
     pub start_spread: Duration,
 }
@@ -102,6 +104,7 @@ impl Default for ServiceLimits {
             chunk_max_devices: 1_000,
             imports_max_count: 4,
             import_batch_max_lines: 16_384,
+            schedules_max_count: 10_000,
             start_spread: Duration::ZERO,
         }
     }
@@ -156,6 +159,7 @@ pub struct Service {
     credentials: credentials::Kinds,
     limits: ServiceLimits,
     imports: tokio::sync::Semaphore,
+    making: schedules::Making,
     counters: Counters,
 }
 
@@ -165,8 +169,8 @@ impl Service {
         let Ground { store, clock, ids, belt, keyring, limits } = ground;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         let imports = tokio::sync::Semaphore::new(limits.imports_max_count);
-        let counters = Counters::default();
-        Ok(Self { store, clock, belt, ids, keyring, credentials, limits, imports, counters })
+        let (making, counters) = (schedules::Making::default(), Counters::default());
+        Ok(Self { store, clock, belt, ids, keyring, credentials, limits, imports, making, counters })
     }
 
     /// Tells what was done since start.

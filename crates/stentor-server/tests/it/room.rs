@@ -1,5 +1,6 @@
 //! What one app leaves waiting is its own affair.
 
+use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -51,4 +52,24 @@ async fn an_app_that_cannot_send_fills_its_own_share_and_nobody_elses() {
     let answer = send(&server, &attacker, &own).await;
     assert_eq!(answer.status, 202, "what the same app can send goes on: {answer:?}");
     assert_eq!(send(&server, &attacker, &target).await.status, 503);
+}
+
+async fn make_schedule(server: &Server, tenant: &Tenant) -> Read {
+    let message = json!({"target": "everyone", "data": {"k": "v"}});
+    let body = json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": message});
+    server.send(tenant, Method::POST, "/v1/schedules").json(&body).read().await
+}
+
+#[tokio::test]
+async fn an_app_has_as_many_schedules_as_are_allowed_though_it_makes_them_all_at_once() {
+    let server = server_with(|config| config.api.schedules_max_count = 5).await;
+    let (greedy, modest) = (server.sender().await, server.sender().await);
+    let answers = join_all((0..20).map(|_| make_schedule(&server, &greedy))).await;
+    let (made, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
+    assert_eq!((made.len(), refused.len()), (5, 15));
+    refused.iter().for_each(|answer| assert_eq!(answer.refusal(), (409, "limit_reached".to_owned(), None)));
+    assert_eq!(make_schedule(&server, &modest).await.status, 201);
+    let path = format!("/v1/schedules/{}/cancel", made[0].text("id"));
+    assert_eq!(server.send(&greedy, Method::POST, &path).read().await.status, 200);
+    assert_eq!(make_schedule(&server, &greedy).await.status, 201, "one was canceled");
 }
