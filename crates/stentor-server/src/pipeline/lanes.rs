@@ -321,6 +321,12 @@ impl Lanes {
         of_kind.filter_map(|((app, _), entry)| Some(entry.throttle.as_mut()?.picture(*app, now))).collect()
     }
 
+    /// Tells what the provider of one credential is doing.
+    pub(crate) fn sender_stats(&self, key: Key) -> ProviderStats {
+        let outlet = self.lock().get(&key).and_then(|entry| entry.outlet.clone());
+        outlet.map(|outlet| outlet.provider.stats()).unwrap_or_default()
+    }
+
     /// Adds up what all providers of a kind are doing.
     pub(crate) fn provider_stats(&self, kind: ProviderKind) -> ProviderStats {
         let entries = self.lock();

@@ -16,6 +16,7 @@ pub mod evidence;
 mod fleet;
 mod janitor;
 mod lanes;
+mod load;
 mod producer;
 mod room;
 mod rush;
