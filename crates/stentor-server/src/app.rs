@@ -238,6 +238,7 @@ async fn open_service(
         chunk_max_devices: config.pipeline.chunk_max_devices,
         imports_max_count: config.api.imports_max_count,
         import_batch_max_lines: config.api.import_batch_max_lines,
+        schedules_max_count: config.api.schedules_max_count,
         start_spread: config.pipeline.start_spread(),
     };
     let (store, clock, ids) = (ground.store.clone(), ground.clock.clone(), ground.ids.clone());

@@ -85,6 +85,8 @@ pub struct ApiConfig {
     pub imports_max_count: usize,
     /// Lines registered in one transaction.
     pub import_batch_max_lines: usize,
+    /// Schedules of one app that are active or paused.
+    pub schedules_max_count: usize,
     /// Whether /docs is served.
     pub docs: bool,
 }
@@ -200,6 +202,7 @@ impl ApiConfig {
             ("connections_max_count", self.connections_max_count),
             ("imports_max_count", self.imports_max_count),
             ("import_batch_max_lines", self.import_batch_max_lines),
+            ("schedules_max_count", self.schedules_max_count),
         ];
         let zero = zero.iter().filter(|(_, value)| *value == 0);
         let mut problems: Vec<Invalid> =

@@ -11,3 +11,4 @@ pub const ZERO_TTL_GRACE: Duration = Duration::from_secs(60);
 pub mod conformance;
 pub mod memory;
 pub mod sqlite;
+mod turns;

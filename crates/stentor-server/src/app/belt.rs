@@ -14,7 +14,7 @@ use super::engines::Ground;
 use super::threads::Threads;
 use crate::config::Config;
 use crate::pipeline::stats::QuotaStats;
-use crate::pipeline::{Asking, Deps, Failure, Pipeline, PipelineStats, Rush, Watch};
+use crate::pipeline::{Asking, Crowded, Deps, Failure, Pipeline, PipelineStats, Rush, Watch};
 use crate::providers::Adapters;
 use crate::service::Belt;
 
@@ -141,7 +141,7 @@ impl PipelineBelt {
 impl Belt for PipelineBelt {
     fn published(&self, tickets: Vec<Ticket>) {
         if let Some(pipeline) = self.pipeline() {
-            pipeline.note_queued(tickets.len());
+            pipeline.note_queued(&tickets);
         }
         if !tickets.is_empty() && self.tickets.try_send(tickets).is_err() {
             tracing::debug!("tickets are left to the janitor");
@@ -164,8 +164,12 @@ impl Belt for PipelineBelt {
         Some(self.rush.enter())
     }
 
-    fn has_room(&self) -> bool {
-        self.pipeline().is_none_or(|pipeline| pipeline.has_room())
+    fn has_room(&self, app: AppId) -> bool {
+        self.pipeline().is_none_or(|pipeline| pipeline.has_room(app))
+    }
+
+    fn crowded(&self, app: AppId) -> Vec<Crowded> {
+        self.pipeline().map(|pipeline| pipeline.crowded(app)).unwrap_or_default()
     }
 
     fn parked(&self, app: AppId, provider: ProviderKind) -> Option<String> {

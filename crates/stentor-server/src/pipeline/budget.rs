@@ -1,15 +1,38 @@
 //! How many deliveries may be leased and not settled: the bound of the duplicates of one crash.
 
+//!
+//! It belongs to all lanes. One that is quick may use all of it, where it is alone; one that is slow, or of which nothing is
+//! known yet, at most as much as it leaves free: so there is always something left for who comes next.
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use stentor_core::chunk::Class;
+
+use super::load::Load;
+
+/// The part of the budget that a quick lane leaves free where there are others.
+const FREE_PART: u64 = 8;
 
 /// The bound of one node, shared by all its fleets.
 pub(crate) struct Budget {
     used: AtomicU64,
     max: u64,
     bulk_max: u64,
+    /// Lanes that were used lately.
+    lanes: Arc<AtomicUsize>,
+}
+
+/// Who asks for a part of the budget.
+#[derive(Clone, Copy)]
+pub(crate) struct Claim<'a> {
+    pub(crate) fleet: &'a Arc<Unsettled>,
+    pub(crate) load: &'a Arc<Load>,
+    pub(crate) class: Class,
+    /// Whether what it takes is soon there again.
+    pub(crate) is_quick: bool,
+    /// What any lane may have, if it is there.
+    pub(crate) least: u64,
 }
 
 /// What one fleet has unsettled.
@@ -17,27 +40,39 @@ pub(crate) struct Budget {
 pub(crate) struct Unsettled {
     bulk: AtomicU64,
     urgent: AtomicU64,
-    settled: AtomicU64,
 }
 
 impl Budget {
     /// Allows `max` deliveries, of which audiences may use `bulk_max`.
     pub(crate) fn new(max: u64, bulk_max: u64) -> Arc<Self> {
-        Arc::new(Self { used: AtomicU64::new(0), max, bulk_max })
+        Arc::new(Self { used: AtomicU64::new(0), max, bulk_max, lanes: Arc::default() })
+    }
+
+    /// Gives the counter of the lanes that share it.
+    pub(crate) fn lanes(&self) -> Arc<AtomicUsize> {
+        self.lanes.clone()
     }
 
     /// Takes `count` deliveries if they fit; the first always fits, lest nothing move.
-    pub(crate) fn reserve(
-        self: &Arc<Self>,
-        fleet: &Arc<Unsettled>,
-        class: Class,
-        count: u64,
-    ) -> Option<Reservation> {
+    pub(crate) fn reserve(self: &Arc<Self>, claim: Claim<'_>, count: u64) -> Option<Reservation> {
+        let Claim { fleet, load, class, .. } = claim;
         let max = if class == Class::Bulk { self.bulk_max } else { self.max };
-        let fit = |used: u64| (used == 0 || used + count <= max).then_some(used + count);
+        let fits =
+            |used: u64| used + count <= max && load.deliveries() + count <= self.share(claim, max, used);
+        let fit = |used: u64| (used == 0 || fits(used)).then_some(used + count);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit).ok()?;
         fleet.of(class).fetch_add(count, Ordering::AcqRel);
-        Some(Reservation { budget: self.clone(), fleet: fleet.clone(), class, count })
+        load.add(count);
+        Some(Reservation { budget: self.clone(), fleet: fleet.clone(), load: load.clone(), class, count })
+    }
+
+    /// Gives the most that a lane may have.
+    fn share(&self, claim: Claim<'_>, max: u64, used: u64) -> u64 {
+        match claim.is_quick {
+            true if self.lanes.load(Ordering::Acquire) <= 1 => max,
+            true => max - max / FREE_PART,
+            false => max.saturating_sub(used).max(claim.least),
+        }
     }
 
     /// Counts what is in use.
@@ -57,11 +92,6 @@ impl Unsettled {
         self.count(Class::Bulk) + self.count(Class::Urgent)
     }
 
-    /// Counts the deliveries of audiences given back so far.
-    pub(crate) fn settled(&self) -> u64 {
-        self.settled.load(Ordering::Acquire)
-    }
-
     const fn of(&self, class: Class) -> &AtomicU64 {
         match class {
             Class::Bulk => &self.bulk,
@@ -74,6 +104,7 @@ impl Unsettled {
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
     fleet: Arc<Unsettled>,
+    load: Arc<Load>,
     class: Class,
     count: u64,
 }
@@ -87,14 +118,13 @@ impl Reservation {
             used.fetch_add(grown, Ordering::AcqRel);
             used.fetch_sub(shrunk, Ordering::AcqRel);
         }
+        self.load.resize(self.count, count);
         self.count = count;
     }
 
     /// Gives it back as settled work.
     pub(crate) fn settled(self) {
-        if self.class == Class::Bulk {
-            self.fleet.settled.fetch_add(self.count, Ordering::AcqRel);
-        }
+        self.load.settle(self.count);
     }
 }
 
@@ -102,6 +132,7 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.count, Ordering::AcqRel);
         self.fleet.of(self.class).fetch_sub(self.count, Ordering::AcqRel);
+        self.load.remove(self.count);
     }
 }
 
@@ -109,31 +140,75 @@ impl Drop for Reservation {
 mod tests {
     use super::*;
 
+    #[derive(Default)]
+    struct Lane {
+        fleet: Arc<Unsettled>,
+        load: Arc<Load>,
+    }
+
+    impl Lane {
+        fn claim(&self, class: Class, is_quick: bool) -> Claim<'_> {
+            Claim { fleet: &self.fleet, load: &self.load, class, is_quick, least: 0 }
+        }
+
+        /// Takes as many parts as it gets.
+        fn fill(&self, budget: &Arc<Budget>, is_quick: bool) -> Vec<Reservation> {
+            std::iter::from_fn(|| budget.reserve(self.claim(Class::Bulk, is_quick), 1)).collect()
+        }
+    }
+
     #[test]
     fn audiences_leave_room_for_single_messages() {
-        let (budget, fleet) = (Budget::new(100, 80), Arc::new(Unsettled::default()));
-        let bulk = budget.reserve(&fleet, Class::Bulk, 80).expect("fits");
-        assert!(budget.reserve(&fleet, Class::Bulk, 1).is_none());
-        let urgent = budget.reserve(&fleet, Class::Urgent, 20).expect("fits");
-        assert!(budget.reserve(&fleet, Class::Urgent, 1).is_none());
+        let (budget, lane) = (Budget::new(100, 80), Lane::default());
+        let bulk = budget.reserve(lane.claim(Class::Bulk, true), 80).expect("fits");
+        assert!(budget.reserve(lane.claim(Class::Bulk, true), 1).is_none());
+        let urgent = budget.reserve(lane.claim(Class::Urgent, true), 20).expect("fits");
+        assert!(budget.reserve(lane.claim(Class::Urgent, true), 1).is_none());
         drop((bulk, urgent));
-        assert_eq!((budget.used(), fleet.total()), (0, 0));
+        assert_eq!((budget.used(), lane.fleet.total(), lane.load.chunks()), (0, 0, 0));
     }
 
     #[test]
     fn a_reservation_follows_the_real_size_and_is_given_back_whole() {
-        let (budget, fleet) = (Budget::new(100, 80), Arc::new(Unsettled::default()));
-        let mut held = budget.reserve(&fleet, Class::Bulk, 50).expect("fits");
+        let (budget, lane) = (Budget::new(100, 80), Lane::default());
+        let mut held = budget.reserve(lane.claim(Class::Bulk, true), 50).expect("fits");
         held.resize(3);
-        assert_eq!((budget.used(), fleet.count(Class::Bulk)), (3, 3));
+        assert_eq!((budget.used(), lane.fleet.count(Class::Bulk), lane.load.deliveries()), (3, 3, 3));
         held.settled();
-        assert_eq!((budget.used(), fleet.total(), fleet.settled()), (0, 0, 3));
+        assert_eq!((budget.used(), lane.load.deliveries(), lane.load.settled()), (0, 0, 3));
     }
 
     #[test]
     fn a_chunk_larger_than_the_budget_passes_alone() {
-        let (budget, fleet) = (Budget::new(10, 10), Arc::new(Unsettled::default()));
-        let _alone = budget.reserve(&fleet, Class::Bulk, 50).expect("the first always fits");
-        assert!(budget.reserve(&fleet, Class::Urgent, 1).is_none());
+        let (budget, lane) = (Budget::new(10, 10), Lane::default());
+        let _alone = budget.reserve(lane.claim(Class::Bulk, true), 50).expect("the first always fits");
+        assert!(budget.reserve(lane.claim(Class::Urgent, true), 1).is_none());
+    }
+
+    #[test]
+    fn slow_lanes_leave_as_much_free_as_each_of_them_has_however_many_they_are() {
+        let budget = Budget::new(100, 80);
+        let slow: Vec<_> = (0..4).map(|_| Lane::default()).collect();
+        let held: Vec<_> = slow.iter().map(|lane| lane.fill(&budget, false)).collect();
+        assert_eq!(held.iter().map(Vec::len).collect::<Vec<_>>(), [40, 20, 10, 5]);
+        assert_eq!(Lane::default().fill(&budget, true).len(), 5, "the next gets what is left");
+    }
+
+    #[test]
+    fn a_quick_lane_has_everything_while_it_is_alone_and_leaves_an_eighth_beside_others() {
+        let budget = Budget::new(100, 80);
+        assert_eq!(Lane::default().fill(&budget, true).len(), 80);
+        budget.lanes().store(2, Ordering::Release);
+        assert_eq!(Lane::default().fill(&budget, true).len(), 70);
+    }
+
+    #[test]
+    fn the_least_is_given_while_it_is_there() {
+        let budget = Budget::new(100, 80);
+        let (quick, slow) = (Lane::default(), Lane::default());
+        let _most = budget.reserve(quick.claim(Class::Bulk, true), 70).expect("fits");
+        let claim = Claim { least: 8, ..slow.claim(Class::Bulk, false) };
+        let held: Vec<_> = std::iter::from_fn(|| budget.reserve(claim, 1)).collect();
+        assert_eq!(held.len(), 8);
     }
 }

@@ -45,8 +45,11 @@ pub struct PipelineConfig {
     pub retry_max_attempts: u16,
     /// A credential with a quota starts at a tenth of it and reaches all of it after this long; 0 for at once.
     pub quota_ramp_ms: u64,
-    /// With this many chunks queued, new messages are refused and audiences are not expanded further.
+    /// With this many chunks queued, new messages of apps that hold an equal share or more are refused, and their audiences
+    /// are not expanded further.
     pub max_queued_chunks: u64,
+    /// As many chunks, in percent of `max_queued_chunks`, may wait apart from it for credentials that cannot send.
+    pub parked_share_percent: u8,
     /// A lane whose credential is refused or missing is tried again after this long.
     pub credential_probe_ms: u64,
     /// A lane is parked after this many attempts in a row to which the push service gave no answer.
@@ -95,6 +98,7 @@ impl Default for PipelineConfig {
             retry_max_attempts: 10,
             quota_ramp_ms: 60_000,
             max_queued_chunks: 1_000_000,
+            parked_share_percent: 50,
             credential_probe_ms: 60_000,
             unanswered_max_attempts: 20,
             ready_max_credentials: 32,
@@ -133,6 +137,7 @@ impl PipelineConfig {
         check(self.retry_base_ms > 0, "retry_base_ms", "at least 1")?;
         check(self.start_spread_ms < 60_000, "start_spread_ms", "less than 60000")?;
         check(self.max_queued_chunks > 0, "max_queued_chunks", "at least 1")?;
+        check((1..=100).contains(&self.parked_share_percent), "parked_share_percent", "1 to 100")?;
         check(self.quota_ramp_ms <= 3_600_000, "quota_ramp_ms", "at most 3600000")?;
         check(self.idempotency_retention_hours >= 24, "idempotency_retention_hours", "at least 24")?;
         Ok(self)
@@ -158,6 +163,12 @@ impl PipelineConfig {
     #[must_use]
     pub const fn start_spread(&self) -> Duration {
         Duration::from_millis(self.start_spread_ms)
+    }
+
+    /// Gives how many chunks may wait for credentials that cannot send.
+    #[must_use]
+    pub const fn parked_max_chunks(&self) -> u64 {
+        self.max_queued_chunks.saturating_mul(self.parked_share_percent as u64) / 100
     }
 
     /// Gives how many deliveries of audiences may be unsettled; the rest is for single messages.

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use super::budget::Reservation;
 use super::evidence::Evidence;
 use super::lanes::{Key, Look, Outlet, Probe, Verdict};
-use super::settle::{Settled, health_of, is_foreign, is_weak, settle};
+use super::settle::{Settled, count_foreign, health_of, is_foreign, is_weak, settle};
 use super::settler::{Over, Work};
 use super::shared::{Kept, Shared};
 
@@ -87,6 +87,7 @@ fn decide(shared: &Shared, job: &Job, outcomes: &[Outcome]) -> Settlement {
     let (key, is_probe) = (job.key(), job.probe.is_some());
     let (jitter, now) = (rand::random(), shared.now());
     let evidence = Evidence::of(outcomes, is_weak(&job.chunk, is_probe));
+    let evidence = evidence.and_foreign(count_foreign(job.chunk.provider, outcomes));
     let standing = shared.lanes.weigh(key, &job.outlet, evidence, is_probe);
     let Settled { settlement, parking, health } =
         settle(&job.chunk, outcomes, standing, &shared.config.retry(), jitter, now);

@@ -48,6 +48,11 @@ impl Crew {
         self.consumers.iter().map(Consumer::busy).sum()
     }
 
+    /// Counts the batches that all consumers take together.
+    pub(crate) fn max_batches(&self) -> usize {
+        self.shared.config.consumers_max * self.shared.config.consumer_max_batches
+    }
+
     /// Hands a job to the least busy consumer, or to a new one when all are busy and more are allowed.
     pub(crate) fn hand(&mut self, job: Job) {
         let least = self.consumers.iter().enumerate().min_by_key(|(_, one)| one.busy());
@@ -87,7 +92,7 @@ impl Crew {
     }
 
     fn hire(&mut self) -> usize {
-        let (jobs, inbox) = mpsc::channel(self.shared.config.consumer_max_batches);
+        let (jobs, inbox) = mpsc::channel(2 * self.shared.config.consumer_max_batches);
         let busy = Arc::new(AtomicUsize::new(0));
         let shared = self.shared.clone();
         let work = consumer::run(shared.clone(), self.fleet, inbox, busy.clone());

@@ -13,6 +13,11 @@ const REFUSALS_MIN_ANSWERS: u32 = 3;
 /// Answers that are remembered: beyond, what came earlier counts half.
 const WINDOW_MAX_ANSWERS: u32 = 256;
 
+/// Good answers after which a suspicion that was wrong is forgotten.
+const DISPROOF_MAX_ANSWERS: u32 = 10_000;
+/// So many tokens of another sender in a row are no chance, whatever was wrong before.
+const FOREIGN_MAX_ANSWERS: u32 = 2_048;
+
 /// What one batch showed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Evidence {
@@ -24,9 +29,16 @@ pub(crate) struct Evidence {
     pub(crate) troubled: u32,
     /// First attempts for which the credential was refused.
     pub(crate) refused: u32,
+    /// Answers that a token belongs to another sender; `fine` counts them too.
+    pub(crate) foreign: u32,
 }
 
 impl Evidence {
+    /// Adds how many answers said that a token belongs to another sender.
+    pub(crate) const fn and_foreign(self, foreign: u32) -> Self {
+        Self { foreign, ..self }
+    }
+
     /// Counts outcomes; those of a `repeated` attempt are weak.
     pub(crate) fn of(outcomes: &[Outcome], repeated: bool) -> Self {
         let mut evidence = Self::default();
@@ -73,6 +85,14 @@ pub struct Standing {
     pub credential_refused: bool,
     /// Whether it has accepted nothing lately, so that a token which belongs to another sender may mean the credential.
     pub accepts_nothing: bool,
+    /// How many answers in a row, up to the last of this batch, said that a token belongs to another sender.
+    pub foreign_in_a_row: u32,
+    /// Whether the lane rests because the credential seems to be another sender's.
+    pub is_suspected: bool,
+    /// Whether that suspicion was wrong lately.
+    pub is_disproved: bool,
+    /// Whether the batch shows that the credential is good for a device.
+    pub has_accepted: bool,
     /// Whether the batch was the probe of a gate that was shut: one answer then tells enough.
     pub is_probe: bool,
 }
@@ -96,6 +116,27 @@ pub(crate) struct Shares {
     accepted: u32,
     troubled: u32,
     refused_in_a_row: u32,
+    foreign_in_a_row: u32,
+}
+
+/// Whether a lane that rested because its credential seemed to be another sender's turned out to be well.
+#[derive(Debug, Default)]
+pub(crate) struct Disproof(Option<u32>);
+
+impl Disproof {
+    /// Notes that the suspicion was wrong.
+    pub(crate) fn note(&mut self) {
+        self.0 = Some(0);
+    }
+
+    /// Adds a batch; tells whether it still counts.
+    pub(crate) fn counts(&mut self, batch: Evidence, foreign_in_a_row: u32) -> bool {
+        let accepted = self.0.map(|accepted| accepted.saturating_add(batch.accepted));
+        let counts =
+            |accepted: &u32| *accepted < DISPROOF_MAX_ANSWERS && foreign_in_a_row < FOREIGN_MAX_ANSWERS;
+        self.0 = accepted.filter(counts);
+        self.0.is_some()
+    }
 }
 
 impl Shares {
@@ -113,12 +154,22 @@ impl Shares {
         let refused = batch.refused > 0
             && (again || fine == 0 || self.refused_in_a_row >= REFUSALS_MIN_ANSWERS)
             && 2 * batch.refused >= batch.sum();
-        Standing { trouble, credential_refused: refused, accepts_nothing: self.accepted == 0, is_probe }
+        Standing {
+            trouble,
+            credential_refused: refused,
+            accepts_nothing: self.accepted == 0,
+            foreign_in_a_row: self.foreign_in_a_row,
+            has_accepted: batch.accepted > 0,
+            is_probe,
+            ..Standing::default()
+        }
     }
 
     fn add(&mut self, batch: Evidence) {
         self.refused_in_a_row =
             if batch.fine > 0 { 0 } else { self.refused_in_a_row.saturating_add(batch.refused) };
+        self.foreign_in_a_row =
+            if batch.fine > batch.foreign { 0 } else { self.foreign_in_a_row.saturating_add(batch.foreign) };
         self.fine = self.fine.saturating_add(batch.fine);
         self.accepted = self.accepted.saturating_add(batch.accepted);
         self.troubled = self.troubled.saturating_add(batch.troubled);
@@ -145,7 +196,7 @@ mod tests {
     use super::*;
 
     const fn evidence(fine: u32, troubled: u32, refused: u32) -> Evidence {
-        Evidence { fine, accepted: fine, troubled, refused }
+        Evidence { fine, accepted: fine, troubled, refused, foreign: 0 }
     }
 
     #[test]
@@ -187,6 +238,26 @@ mod tests {
         let singles: Vec<_> =
             (0..3).map(|_| shares.weigh(evidence(0, 0, 1), false).credential_refused).collect();
         assert_eq!(singles, [false, false, true]);
+    }
+
+    #[test]
+    fn tokens_of_another_sender_are_counted_in_a_row_across_batches() {
+        let mut shares = Shares::default();
+        let foreign = |count| evidence(0, 0, 0).and_foreign(count);
+        let all = |count| Evidence { fine: count, ..foreign(count) };
+        let steps = [all(4), all(5), evidence(0, 3, 0), all(2), evidence(1, 0, 0), all(3)];
+        let counts = steps.map(|batch| shares.weigh(batch, false).foreign_in_a_row);
+        assert_eq!(counts, [4, 9, 9, 11, 0, 3]);
+    }
+
+    #[test]
+    fn a_suspicion_that_was_wrong_is_remembered_for_a_while() {
+        let mut disproof = Disproof::default();
+        assert!(!disproof.counts(evidence(1, 0, 0), 0));
+        disproof.note();
+        assert!(disproof.counts(evidence(9_999, 0, 0), 0) && !disproof.counts(evidence(1, 0, 0), 0));
+        disproof.note();
+        assert!(disproof.counts(evidence(0, 0, 0), 2_047) && !disproof.counts(evidence(0, 0, 0), 2_048));
     }
 
     #[test]

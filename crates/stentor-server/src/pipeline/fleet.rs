@@ -10,15 +10,17 @@ use std::time::Duration;
 
 use stentor_core::chunk::{Class, Lane};
 use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::QueueLease;
 use stentor_core::ports::store::{Fate, LeaseReply, LeasedChunk, StoreError};
 use tokio::time::Instant;
 
-use super::budget::Reservation;
+use super::budget::{Claim, Reservation};
 use super::consumer::Job;
 use super::crew::Crew;
 use super::lanes::{Grant, Key, Look, Outlet, Probe};
+use super::load::{self, Load};
 use super::shared::{Shared, sleep_until};
 use super::stats::FleetMeter;
 use super::window::{LOOK_MIN, Window};
@@ -41,7 +43,7 @@ pub(crate) struct Fleet {
     counted: usize,
     meter: Arc<FleetMeter>,
     crew: Crew,
-    window: Window,
+    loads: load::Lanes,
     began: Instant,
     turn: usize,
 }
@@ -64,15 +66,9 @@ struct Order {
 
 impl Fleet {
     pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind, class: Class) -> Self {
-        let config = &shared.config;
-        let floor = WINDOW_MIN_CHUNKS * config.chunk_max_devices as u64;
-        let mut window = Window::new(floor, config.bulk_max_unsettled_deliveries(), Duration::ZERO);
-        if shared.recovery.deliveries > 0 {
-            window = window.behind_crash(config.chunk_max_devices as u64);
-        }
-        let meter = shared.meter(kind);
+        let (meter, loads) = (shared.meter(kind), load::Lanes::new(shared.budget.lanes()));
         let crew = Crew::new(shared.clone(), (kind, class));
-        Self { shared, kind, class, counted: 0, meter, crew, window, began: Instant::now(), turn: 0 }
+        Self { shared, kind, class, counted: 0, meter, crew, loads, began: Instant::now(), turn: 0 }
     }
 
     /// Serves until told to stop, then waits for its consumers.
@@ -112,9 +108,8 @@ impl Fleet {
 
     fn nap_max(&self, due: bool) -> Duration {
         // What is in flight may let the window grow, and nobody tells of that.
-        let may_grow = self.window.may_grow() && self.meter.unsettled.count(Class::Bulk) > 0;
         match due {
-            true if self.class == Class::Bulk && may_grow => LOOK_MIN,
+            true if self.class == Class::Bulk && self.loads.may_grow() => LOOK_MIN,
             false if self.crew.len() == 0 => IDLE_NAP_MAX,
             _ => NAP_MAX,
         }
@@ -135,16 +130,22 @@ impl Fleet {
         !orders.is_empty() && self.dispatch(orders).await
     }
 
-    /// Fits the window of audiences to what the push service and the store do.
+    /// Fits the windows of audiences to what the push services and the store do.
     fn measure(&mut self) {
-        let elapsed = self.began.elapsed();
-        if self.class == Class::Bulk && self.window.is_due(elapsed) {
-            let sender = self.shared.lanes.provider_stats(self.kind);
-            let turnaround = sender.latency_floor + self.shared.turnaround.get();
-            self.window.observe(elapsed, self.meter.unsettled.settled(), turnaround);
-            self.window.make_room(elapsed, sender.inflight);
-            self.window.raise(self.meter.unsettled.settled());
-            self.meter.window.store(self.window.limit(), Ordering::Relaxed);
+        let now = self.began.elapsed();
+        let (shared, kind, class) = (&self.shared, self.kind, self.class);
+        self.loads.measure(now, |app, window, load| {
+            if class == Class::Bulk {
+                let sender = shared.lanes.sender_stats((app, kind));
+                let turnaround = sender.latency_floor + shared.turnaround.get();
+                window.observe(now, load.settled(), turnaround);
+                window.make_room(now, sender.inflight);
+                window.raise(load.settled());
+            }
+        });
+        if self.class == Class::Bulk {
+            let most = self.shared.config.bulk_max_unsettled_deliveries();
+            self.meter.window.store(self.loads.windows().min(most), Ordering::Relaxed);
         }
     }
 
@@ -207,7 +208,7 @@ impl Fleet {
         let key: Key = (lane.app, lane.provider);
         let Ok(mut probe) = self.probe(key, *probe, now) else { return };
         let max = if probe.is_some() { 1 } else { max };
-        let holds = self.reserve(lane.class, max, orders.len());
+        let holds = self.reserve(lane.app, max, orders.len());
         let grants = self.grants(key, *lane, holds.len(), now);
         let places: Vec<_> = holds.into_iter().zip(grants).collect();
         if places.is_empty() {
@@ -261,16 +262,23 @@ impl Fleet {
         grants
     }
 
-    /// Reserves room for up to `max` chunks, `taken` being on their way already.
-    fn reserve(&mut self, class: Class, max: usize, taken: usize) -> Vec<Reservation> {
-        let chunk = self.shared.config.chunk_max_devices as u64;
+    /// Reserves room for up to `max` chunks of an app, `taken` being on their way already.
+    fn reserve(&mut self, app: AppId, max: usize, taken: usize) -> Vec<Reservation> {
+        let (shared, class) = (self.shared.clone(), self.class);
+        let chunk = shared.config.chunk_max_devices as u64;
+        let (busy, others) = (self.crew.busy() + taken, self.loads.others(app));
+        let now = self.began.elapsed();
+        let lane = self.loads.of(app, now, || window(&shared, now));
+        let (is_quick, least) = (lane.is_quick(), WINDOW_MIN_CHUNKS * chunk);
+        let claim = Claim { fleet: &self.meter.unsettled, load: &lane.load, class, is_quick, least };
         let mut holds = Vec::new();
-        let free = self.free_batches().saturating_sub(taken);
         while holds.len() < max {
-            let out = self.meter.unsettled.count(class);
-            let fits = class == Class::Urgent || out == 0 || out + chunk <= self.window.limit();
-            let hold = if fits && holds.len() < free {
-                self.shared.budget.reserve(&self.meter.unsettled, class, chunk)
+            let out = lane.load.deliveries();
+            let fits = class == Class::Urgent || out == 0 || out + chunk <= lane.window.limit();
+            let batches =
+                Batches { busy: busy + holds.len(), others, is_quick, max: self.crew.max_batches() };
+            let hold = if fits && batches.has_place_for(&lane.load) {
+                shared.budget.reserve(claim, chunk)
             } else {
                 None
             };
@@ -280,12 +288,6 @@ impl Fleet {
             }
         }
         holds
-    }
-
-    /// Counts the batches that may still be handed out.
-    fn free_batches(&self) -> usize {
-        let config = &self.shared.config;
-        (config.consumers_max * config.consumer_max_batches).saturating_sub(self.crew.busy())
     }
 
     /// Leases the chunks of tickets and hands them to consumers; tells whether that worked.
@@ -360,5 +362,33 @@ impl Fleet {
         grant.spend(chunk.fates.iter().filter(|fate| **fate == Fate::Send).count() as u64);
         let kept = self.shared.held.keep(chunk.id, chunk.epoch, &lease);
         self.crew.hand(Job { chunk, lease, hold, kept, outlet, probe });
+    }
+}
+
+/// Makes the window of a lane.
+fn window(shared: &Shared, now: Duration) -> Window {
+    let config = &shared.config;
+    let chunk = config.chunk_max_devices as u64;
+    let (floor, most) = (WINDOW_MIN_CHUNKS * chunk, config.bulk_max_unsettled_deliveries());
+    let window = Window::new(floor, most, now);
+    if shared.recovery.deliveries > 0 { window.behind_crash(chunk) } else { window }
+}
+
+/// The batches of a fleet: as many as its consumers take together, and beyond them as many again for lanes that have few.
+struct Batches {
+    busy: usize,
+    /// Other lanes that have any.
+    others: usize,
+    is_quick: bool,
+    max: usize,
+}
+
+impl Batches {
+    /// Tells whether a lane may have one more: a quick one while there is any, another while it leaves as many free, and
+    /// any that has less than an equal share.
+    fn has_place_for(&self, load: &Load) -> bool {
+        let own = load.chunks();
+        let is_free = self.busy < self.max && (self.is_quick || own < self.max - self.busy);
+        is_free || self.busy < 2 * self.max && own < self.max / (self.others + 2)
     }
 }

@@ -9,6 +9,7 @@ use stentor_core::id::ChunkId;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::QueueError;
 use stentor_core::ports::store::{StoreError, Swept};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::shared::Shared;
@@ -17,6 +18,10 @@ use super::shared::Shared;
 const PAGE_MAX_COUNT: usize = 1_000;
 /// Shortest time between two looks at the queue's depths.
 const DEPTHS_PAUSE: Duration = Duration::from_millis(250);
+/// How much longer than a look at the depths the pause after it is.
+const DEPTHS_REST: u32 = 20;
+/// How much longer than a duty the pause after it is at least.
+const DUTY_REST: u32 = 2;
 
 /// Why a duty could not be done this time.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +44,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     );
 }
 
-/// Does one duty at once and then at its interval; a failure is told and tried again at the next.
+/// Does one duty at once and then at its interval, or less often if it takes long; a failure is told and tried again at the
+/// next.
 async fn every<'a, F>(
     shared: &'a Shared,
     duty: &'static str,
@@ -50,12 +56,14 @@ async fn every<'a, F>(
 {
     let interval = Duration::from_millis(interval_ms.max(1));
     while !shared.stop.is_cancelled() {
+        let began = Instant::now();
         if let Err(error) = work(shared).await {
             tracing::warn!(%error, "{duty} failed");
         }
+        let pause = interval.max(began.elapsed() * DUTY_REST);
         tokio::select! {
             () = shared.stop.cancelled() => {}
-            () = tokio::time::sleep(interval) => {}
+            () = tokio::time::sleep(pause) => {}
             () = shared.bells.republish.notified(), if duty == "publishing again" => {
                 tokio::time::sleep(DEPTHS_PAUSE).await;
             }
@@ -63,24 +71,28 @@ async fn every<'a, F>(
     }
 }
 
-/// Publishes every queued chunk: what the queue has already stays as it is.
+/// Publishes queued chunks: what the queue has already stays as it is. Of a lane that rests nothing is needed but a probe, so
+/// that its chunks are published again when it is open.
 async fn republish(shared: &Shared) -> Result<(), DutyError> {
-    publish_queued(shared, |ticket| ticket).await
+    let resting = shared.resting_lanes();
+    publish_queued(shared, |ticket| Some(ticket).filter(|ticket| !resting.contains(&ticket.lane))).await
 }
 
-/// Publishes every queued chunk under a ticket made of its own.
+/// Publishes every queued chunk under a ticket made of its own, if one is.
 pub(super) async fn publish_queued(
     shared: &Shared,
-    change: impl Fn(Ticket) -> Ticket,
+    change: impl Fn(Ticket) -> Option<Ticket>,
 ) -> Result<(), DutyError> {
     let mut after = ChunkId::from_raw(0);
     loop {
         let tickets = shared.store.queued(after, PAGE_MAX_COUNT).await?;
         let Some(last) = tickets.last() else { return Ok(()) };
         after = last.chunk;
-        let tickets: Vec<_> = tickets.into_iter().map(&change).collect();
-        shared.queue.publish(&tickets).await?;
-        shared.agenda.note(&tickets);
+        let tickets: Vec<_> = tickets.into_iter().filter_map(&change).collect();
+        if !tickets.is_empty() {
+            shared.queue.publish(&tickets).await?;
+            shared.agenda.note(&tickets);
+        }
     }
 }
 
@@ -154,18 +166,20 @@ async fn prolong(shared: &Shared) -> Result<(), DutyError> {
     Ok(())
 }
 
-/// Looks at the queue's depths when it has changed, and now and then.
+/// Looks at the queue's depths when it has changed, and now and then: the less often the longer a look takes.
 async fn watch_depths(shared: &Shared) {
     let interval = Duration::from_millis(shared.config.depths_interval_ms.max(1));
     while !shared.stop.is_cancelled() {
+        let began = Instant::now();
         match shared.queue.depths(shared.now()).await {
             Ok(depths) => shared.note_depths(depths),
             Err(error) => tracing::warn!(%error, "the queue's depths could not be read"),
         }
+        let rest = began.elapsed() * DEPTHS_REST;
         tokio::select! {
             () = shared.stop.cancelled() => {}
-            () = tokio::time::sleep(interval) => {}
-            () = shared.queue.changed() => tokio::time::sleep(DEPTHS_PAUSE.min(interval)).await,
+            () = tokio::time::sleep(interval.max(rest)) => {}
+            () = shared.queue.changed() => tokio::time::sleep(DEPTHS_PAUSE.min(interval).max(rest)).await,
         }
     }
 }

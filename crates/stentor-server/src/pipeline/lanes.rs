@@ -4,7 +4,7 @@ mod gate;
 mod levels;
 mod throttle;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -292,7 +292,18 @@ impl Lanes {
         self.closing.wait().await;
     }
 
-    /// Lists the lanes that rest.
+    /// Tells why a lane rests, if it does.
+    pub(crate) fn parking(&self, key: Key) -> Option<Parking> {
+        self.lock().get(&key)?.gate.parking().cloned()
+    }
+
+    /// Lists which lanes rest.
+    pub(crate) fn resting(&self) -> HashSet<Key> {
+        let entries = self.lock();
+        entries.iter().filter(|(_, entry)| entry.gate.parking().is_some()).map(|(key, _)| *key).collect()
+    }
+
+    /// Lists the lanes that rest, and why.
     pub(crate) fn parked(&self, kind: ProviderKind) -> Vec<ParkedStats> {
         let entries = self.lock();
         let of_kind = entries.iter().filter(|((_, provider), _)| *provider == kind);
@@ -308,6 +319,12 @@ impl Lanes {
         let mut entries = self.lock();
         let of_kind = entries.iter_mut().filter(|((_, provider), _)| *provider == kind);
         of_kind.filter_map(|((app, _), entry)| Some(entry.throttle.as_mut()?.picture(*app, now))).collect()
+    }
+
+    /// Tells what the provider of one credential is doing.
+    pub(crate) fn sender_stats(&self, key: Key) -> ProviderStats {
+        let outlet = self.lock().get(&key).and_then(|entry| entry.outlet.clone());
+        outlet.map(|outlet| outlet.provider.stats()).unwrap_or_default()
     }
 
     /// Adds up what all providers of a kind are doing.

@@ -17,7 +17,9 @@ mod fleet;
 mod janitor;
 mod lanes;
 mod leap;
+mod load;
 mod producer;
+mod room;
 mod rush;
 mod scheduler;
 mod setback;
@@ -46,6 +48,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use config::PipelineConfig;
 pub use lanes::ProviderFactory;
+pub use room::Crowded;
 pub use rush::{Asking, Rush};
 pub use stats::PipelineStats;
 pub use watch::Failure;
@@ -185,14 +188,20 @@ impl Pipeline {
     }
 
     /// Tells that chunks were made that will be published.
-    pub fn note_queued(&self, chunks: usize) {
-        self.shared.note_queued(chunks);
+    pub fn note_queued(&self, tickets: &[Ticket]) {
+        self.shared.note_queued(tickets);
     }
 
-    /// Tells whether more messages may be queued.
+    /// Tells whether an app may queue more messages.
     #[must_use]
-    pub fn has_room(&self) -> bool {
-        self.shared.has_room()
+    pub fn has_room(&self, app: AppId) -> bool {
+        self.shared.has_room(app)
+    }
+
+    /// Lists those credentials of an app that rest, and for which no more may wait.
+    #[must_use]
+    pub fn crowded(&self, app: AppId) -> Vec<Crowded> {
+        self.shared.crowded(app)
     }
 
     /// Tells that a message or schedule was accepted, or a campaign goes on.

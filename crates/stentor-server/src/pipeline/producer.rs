@@ -81,7 +81,7 @@ async fn produce(shared: Arc<Shared>, task: ProducerTask) {
         let progress = shared.bells.progress.notified();
         match step(&shared, task).await {
             Ok(Some(expanded)) => {
-                shared.note_queued(expanded.tickets.len());
+                shared.note_queued(&expanded.tickets);
                 shared.publish(&expanded.tickets).await;
                 if expanded.done || expanded.paused {
                     return;
@@ -99,7 +99,7 @@ async fn produce(shared: Arc<Shared>, task: ProducerTask) {
 
 /// Makes the next chunks, unless enough of the campaign waits already, or of all.
 async fn step(shared: &Shared, task: ProducerTask) -> Result<Option<Expanded>, StoreError> {
-    if !shared.has_room() {
+    if !shared.may_expand((task.app, task.provider)) {
         return Ok(None);
     }
     let config = &shared.config;

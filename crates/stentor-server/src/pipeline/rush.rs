@@ -4,10 +4,13 @@
 //! a message is only kept (it is then on disk, and due), and the scheduler begins what waits whenever the callers leave
 //! it time, and the more of it the more waits: a rush that lasts is slowed down by what it has left behind.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use stentor_core::chunk::Ticket;
+use stentor_core::id::AppId;
 use stentor_core::ports::clock::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -37,6 +40,8 @@ pub struct Rush {
     /// Until when there is a rush, in microseconds since the beginning.
     until_us: AtomicU64,
     behind: AtomicU64,
+    /// The same by app, about.
+    behind_by_app: Mutex<HashMap<AppId, u64>>,
     /// The latest due time of what is behind, in milliseconds: a clock that goes back must not hold it up.
     due_ms: AtomicI64,
     waiting: Notify,
@@ -53,6 +58,7 @@ impl Default for Rush {
             asking: AtomicUsize::new(0),
             until_us: AtomicU64::new(0),
             behind: AtomicU64::new(0),
+            behind_by_app: Mutex::default(),
             due_ms: AtomicI64::new(0),
             waiting: Notify::new(),
         }
@@ -73,6 +79,15 @@ impl Rush {
     #[must_use]
     pub fn behind(&self) -> u64 {
         self.behind.load(Relaxed)
+    }
+
+    /// Counts those of one app.
+    pub(super) fn behind_of(&self, app: AppId) -> u64 {
+        if self.behind() == 0 { 0 } else { self.by_app().get(&app).copied().unwrap_or_default() }
+    }
+
+    fn by_app(&self) -> MutexGuard<'_, HashMap<AppId, u64>> {
+        self.behind_by_app.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until something is left behind.
@@ -104,10 +119,25 @@ impl Rush {
         (count, now.max(Timestamp::from_millis(self.due_ms.load(Relaxed))))
     }
 
-    /// Notes that up to `wanted` were begun, and that it was `begun`; fewer than wanted are all there were.
-    pub(super) fn note_begun(&self, wanted: usize, begun: usize, behind_before: u64) {
-        let gone = if begun < wanted { behind_before } else { begun as u64 };
+    /// Notes that up to `wanted` were begun, and which; fewer than wanted are all there were.
+    pub(super) fn note_begun(&self, wanted: usize, begun: &[Ticket], behind_before: u64) {
+        if behind_before == 0 {
+            return;
+        }
+        let gone = if begun.len() < wanted { behind_before } else { begun.len() as u64 };
         let _ = self.behind.fetch_update(Relaxed, Relaxed, |behind| Some(behind.saturating_sub(gone)));
+        let mut by_app = self.by_app();
+        for ticket in begun {
+            if let Some(count) = by_app.get_mut(&ticket.lane.app) {
+                *count -= 1;
+                if *count == 0 {
+                    by_app.remove(&ticket.lane.app);
+                }
+            }
+        }
+        if self.behind() == 0 {
+            by_app.clear();
+        }
     }
 }
 
@@ -119,8 +149,9 @@ impl Asking {
     }
 
     /// Notes that it was kept and not begun.
-    pub fn left_behind(&self, due_at: Timestamp) {
+    pub fn left_behind(&self, app: AppId, due_at: Timestamp) {
         self.0.due_ms.fetch_max(due_at.as_millis(), Relaxed);
+        *self.0.by_app().entry(app).or_default() += 1;
         self.0.behind.fetch_add(1, Relaxed);
         self.0.waiting.notify_one();
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use stentor_core::id::MessageId;
 use stentor_core::message::Message;
 use stentor_core::ports::clock::Timestamp;
@@ -14,6 +15,8 @@ use super::shared::{Shared, sleep_until};
 
 /// Most schedules in one call of the store.
 const DUE_MAX_COUNT: usize = 100;
+/// Most ticks of one schedule in one look; others wait for the end of the look.
+const TICKS_MAX_COUNT: usize = 4;
 /// Shortest sleep, so that what cannot be started does not spin.
 const SLEEP_MIN: Duration = Duration::from_millis(10);
 /// Sleep after a failure.
@@ -36,19 +39,26 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Fires what is due and starts it.
+/// Fires what is due and starts it, however the firing went.
 async fn look(shared: &Shared) -> Result<(), StoreError> {
-    let now = shared.now();
-    let mut trouble = Ok(());
-    for schedule in shared.store.due_schedules(now, DUE_MAX_COUNT).await? {
-        let fired = fire(shared, &schedule, now).await;
-        if let Err(error) = &fired {
-            tracing::error!(schedule = %schedule.id, %error, "a schedule could not fire");
-        }
-        trouble = trouble.and(fired);
-    }
+    let fired = fire_all(shared, shared.now()).await;
     start(shared).await?;
-    trouble
+    fired
+}
+
+/// Fires schedules side by side, so that they share commits.
+async fn fire_all(shared: &Shared, now: Timestamp) -> Result<(), StoreError> {
+    let due = shared.store.due_schedules(now, DUE_MAX_COUNT).await?;
+    let firing = due.iter().map(|schedule| fire_or_tell(shared, schedule, now));
+    join_all(firing).await.into_iter().collect()
+}
+
+async fn fire_or_tell(shared: &Shared, schedule: &Schedule, now: Timestamp) -> Result<(), StoreError> {
+    let fired = fire(shared, schedule, now).await;
+    if let Err(error) = &fired {
+        tracing::error!(schedule = %schedule.id, %error, "a schedule could not fire");
+    }
+    fired
 }
 
 /// Starts what is due; the next look goes on when there may be more.
@@ -56,8 +66,8 @@ async fn start(shared: &Shared) -> Result<(), StoreError> {
     let (count, by) = shared.rush.lull(shared.now()).await;
     let behind = shared.rush.behind();
     let tickets = shared.store.start_due(count, shared.config.chunk_max_devices, by).await?;
-    shared.rush.note_begun(count, tickets.len(), behind);
-    shared.note_queued(tickets.len());
+    shared.rush.note_begun(count, &tickets, behind);
+    shared.note_queued(&tickets);
     shared.publish(&tickets).await;
     shared.bells.producers.notify_one();
     if tickets.len() >= count {
@@ -77,7 +87,7 @@ async fn sleep(shared: &Shared, well: bool) {
     }
 }
 
-/// Fires a schedule's ticks that have come, by its rule for those that were missed.
+/// Fires a schedule's ticks that have come, by its rule for those that were missed: a few of them, the next look goes on.
 async fn fire(shared: &Shared, schedule: &Schedule, now: Timestamp) -> Result<(), StoreError> {
     let Some(first) = schedule.next_due else { return Ok(()) };
     let recurrence = &schedule.recurrence;
@@ -90,7 +100,7 @@ async fn fire(shared: &Shared, schedule: &Schedule, now: Timestamp) -> Result<()
         let next = due.fire.first().copied().or(due.next);
         shared.store.fire(&skip(next)).await?;
     }
-    for (at, instant) in due.fire.iter().enumerate() {
+    for (at, instant) in due.fire.iter().enumerate().take(TICKS_MAX_COUNT) {
         let next_due = due.fire.get(at + 1).copied().or(due.next);
         fire_one(shared, schedule, *instant, next_due).await?;
     }

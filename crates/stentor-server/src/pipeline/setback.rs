@@ -60,7 +60,7 @@ async fn bring_forward(shared: &Shared, back: Duration) -> Result<(), DutyError>
     tracing::warn!(seconds = back.as_secs(), "the clock went back: what it had put off is brought forward");
     shared.lanes.clock_went_back(back, now);
     shared.queue.clear().await?;
-    publish_queued(shared, |ticket| brought_forward(ticket, back, now)).await?;
+    publish_queued(shared, |ticket| Some(brought_forward(ticket, back, now))).await?;
     shared.agenda.wake_all();
     Ok(())
 }

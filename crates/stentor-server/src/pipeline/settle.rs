@@ -9,8 +9,9 @@
 //! - What is refused or put off for the sake of our credential or of the push service as a whole never ends a delivery
 //!   and does not count against `max_attempts`: it goes on in a child chunk that keeps its attempt number.
 //! - Where too little was seen to tell, the attempt is numbered, so that the next one is known as a repetition, and ends nothing.
-//! - Tokens that all belong to another sender, in each of the first answers of an audience, mean the credential: the lane
-//!   rests, no delivery ends, no token is touched.
+//! - Tokens that all belong to another sender, in each of the first answers of an audience, mean the credential, whatever it
+//!   was good for before: the lane rests, no delivery ends, no token is touched. While it rests the same is true of every
+//!   such answer, and one accepted message ends the suspicion. The first few of small chunks are asked again before they count.
 //! - Such a number lets no wait grow. So what a service could not take, without saying for how long, waits as long again as
 //!   its message is old, up to half a minute.
 //! - A retry that would come after the message's end is due at that end, and ends `expired` then and not earlier, so
@@ -40,6 +41,8 @@ use super::evidence::{Blame, Standing};
 const THROTTLE_DEFAULT: Duration = Duration::from_secs(60);
 /// Fewest refusals of a payload that end the campaign at a provider; a chance few must not decide for a million.
 const STOP_MIN_ANSWERS: u64 = 10;
+/// Attempts after which few tokens of another sender are rejected each for itself.
+const FOREIGN_MAX_ATTEMPTS: u16 = 4;
 /// Longest wait that a service which is down for a delivery, and does not say for how long, causes by itself.
 const UNAVAILABLE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Longest Retry-After that is believed.
@@ -89,7 +92,7 @@ pub fn settle(
     jitter: f64,
     now: Timestamp,
 ) -> Settled {
-    let foreign = standing.accepts_nothing && are_foreign(chunk, outcomes, standing.is_probe);
+    let foreign = foreign(chunk, outcomes, standing);
     let case = Case { chunk, policy, jitter, now, standing, foreign };
     let others = outcomes.iter().filter(|outcome| !matches!(outcome, Outcome::Accepted));
     let parking = others.filter_map(|outcome| case.parking(outcome)).reduce(longer);
@@ -125,13 +128,56 @@ pub(crate) const fn is_weak(chunk: &LeasedChunk, is_probe: bool) -> bool {
     chunk.attempt > 1 && !is_probe
 }
 
-/// Tells whether each of the first answers of an audience, or that of a probe, says that its token belongs to another sender.
-fn are_foreign(chunk: &LeasedChunk, outcomes: &[Outcome], is_probe: bool) -> bool {
-    let all = outcomes.iter().all(|outcome| is_foreign(chunk.provider, outcome));
-    let least = if is_probe { 1 } else { STOP_MIN_ANSWERS };
-    all && outcomes.len() as u64 >= least
-        && chunk.tally.accepted == 0
-        && chunk.tally.sum() >= STOP_MIN_ANSWERS
+/// What it means when every device that is answered for belongs to another sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foreign {
+    /// The token is.
+    Token,
+    /// Too few of an audience were seen: the next of them will tell.
+    Unclear,
+    /// The credential is.
+    Credential,
+}
+
+fn foreign(chunk: &LeasedChunk, outcomes: &[Outcome], standing: Standing) -> Foreign {
+    let is_mute = |outcome: &Outcome| {
+        !matches!(
+            outcome,
+            Outcome::Accepted
+                | Outcome::Replaced { .. }
+                | Outcome::Unregistered { .. }
+                | Outcome::Rejected { .. }
+        )
+    };
+    let any = outcomes.iter().any(|outcome| is_foreign(chunk.provider, outcome));
+    let all = any && outcomes.iter().all(|outcome| is_mute(outcome) || is_foreign(chunk.provider, outcome));
+    let is_wide = chunk.tally.sum() >= STOP_MIN_ANSWERS;
+    match () {
+        () if !all => Foreign::Token,
+        () if standing.is_suspected => Foreign::Credential,
+        () if !is_wide => Foreign::Token,
+        () if standing.is_disproved && !standing.accepts_nothing => Foreign::Token,
+        () if u64::from(standing.foreign_in_a_row) >= foreign_to_suspect(chunk, standing) => {
+            Foreign::Credential
+        }
+        () if chunk.tally.accepted == 0 && chunk.attempt < FOREIGN_MAX_ATTEMPTS => Foreign::Unclear,
+        () => Foreign::Token,
+    }
+}
+
+/// Gives how many in a row speak against a credential: more where it has been good for the same audience.
+fn foreign_to_suspect(chunk: &LeasedChunk, standing: Standing) -> u64 {
+    match () {
+        () if chunk.tally.accepted > 0 => 2 * STOP_MIN_ANSWERS,
+        () if standing.is_probe => 1,
+        () => STOP_MIN_ANSWERS,
+    }
+}
+
+/// Counts the answers that say that a token belongs to another sender.
+pub(crate) fn count_foreign(provider: ProviderKind, outcomes: &[Outcome]) -> u32 {
+    let foreign = outcomes.iter().filter(|outcome| is_foreign(provider, outcome));
+    u32::try_from(foreign.count()).unwrap_or(u32::MAX)
 }
 
 /// APNs says `BadDeviceToken` of every token of the other environment; elsewhere an invalid token is just that.
@@ -163,8 +209,8 @@ struct Case<'a> {
     jitter: f64,
     now: Timestamp,
     standing: Standing,
-    /// Every answer says that the tokens belong to another sender.
-    foreign: bool,
+    /// What it means when every device belongs to another sender.
+    foreign: Foreign,
 }
 
 /// What becomes of one position.
@@ -207,7 +253,7 @@ enum Count {
 impl Case<'_> {
     /// Tells whether, and for how long, an outcome closes the lane.
     fn parking(&self, outcome: &Outcome) -> Option<Parking> {
-        if self.foreign {
+        if self.foreign == Foreign::Credential {
             let reason = Reason::SenderMismatch;
             return Some(Parking { until: None, reason, detail: detail(reason) });
         }
@@ -229,7 +275,12 @@ impl Case<'_> {
     /// Tells how an outcome that ends nothing is tried again.
     fn wish(&self, outcome: &Outcome) -> Wish {
         let wish = wish(outcome);
-        if wish.count != Count::Not || self.foreign || self.is_blamed(outcome) {
+        match self.foreign {
+            Foreign::Credential => return wish,
+            Foreign::Unclear => return Wish { count: Count::Repeats, ..wish },
+            Foreign::Token => {}
+        }
+        if wish.count != Count::Not || self.is_blamed(outcome) {
             return wish;
         }
         let reason = if wish.reason == Reason::Throttled { Reason::DeviceThrottled } else { wish.reason };
@@ -249,7 +300,9 @@ impl Case<'_> {
                 tokens.push(TokenChange::Retire { device, reason: *reason, since: *since });
                 self.end(DeliveryState::Rejected, *reason)
             }
-            Outcome::Rejected { reason, reach: Reach::Device | Reach::Payload } if !self.foreign => {
+            Outcome::Rejected { reason, reach: Reach::Device | Reach::Payload }
+                if self.foreign == Foreign::Token =>
+            {
                 self.end(DeliveryState::Rejected, *reason)
             }
             other => self.again(self.wish(other)),

@@ -1,13 +1,13 @@
 //! What all parts of the pipeline have in common.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stentor_core::chunk::{Class, Lane, Ticket};
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{ChunkId, IdSource};
+use stentor_core::id::{AppId, ChunkId, IdSource};
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueLease};
 use stentor_core::ports::store::{Lease, Recovery, Store, StoreError};
@@ -19,8 +19,9 @@ use super::Deps;
 use super::agenda::Agenda;
 use super::budget::Budget;
 use super::config::PipelineConfig;
-use super::lanes::{GateRules, Lanes, Levels, ThrottleRules};
+use super::lanes::{GateRules, Key, Lanes, Levels, ThrottleRules};
 use super::leap::Leap;
+use super::room::{Behind, Crowded, Room};
 use super::rush::Rush;
 use super::settler::Settlers;
 use super::stats::FleetMeter;
@@ -52,8 +53,7 @@ pub(crate) struct Shared {
     pub(crate) bells: Bells,
     pub(crate) rush: Arc<Rush>,
     pub(crate) depths: Mutex<Vec<LaneDepth>>,
-    /// Chunks in the queue: as many as it said when last asked, and those that came since.
-    queued_chunks: AtomicU64,
+    room: Room,
     pub(crate) producers: AtomicUsize,
     /// Credentials get their access tokens and connections, as they do once, at the start.
     pub(crate) getting_ready: AtomicBool,
@@ -117,7 +117,7 @@ impl Shared {
             bells: Bells::default(),
             rush: Arc::default(),
             depths: Mutex::default(),
-            queued_chunks: AtomicU64::new(0),
+            room: Room::new(config.max_queued_chunks, config.parked_max_chunks()),
             producers: AtomicUsize::new(0),
             getting_ready: AtomicBool::new(true),
             stale: AtomicU64::new(0),
@@ -215,22 +215,46 @@ impl Shared {
     }
 
     /// Notes chunks on their way to the queue.
-    pub(crate) fn note_queued(&self, chunks: usize) {
-        self.queued_chunks.fetch_add(chunks as u64, Ordering::Relaxed);
+    pub(crate) fn note_queued(&self, tickets: &[Ticket]) {
+        self.room.note(tickets);
     }
 
-    /// Tells whether more may be queued.
-    pub(crate) fn has_room(&self) -> bool {
-        let queued = self.queued_chunks.load(Ordering::Relaxed);
-        queued + self.rush.behind() < self.config.max_queued_chunks
+    /// Tells whether an app may queue more of what can be sent.
+    pub(crate) fn has_room(&self, app: AppId) -> bool {
+        let behind = Behind { of_all: self.rush.behind(), of_app: self.rush.behind_of(app) };
+        self.room.is_open_to(app, behind)
+    }
+
+    /// Lists those credentials of an app for which no more may wait.
+    pub(crate) fn crowded(&self, app: AppId) -> Vec<Crowded> {
+        let crowds =
+            ProviderKind::ALL.iter().filter_map(|kind| Some((*kind, self.room.crowd((app, *kind))?)));
+        crowds
+            .filter_map(|(provider, chunks)| {
+                let detail = self.lanes.parking((app, provider))?.detail;
+                Some(Crowded { provider, chunks, detail })
+            })
+            .collect()
+    }
+
+    /// Tells whether more of an audience may be queued.
+    pub(crate) fn may_expand(&self, key: Key) -> bool {
+        self.has_room(key.0) && self.room.crowd(key).is_none()
     }
 
     /// Keeps what the queue holds, and reminds the fleets of it.
     pub(crate) fn note_depths(&self, depths: Vec<LaneDepth>) {
-        let queued = depths.iter().map(|depth| depth.ready + depth.delayed + depth.leased).sum();
-        self.queued_chunks.store(queued, Ordering::Relaxed);
+        self.room.count(&depths, self.lanes.resting());
         self.agenda.note_depths(&depths, self.now());
         *self.depths.lock().unwrap_or_else(PoisonError::into_inner) = depths;
+    }
+
+    /// Lists the lanes that rest though something of theirs is in the queue: it will do as their probe.
+    pub(crate) fn resting_lanes(&self) -> HashSet<Lane> {
+        let resting = self.lanes.resting();
+        let depths = self.depths.lock().unwrap_or_else(PoisonError::into_inner);
+        let lanes = depths.iter().map(|depth| depth.lane);
+        lanes.filter(|lane| resting.contains(&(lane.app, lane.provider))).collect()
     }
 }
 

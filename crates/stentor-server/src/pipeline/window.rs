@@ -1,4 +1,4 @@
-//! How much of an audience a fleet keeps unsettled: as little as keeps the push service busy.
+//! How much of audiences a lane keeps unsettled: as little as keeps the push service busy.
 //!
 //! A delivery is unsettled for a turnaround: the push service's shortest answer time lately, and the store's time for a
 //! lease and a settlement. What one turnaround brings at the best rate seen lately is out at least; the window is twice
@@ -23,7 +23,7 @@ const RATES_MAX_COUNT: usize = 8;
 /// The window in turnarounds at the best rate.
 const GAIN: f64 = 2.0;
 
-/// The window of one fleet, in deliveries.
+/// The window of one lane, in deliveries.
 #[derive(Debug)]
 pub(crate) struct Window {
     spare: u64,

@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 use super::calendar::instant;
 use super::content::AudienceReport;
 use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
+use crate::pipeline::Crowded;
 use crate::pipeline::calendar::off_the_minute;
 
 /// Longest way into the future that a message may wait for its due time.
@@ -252,7 +253,7 @@ impl Service {
             let report = self.count(&message, &providers).await.map_err(target_problem)?;
             return Ok(Sent::Checked(report));
         }
-        self.refuse_when_full()?;
+        self.refuse_when_full(app, &message.spec.target).await?;
         self.keep(message, repeat).await.map(Sent::Kept)
     }
 
@@ -272,12 +273,48 @@ impl Service {
     }
 
     /// Refuses what would only wait longer and longer, before it costs a transaction.
-    fn refuse_when_full(&self) -> Answer<()> {
-        if self.belt.has_room() {
-            return Ok(());
+    async fn refuse_when_full(&self, app: AppId, target: &Target) -> Answer<()> {
+        if !self.belt.has_room(app) {
+            let detail = "as much of this app waits to be sent as is allowed; nothing was kept";
+            return self.refuse_as_full(detail.to_owned(), None);
         }
+        match self.crowd_before(app, target).await? {
+            Some(Crowded { provider, chunks, detail }) => {
+                let why = format!(
+                    "{chunks} chunks wait for {provider}, as many as may: {detail}; nothing was kept"
+                );
+                self.refuse_as_full(
+                    why,
+                    Some(format!("see the credential for {provider}: GET /v1/apps/{app}/credentials")),
+                )
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn refuse_as_full(&self, detail: String, hint: Option<String>) -> Answer<()> {
         Counters::add(&self.counters.messages_refused, 1);
-        Err(Problem::new(ErrorCode::QueueFull, "as much waits to be sent as is allowed; nothing was kept"))
+        let problem = Problem::new(ErrorCode::QueueFull, detail);
+        Err(Problem { hint: hint.map(Into::into), ..problem })
+    }
+
+    /// Finds what a message to named devices would have to wait behind without end. Audiences are expanded when there is
+    /// room, and keep nobody waiting at other push services.
+    async fn crowd_before(&self, app: AppId, target: &Target) -> Answer<Option<Crowded>> {
+        let mut crowds = self.belt.crowded(app);
+        if crowds.is_empty() || !target.is_direct() {
+            return Ok(None);
+        }
+        match target {
+            Target::Token(token) => crowds.retain(|crowd| crowd.provider == token.provider),
+            _ => {
+                let counts = self.store.count_audience(app, target).await;
+                let counts = counts.map_err(|error| target_problem(error.into()))?;
+                crowds
+                    .retain(|crowd| counts.iter().any(|(kind, count)| *kind == crowd.provider && *count > 0));
+            }
+        }
+        Ok(crowds.into_iter().next())
     }
 
     async fn keep(&self, message: Message, repeat: Option<Repeat>) -> Answer<Reply> {
@@ -289,7 +326,7 @@ impl Service {
         });
         let chunk_max_devices = self.limits.chunk_max_devices;
         let asking = self.belt.enter();
-        let (due_at, is_due) = (message.due_at, message.due_at <= message.created_at);
+        let (app, due_at, is_due) = (message.app, message.due_at, message.due_at <= message.created_at);
         let hurried = asking.as_ref().filter(|asking| asking.in_a_rush());
         let begins_later = is_due && message.spec.target.is_direct() && hurried.is_some();
         let new = NewMessage { message, idempotency, chunk_max_devices, begins_later };
@@ -297,7 +334,7 @@ impl Service {
         match answers.into_iter().next() {
             Some(Ok(Storing::Done(accepted))) => {
                 match hurried.filter(|_| begins_later) {
-                    Some(hurried) => hurried.left_behind(due_at),
+                    Some(hurried) => hurried.left_behind(app, due_at),
                     None => self.hand_over(accepted),
                 }
                 Counters::add(&self.counters.messages_accepted, 1);

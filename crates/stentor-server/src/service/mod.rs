@@ -26,8 +26,8 @@ use stentor_core::id::{AppId, IdSource};
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::store::Store;
 
-use crate::pipeline::Asking;
 use crate::pipeline::stats::QuotaStats;
+use crate::pipeline::{Asking, Crowded};
 
 pub use apps::NewKey;
 pub use caller::{Caller, Identity};
@@ -62,9 +62,14 @@ pub trait Belt: Send + Sync {
         None
     }
 
-    /// Tells whether more messages may be queued.
-    fn has_room(&self) -> bool {
+    /// Tells whether an app may queue more messages.
+    fn has_room(&self, _app: AppId) -> bool {
         true
+    }
+
+    /// Lists those credentials of an app that rest, and for which no more may wait.
+    fn crowded(&self, _app: AppId) -> Vec<Crowded> {
+        Vec::new()
     }
 
     /// Tells how a credential's quota stands, once it was used.
@@ -87,6 +92,8 @@ pub struct ServiceLimits {
     pub imports_max_count: usize,
     /// Most lines registered in one transaction.
     pub import_batch_max_lines: usize,
+    /// Most schedules of one app that are active or paused.
+    pub schedules_max_count: usize,
     /// By how much audiences for later may start after a full minute.
     pub start_spread: Duration,
 }
@@ -97,6 +104,7 @@ impl Default for ServiceLimits {
             chunk_max_devices: 1_000,
             imports_max_count: 4,
             import_batch_max_lines: 16_384,
+            schedules_max_count: 10_000,
             start_spread: Duration::ZERO,
         }
     }
@@ -151,6 +159,7 @@ pub struct Service {
     credentials: credentials::Kinds,
     limits: ServiceLimits,
     imports: tokio::sync::Semaphore,
+    making: schedules::Making,
     counters: Counters,
 }
 
@@ -160,8 +169,8 @@ impl Service {
         let Ground { store, clock, ids, belt, keyring, limits } = ground;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         let imports = tokio::sync::Semaphore::new(limits.imports_max_count);
-        let counters = Counters::default();
-        Ok(Self { store, clock, belt, ids, keyring, credentials, limits, imports, counters })
+        let (making, counters) = (schedules::Making::default(), Counters::default());
+        Ok(Self { store, clock, belt, ids, keyring, credentials, limits, imports, making, counters })
     }
 
     /// Tells what was done since start.

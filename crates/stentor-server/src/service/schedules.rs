@@ -1,5 +1,8 @@
 //! Schedules: messages that are sent again and again.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use serde::Deserialize;
 use stentor_core::app::Scope::Send;
 use stentor_core::error::Invalid;
@@ -67,6 +70,7 @@ impl Service {
         }
         let schedule = self.schedule_of(caller.app(), request)?;
         self.check_content(caller.app(), &schedule.spec).await.map_err(within_message)?;
+        let _counted_until_kept = self.refuse_too_many(caller.app()).await?;
         let view = self.view(schedule);
         let reply = write(&view);
         let idempotency = repeat.map(|Repeat { key, request_hash }| {
@@ -123,6 +127,18 @@ impl Service {
         Ok(self.view(schedule))
     }
 
+    /// Refuses one schedule more than an app may have; those that are being made at the same time count as made.
+    async fn refuse_too_many(&self, app: AppId) -> Answer<BeingMade<'_>> {
+        let made = self.making.enter(app);
+        let most = self.limits.schedules_max_count;
+        let kept = self.store.count_schedules(app).await?;
+        if kept.saturating_add(made.count) <= most as u64 {
+            return Ok(made);
+        }
+        let detail = format!("an app has at most {most} schedules that are active or paused");
+        Err(Problem::new(ErrorCode::LimitReached, detail).with_hint("cancel one that is no longer needed"))
+    }
+
     fn schedule_of(&self, app: AppId, request: ScheduleRequest) -> Answer<Schedule> {
         let now = self.now();
         refuse_sending_fields(&request.message)?;
@@ -160,6 +176,43 @@ impl Service {
             None => Vec::new(),
         };
         ScheduleView { schedule, upcoming }
+    }
+}
+
+/// Counts the schedules that are being made, by app.
+#[derive(Debug, Default)]
+pub(super) struct Making(Mutex<HashMap<AppId, u64>>);
+
+/// A schedule that is being made, for as long as it lives.
+struct BeingMade<'a> {
+    making: &'a Making,
+    app: AppId,
+    /// How many are being made, this one included.
+    count: u64,
+}
+
+impl Making {
+    fn enter(&self, app: AppId) -> BeingMade<'_> {
+        let mut counts = self.lock();
+        let count = counts.entry(app).or_default();
+        *count += 1;
+        BeingMade { making: self, app, count: *count }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<AppId, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for BeingMade<'_> {
+    fn drop(&mut self) {
+        let mut counts = self.making.lock();
+        if let Some(count) = counts.get_mut(&self.app) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.app);
+            }
+        }
     }
 }
 

@@ -13,5 +13,6 @@ mod operator;
 mod pipeline;
 mod problems;
 mod regressions;
+mod room;
 mod tenants;
 mod trap;

@@ -4,6 +4,7 @@ mod campaigns;
 mod clocks;
 mod crashes;
 mod fairness;
+mod neighbours;
 mod parking;
 mod quota;
 mod readiness;
@@ -52,15 +53,17 @@ impl Clock for TestClock {
     }
 }
 
-/// Gives the stub for every credential, with one quota for all.
+/// Gives the stub for every credential but those of neighbours, with one quota for all.
 struct Factory {
     stub: Arc<Stub>,
+    neighbours: Vec<(AppId, Arc<Stub>)>,
     quota: Option<u32>,
 }
 
 impl ProviderFactory for Factory {
-    fn build(&self, _: &Credential) -> Result<Arc<dyn Provider>, Invalid> {
-        Ok(self.stub.clone())
+    fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid> {
+        let other = self.neighbours.iter().find(|(app, _)| *app == credential.app);
+        Ok(other.map_or(&self.stub, |(_, stub)| stub).clone())
     }
 
     fn quota(&self, _: &Credential) -> Option<u32> {
@@ -75,6 +78,8 @@ struct House {
     clock: Arc<TestClock>,
     ids: Arc<IdSource>,
     stub: Arc<Stub>,
+    /// Other apps with push services of their own.
+    neighbours: Vec<(AppId, Arc<Stub>)>,
     quota: Option<u32>,
     /// Where quotas survive a crash.
     folder: tempfile::TempDir,
@@ -101,7 +106,8 @@ impl House {
         store.create_app(&App { id: APP, name, created_at: clock.now() }).await.expect("kept");
         let ids = Arc::new(IdSource::after(0));
         let (stub, folder) = (Arc::new(stub), tempfile::tempdir().expect("a folder"));
-        Self { store, queue, clock, ids, stub, quota: None, folder, instance: 0, pipeline: None }
+        let (neighbours, quota) = (Vec::new(), None);
+        Self { store, queue, clock, ids, stub, neighbours, quota, folder, instance: 0, pipeline: None }
     }
 
     async fn put_credential(&self) {
@@ -109,15 +115,20 @@ impl House {
     }
 
     async fn put_credential_at(&self, provider: ProviderKind) {
+        self.put_credential_in(APP, provider).await;
+    }
+
+    async fn put_credential_in(&self, app: AppId, provider: ProviderKind) {
         let secret = "{}".to_owned();
-        let credential = Credential { app: APP, provider, secret, updated_at: self.clock.now() };
+        let credential = Credential { app, provider, secret, updated_at: self.clock.now() };
         self.store.put_credential(&credential).await.expect("kept");
     }
 
     /// Starts a pipeline as another process would.
     async fn start(&mut self, config: PipelineConfig) {
         self.instance += 1;
-        let factory = Factory { stub: self.stub.clone(), quota: self.quota };
+        let neighbours = self.neighbours.clone();
+        let factory = Factory { stub: self.stub.clone(), neighbours, quota: self.quota };
         let deps = Deps {
             store: self.store.clone(),
             queue: self.queue.clone(),
@@ -155,15 +166,23 @@ impl House {
 
     /// Registers devices at a provider, their tokens being a word and a number.
     async fn register_at(&self, kind: ProviderKind, word: &str, count: usize) -> Vec<DeviceId> {
+        self.register_in(APP, kind, word, count).await
+    }
+
+    async fn register_in(&self, app: AppId, kind: ProviderKind, word: &str, count: usize) -> Vec<DeviceId> {
         let tokens = (0..count).map(|number| PushToken::new(format!("{word}{number}")).expect("fits"));
         let devices: Vec<_> = tokens.map(|token| Registration::new(Platform::Android, kind, token)).collect();
-        let registered = self.store.register(APP, &devices, self.clock.now()).await.expect("kept");
+        let registered = self.store.register(app, &devices, self.clock.now()).await.expect("kept");
         registered.into_iter().map(|one| one.device).collect()
     }
 
     /// Accepts a message as the service would.
     async fn send(&self, spec: MessageSpec) -> MessageId {
-        let (id, accepted) = self.accept(spec, false).await;
+        self.send_in(APP, spec).await
+    }
+
+    async fn send_in(&self, app: AppId, spec: MessageSpec) -> MessageId {
+        let (id, accepted) = self.accept_in(app, spec, false).await;
         self.pipeline().published(&accepted.tickets).await;
         self.pipeline().wake();
         id
@@ -171,9 +190,13 @@ impl House {
 
     /// Accepts a message and tells nobody.
     async fn accept(&self, spec: MessageSpec, begins_later: bool) -> (MessageId, Accepted) {
+        self.accept_in(APP, spec, begins_later).await
+    }
+
+    async fn accept_in(&self, app: AppId, spec: MessageSpec, begins_later: bool) -> (MessageId, Accepted) {
         let now = self.clock.now();
         let id = MessageId::from_raw(self.ids.next(now));
-        let message = Message { id, app: APP, spec, created_at: now, due_at: now, occurrence: None };
+        let message = Message { id, app, spec, created_at: now, due_at: now, occurrence: None };
         let new = NewMessage { message, idempotency: None, chunk_max_devices: 100, begins_later };
         let reply = self.store.accept(vec![new]).await.remove(0).expect("kept");
         let Storing::Done(accepted) = reply else { panic!("kept before") };

@@ -207,6 +207,9 @@ macro_rules! store_suite {
                     a_schedule_is_given_as_it_was_kept
                     a_schedule_made_twice_under_one_key_is_made_once
                     due_schedules_are_those_that_are_active_and_late
+                    schedules_are_counted_by_app_while_they_may_fire
+                    every_app_has_its_turn_when_more_schedules_are_due_than_asked_for
+                    every_app_has_its_turn_when_more_messages_are_due_than_begin_at_once
                     an_occurrence_fires_once
                     a_tick_that_is_not_the_next_one_does_not_fire
                     a_paused_or_canceled_schedule_does_not_fire

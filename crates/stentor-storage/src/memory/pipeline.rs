@@ -11,6 +11,7 @@ use stentor_core::settlement::Settlement;
 
 use super::MemoryStore;
 use super::campaigns::NewChunk;
+use super::schedules::by_app;
 use super::state::State;
 
 #[async_trait]
@@ -109,11 +110,11 @@ impl State {
         let waiting = self.campaigns.values().map(|row| &row.campaign);
         let mut due: Vec<_> = waiting
             .filter(|campaign| campaign.state == CampaignState::Scheduled && campaign.due_at <= now)
-            .map(|campaign| (campaign.due_at, campaign.id))
+            .map(|campaign| (campaign.due_at, campaign.id, campaign.app))
             .collect();
         due.sort_unstable();
         let mut tickets = Vec::new();
-        for (_, id) in due.into_iter().take(limit) {
+        for (_, id, _) in by_app(due, |(_, _, app)| *app, limit) {
             tickets.extend(self.begin(id, chunk_max_devices, now)?);
         }
         Ok(tickets)

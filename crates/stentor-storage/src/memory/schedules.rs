@@ -7,6 +7,7 @@ use stentor_core::schedule::{Schedule, ScheduleState};
 
 use super::MemoryStore;
 use super::state::State;
+use crate::turns::in_turns;
 
 #[async_trait]
 impl ScheduleStore for MemoryStore {
@@ -44,12 +45,19 @@ impl ScheduleStore for MemoryStore {
         Ok(schedule.clone())
     }
 
+    async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError> {
+        let state = self.lock();
+        let live = [ScheduleState::Active, ScheduleState::Paused];
+        let own = state.schedules.values().filter(|one| one.app == app && live.contains(&one.state));
+        Ok(own.count() as u64)
+    }
+
     async fn due_schedules(&self, now: Timestamp, limit: usize) -> Result<Vec<Schedule>, StoreError> {
         let state = self.lock();
         let active = state.schedules.values().filter(|one| one.state == ScheduleState::Active);
         let mut due: Vec<_> = active.filter(|one| one.next_due.is_some_and(|at| at <= now)).collect();
         due.sort_by_key(|one| (one.next_due, one.id));
-        Ok(due.into_iter().take(limit).cloned().collect())
+        Ok(by_app(due, |one| one.app, limit).into_iter().cloned().collect())
     }
 
     async fn fire(&self, occurrence: &Occurrence) -> Result<bool, StoreError> {
@@ -59,6 +67,22 @@ impl ScheduleStore for MemoryStore {
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(self.lock().next_due())
     }
+}
+
+/// Takes the earliest of what is sorted; every app in its turn where not all can be taken.
+pub(super) fn by_app<T>(sorted: Vec<T>, app: impl Fn(&T) -> AppId, limit: usize) -> Vec<T> {
+    if sorted.len() < limit {
+        return sorted;
+    }
+    let mut lists: Vec<(AppId, Vec<T>)> = Vec::new();
+    for one in sorted {
+        let app = app(&one);
+        match lists.iter_mut().find(|(known, _)| *known == app) {
+            Some((_, list)) => list.push(one),
+            None => lists.push((app, vec![one])),
+        }
+    }
+    in_turns(lists.into_iter().map(|(_, list)| list).collect(), limit)
 }
 
 impl State {

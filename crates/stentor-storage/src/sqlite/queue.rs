@@ -1,7 +1,7 @@
 //! The queue: tickets in a file of their own, which can be thrown away and filled again from the store.
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -28,6 +28,8 @@ const CHANGED_MAX_MS: u64 = 1_000;
 /// A queue in one SQLite file.
 pub struct SqliteQueue {
     writer: Writer,
+    /// Counts while others write.
+    reader: Arc<Mutex<Connection>>,
     changes: Notify,
     /// The present as last told, and the next instant at which a ticket becomes ready by itself.
     horizon: Mutex<Horizon>,
@@ -56,8 +58,9 @@ impl SqliteQueue {
             }
             other => other?,
         };
+        let reader = Arc::new(Mutex::new(file::open_reader(path, &settings)?));
         let writer = Writer::start("stentor-queue", connection, &settings, || ())?;
-        Ok(Self { writer, changes: Notify::new(), horizon: Mutex::default(), _lock: lock })
+        Ok(Self { writer, reader, changes: Notify::new(), horizon: Mutex::default(), _lock: lock })
     }
 
     async fn work<T, F>(&self, work: F) -> Result<T, QueueError>
@@ -152,7 +155,13 @@ impl Queue for SqliteQueue {
     }
 
     async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError> {
-        self.work(move |connection| depths(connection, now)).await
+        let reader = self.reader.clone();
+        let counting = tokio::task::spawn_blocking(move || {
+            let connection = reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            depths(&connection, now).map_err(StoreError::from)
+        });
+        let counted = counting.await.map_err(|error| QueueError::Unavailable(error.to_string()))?;
+        counted.map_err(|error| QueueError::Unavailable(error.to_string()))
     }
 
     async fn keeps(&self) -> Result<(), QueueError> {
@@ -278,27 +287,46 @@ fn next_ready(connection: &Connection, now: Timestamp) -> Done<Option<Timestamp>
     Ok(one(connection, NEXT_READY, [now.as_millis()], |row| maybe_time(row, 0))?.flatten())
 }
 
+/// Counts by lane, in the indices alone, and only lanes that hold anything: a full queue has millions of rows, and an old file
+/// many lanes.
+const DEPTHS: &str = "WITH RECURSIVE
+    waiting (no) AS (SELECT min(lane) FROM tickets WHERE lease IS NULL UNION ALL
+        SELECT (SELECT min(lane) FROM tickets WHERE lease IS NULL AND lane > no) FROM waiting WHERE no IS NOT NULL),
+    leased (no) AS (SELECT min(lane) FROM tickets WHERE lease IS NOT NULL UNION ALL
+        SELECT (SELECT min(lane) FROM tickets WHERE lease IS NOT NULL AND lane > no) FROM leased WHERE no IS NOT NULL)
+    SELECT l.provider, l.app, l.class,
+        (SELECT count(*) FROM tickets WHERE lane = l.no AND lease IS NULL AND due_at <= ?1),
+        (SELECT count(*) FROM tickets WHERE lane = l.no AND lease IS NULL AND due_at > ?1),
+        (SELECT count(*) FROM tickets WHERE lane = l.no AND lease IS NOT NULL AND lease_until > ?1),
+        (SELECT min(due_at) FROM tickets WHERE lane = l.no AND lease IS NULL AND due_at <= ?1),
+        (SELECT min(due_at) FROM tickets WHERE lane = l.no AND lease IS NULL AND due_at > ?1),
+        (SELECT count(*) FROM tickets WHERE lane = l.no AND lease IS NOT NULL AND lease_until <= ?1 AND due_at <= ?1),
+        (SELECT count(*) FROM tickets WHERE lane = l.no AND lease IS NOT NULL AND lease_until <= ?1 AND due_at > ?1),
+        (SELECT min(due_at) FROM tickets WHERE lane = l.no AND lease IS NOT NULL AND lease_until <= ?1 AND due_at <= ?1),
+        (SELECT min(due_at) FROM tickets WHERE lane = l.no AND lease IS NOT NULL AND lease_until <= ?1 AND due_at > ?1)
+    FROM lanes l WHERE l.no IN (SELECT no FROM waiting UNION SELECT no FROM leased)
+    ORDER BY l.provider, l.app, l.class";
+
 fn depths(connection: &Connection, now: Timestamp) -> Done<Vec<LaneDepth>> {
-    let sql = "SELECT l.provider, l.app, l.class,
-            sum(t.free AND t.due_at <= ?1), sum(t.free AND t.due_at > ?1), sum(NOT t.free),
-            min(CASE WHEN t.free AND t.due_at <= ?1 THEN t.due_at END),
-            min(CASE WHEN t.free AND t.due_at > ?1 THEN t.due_at END)
-        FROM (SELECT lane, due_at, lease IS NULL OR lease_until <= ?1 AS free FROM tickets) t
-        JOIN lanes l ON l.no = t.lane GROUP BY l.no ORDER BY l.provider, l.app, l.class";
-    all(connection, sql, [now.as_millis()], depth)
+    all(connection, DEPTHS, [now.as_millis()], depth)
 }
 
+/// Reads a row of [`DEPTHS`]; a lease that has run out counts as none.
 fn depth(row: &Row<'_>) -> Done<LaneDepth> {
     let app = AppId::from_raw(number(row, 1)?);
     let (provider, class) = (code(row, 0, ProviderKind::from_code)?, code(row, 2, Class::from_code)?);
     Ok(LaneDepth {
         lane: Lane { provider, app, class },
-        ready: number(row, 3)?,
-        delayed: number(row, 4)?,
+        ready: number(row, 3)? + number(row, 8)?,
+        delayed: number(row, 4)? + number(row, 9)?,
         leased: number(row, 5)?,
-        oldest_due: maybe_time(row, 6)?,
-        next_due: maybe_time(row, 7)?,
+        oldest_due: earlier(maybe_time(row, 6)?, maybe_time(row, 10)?),
+        next_due: earlier(maybe_time(row, 7)?, maybe_time(row, 11)?),
     })
+}
+
+fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
 }
 
 #[cfg(test)]
@@ -306,6 +334,18 @@ mod tests {
     use rusqlite::StatementStatus::RePrepare;
 
     use super::*;
+
+    #[test]
+    fn depths_are_counted_in_indices_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("queue.db");
+        file::ensure(&path).expect("made");
+        let connection = prepare(&path, &SqliteSettings::queue()).expect("opened");
+        let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {DEPTHS}")).expect("a plan");
+        let steps = plan.query_map([0], |row| row.get::<_, String>(3)).expect("asked");
+        let steps: Vec<_> = steps.map(|step| step.expect("a step")).collect();
+        assert!(steps.iter().all(|step| !step.contains("SCAN tickets")), "{steps:#?}");
+    }
 
     #[test]
     fn statements_are_prepared_once_however_often_chunks_are_leased() {

@@ -29,6 +29,7 @@ mod settle;
 mod start;
 mod tokens;
 mod topics;
+mod turns;
 mod upkeep;
 mod users;
 

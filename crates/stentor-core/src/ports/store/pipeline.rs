@@ -139,7 +139,7 @@ pub struct Swept {
 #[async_trait]
 pub trait PipelineStore: Send + Sync {
     /// Starts scheduled campaigns that are due: fixes `as_of`, makes their producers (or chunks, for direct targets).
-    /// Gives the direct targets' chunks to publish.
+    /// Gives the direct targets' chunks to publish. Where there are more than the limit, every app has its turn.
     async fn start_due(
         &self,
         limit: usize,

@@ -44,7 +44,10 @@ pub trait ScheduleStore: Send + Sync {
         next_due: Option<Timestamp>,
     ) -> Result<Schedule, StoreError>;
 
-    /// Gives active schedules whose next tick has come, of all apps.
+    /// Counts an app's schedules that are active or paused.
+    async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError>;
+
+    /// Gives active schedules whose next tick has come: the earliest first, or every app in its turn where there are more.
     async fn due_schedules(&self, now: Timestamp, limit: usize) -> Result<Vec<Schedule>, StoreError>;
 
     /// Keeps the occurrence's message and advances the schedule in one transaction; false when it had fired before

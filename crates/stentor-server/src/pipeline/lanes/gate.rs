@@ -6,7 +6,7 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::retry::RetryPolicy;
 
-use crate::pipeline::evidence::{Blame, Evidence, Shares, Standing};
+use crate::pipeline::evidence::{Blame, Disproof, Evidence, Shares, Standing};
 use crate::pipeline::settle::{Health, Parking};
 
 /// How gates close and open.
@@ -52,6 +52,7 @@ pub(crate) struct Gate {
     parked: Option<(Parking, Timestamp)>,
     probing: bool,
     shares: Shares,
+    disproof: Disproof,
     unanswered: u32,
     trips: u16,
 }
@@ -105,12 +106,23 @@ impl Gate {
 
     /// Adds what a batch showed to the shares of the last answers; tells how the push service stands.
     pub(crate) fn weigh(&mut self, evidence: Evidence, is_probe: bool) -> Standing {
-        self.shares.weigh(evidence, is_probe)
+        let standing = self.shares.weigh(evidence, is_probe);
+        let is_disproved = self.disproof.counts(evidence, standing.foreign_in_a_row);
+        Standing { is_suspected: self.is_suspected(), is_disproved, ..standing }
+    }
+
+    /// Tells whether it is shut because the credential seems to be another sender's.
+    pub(crate) fn is_suspected(&self) -> bool {
+        self.parking().is_some_and(|parking| parking.reason == Reason::SenderMismatch)
     }
 
     /// Learns from a batch.
     pub(crate) fn judge(&mut self, verdict: Verdict, now: Timestamp, rules: &GateRules) {
         let Verdict { parking, health, standing, .. } = &verdict;
+        if standing.has_accepted && self.is_suspected() {
+            self.disproof.note();
+            self.parked = None;
+        }
         if standing.is_probe && parking.is_some() {
             self.parked = None;
         }
@@ -264,10 +276,28 @@ mod tests {
     #[test]
     fn a_service_of_which_most_answers_are_troubled_rests_though_some_are_good() {
         let mut gate = Gate::default();
-        let evidence = Evidence { fine: 500, accepted: 500, troubled: 500, refused: 0 };
+        let evidence = Evidence { fine: 500, accepted: 500, troubled: 500, ..Evidence::default() };
         let standing = gate.weigh(evidence, false);
         gate.judge(Verdict { standing, ..verdict(500, 500, false) }, at(0), &RULES);
         assert_eq!(gate.look(at(0), &RULES), Look::Shut(at(1)));
+    }
+
+    #[test]
+    fn a_credential_that_seemed_to_be_another_senders_is_good_again_with_the_first_accepted_message() {
+        let mut gate = Gate::default();
+        let parking = Parking { until: None, reason: Reason::SenderMismatch, detail: String::new() };
+        gate.park(parking, at(0));
+        let foreign = Evidence { fine: 5, ..Evidence::default() }.and_foreign(5);
+        let standing = gate.weigh(foreign, false);
+        assert!(standing.is_suspected && !standing.is_disproved);
+        let accepted = gate.weigh(Evidence { fine: 1, accepted: 1, ..Evidence::default() }, false);
+        gate.judge(Verdict { standing: accepted, ..verdict(1, 0, false) }, at(0), &RULES);
+        assert_eq!(gate.look(at(0), &RULES), Look::Open);
+        let standing = gate.weigh(foreign, false);
+        assert!(
+            !standing.is_suspected && standing.is_disproved,
+            "some tokens are foreign, the credential is good"
+        );
     }
 
     #[test]

@@ -1,4 +1,17 @@
+use stentor_core::chunk::{Class, Lane};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::ChunkId;
+
 use super::*;
+
+const APP: AppId = AppId::from_raw(1);
+
+fn begun(count: u64) -> Vec<Ticket> {
+    let lane = Lane { provider: ProviderKind::Fcm, app: APP, class: Class::Urgent };
+    (0..count)
+        .map(|chunk| Ticket { chunk: ChunkId::from_raw(chunk), lane, due_at: Timestamp::default() })
+        .collect()
+}
 
 fn crowd(rush: &Arc<Rush>, callers: usize) -> Vec<Asking> {
     (0..callers).map(|_| rush.enter()).collect()
@@ -36,7 +49,7 @@ fn less_than_a_batch_waits_less_for_the_callers() {
 async fn beginning_waits_for_the_callers_but_not_for_ever() {
     let rush = Arc::new(Rush::default());
     let mut asking = crowd(&rush, 20);
-    asking[0].left_behind(Timestamp::from_millis(70));
+    asking[0].left_behind(APP, Timestamp::from_millis(70));
     let crowds = async {
         loop {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -55,7 +68,7 @@ async fn beginning_waits_for_the_callers_but_not_for_ever() {
 #[tokio::test(start_paused = true)]
 async fn when_nobody_asks_any_more_all_that_waits_is_begun_at_once() {
     let rush = Arc::new(Rush::default());
-    crowd(&rush, 20)[0].left_behind(Timestamp::from_millis(70));
+    crowd(&rush, 20)[0].left_behind(APP, Timestamp::from_millis(70));
     tokio::time::advance(RUSH).await;
     let before = Instant::now();
     let (count, by) = rush.lull(Timestamp::from_millis(90)).await;
@@ -67,10 +80,10 @@ async fn when_nobody_asks_any_more_all_that_waits_is_begun_at_once() {
 fn what_was_begun_is_no_longer_behind_and_what_came_meanwhile_is() {
     let rush = Arc::new(Rush::default());
     let asking = rush.enter();
-    (0..30).for_each(|_| asking.left_behind(Timestamp::default()));
-    rush.note_begun(16, 16, 30);
+    (0..30).for_each(|_| asking.left_behind(APP, Timestamp::default()));
+    rush.note_begun(16, &begun(16), 30);
     assert_eq!(rush.behind(), 14);
-    asking.left_behind(Timestamp::default());
-    rush.note_begun(16, 9, 14);
+    asking.left_behind(APP, Timestamp::default());
+    rush.note_begun(16, &begun(9), 14);
     assert_eq!(rush.behind(), 1, "the one that came meanwhile");
 }

@@ -45,7 +45,8 @@ fn sending(count: usize) -> LeasedChunk {
 
 /// Tells how a push service stands of which nothing but these outcomes is known.
 fn seen(chunk: &LeasedChunk, outcomes: &[Outcome]) -> Standing {
-    Shares::default().weigh(Evidence::of(outcomes, is_weak(chunk, false)), false)
+    let evidence = Evidence::of(outcomes, is_weak(chunk, false));
+    Shares::default().weigh(evidence.and_foreign(count_foreign(chunk.provider, outcomes)), false)
 }
 
 fn blaming(trouble: Blame) -> Standing {
@@ -456,4 +457,50 @@ fn a_few_foreign_tokens_and_those_beside_an_accepted_one_are_rejected_each_for_i
     }
     let invalid = refused_as(ProviderKind::Fcm, Reason::InvalidToken, 10, 0);
     assert_eq!(invalid.parking, None, "an invalid token is no other sender's");
+}
+
+/// Decides about devices of which each belongs to another sender, after so many others in a row.
+fn foreign_after(before: u32, count: usize, audience: u64, standing: Standing) -> Settled {
+    let mut chunk = sending(count);
+    chunk.tally.sending = audience;
+    let outcomes = vec![Outcome::Rejected { reason: Reason::SenderMismatch, reach: Reach::Device }; count];
+    let foreign_in_a_row = before + count as u32;
+    settle(&chunk, &outcomes, Standing { foreign_in_a_row, ..standing }, &RetryPolicy::default(), 0.5, NOW)
+}
+
+#[test]
+fn the_rest_of_an_audience_ends_no_better_than_its_first_answers_however_few_it_is() {
+    let standing = Standing { accepts_nothing: true, ..Standing::default() };
+    for (before, count, audience) in [(0, 10, 10), (8, 2, 10), (1_000, 5, 1_005), (9, 1, 1_000_000)] {
+        let settled = foreign_after(before, count, audience, standing);
+        assert!(settled.parking.is_some(), "{count} of {audience} after {before}");
+        assert!(states(&settled).iter().all(|(state, _)| *state == DeliveryState::Queued));
+    }
+    let few = foreign_after(0, 4, 10, standing);
+    assert_eq!(few.parking, None, "too few to tell");
+    assert!(states(&few).iter().all(|(state, _)| *state == DeliveryState::Queued), "and ended they are not");
+    assert_eq!(few.settlement.children[0].attempt, 2);
+}
+
+#[test]
+fn a_credential_that_was_good_before_is_suspected_as_well() {
+    assert!(foreign_after(0, 10, 1_000, Standing::default()).parking.is_some());
+}
+
+#[test]
+fn while_a_credential_is_suspected_no_answer_of_that_kind_ends_a_delivery() {
+    let standing = Standing { is_suspected: true, ..Standing::default() };
+    for (count, audience) in [(1, 1), (3, 3), (5, 1_000)] {
+        let settled = foreign_after(0, count, audience, standing);
+        assert!(settled.parking.is_some());
+        assert!(states(&settled).iter().all(|(state, _)| *state == DeliveryState::Queued));
+    }
+}
+
+#[test]
+fn foreign_tokens_behind_a_credential_that_was_suspected_wrongly_are_rejected_each_for_itself() {
+    let standing = Standing { is_disproved: true, ..Standing::default() };
+    let settled = foreign_after(0, 1_000, 1_000, standing);
+    assert_eq!(settled.parking, None);
+    assert!(states(&settled).iter().all(|(state, _)| *state == DeliveryState::Rejected));
 }

@@ -196,11 +196,13 @@ async fn a_crash_over_files_loses_nothing_and_its_duplicates_are_bounded_and_mar
     house.stub.stall(Stall::Everything);
     let id = house.send(everyone()).await;
     house.until(id, |ledger| ledger.total().sending > 0 && !house.stub.seen().is_empty()).await;
-    let House { stub, clock, ids, instance, pipeline, store, queue, quota, folder: levels } = house;
+    let House { stub, clock, ids, instance, pipeline, store, queue, quota, folder: levels, neighbours } =
+        house;
     drop((pipeline, store, queue));
     stub.stall(Stall::Nothing);
     let (store, queue) = files(folder.path()).await;
-    let mut house = House { store, queue, clock, ids, stub, instance, quota, folder: levels, pipeline: None };
+    let mut house =
+        House { store, queue, clock, ids, stub, instance, quota, neighbours, folder: levels, pipeline: None };
     house.start(quick()).await;
     let recovered = house.pipeline().stats().recovery.deliveries;
     let ledger = house.finished(id).await;

@@ -1,4 +1,5 @@
 use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::ports::queue::Queue;
 
 use super::stub::Stub;
 use super::*;
@@ -101,4 +102,45 @@ async fn a_deleted_app_leaves_nothing_in_the_queue() {
     house.pipeline().changed(APP, KIND);
     pass(5).await;
     assert_eq!(house.pipeline().stats().depths, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_credential_is_published_once_and_not_again_and_again() {
+    let mut house = House::build(Stub::accepting(10)).await;
+    house.start(quick()).await;
+    let devices = house.register(50).await;
+    let mut ids = Vec::new();
+    for device in devices {
+        ids.push(house.send(spec(Target::Device(device))).await);
+    }
+    pass(10).await;
+    let published = house.queue.count("publish");
+    pass(3_600).await;
+    assert_eq!(house.queue.count("publish"), published, "in an hour of looks every 2 s");
+    house.queue.clear().await.expect("thrown away");
+    pass(10).await;
+    assert_eq!(house.pipeline().stats().depths[0].ready, 50, "what is lost is published again all the same");
+    house.put_credential().await;
+    house.pipeline().changed(APP, KIND);
+    for id in ids {
+        house.finished(id).await;
+    }
+    assert_eq!(house.stub.seen().len(), 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ticket_that_is_lost_while_its_lane_rests_is_published_when_the_lane_is_open() {
+    let mut house = House::build(Stub::accepting(10)).await;
+    house.start(quick()).await;
+    let devices = house.register(2).await;
+    let (kept, _) = (house.send(spec(Target::Device(devices[0]))).await, pass(10).await);
+    let (lost, accepted) = house.accept(spec(Target::Device(devices[1])), false).await;
+    assert_eq!(accepted.tickets.len(), 1, "and nobody publishes it");
+    pass(600).await;
+    house.put_credential().await;
+    house.pipeline().changed(APP, KIND);
+    let began = Instant::now();
+    house.finished(kept).await;
+    house.finished(lost).await;
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }

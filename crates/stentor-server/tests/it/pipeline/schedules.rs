@@ -13,13 +13,17 @@ async fn schedule(house: &House, cron: &str, catch_up: CatchUp) -> ScheduleId {
 }
 
 async fn recurring(house: &House, recurrence: Recurrence) -> ScheduleId {
+    recurring_in(house, APP, recurrence).await
+}
+
+async fn recurring_in(house: &House, app: AppId, recurrence: Recurrence) -> ScheduleId {
     let now = house.clock.now();
     let id = ScheduleId::from_raw(house.ids.next(now));
     let next_due = calendar::next_tick(&recurrence, now).expect("reads");
     let (state, name) = (ScheduleState::Active, None);
     let schedule = Schedule {
         id,
-        app: APP,
+        app,
         name,
         spec: everyone(),
         recurrence,
@@ -102,4 +106,58 @@ async fn an_audience_starts_shortly_after_the_full_minute_and_always_by_the_same
     assert!(starts.iter().all(|after| *after == starts[0]), "{starts:?}");
     assert!((1..=30_000).contains(&starts[0]), "{starts:?}");
     assert!(house.stub.counts().values().all(|count| *count == 6));
+}
+
+fn every_minute() -> Recurrence {
+    let (cron, time_zone) = ("* * * * *".to_owned(), TimeZoneName::new("UTC").expect("a name"));
+    Recurrence { cron, time_zone, until: None, catch_up: CatchUp::Once, exact: true }
+}
+
+async fn count_of(house: &House, app: AppId, begun: bool) -> usize {
+    let campaigns = house.store.campaigns(app, Page { after: 0, limit: 10_000 }).await.expect("there");
+    campaigns.iter().filter(|one| !begun || one.state != CampaignState::Scheduled).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_thousand_schedules_of_one_app_delay_nobody_elses() {
+    let mut house = House::build(Stub::accepting(10)).await;
+    let other = AppId::from_raw(2);
+    let name = Label::new("other").expect("fits");
+    house.store.create_app(&App { id: other, name, created_at: house.clock.now() }).await.expect("kept");
+    for _ in 0..100_000 {
+        recurring_in(&house, APP, every_minute()).await;
+    }
+    recurring_in(&house, other, every_minute()).await;
+    house.start(quick()).await;
+    while count_of(&house, other, true).await == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let before = count_of(&house, APP, false).await;
+    assert!(
+        before <= 500,
+        "{before} of 100,000 fired before the one of another app, the last in the list, began"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_messages_for_one_instant_delay_nobody_elses() {
+    let mut house = House::build(Stub::accepting(10)).await;
+    let other = AppId::from_raw(2);
+    let name = Label::new("other").expect("fits");
+    house.store.create_app(&App { id: other, name, created_at: house.clock.now() }).await.expect("kept");
+    let now = house.clock.now();
+    let due_at = now.plus(Duration::from_secs(10));
+    let later = |app| {
+        let id = MessageId::from_raw(house.ids.next(now));
+        let message = Message { id, app, spec: everyone(), created_at: now, due_at, occurrence: None };
+        NewMessage { message, idempotency: None, chunk_max_devices: 100, begins_later: false }
+    };
+    let all: Vec<_> = (0..10_000).map(|_| later(APP)).chain([later(other)]).collect();
+    house.store.accept(all).await.into_iter().for_each(|kept| drop(kept.expect("kept")));
+    house.start(quick()).await;
+    while count_of(&house, other, true).await == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let before = count_of(&house, APP, true).await;
+    assert!(before <= 500, "{before} of 10,000 began before the last, which is another app's");
 }

@@ -5,7 +5,7 @@ use stentor_emulators::Policy;
 use stentor_emulators::policy::{Refusal, Script, ScriptStep, Verdict};
 
 use super::rig::{Scene, apns_token, fcm_token};
-use crate::harness::server;
+use crate::harness::{server, server_with};
 
 const DEVICES: usize = 2_000;
 /// Of 2,000 tokens about 100: more than enough failures in a row, once they are repeated together.
@@ -96,4 +96,49 @@ async fn devices_of_the_other_apns_environment_park_the_credential_and_are_kept(
     let ledger = scene.ended(&campaign).await;
     assert_eq!(ledger["totals"]["accepted"], DEVICES, "no token was retired: {ledger}");
     assert_eq!(scene.apns.counts(&apns_token(DEVICES - 1)).accepted, 1);
+}
+
+/// Lets a credential that was good meet only devices of another sender, and then puts it anew; tells the books of both ends.
+async fn good_then_foreign(scene: &Scene, mismatch: Policy, set: impl Fn(Policy), devices: usize) {
+    let before = scene.ended(&scene.send(json!("everyone")).await).await;
+    assert_eq!(before["totals"]["accepted"], devices, "the credential is good: {before}");
+    set(mismatch);
+    let campaign = scene.send(json!("everyone")).await;
+    scene.until_parked().await;
+    let books = scene.rested(&campaign).await;
+    assert_eq!((&books["totals"]["rejected"], &books["totals"]["failed"]), (&json!(0), &json!(0)), "{books}");
+    set(Policy::default());
+}
+
+fn chunks_of(devices: usize) -> impl FnOnce(&mut stentor_server::config::Config) {
+    move |config| {
+        config.pipeline.chunk_max_devices = devices;
+        config.pipeline.credential_probe_ms = 300;
+    }
+}
+
+#[tokio::test]
+async fn a_fcm_credential_that_was_good_and_meets_only_foreign_devices_rests_until_it_is_put_anew() {
+    for (devices, chunk) in [(10, 1_000), (10, 4), (1_005, 100)] {
+        let server = server_with(chunks_of(chunk)).await;
+        let scene = Scene::fcm(server, Policy::default()).await;
+        scene.import_fcm(devices).await;
+        let set = |policy| scene.fcm.set_policy(policy).expect("a policy");
+        good_then_foreign(&scene, super::always(Refusal::new("SENDER_ID_MISMATCH")), set, devices).await;
+        scene.put_fcm(json!("none")).await;
+        let after = scene.ended(&scene.send(json!("everyone")).await).await;
+        assert_eq!(after["totals"]["accepted"], devices, "no token was retired: {after}");
+    }
+}
+
+#[tokio::test]
+async fn an_apns_credential_that_was_good_and_meets_only_foreign_devices_rests_until_a_probe_gets_through() {
+    for (refusal, chunk) in [("DeviceTokenNotForTopic", 1_000), ("BadDeviceToken", 100)] {
+        let scene = Scene::apns(server_with(chunks_of(chunk)).await).await;
+        scene.import_apns(1_005).await;
+        let set = |policy| scene.apns.set_policy(policy).expect("a policy");
+        good_then_foreign(&scene, super::always(Refusal::new(refusal)), set, 1_005).await;
+        let after = scene.ended(&scene.send(json!("everyone")).await).await;
+        assert_eq!(after["totals"]["accepted"], 1_005, "no token was retired, nothing was put: {after}");
+    }
 }

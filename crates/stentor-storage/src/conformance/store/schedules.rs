@@ -114,6 +114,49 @@ pub async fn due_schedules_are_those_that_are_active_and_late(store: &dyn Store)
     assert_eq!(store.next_due().await, Ok(Some(at(60))), "a paused schedule is not waited for");
 }
 
+pub async fn schedules_are_counted_by_app_while_they_may_fire(store: &dyn Store) {
+    let (scene, other) = (Scene::new(store).await, Scene::in_app(store, 2).await);
+    for id in 31..35 {
+        store.create_schedule(&schedule(&scene, id, Some(at(60))), None).await.expect("kept");
+    }
+    store.create_schedule(&schedule(&other, 41, Some(at(60))), None).await.expect("kept");
+    for (id, state) in
+        [(31, ScheduleState::Paused), (32, ScheduleState::Canceled), (33, ScheduleState::Finished)]
+    {
+        store.set_schedule(scene.app, ScheduleId::from_raw(id), state, None).await.expect("set");
+    }
+    assert_eq!(store.count_schedules(scene.app).await, Ok(2));
+    assert_eq!(store.count_schedules(other.app).await, Ok(1));
+}
+
+pub async fn every_app_has_its_turn_when_more_schedules_are_due_than_asked_for(store: &dyn Store) {
+    let (scene, other) = (Scene::new(store).await, Scene::in_app(store, 2).await);
+    for id in 31..91 {
+        store.create_schedule(&schedule(&scene, id, Some(at(60))), None).await.expect("kept");
+    }
+    store.create_schedule(&schedule(&other, 91, Some(at(61))), None).await.expect("kept");
+    let due = store.due_schedules(at(61), 10).await.expect("listed");
+    assert_eq!((due.len(), due[1].id.raw()), (10, 91));
+    let due = store.due_schedules(at(60), 10).await.expect("listed");
+    assert_eq!(due.iter().map(|one| one.id.raw()).collect::<Vec<_>>(), (31..41).collect::<Vec<_>>());
+}
+
+pub async fn every_app_has_its_turn_when_more_messages_are_due_than_begin_at_once(store: &dyn Store) {
+    let (scene, other) = (Scene::new(store).await, Scene::in_app(store, 2).await);
+    let (device, theirs) = (scene.fcm(1).await[0], other.fcm(1).await[0]);
+    for _ in 0..60 {
+        scene.send(Draft::to(Target::Device(device)).due(at(100))).await;
+    }
+    let (late, _) = other.send(Draft::to(Target::Device(theirs)).due(at(101))).await;
+    assert_eq!(store.start_due(10, 4, at(101)).await.expect("started").len(), 10);
+    assert_eq!(other.state(late).await, CampaignState::Running);
+    let mut begun = 10;
+    while begun < 61 {
+        begun += store.start_due(10, 4, at(101)).await.expect("started").len();
+    }
+    assert!(store.start_due(10, 4, at(101)).await.expect("nothing").is_empty(), "each begins once");
+}
+
 pub async fn an_occurrence_fires_once(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.fcm(1).await[0];

@@ -7,7 +7,7 @@ use stentor_core::ports::store::{IdempotentReply, Occurrence, Page, ScheduleStor
 use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 
 use super::apps::repeat;
-use super::{SqliteStore, accept, fleets, messages};
+use super::{SqliteStore, accept, fleets, messages, turns};
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
 use crate::sqlite::query::{all, limit, one, run};
 use crate::sqlite::row::{code, int, maybe_text, maybe_time, number, time};
@@ -56,10 +56,21 @@ impl ScheduleStore for SqliteStore {
         .await
     }
 
+    async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError> {
+        self.read(move |connection| {
+            let sql = "SELECT count(*) FROM schedules WHERE app = ?1 AND state IN (0, 1)";
+            Ok(one(connection, sql, [int(app.raw())], |row| number(row, 0))?.unwrap_or_default())
+        })
+        .await
+    }
+
     async fn due_schedules(&self, now: Timestamp, count: usize) -> Result<Vec<Schedule>, StoreError> {
         self.read(move |connection| {
-            let sql = format!("{SELECT} WHERE state = 0 AND next_due <= ?1 ORDER BY next_due, id LIMIT ?2");
-            all(connection, &sql, [now.as_millis(), limit(count)], read)
+            let due = turns::due_schedules(connection, now, count)?;
+            let sql = format!("{SELECT} WHERE id = ?1");
+            let schedules: Vec<_> =
+                due.into_iter().map(|id| one(connection, &sql, [id], read)).collect::<Done<_>>()?;
+            Ok(schedules.into_iter().flatten().collect())
         })
         .await
     }

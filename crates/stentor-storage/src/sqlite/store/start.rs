@@ -17,12 +17,12 @@ use super::books::Shelf;
 use super::chunks::{self, NewChunk};
 use super::fleets::{self, Fleet, device_of, fleet_of};
 use super::register::{self, NewRow};
-use super::{campaigns, messages, owners, sequences, tokens};
+use super::{campaigns, messages, owners, sequences, tokens, turns};
 use crate::sqlite::fault::Done;
-use crate::sqlite::query::{all, limit, run};
-use crate::sqlite::row::{int, number};
+use crate::sqlite::query::{all, run};
+use crate::sqlite::row::int;
 
-/// Starts scheduled campaigns that are due, the earliest first; one whose message makes no sense is stopped, so that it does
+/// Starts scheduled campaigns that are due, every app in its turn where not all can; one whose message makes no sense is stopped, so that it does
 /// not hold up the others.
 pub(super) fn due(
     connection: &Connection,
@@ -30,10 +30,8 @@ pub(super) fn due(
     chunk_max_devices: usize,
     now: Timestamp,
 ) -> Done<Vec<Ticket>> {
-    let sql = "SELECT id FROM campaigns WHERE state = 0 AND due_at <= ?1 ORDER BY due_at, id LIMIT ?2";
-    let due = all(connection, sql, [now.as_millis(), limit(count)], |row| {
-        Ok(MessageId::from_raw(number(row, 0)?))
-    })?;
+    let due = turns::due_campaigns(connection, now, count)?;
+    let due = due.into_iter().map(|id| MessageId::from_raw(id.unsigned_abs()));
     let mut starter = Starter::new(connection, chunk_max_devices, now);
     let mut tickets = Vec::new();
     for id in due {

@@ -34,6 +34,7 @@ CREATE INDEX campaigns_by_collapse_key ON campaigns (app, collapse_key, id) WHER
 CREATE INDEX campaigns_ended ON campaigns (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX campaigns_open ON campaigns (expires_at) WHERE state IN (1, 2);
 CREATE INDEX campaigns_scheduled ON campaigns (due_at) WHERE state = 0;
+CREATE INDEX campaigns_scheduled_by_app ON campaigns (app, due_at) WHERE state = 0 AND due_at <> created_at;
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     message INTEGER NOT NULL,
@@ -215,6 +216,7 @@ CREATE TABLE schedules (
     spec TEXT NOT NULL
 ) STRICT;
 CREATE INDEX schedules_by_app ON schedules (app, id);
+CREATE INDEX schedules_by_app_and_tick ON schedules (app, state, next_due);
 CREATE INDEX schedules_due ON schedules (next_due) WHERE state = 0 AND next_due IS NOT NULL;
 CREATE TABLE sequences (
     name TEXT PRIMARY KEY,

@@ -1,0 +1,221 @@
+//! What each lane of a fleet has unsettled, and whether it is quick: what one credential's push service holds back for long is
+//! not there for others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use stentor_core::id::AppId;
+
+use super::window::{LOOK_MIN, Window};
+
+/// A lane is quick while it settles what it holds within this time.
+const QUICK: Duration = Duration::from_secs(5);
+/// Shortest time over which that is measured, and half of the longest that it is believed without a settlement.
+const SPAN_MIN: Duration = Duration::from_secs(1);
+/// Lanes that are not used are forgotten after this long.
+const KEPT: Duration = Duration::from_secs(60);
+/// So many lanes are measured as often as one.
+const LANES_TOGETHER: usize = 16;
+
+/// What one lane has unsettled.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    deliveries: AtomicU64,
+    chunks: AtomicUsize,
+    settled: AtomicU64,
+}
+
+impl Load {
+    /// Counts deliveries.
+    pub(crate) fn deliveries(&self) -> u64 {
+        self.deliveries.load(Ordering::Acquire)
+    }
+
+    /// Counts chunks.
+    pub(crate) fn chunks(&self) -> usize {
+        self.chunks.load(Ordering::Acquire)
+    }
+
+    /// Counts the deliveries settled so far.
+    pub(crate) fn settled(&self) -> u64 {
+        self.settled.load(Ordering::Acquire)
+    }
+
+    pub(super) fn add(&self, deliveries: u64) {
+        self.deliveries.fetch_add(deliveries, Ordering::AcqRel);
+        self.chunks.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn resize(&self, from: u64, to: u64) {
+        self.deliveries.fetch_add(to, Ordering::AcqRel);
+        self.deliveries.fetch_sub(from, Ordering::AcqRel);
+    }
+
+    pub(super) fn settle(&self, deliveries: u64) {
+        self.settled.fetch_add(deliveries, Ordering::AcqRel);
+    }
+
+    pub(super) fn remove(&self, deliveries: u64) {
+        self.deliveries.fetch_sub(deliveries, Ordering::AcqRel);
+        self.chunks.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// How long a lane takes to settle what it holds.
+#[derive(Debug)]
+struct Turnover {
+    began: Duration,
+    began_settled: u64,
+    last_settled: Duration,
+    /// What was measured last; `None` before anything was settled.
+    takes: Option<Duration>,
+}
+
+impl Turnover {
+    const fn new(now: Duration) -> Self {
+        Self { began: now, began_settled: 0, last_settled: now, takes: None }
+    }
+
+    fn observe(&mut self, now: Duration, held: u64, settled: u64) {
+        let span = now.saturating_sub(self.began);
+        let count = settled - self.began_settled;
+        if count > 0 {
+            self.last_settled = now;
+        }
+        if held == 0 {
+            (self.began, self.began_settled, self.last_settled) = (now, settled, now);
+        } else if count > 0 && span >= SPAN_MIN || self.takes.is_none() && count > 0 {
+            self.takes = Some(span.mul_f64(held as f64 / count as f64));
+            (self.began, self.began_settled) = (now, settled);
+        }
+    }
+
+    fn is_quick(&self, now: Duration) -> bool {
+        let silent = now.saturating_sub(self.last_settled);
+        self.takes.is_some_and(|takes| takes <= QUICK) && silent <= 2 * SPAN_MIN
+    }
+}
+
+/// One lane of a fleet.
+pub(crate) struct Lane {
+    pub(crate) load: Arc<Load>,
+    pub(crate) window: Window,
+    turnover: Turnover,
+    used: Duration,
+    looked: Duration,
+}
+
+impl Lane {
+    /// Tells whether what it takes is soon there again.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.turnover.is_quick(self.looked)
+    }
+}
+
+/// The lanes of a fleet that were used lately, by app.
+pub(crate) struct Lanes {
+    lanes: HashMap<AppId, Lane>,
+    /// Lanes of all fleets.
+    known: Arc<AtomicUsize>,
+    looked: Duration,
+}
+
+impl Lanes {
+    /// Starts without any; `known` counts those of all fleets.
+    pub(crate) fn new(known: Arc<AtomicUsize>) -> Self {
+        Self { lanes: HashMap::new(), known, looked: Duration::ZERO }
+    }
+
+    /// Gives an app's lane, whose window begins as `window` says.
+    pub(crate) fn of(&mut self, app: AppId, now: Duration, window: impl FnOnce() -> Window) -> &Lane {
+        let known = &self.known;
+        let lane = self.lanes.entry(app).or_insert_with(|| {
+            known.fetch_add(1, Ordering::AcqRel);
+            let turnover = Turnover::new(now);
+            Lane { load: Arc::default(), window: window(), turnover, used: now, looked: now }
+        });
+        lane.used = now;
+        lane
+    }
+
+    /// Measures the lanes that hold anything, when it is time, and forgets those that were not used for long.
+    pub(crate) fn measure(&mut self, now: Duration, window: impl Fn(AppId, &mut Window, &Load)) {
+        let pause = LOOK_MIN * u32::try_from(1 + self.lanes.len() / LANES_TOGETHER).unwrap_or(u32::MAX);
+        if now.saturating_sub(self.looked) < pause {
+            return;
+        }
+        self.looked = now;
+        for (app, lane) in &mut self.lanes {
+            let Lane { load, turnover, looked, .. } = lane;
+            turnover.observe(now, load.deliveries(), load.settled());
+            *looked = now;
+            if load.chunks() > 0 || lane.window.is_due(now) && now.saturating_sub(lane.used) < KEPT {
+                window(*app, &mut lane.window, &lane.load);
+            }
+        }
+        self.forget(|lane| lane.load.chunks() > 0 || now.saturating_sub(lane.used) < KEPT);
+    }
+
+    /// Tells whether a lane that holds anything may come to hold more.
+    pub(crate) fn may_grow(&self) -> bool {
+        self.lanes.values().any(|lane| lane.load.chunks() > 0 && lane.window.may_grow())
+    }
+
+    /// Counts the lanes that hold anything, that of `app` apart.
+    pub(crate) fn others(&self, app: AppId) -> usize {
+        self.lanes.iter().filter(|(other, lane)| **other != app && lane.load.chunks() > 0).count()
+    }
+
+    /// Adds up the windows.
+    pub(crate) fn windows(&self) -> u64 {
+        self.lanes.values().map(|lane| lane.window.limit()).sum()
+    }
+
+    fn forget(&mut self, keep: impl Fn(&Lane) -> bool) {
+        let before = self.lanes.len();
+        self.lanes.retain(|_, lane| keep(lane));
+        self.known.fetch_sub(before - self.lanes.len(), Ordering::AcqRel);
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        self.forget(|_| false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets a service take `takes_ms` for each of `held` deliveries for some seconds; tells whether it was quick after each.
+    fn seconds(turnover: &mut Turnover, from: u64, count: u64, held: u64, per_second: u64) -> Vec<bool> {
+        let mut settled = turnover.began_settled;
+        let second = |second: u64| {
+            settled += per_second;
+            let now = Duration::from_secs(second);
+            turnover.observe(now, held, settled);
+            turnover.is_quick(now)
+        };
+        (from..from + count).map(second).collect()
+    }
+
+    #[test]
+    fn a_lane_is_quick_while_it_settles_what_it_holds_within_seconds() {
+        let mut turnover = Turnover::new(Duration::ZERO);
+        assert!(!turnover.is_quick(Duration::ZERO), "nothing is known yet");
+        assert_eq!(seconds(&mut turnover, 1, 3, 40_000, 20_000), [true; 3]);
+        assert_eq!(seconds(&mut turnover, 4, 3, 40_000, 10), [false; 3], "it answers now and then");
+        assert_eq!(seconds(&mut turnover, 7, 2, 40_000, 20_000), [true; 2]);
+        assert_eq!(seconds(&mut turnover, 9, 4, 40_000, 0), [true, true, false, false], "it answers no more");
+    }
+
+    #[test]
+    fn a_lane_without_anything_unsettled_keeps_its_name() {
+        let mut turnover = Turnover::new(Duration::ZERO);
+        seconds(&mut turnover, 1, 1, 100, 100);
+        assert_eq!(seconds(&mut turnover, 2, 60, 0, 0), [true; 60]);
+    }
+}

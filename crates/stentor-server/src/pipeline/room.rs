@@ -1,0 +1,179 @@
+//! Who may queue how much: each app its equal share of the queue, and what cannot be sent a smaller one of its own.
+//!
+//! While the queue is not full nobody is refused. Once it is, only those are who hold an equal share or more: whoever holds
+//! less still finds room, so that the queue exceeds its limit by the shares of those who came later. Chunks whose credential
+//! is missing or refused, or whose push service rests, count apart, each credential its share: they stand in nobody's way.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use stentor_core::chunk::Ticket;
+use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
+use stentor_core::ports::queue::LaneDepth;
+
+use super::lanes::Key;
+
+/// The counts of the queue by app and credential: as many as it said when last asked, and those that came since.
+pub(crate) struct Room {
+    queued_max_chunks: u64,
+    parked_max_chunks: u64,
+    stock: Mutex<Stock>,
+}
+
+#[derive(Default)]
+struct Stock {
+    /// Chunks that can be sent.
+    open: HashMap<AppId, u64>,
+    open_sum: u64,
+    /// Chunks of credentials that rest.
+    parked: HashMap<Key, u64>,
+    parked_sum: u64,
+    /// Which credentials rest.
+    resting: HashSet<Key>,
+}
+
+/// What is kept and not begun, and the app's part of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Behind {
+    pub(crate) of_all: u64,
+    pub(crate) of_app: u64,
+}
+
+/// A credential that rests, with as many chunks as may wait for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crowded {
+    /// At which push service.
+    pub provider: ProviderKind,
+    /// How many chunks wait.
+    pub chunks: u64,
+    /// Why it rests.
+    pub detail: String,
+}
+
+impl Room {
+    /// Allows so many chunks, and apart from them so many of credentials that rest.
+    pub(crate) fn new(queued_max_chunks: u64, parked_max_chunks: u64) -> Self {
+        Self { queued_max_chunks, parked_max_chunks: parked_max_chunks.max(1), stock: Mutex::default() }
+    }
+
+    /// Counts chunks on their way to the queue.
+    pub(crate) fn note(&self, tickets: &[Ticket]) {
+        let mut stock = self.lock();
+        tickets.iter().for_each(|ticket| stock.add((ticket.lane.app, ticket.lane.provider), 1));
+    }
+
+    /// Counts anew what the queue holds.
+    pub(crate) fn count(&self, depths: &[LaneDepth], resting: HashSet<Key>) {
+        let mut fresh = Stock { resting, ..Stock::default() };
+        for LaneDepth { lane, ready, delayed, leased, .. } in depths {
+            fresh.add((lane.app, lane.provider), ready + delayed + leased);
+        }
+        *self.lock() = fresh;
+    }
+
+    /// Tells whether an app may queue more of what can be sent.
+    pub(crate) fn is_open_to(&self, app: AppId, behind: Behind) -> bool {
+        let stock = self.lock();
+        let own = stock.open.get(&app).copied().unwrap_or_default();
+        let others = stock.open.len() - usize::from(own > 0);
+        let own = own + behind.of_app;
+        stock.open_sum + behind.of_all < self.queued_max_chunks || own < share(self.queued_max_chunks, others)
+    }
+
+    /// Tells how many chunks wait for a credential that rests, if no more may.
+    pub(crate) fn crowd(&self, key: Key) -> Option<u64> {
+        let stock = self.lock();
+        let own = stock.parked.get(&key).copied().filter(|_| stock.parked_sum >= self.parked_max_chunks)?;
+        (own >= share(self.parked_max_chunks, stock.parked.len() - 1)).then_some(own)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stock> {
+        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stock {
+    fn add(&mut self, key: Key, chunks: u64) {
+        if chunks == 0 {
+            return;
+        }
+        if self.resting.contains(&key) {
+            *self.parked.entry(key).or_default() += chunks;
+            self.parked_sum += chunks;
+        } else {
+            *self.open.entry(key.0).or_default() += chunks;
+            self.open_sum += chunks;
+        }
+    }
+}
+
+/// Gives the part of one beside so many others; it is never nothing.
+fn share(max: u64, others: usize) -> u64 {
+    (max / (others as u64 + 1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use stentor_core::chunk::{Class, Lane};
+    use stentor_core::id::ChunkId;
+    use stentor_core::ports::clock::Timestamp;
+
+    use super::*;
+
+    const NONE: Behind = Behind { of_all: 0, of_app: 0 };
+
+    fn app(raw: u64) -> AppId {
+        AppId::from_raw(raw)
+    }
+
+    fn tickets(app: u64, count: u64) -> Vec<Ticket> {
+        let lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(app), class: Class::Urgent };
+        let ticket = |chunk| Ticket { chunk: ChunkId::from_raw(chunk), lane, due_at: Timestamp::default() };
+        (0..count).map(ticket).collect()
+    }
+
+    fn depth(app: u64, ready: u64) -> LaneDepth {
+        let lane = tickets(app, 1)[0].lane;
+        LaneDepth { lane, ready, delayed: 0, leased: 0, oldest_due: None, next_due: None }
+    }
+
+    /// Counts how much an app gets that asks until it is refused.
+    fn fill(room: &Room, raw: u64) -> u64 {
+        let mut got = 0;
+        while room.is_open_to(app(raw), NONE) {
+            room.note(&tickets(raw, 1));
+            got += 1;
+        }
+        got
+    }
+
+    #[test]
+    fn one_app_alone_gets_everything_and_who_comes_later_an_equal_share() {
+        let room = Room::new(120, 60);
+        assert_eq!([1, 2, 3, 1, 2].map(|app| fill(&room, app)), [120, 60, 40, 0, 0]);
+    }
+
+    #[test]
+    fn what_cannot_be_sent_stands_in_nobodys_way_and_has_a_bound_of_its_own() {
+        let room = Room::new(120, 60);
+        let key = |raw| (app(raw), ProviderKind::Fcm);
+        room.count(&[depth(1, 60), depth(2, 29)], HashSet::from([key(1), key(2)]));
+        assert_eq!((room.crowd(key(1)), room.crowd(key(2))), (Some(60), None));
+        room.note(&tickets(2, 1));
+        assert_eq!((room.crowd(key(2)), room.crowd(key(3))), (Some(30), None));
+        assert_eq!(fill(&room, 3), 120);
+        room.count(&[depth(1, 60)], HashSet::new());
+        assert_eq!(room.crowd(key(1)), None, "it can be sent again");
+    }
+
+    #[test]
+    fn what_is_kept_and_not_begun_counts_as_queued() {
+        let room = Room::new(120, 60);
+        room.note(&tickets(2, 10));
+        let greedy = Behind { of_all: 110, of_app: 110 };
+        assert!(!room.is_open_to(app(1), greedy));
+        assert!(room.is_open_to(app(2), Behind { of_app: 0, ..greedy }));
+        assert!(room.is_open_to(app(1), Behind { of_all: 109, of_app: 109 }));
+    }
+}

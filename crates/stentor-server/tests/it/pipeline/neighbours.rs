@@ -1,0 +1,97 @@
+//! Apps beside each other at one push service: how slow it is to one of them is not felt by the others.
+
+use super::stub::Stub;
+use super::*;
+
+const BULK_MAX: usize = 8_000;
+
+/// A house in which so many other apps have tarpits: each answers everything, after twenty seconds.
+async fn beside_tarpits(count: u64) -> House {
+    let mut house = House::build(Stub::accepting(20)).await;
+    house.put_credential().await;
+    for raw in 2..2 + count {
+        let (id, name) = (AppId::from_raw(raw), Label::new("a neighbour").expect("fits"));
+        house.store.create_app(&App { id, name, created_at: house.clock.now() }).await.expect("kept");
+        house.put_credential_in(id, KIND).await;
+        house.neighbours.push((id, Arc::new(Stub::telling_inflight(20_000))));
+    }
+    house.start(PipelineConfig { max_unsettled_deliveries: 10_000, ..quick() }).await;
+    house
+}
+
+impl House {
+    async fn neighbours_send(&self, devices: usize) -> Vec<MessageId> {
+        let mut ids = Vec::new();
+        for (app, _) in &self.neighbours {
+            self.register_in(*app, KIND, "n", devices).await;
+            ids.push(self.send_in(*app, everyone()).await);
+        }
+        ids
+    }
+
+    fn neighbours_peak(&self) -> usize {
+        self.neighbours.iter().map(|(_, stub)| stub.peak()).sum()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tarpit_holds_half_of_what_may_be_unsettled_and_others_go_on() {
+    let house = beside_tarpits(1).await;
+    house.register(5_000).await;
+    house.neighbours_send(20_000).await;
+    pass(50).await;
+    let peak = house.neighbours_peak();
+    assert!(peak > BULK_MAX / 4 && peak <= BULK_MAX / 2, "{peak}");
+    let began = Instant::now();
+    let id = house.send(everyone()).await;
+    assert_eq!(house.finished(id).await.total().accepted, 5_000);
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_tarpits_leave_something_for_who_comes_next() {
+    let house = beside_tarpits(4).await;
+    house.register(5_000).await;
+    house.neighbours_send(10_000).await;
+    pass(50).await;
+    assert!(house.neighbours_peak() <= BULK_MAX - 100, "{}", house.neighbours_peak());
+    let began = Instant::now();
+    let id = house.send(everyone()).await;
+    assert_eq!(house.finished(id).await.total().accepted, 5_000);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn single_messages_to_a_tarpit_leave_places_for_those_of_others() {
+    let house = beside_tarpits(1).await;
+    let own = house.register(1).await[0];
+    let (neighbour, stub) = house.neighbours[0].clone();
+    let theirs = house.register_in(neighbour, KIND, "n", 1).await[0];
+    for _ in 0..2_000 {
+        house.send_in(neighbour, spec(Target::Device(theirs))).await;
+    }
+    pass(5).await;
+    let places = quick().consumers_max * quick().consumer_max_batches;
+    assert!(stub.peak() >= places / 4 && stub.peak() <= places / 2, "{} of {places}", stub.peak());
+    let began = Instant::now();
+    let id = house.send(spec(Target::Device(own))).await;
+    house.finished(id).await;
+    assert!(began.elapsed() < Duration::from_millis(200), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_push_service_that_stops_answering_after_it_was_quick_holds_nobody_else_up() {
+    let house = beside_tarpits(1).await;
+    let own = house.register(1).await[0];
+    let ids = house.neighbours_send(20_000).await;
+    house.neighbours[0].1.stall(super::stub::Stall::Everything);
+    pass(2).await;
+    let began = Instant::now();
+    let id = house.send(spec(Target::Device(own))).await;
+    house.finished(id).await;
+    assert!(began.elapsed() < Duration::from_millis(200), "{:?}", began.elapsed());
+    assert_eq!(
+        house.store.ledger(house.neighbours[0].0, ids[0].into()).await.expect("there").total().accepted,
+        0
+    );
+}

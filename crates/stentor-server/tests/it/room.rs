@@ -1,0 +1,75 @@
+//! What one app leaves waiting is its own affair.
+
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Read, Reading, Server, Tenant, server_with};
+
+const ROOM: u64 = 20;
+
+async fn send(server: &Server, tenant: &Tenant, target: &Value) -> Read {
+    let body = json!({"target": target, "data": {"k": "v"}});
+    server.send(tenant, Method::POST, "/v1/messages").json(&body).read().await
+}
+
+/// Registers a device at FCM, for which the app has no credential.
+async fn stranded(server: &Server, tenant: &Tenant) -> Value {
+    let body = json!({"platform": "android", "token": "stranded"});
+    json!({"device": server.post(tenant, "/v1/devices", body).await["id"]})
+}
+
+/// Sends until the refusal names the push service; counts what was kept until then.
+async fn fill(server: &Server, tenant: &Tenant, target: &Value) -> (u64, Read) {
+    let mut kept = 0;
+    loop {
+        let answer = send(server, tenant, target).await;
+        match answer.status {
+            202 => kept += 1,
+            _ if answer.text("detail").contains("fcm") => return (kept, answer),
+            _ => assert_eq!(answer.refusal(), (503, "queue_full".to_owned(), None)),
+        }
+        assert!(kept <= 10 * ROOM, "{kept} kept with room for {ROOM}");
+    }
+}
+
+#[tokio::test]
+async fn an_app_that_cannot_send_fills_its_own_share_and_nobody_elses() {
+    let server = server_with(|config| config.pipeline.max_queued_chunks = ROOM).await;
+    let (victim, attacker) = (server.sender().await, server.sender().await);
+    let target = stranded(&server, &attacker).await;
+    let (kept, refused) = fill(&server, &attacker, &target).await;
+    assert!(kept >= ROOM / 2, "{kept}");
+    assert_eq!(refused.refusal(), (503, "queue_full".to_owned(), None));
+    assert!(refused.text("detail").contains("no credential for this provider"), "{refused:?}");
+    let device = json!({"device": server.device(&victim, "a").await});
+    for number in 0..5 * ROOM {
+        let answer = send(&server, &victim, &device).await;
+        assert_eq!(answer.status, 202, "message {number} of somebody else: {answer:?}");
+        server.ended(&victim, &answer.text("campaign")).await;
+    }
+    let own = json!({"device": server.device(&attacker, "b").await});
+    let answer = send(&server, &attacker, &own).await;
+    assert_eq!(answer.status, 202, "what the same app can send goes on: {answer:?}");
+    assert_eq!(send(&server, &attacker, &target).await.status, 503);
+}
+
+async fn make_schedule(server: &Server, tenant: &Tenant) -> Read {
+    let message = json!({"target": "everyone", "data": {"k": "v"}});
+    let body = json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": message});
+    server.send(tenant, Method::POST, "/v1/schedules").json(&body).read().await
+}
+
+#[tokio::test]
+async fn an_app_has_as_many_schedules_as_are_allowed_though_it_makes_them_all_at_once() {
+    let server = server_with(|config| config.api.schedules_max_count = 5).await;
+    let (greedy, modest) = (server.sender().await, server.sender().await);
+    let answers = join_all((0..20).map(|_| make_schedule(&server, &greedy))).await;
+    let (made, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
+    assert_eq!((made.len(), refused.len()), (5, 15));
+    refused.iter().for_each(|answer| assert_eq!(answer.refusal(), (409, "limit_reached".to_owned(), None)));
+    assert_eq!(make_schedule(&server, &modest).await.status, 201);
+    let path = format!("/v1/schedules/{}/cancel", made[0].text("id"));
+    assert_eq!(server.send(&greedy, Method::POST, &path).read().await.status, 200);
+    assert_eq!(make_schedule(&server, &greedy).await.status, 201, "one was canceled");
+}

@@ -1,0 +1,95 @@
+//! What is due, the earliest first while all of it can be done; otherwise every app in its turn.
+
+use rusqlite::Connection;
+use stentor_core::ports::clock::Timestamp;
+
+use crate::sqlite::fault::Done;
+use crate::sqlite::query::{all, limit};
+use crate::turns::{in_turns, share};
+
+/// How one kind of thing that falls due is asked for.
+struct Kind {
+    /// The earliest of all apps: by (now, count).
+    earliest: &'static str,
+    /// Apps that have any, those whose earliest is earliest first: by (now, count).
+    apps: &'static str,
+    /// The earliest of one app: by (app, now, count).
+    of_app: &'static str,
+}
+
+const SCHEDULES: Kind = Kind {
+    earliest: "SELECT id FROM schedules WHERE state = 0 AND next_due <= ?1 ORDER BY next_due, id LIMIT ?2",
+    apps: "WITH RECURSIVE apps (app) AS (SELECT min(app) FROM schedules UNION ALL
+            SELECT (SELECT min(s.app) FROM schedules s WHERE s.app > apps.app) FROM apps WHERE apps.app IS NOT NULL),
+        heads AS (SELECT app, (SELECT min(s.next_due) FROM schedules s
+            WHERE s.app = apps.app AND s.state = 0 AND s.next_due <= ?1) AS head FROM apps)
+        SELECT app FROM heads WHERE head IS NOT NULL ORDER BY head, app LIMIT ?2",
+    of_app: "SELECT id FROM schedules WHERE app = ?1 AND state = 0 AND next_due <= ?2 ORDER BY next_due, id LIMIT ?3",
+};
+
+const CAMPAIGNS: Kind = Kind {
+    earliest: "SELECT id FROM campaigns WHERE state = 0 AND due_at <= ?1 ORDER BY due_at, id LIMIT ?2",
+    apps: "WITH RECURSIVE apps (app) AS (SELECT min(app) FROM campaigns WHERE state = 0 AND due_at <> created_at UNION ALL
+            SELECT (SELECT min(c.app) FROM campaigns c WHERE c.state = 0 AND c.due_at <> c.created_at AND c.app > apps.app)
+            FROM apps WHERE apps.app IS NOT NULL),
+        heads AS (SELECT app, (SELECT min(c.due_at) FROM campaigns c
+            WHERE c.app = apps.app AND c.state = 0 AND c.due_at <> c.created_at AND c.due_at <= ?1) AS head FROM apps)
+        SELECT app FROM heads WHERE head IS NOT NULL ORDER BY head, app LIMIT ?2",
+    of_app: "SELECT id FROM campaigns WHERE app = ?1 AND state = 0 AND due_at <> created_at AND due_at <= ?2
+        ORDER BY due_at, id LIMIT ?3",
+};
+
+/// Lists schedules whose tick has come.
+pub(super) fn due_schedules(connection: &Connection, now: Timestamp, count: usize) -> Done<Vec<i64>> {
+    let earliest = earliest(connection, &SCHEDULES, now, count)?;
+    if earliest.len() < count { Ok(earliest) } else { turns(connection, &SCHEDULES, now, count) }
+}
+
+/// Lists campaigns that are to begin. Half of the places are for the earliest, whoever sent them: what a rush has left
+/// behind is begun in the order in which it came.
+pub(super) fn due_campaigns(connection: &Connection, now: Timestamp, count: usize) -> Done<Vec<i64>> {
+    let earliest = earliest(connection, &CAMPAIGNS, now, count)?;
+    if earliest.len() < count {
+        return Ok(earliest);
+    }
+    let mut due = turns(connection, &CAMPAIGNS, now, count.div_ceil(2))?;
+    for id in earliest {
+        if due.len() < count && !due.contains(&id) {
+            due.push(id);
+        }
+    }
+    Ok(due)
+}
+
+fn earliest(connection: &Connection, kind: &Kind, now: Timestamp, count: usize) -> Done<Vec<i64>> {
+    all(connection, kind.earliest, [now.as_millis(), limit(count)], |row| Ok(row.get(0)?))
+}
+
+fn turns(connection: &Connection, kind: &Kind, now: Timestamp, count: usize) -> Done<Vec<i64>> {
+    let apps: Vec<i64> = all(connection, kind.apps, [now.as_millis(), limit(count)], |row| Ok(row.get(0)?))?;
+    let share = limit(share(count, apps.len()));
+    let of_app =
+        |app: i64| all(connection, kind.of_app, [app, now.as_millis(), share], |row| Ok(row.get(0)?));
+    let lists: Vec<_> = apps.into_iter().map(of_app).collect::<Done<_>>()?;
+    Ok(in_turns(lists, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::migrations;
+
+    #[test]
+    fn a_turn_looks_at_no_more_than_the_heads_of_apps() {
+        let connection = Connection::open_in_memory().expect("opened");
+        migrations::run(&connection, migrations::STORE).expect("made");
+        for sql in [SCHEDULES.apps, SCHEDULES.of_app, CAMPAIGNS.apps, CAMPAIGNS.of_app] {
+            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
+            let values = vec![1_i64; plan.parameter_count()];
+            let steps = plan.query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3));
+            let steps: Vec<_> = steps.expect("asked").map(|step| step.expect("a step")).collect();
+            let walks = |step: &String| step.starts_with("SCAN c") || step.starts_with("SCAN s");
+            assert!(!steps.iter().any(walks), "{sql}: {steps:#?}");
+        }
+    }
+}
