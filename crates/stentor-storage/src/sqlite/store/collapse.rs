@@ -37,7 +37,7 @@ fn overlapping(connection: &Connection, chunk: &Chunk, key: &str, level: u32) ->
         AND c.first <= ?6 AND k.collapse_key = ?7 AND k.state <> 3
         AND NOT EXISTS (SELECT 1 FROM ledgers l WHERE l.campaign = c.message AND l.provider = ?8 AND l.stop_reason IS NOT NULL)";
     let (first, last) = (int(chunk.first.raw()), int(chunk.last.raw()));
-    let farthest = last + (1 << level) - 1;
+    let farthest = last.saturating_add((1 << level) - 1);
     let provider = chunk.fleet.provider.code();
     let values =
         params![int(chunk.fleet.no), level, first, farthest, int(chunk.campaign.raw()), last, key, provider];

@@ -18,9 +18,10 @@ use super::chunks::{self, NewChunk};
 use super::fleets::{self, Fleet, device_of, fleet_of};
 use super::register::{self, NewRow};
 use super::{campaigns, messages, owners, sequences, tokens};
-use crate::sqlite::fault::Done;
+use crate::sqlite::damage::attempt;
+use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, limit, run};
-use crate::sqlite::row::{int, number};
+use crate::sqlite::row::int;
 
 /// Starts scheduled campaigns that are due, the earliest first; one whose message makes no sense is stopped, so that it does
 /// not hold up the others.
@@ -32,19 +33,28 @@ pub(super) fn due(
 ) -> Done<Vec<Ticket>> {
     let sql = "SELECT id FROM campaigns WHERE state = 0 AND due_at <= ?1 ORDER BY due_at, id LIMIT ?2";
     let due = all(connection, sql, [now.as_millis(), limit(count)], |row| {
-        Ok(MessageId::from_raw(number(row, 0)?))
+        Ok(MessageId::from_raw(row.get::<_, i64>(0)?.cast_unsigned()))
     })?;
-    let mut starter = Starter::new(connection, chunk_max_devices, now);
+    let some = |ids: &[MessageId]| {
+        let mut starter = Starter::new(connection, chunk_max_devices, now);
+        let mut tickets = Vec::new();
+        for id in ids {
+            let message = messages::load(connection, *id)?.ok_or_else(|| damaged("a message is missing"))?;
+            tickets.extend(starter.begin(&message)?);
+        }
+        starter.close()?;
+        Ok(tickets)
+    };
+    if let Ok(tickets) = attempt(connection, || some(&due))? {
+        return Ok(tickets);
+    }
     let mut tickets = Vec::new();
     for id in due {
-        match messages::load(connection, id) {
-            Ok(Some(message)) => tickets.extend(starter.begin(&message)?),
-            Ok(None) => campaigns::set_aside(connection, id.into(), now)?,
-            Err(fault) if fault.is_damage() => campaigns::set_aside(connection, id.into(), now)?,
-            Err(fault) => return Err(fault),
+        match attempt(connection, || some(&[id]))? {
+            Ok(begun) => tickets.extend(begun),
+            Err(_) => campaigns::set_aside(connection, id.into(), now)?,
         }
     }
-    starter.close()?;
     Ok(tickets)
 }
 
