@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::error::Invalid;
 use crate::id::{AppId, MessageId, ScheduleId, first_number_at};
-use crate::limits::{DATA_ENTRIES_MAX_COUNT, MESSAGE_MAX_BYTES, TTL_MAX_SECONDS};
+use crate::limits::{
+    DATA_ENTRIES_MAX_COUNT, MESSAGE_MAX_BYTES, NAME_MAX_BYTES, OVERRIDE_DEPTH_MAX_LEVELS, TTL_MAX_SECONDS,
+};
 use crate::name::CollapseKey;
 use crate::ports::clock::Timestamp;
 use crate::target::Target;
@@ -96,10 +99,10 @@ pub struct Content {
     pub data: BTreeMap<String, String>,
     /// FCM `AndroidConfig` fields that win over ours.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub android: Option<serde_json::Map<String, serde_json::Value>>,
+    pub android: Option<Map<String, Value>>,
     /// APNs override: `{"headers": {...}, "payload": {...}}` fields that win over ours.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub apns: Option<serde_json::Map<String, serde_json::Value>>,
+    pub apns: Option<Map<String, Value>>,
 }
 
 /// All that the app server asks for.
@@ -120,7 +123,7 @@ pub struct MessageSpec {
 }
 
 impl MessageSpec {
-    /// Checks what no single field can: that there is content, and not too much.
+    /// Checks what no single field can: that there is content, not too much, and that its record can be read back.
     pub fn checked(self) -> Result<Self, Invalid> {
         let content = &self.content;
         if content.data.len() > DATA_ENTRIES_MAX_COUNT {
@@ -133,8 +136,14 @@ impl MessageSpec {
                 "give a notification or data: there is nothing to send",
             ));
         }
-        if self.encode().len() > MESSAGE_MAX_BYTES {
+        check_depth("android", content.android.as_ref())?;
+        check_depth("apns", content.apns.as_ref())?;
+        let record = self.encode();
+        if record.len() > MESSAGE_MAX_BYTES {
             return Err(Invalid::new("message", format!("at most {MESSAGE_MAX_BYTES} bytes as JSON")));
+        }
+        if Self::decode(&record).as_ref() != Some(&self) {
+            return Err(Invalid::new("message", "cannot be kept as it is: read back, it would be another"));
         }
         Ok(self)
     }
@@ -151,6 +160,23 @@ impl MessageSpec {
     pub fn decode(text: &str) -> Option<Self> {
         let record: StoredSpec<'_> = serde_json::from_str(text).ok()?;
         (record.v == 1).then(|| record.spec.into_owned())
+    }
+}
+
+fn check_depth(name: &str, fields: Option<&Map<String, Value>>) -> Result<(), Invalid> {
+    let deep = |(_, value): &(&String, &Value)| !fits_within(value, OVERRIDE_DEPTH_MAX_LEVELS);
+    let Some((field, _)) = fields.into_iter().flatten().find(deep) else { return Ok(()) };
+    let path = if field.len() <= NAME_MAX_BYTES { format!("{name}.{field}") } else { name.to_owned() };
+    Err(Invalid::new(path, format!("may be nested at most {OVERRIDE_DEPTH_MAX_LEVELS} levels deep")))
+}
+
+/// Tells whether arrays and objects lie within each other at most so many levels deep; looks no deeper than that.
+fn fits_within(value: &Value, levels: usize) -> bool {
+    let inner = |value: &Value| levels > 0 && fits_within(value, levels - 1);
+    match value {
+        Value::Array(values) => levels > 0 && values.iter().all(inner),
+        Value::Object(fields) => levels > 0 && fields.values().all(inner),
+        _ => true,
     }
 }
 
@@ -263,6 +289,42 @@ mod tests {
     fn a_message_without_content_is_refused() {
         let empty = MessageSpec { content: Content::default(), ..spec() };
         assert_eq!(empty.checked().expect_err("refused").field, "notification");
+    }
+
+    fn nested(levels: usize) -> Map<String, Value> {
+        let value = (0..levels).fold(Value::from(1), |inner, _| serde_json::json!({ "a": inner }));
+        Map::from_iter([("payload".to_owned(), value)])
+    }
+
+    #[test]
+    fn an_override_is_nested_up_to_the_limit_and_a_deeper_one_is_refused_by_name() {
+        let with = |levels| {
+            let content = Content { apns: Some(nested(levels)), ..Content::default() };
+            MessageSpec { content, ..spec() }.checked()
+        };
+        let deepest = with(OVERRIDE_DEPTH_MAX_LEVELS).expect("fits");
+        assert_eq!(MessageSpec::decode(&deepest.encode()), Some(deepest));
+        for levels in [OVERRIDE_DEPTH_MAX_LEVELS + 1, 124, 127] {
+            assert_eq!(with(levels).expect_err("refused").field, "apns.payload");
+        }
+        let content = Content { android: Some(nested(124)), ..Content::default() };
+        let refused = MessageSpec { content, ..spec() }.checked().expect_err("refused");
+        assert_eq!(refused.field, "android.payload");
+    }
+
+    #[test]
+    fn a_number_with_a_fraction_is_read_back_to_its_last_bit() {
+        // Values that a quick parser of numbers misses by a bit.
+        for number in
+            [1.1111111111111112e-308, 8.98846567431158e307, 51.24817837550540_4, -0.0, 1e300, 5e-324]
+        {
+            let content = Content {
+                apns: Some(Map::from_iter([("x".to_owned(), number.into())])),
+                ..Content::default()
+            };
+            let kept = MessageSpec { content, ..spec() }.checked().expect("can be read back");
+            assert_eq!(MessageSpec::decode(&kept.encode()), Some(kept));
+        }
     }
 
     #[test]

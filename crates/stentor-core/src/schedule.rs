@@ -19,6 +19,8 @@ codes! {
         Canceled = 2, "canceled";
         /// Has no further occurrence.
         Finished = 3, "finished";
+        /// What is kept of it cannot be read: it fires nothing until it is canceled.
+        Damaged = 4, "damaged";
     }
 }
 

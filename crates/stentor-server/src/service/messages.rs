@@ -201,8 +201,8 @@ impl TargetRequest {
 }
 
 impl MessageRequest {
-    /// Checks what no push service needs to be asked about.
-    pub(super) fn spec(self) -> Result<MessageSpec, Invalid> {
+    /// Checks what no push service needs to be asked about; what it gives can be kept and read back.
+    pub fn spec(self) -> Result<MessageSpec, Invalid> {
         let notification = self.notification.map(|given| Notification {
             title: given.title,
             body: given.body,
@@ -378,3 +378,6 @@ pub(super) fn target_problem(problem: Problem) -> Problem {
     }
     problem
 }
+
+#[cfg(test)]
+mod tests;

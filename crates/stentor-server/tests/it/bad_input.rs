@@ -118,6 +118,27 @@ async fn broken_utf8_and_deep_nesting_are_refused() {
 }
 
 #[tokio::test]
+async fn an_override_nested_deeper_than_a_record_may_be_is_refused_by_name() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let message = |levels: usize| {
+        let deep = (0..levels).fold(json!(1), |inner, _| json!({ "a": inner }));
+        json!({ "target": "everyone", "apns": { "payload": deep } })
+    };
+    let schedule = |levels| json!({ "cron": "0 0 1 1 *", "time_zone": "UTC", "message": message(levels) });
+    for levels in [33, 100, 120] {
+        let read = server.send(&tenant, Method::POST, "/v1/messages").json(&message(levels)).read().await;
+        assert_eq!(read.refusal(), (422, "invalid_field".into(), Some("apns.payload".into())));
+        let read = server.send(&tenant, Method::POST, "/v1/schedules").json(&schedule(levels)).read().await;
+        assert_eq!(read.refusal(), (422, "invalid_field".into(), Some("message.apns.payload".into())));
+    }
+    let made = server.post(&tenant, "/v1/schedules", schedule(32)).await;
+    let id = made["id"].as_str().expect("an id");
+    let read = server.get(&tenant, &format!("/v1/schedules/{id}")).await;
+    assert_eq!(read["message"]["apns"], message(32)["apns"]);
+}
+
+#[tokio::test]
 async fn a_body_over_the_limit_is_refused() {
     let server = server_with(|config| config.api.body_max_bytes = 1_000).await;
     let tenant = server.sender().await;

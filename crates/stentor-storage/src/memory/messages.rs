@@ -39,6 +39,10 @@ impl MessageStore for MemoryStore {
         Ok(state.newest_first(app, page.after).take(page.limit).map(|row| row.campaign.clone()).collect())
     }
 
+    async fn broken_campaigns(&self, _: AppId, _: Page) -> Result<Vec<CampaignId>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError> {
         Ok(self.lock().campaign(app, id)?.ledger())
     }

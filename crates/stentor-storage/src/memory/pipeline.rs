@@ -1,7 +1,8 @@
 use async_trait::async_trait;
-use stentor_core::campaign::CampaignState;
+use stentor_core::campaign::{CampaignState, Stop};
 use stentor_core::chunk::Ticket;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
+use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{
     Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, StoreError,
@@ -31,6 +32,10 @@ impl PipelineStore for MemoryStore {
 
     async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
         self.lock().expand(task, how)
+    }
+
+    async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
+        self.lock().give_up_producer(task, now)
     }
 
     async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError> {
@@ -158,6 +163,16 @@ impl State {
         (books.producing, books.audience_complete) = (!done, done);
         row.finish(how.now);
         Ok(Expanded { tickets, done, paused: false })
+    }
+
+    fn give_up_producer(&mut self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
+        let id = CampaignId::from(task.message);
+        let Some(row) = self.campaigns.get_mut(&id).filter(|row| is_producing(row, task)) else {
+            return Ok(());
+        };
+        let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be found out".to_owned() };
+        row.books.entry(task.provider).or_default().stop.get_or_insert(stop);
+        self.wind_up(id, Some(task.provider), now)
     }
 
     fn queued(&self, after: ChunkId, limit: usize) -> Vec<Ticket> {

@@ -29,6 +29,24 @@ impl ScheduleStore for MemoryStore {
         Ok(own.take(page.limit).cloned().collect())
     }
 
+    async fn broken_schedules(&self, _: AppId, _: Page) -> Result<Vec<ScheduleId>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn set_schedule_aside(&self, id: ScheduleId) -> Result<(), StoreError> {
+        if let Some(schedule) = self.lock().schedules.get_mut(&id) {
+            (schedule.state, schedule.next_due) = (ScheduleState::Damaged, None);
+        }
+        Ok(())
+    }
+
+    async fn cancel_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
+        let mut kept = self.lock();
+        let schedule = kept.schedule_mut(app, id)?;
+        (schedule.state, schedule.next_due) = (ScheduleState::Canceled, None);
+        Ok(())
+    }
+
     async fn set_schedule(
         &self,
         app: AppId,

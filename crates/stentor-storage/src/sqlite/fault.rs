@@ -11,11 +11,28 @@ pub(super) enum Fault {
 }
 
 impl Fault {
+    /// Tells whether the engine cannot read or write now, or not this.
+    pub(super) fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Store(error) => matches!(error, StoreError::Unavailable(_)),
+            Self::Engine(error) => matches!(meaning(error), StoreError::Unavailable(_)),
+        }
+    }
+
     /// Tells whether what was read makes no sense.
     pub(super) fn is_damage(&self) -> bool {
         match self {
             Self::Store(error) => matches!(error, StoreError::Damaged(_)),
             Self::Engine(error) => matches!(meaning(error), StoreError::Damaged(_)),
+        }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Engine(error) => error.fmt(f),
         }
     }
 }
@@ -69,6 +86,7 @@ pub(super) fn meaning(error: &Error) -> StoreError {
     let nonsense = matches!(
         error,
         Error::InvalidColumnType(..)
+            | Error::Utf8Error(..)
             | Error::IntegralValueOutOfRange(..)
             | Error::FromSqlConversionFailure(..)
     );

@@ -115,8 +115,11 @@ pub trait MessageStore: Send + Sync {
     /// Gives one message.
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError>;
 
-    /// Lists campaigns, newest first, those below the page's cursor.
+    /// Lists campaigns, newest first, those below the page's cursor, those that can be read.
     async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError>;
+
+    /// Lists the campaigns that such a list leaves out because they cannot be read; they can be canceled.
+    async fn broken_campaigns(&self, app: AppId, page: Page) -> Result<Vec<CampaignId>, StoreError>;
 
     /// Gives the books of a campaign in one snapshot.
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError>;

@@ -155,6 +155,10 @@ pub trait PipelineStore: Send + Sync {
     /// deliveries finishes then.
     async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError>;
 
+    /// Ends a producer that cannot go on, because what it would expand cannot be read: its campaign stops at its provider
+    /// for [`Reason::Damaged`](crate::outcome::Reason).
+    async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError>;
+
     /// Leases chunks and reads what is needed to send them, all in one transaction; reply i belongs to chunk i.
     async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError>;
 

@@ -32,8 +32,17 @@ pub trait ScheduleStore: Send + Sync {
     /// Gives one schedule.
     async fn schedule(&self, app: AppId, id: ScheduleId) -> Result<Schedule, StoreError>;
 
-    /// Lists schedules in order of id.
+    /// Lists schedules in order of id, those that can be read.
     async fn schedules(&self, app: AppId, page: Page) -> Result<Vec<Schedule>, StoreError>;
+
+    /// Lists the schedules that such a list leaves out because they cannot be read.
+    async fn broken_schedules(&self, app: AppId, page: Page) -> Result<Vec<ScheduleId>, StoreError>;
+
+    /// Lets a schedule that cannot be read, or cannot fire, fire no more, so that it holds up no other.
+    async fn set_schedule_aside(&self, id: ScheduleId) -> Result<(), StoreError>;
+
+    /// Cancels a schedule of which nothing else can be read.
+    async fn cancel_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError>;
 
     /// Sets state and next tick; Conflict when it was canceled or finished before.
     async fn set_schedule(
@@ -48,6 +57,7 @@ pub trait ScheduleStore: Send + Sync {
     async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError>;
 
     /// Gives active schedules whose next tick has come: the earliest first, or every app in its turn where there are more.
+    /// Those that cannot be read are set aside.
     async fn due_schedules(&self, now: Timestamp, limit: usize) -> Result<Vec<Schedule>, StoreError>;
 
     /// Keeps the occurrence's message and advances the schedule in one transaction; false when it had fired before

@@ -7,8 +7,9 @@ use stentor_core::name::Label;
 use stentor_core::ports::store::{AppStore, StoreError};
 
 use super::{SqliteStore, fleets, removal, sequences};
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, Fault, conflict, is_repeat, missing};
-use crate::sqlite::query::{all, one, run};
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{code, hash, int, maybe_number, number, text, time};
 
 #[async_trait]
@@ -29,8 +30,8 @@ impl AppStore for SqliteStore {
     }
 
     async fn apps(&self) -> Result<Vec<App>, StoreError> {
-        self.read(|connection| all(connection, "SELECT id, name, created_at FROM apps ORDER BY id", [], app))
-            .await
+        let sql = "SELECT id, name, created_at FROM apps ORDER BY id";
+        self.read(|connection| Ok(readable(connection, "apps", (sql, []), usize::MAX, app)?.0)).await
     }
 
     async fn delete_app(&self, id: AppId) -> Result<(), StoreError> {
@@ -50,7 +51,8 @@ impl AppStore for SqliteStore {
 
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError> {
         let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE app = ?1 ORDER BY id";
-        self.read(move |connection| all(connection, sql, [int(app.raw())], key)).await
+        let rows = (sql, [int(app.raw())]);
+        self.read(move |connection| Ok(readable(connection, "api_keys", rows, usize::MAX, key)?.0)).await
     }
 
     async fn delete_key(&self, app: AppId, key: KeyId) -> Result<(), StoreError> {
@@ -75,7 +77,9 @@ impl AppStore for SqliteStore {
 
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError> {
         let sql = "SELECT app, provider, secret, updated_at FROM credentials ORDER BY app, provider";
-        self.read(move |connection| all(connection, sql, [], credential)).await
+        let rows = (sql, []);
+        self.read(move |connection| Ok(readable(connection, "credentials", rows, usize::MAX, credential)?.0))
+            .await
     }
 
     async fn credential(&self, app: AppId, provider: ProviderKind) -> Result<Credential, StoreError> {
@@ -130,7 +134,7 @@ fn last_id(connection: &Connection) -> Done<u64> {
     let sql = "SELECT max(
         coalesce((SELECT max(id) FROM apps), 0), coalesce((SELECT max(id) FROM api_keys), 0),
         coalesce((SELECT max(id) FROM messages), 0), coalesce((SELECT max(id) FROM schedules), 0),
-        (SELECT value FROM sequences WHERE name = 'id'))";
+        coalesce((SELECT value FROM sequences WHERE name = 'id'), 0))";
     Ok(one(connection, sql, [], |row| number(row, 0))?.unwrap_or(0))
 }
 

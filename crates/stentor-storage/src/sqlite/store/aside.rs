@@ -1,15 +1,16 @@
 //! Chunks that can be neither leased nor settled: set aside, with what can be said of their deliveries.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::ChunkId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 
-use super::books::Shelf;
-use super::chunks::{self, ChunkState};
+use super::books::{self, Shelf};
+use super::chunks::{self, Chunk, ChunkState};
+use crate::sqlite::damage::{self, attempt};
 use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{exists, one, run};
+use crate::sqlite::query::{exists, one};
 use crate::sqlite::row::{int, number};
 
 /// Sets an open chunk aside, with its deliveries if its row and books make sense; tells whether it was there.
@@ -24,15 +25,57 @@ pub(super) fn set_aside(
     if !exists(connection, sql, params![int(id.raw()), epoch])? {
         return Ok(false);
     }
-    run(connection, "SAVEPOINT aside", [])?;
-    match fail_deliveries(connection, id, now) {
-        Ok(()) => {}
-        Err(fault) if fault.is_damage() => run(connection, "ROLLBACK TO aside", []).map(drop)?,
-        Err(fault) => return Err(fault),
-    }
-    chunks::write_set_aside(connection, id, now)?;
-    run(connection, "RELEASE aside", [])?;
+    take_away(connection, id, now)?;
     Ok(true)
+}
+
+/// Sets an open chunk aside, whatever else is known of it.
+pub(super) fn take_away(connection: &Connection, id: ChunkId, now: Timestamp) -> Done<()> {
+    let failed = attempt(connection, || fail_deliveries(connection, id, now))?;
+    chunks::write_set_aside(connection, id, now)?;
+    let Err(fault) = failed else { return Ok(()) };
+    damage::note("chunks", int(id.raw()), &fault);
+    let sql = "SELECT message, fleet FROM chunks WHERE id = ?1";
+    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let place = one(connection, sql, [int(id.raw())], read)?;
+    place.map_or(Ok(()), |(campaign, fleet)| books::write_off(connection, campaign, Some(fleet), now))
+}
+
+/// Does something with chunks, together if that can be; otherwise one by one, and those of which it cannot be done are set
+/// aside. Chunks that are no longer in `state` are passed over.
+pub(super) fn with_each<T>(
+    connection: &Connection,
+    (ids, state): (&[ChunkId], ChunkState),
+    now: Timestamp,
+    work: impl Fn(&mut Shelf<'_>, Chunk) -> Done<T>,
+) -> Done<Vec<T>> {
+    let some = |ids: &[ChunkId]| {
+        let mut shelf = Shelf::new(connection);
+        let mut done = Vec::with_capacity(ids.len());
+        for id in ids {
+            let chunk =
+                chunks::find(connection, *id)?.ok_or_else(|| damaged("a chunk without its campaign"))?;
+            if chunk.state == state {
+                done.push(work(&mut shelf, chunk)?);
+            }
+        }
+        shelf.close(now)?;
+        Ok(done)
+    };
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    if let Ok(done) = attempt(connection, || some(ids))? {
+        return Ok(done);
+    }
+    let mut done = Vec::with_capacity(ids.len());
+    for id in ids {
+        match attempt(connection, || some(std::slice::from_ref(id)))? {
+            Ok(one) => done.extend(one),
+            Err(_) => take_away(connection, *id, now)?,
+        }
+    }
+    Ok(done)
 }
 
 /// Counts them.

@@ -10,7 +10,7 @@ use stentor_core::target::Target;
 
 use super::fleets::{self, Fleet, device_of, fleet_of};
 use super::{accept, condition, devices, groups, start, tokens, topics};
-use crate::sqlite::fault::{Done, Fault, damaged};
+use crate::sqlite::fault::{Done, Fault};
 use crate::sqlite::query::{all, exists, limit};
 
 use stentor_core::ports::store::StoreError;
@@ -49,14 +49,15 @@ impl Found {
         Self { chunk_max_devices: chunk_max_devices.clamp(1, CHUNK_MAX_DEVICES), ..Self::default() }
     }
 
-    fn push(&mut self, device: DeviceId, token: &str) {
+    /// Adds a device; one whose token cannot be read counts, and is found to be gone when its chunk is leased.
+    fn push(&mut self, device: DeviceId, token: Option<&str>) {
         let size = self.chunk_max_devices;
         if size > 0 {
             if self.devices.len().is_multiple_of(size) {
                 let next = self.tokens.last().map(TokenList::sized_like);
                 self.tokens.push(next.unwrap_or_else(|| TokenList::with_capacity(size)));
             }
-            self.tokens.last_mut().into_iter().for_each(|list| list.push(token));
+            self.tokens.last_mut().into_iter().zip(token).for_each(|(list, token)| list.push(token));
         }
         self.devices.push(device);
     }
@@ -136,8 +137,7 @@ fn gather(connection: &Connection, sql: &str, params: impl Params, found: &mut F
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     while let Some(row) = rows.next()? {
-        let token = row.get_ref(1)?.as_str().map_err(|_| damaged("a token that is no text"))?;
-        found.push(device_of(row.get(0)?), token);
+        found.push(device_of(row.get(0)?), row.get_ref(1)?.as_str().ok());
     }
     Ok(())
 }

@@ -11,9 +11,13 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 
 use super::campaigns;
+use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, one, run};
 use crate::sqlite::row::{code, int, maybe_code, number};
+
+/// More deliveries than any campaign has: as many devices as there can be, each tried a thousand times.
+const COUNT_MAX: u64 = 1 << 50;
 
 const SELECT: &str =
     "SELECT provider, audience, audience_complete, queued, sending, accepted, rejected, expired, collapsed,
@@ -165,13 +169,62 @@ impl<'a> Shelf<'a> {
     }
 }
 
+/// Counts as failed for damage what the books of a campaign still have open, at one fleet's provider or at all, where no
+/// chunk and no producer is left that it could come from; what was counted is then the audience.
+pub(super) fn write_off(
+    connection: &Connection,
+    campaign: i64,
+    fleet: Option<i64>,
+    now: Timestamp,
+) -> Done<()> {
+    let sql = "SELECT f.provider FROM ledgers l JOIN fleets f ON f.provider = l.provider
+            AND f.app = (SELECT app FROM campaigns WHERE id = ?1)
+        WHERE l.campaign = ?1 AND (?2 IS NULL OR f.no = ?2)
+            AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = ?1 AND c.fleet = f.no AND c.state IN (0, 1))
+            AND NOT EXISTS (SELECT 1 FROM producers p WHERE p.campaign = ?1 AND p.fleet = f.no)";
+    let providers = all(connection, sql, params![campaign, fleet], |row| Ok(row.get::<_, i64>(0)?))?;
+    let kept = [
+        "queued",
+        "sending",
+        "accepted",
+        "rejected",
+        "expired",
+        "collapsed",
+        "canceled",
+        "failed",
+        "delivered",
+        "attempts",
+        "ambiguous",
+        "duplicate_bound",
+    ];
+    let sane = kept
+        .map(|name| format!("{name} = CASE WHEN {name} BETWEEN 0 AND {COUNT_MAX} THEN {name} ELSE 0 END"));
+    let sane = format!("UPDATE ledgers SET {} WHERE campaign = ?1 AND provider = ?2", sane.join(", "));
+    let close = "UPDATE ledgers SET failed = failed + queued + sending, queued = 0, sending = 0, audience_complete = 1,
+        audience = accepted + rejected + expired + collapsed + canceled + failed + queued + sending,
+        stop_reason = CASE WHEN stop_reason BETWEEN 0 AND 255 THEN stop_reason END
+        WHERE campaign = ?1 AND provider = ?2";
+    let reason = "INSERT INTO reasons (campaign, provider, state, reason, count)
+        SELECT ?1, ?2, ?3, ?4, queued + sending FROM ledgers WHERE campaign = ?1 AND provider = ?2 AND queued + sending > 0
+        ON CONFLICT DO UPDATE SET count = count + excluded.count";
+    let (failed, damage) = (i64::from(DeliveryState::Failed.code()), i64::from(Reason::Damaged.code()));
+    for provider in providers {
+        let condition = format!("campaign = {campaign} AND provider = {provider}");
+        damage::force(connection, ("ledgers", &condition), &sane, [campaign, provider])?;
+        run(connection, reason, [campaign, provider, failed, damage])?;
+        run(connection, close, [campaign, provider])?;
+    }
+    campaigns::finish(connection, CampaignId::from_raw(campaign.cast_unsigned()), now)
+}
+
 /// Reads the books of a campaign, those of providers that have an audience or may get one.
 pub(super) fn of_campaign(connection: &Connection, campaign: CampaignId) -> Done<Vec<ProviderLedger>> {
     let sql = format!(
         "{SELECT} WHERE campaign = ?1 AND (audience > 0 OR EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet
             WHERE p.campaign = ?1 AND f.provider = ledgers.provider)) ORDER BY provider"
     );
-    let mut providers = all(connection, &sql, [int(campaign.raw())], read)?;
+    let rows = (sql.as_str(), [int(campaign.raw())]);
+    let (mut providers, _) = damage::readable(connection, "ledgers", rows, usize::MAX, read)?;
     for ledger in &mut providers {
         ledger.reasons = reasons(connection, campaign, ledger.provider)?;
     }
@@ -180,10 +233,12 @@ pub(super) fn of_campaign(connection: &Connection, campaign: CampaignId) -> Done
 
 fn reasons(connection: &Connection, campaign: CampaignId, provider: ProviderKind) -> Done<Vec<ReasonCount>> {
     let sql = "SELECT state, reason, count FROM reasons WHERE campaign = ?1 AND provider = ?2 ORDER BY state, reason";
-    all(connection, sql, params![int(campaign.raw()), provider.code()], |row| {
+    let rows = (sql, params![int(campaign.raw()), provider.code()]);
+    let reasons = damage::readable(connection, "reasons", rows, usize::MAX, |row| {
         let (state, reason) = (code(row, 0, DeliveryState::from_code)?, code(row, 1, Reason::from_code)?);
         Ok(ReasonCount { state, reason, count: number(row, 2)? })
-    })
+    });
+    Ok(reasons?.0)
 }
 
 fn read(row: &Row<'_>) -> Done<ProviderLedger> {

@@ -1,6 +1,6 @@
 //! Rows of campaigns: how they are read, change their state, and end.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Params, Row, params};
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Stop};
 use stentor_core::chunk::Ticket;
 use stentor_core::delivery::{DeliveryState, Record};
@@ -8,11 +8,13 @@ use stentor_core::id::{AppId, CampaignId, ChunkId};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 
+use super::aside;
 use super::books::Shelf;
-use super::chunks::{self, Chunk};
+use super::chunks::{self, Chunk, ChunkState};
 use super::fleets::Fleet;
+use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, conflict, missing};
-use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{code, int, maybe_code, maybe_time, number, time};
 
 const SELECT: &str =
@@ -30,7 +32,17 @@ pub(super) fn find(connection: &Connection, app: AppId, id: CampaignId) -> Done<
 pub(super) fn list(connection: &Connection, app: AppId, below: u64, count: usize) -> Done<Vec<Campaign>> {
     let below = if below == 0 { i64::MAX } else { int(below) };
     let sql = format!("{SELECT} WHERE app = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
-    all(connection, &sql, params![int(app.raw()), below, limit(count)], read)
+    let values = params![int(app.raw()), below, i64::MAX];
+    Ok(damage::readable(connection, "campaigns", (&sql, values), count, read)?.0)
+}
+
+/// Lists those of an app's campaigns that cannot be read, newest first, those below the cursor.
+pub(super) fn broken(connection: &Connection, app: AppId, below: u64, count: usize) -> Done<Vec<CampaignId>> {
+    let below = if below == 0 { i64::MAX } else { int(below) };
+    let sql = format!("{SELECT} WHERE app = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
+    let values = params![int(app.raw()), below, i64::MAX];
+    let broken = damage::readable(connection, "campaigns", (&sql, values), count, read)?.1;
+    Ok(broken.into_iter().map(|id| CampaignId::from_raw(id.cast_unsigned())).collect())
 }
 
 /// Does what the owner asks; gives the campaign as it is then, and what is to be published.
@@ -40,7 +52,13 @@ pub(super) fn act(
     action: CampaignAction,
     now: Timestamp,
 ) -> Done<(Campaign, Vec<Ticket>)> {
-    let (campaign, begun) = find(connection, app, id)?;
+    let (campaign, begun) = match find(connection, app, id) {
+        Err(fault) if fault.is_damage() && action == CampaignAction::Cancel => {
+            cancel_unread(connection, id, now)?;
+            return Ok((find(connection, app, id)?.0, Vec::new()));
+        }
+        found => found?,
+    };
     let before = campaign.state;
     let refused = || conflict(format!("cannot {action} a campaign that is {before}"));
     let after = before.after(action, begun).ok_or_else(refused)?;
@@ -66,18 +84,37 @@ pub(super) fn stop(
     let verdict = (DeliveryState::Failed, stop.reason);
     let ledger = &mut shelf.open(id, fleet.provider)?.ledger;
     (ledger.audience_complete, ledger.stop) = (true, Some(stop));
-    let queued = chunks::queued_at(connection, id, fleet.no)?;
-    queued.iter().try_for_each(|chunk| end_chunk(connection, shelf, chunk, verdict, now))
+    for chunk in chunks::queued_at(connection, id, fleet.no)? {
+        match chunks::find(connection, chunk) {
+            Ok(Some(chunk)) => end_chunk(connection, shelf, &chunk, verdict, now)?,
+            Err(fault) if !fault.is_damage() => return Err(fault),
+            Ok(None) | Err(_) => chunks::write_set_aside(connection, chunk, now)?,
+        }
+    }
+    Ok(())
 }
 
 /// Stops a campaign of which nothing was begun, because its message is damaged.
 pub(super) fn set_aside(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
     tracing::error!(campaign = %id, "its message cannot be read: it is stopped");
     let sql =
-        "UPDATE campaigns SET state = ?2, ended_at = ?3, stop_reason = ?4, stop_detail = ?5 WHERE id = ?1";
-    let (state, reason) = (CampaignState::Stopped.code(), Reason::Damaged.code());
-    let params = params![int(id.raw()), state, now.as_millis(), reason, "the message cannot be read"];
-    run(connection, sql, params).map(drop)
+        "UPDATE campaigns SET state = ?2, ended_at = ?3, stop_reason = ?4, stop_detail = 'the message cannot be read'
+        WHERE id = ?1";
+    let (state, reason) = (i64::from(CampaignState::Stopped.code()), i64::from(Reason::Damaged.code()));
+    force(connection, id, sql, [int(id.raw()), state, now.as_millis(), reason])
+}
+
+/// Ends a campaign that cannot be read, as its owner asks.
+fn cancel_unread(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
+    let sql = "UPDATE campaigns SET state = ?2, ended_at = ?3, stop_reason = NULL, stop_detail = NULL WHERE id = ?1";
+    let state = i64::from(CampaignState::Canceled.code());
+    force(connection, id, sql, [int(id.raw()), state, now.as_millis()])?;
+    wind_up(connection, id, (DeliveryState::Canceled, Reason::CampaignCanceled), now)
+}
+
+fn force<P: Params + Copy>(connection: &Connection, id: CampaignId, sql: &str, params: P) -> Done<()> {
+    let condition = format!("id = {}", int(id.raw()));
+    damage::force(connection, ("campaigns", &condition), sql, params).map(drop)
 }
 
 /// Gives how deliveries of a campaign in this state end, at a provider that was stopped or not; `None` while they wait.
@@ -105,17 +142,16 @@ pub(super) fn end_chunk(
     chunks::write_records(connection, chunk.id, &vec![record; chunk.count], now)
 }
 
-/// Ends queued chunks of a campaign, at most so many; gives which.
+/// Ends queued chunks, each in the same way; gives which.
 pub(super) fn end_queued(
     connection: &Connection,
-    shelf: &mut Shelf<'_>,
-    id: CampaignId,
+    ids: &[ChunkId],
     verdict: (DeliveryState, Reason),
-    (count, now): (usize, Timestamp),
+    now: Timestamp,
 ) -> Done<Vec<ChunkId>> {
-    let queued = chunks::queued_of(connection, id, count)?;
-    queued.iter().try_for_each(|chunk| end_chunk(connection, shelf, chunk, verdict, now))?;
-    Ok(queued.iter().map(|chunk| chunk.id).collect())
+    aside::with_each(connection, (ids, ChunkState::Queued), now, |shelf, chunk| {
+        end_chunk(connection, shelf, &chunk, verdict, now).map(|()| chunk.id)
+    })
 }
 
 /// Finishes a campaign of which nothing is open and nothing will come; as stopped when a provider was stopped and nothing
@@ -146,9 +182,8 @@ fn wind_up(
     run(connection, "DELETE FROM producers WHERE campaign = ?1", [int(id.raw())])?;
     // What was expanded is all that there will be.
     run(connection, "UPDATE ledgers SET audience_complete = 1 WHERE campaign = ?1", [int(id.raw())])?;
-    let mut shelf = Shelf::new(connection);
-    end_queued(connection, &mut shelf, id, verdict, (usize::MAX, now))?;
-    shelf.close(now)?;
+    let queued = chunks::queued_of(connection, id, usize::MAX)?;
+    end_queued(connection, &queued, verdict, now)?;
     finish(connection, id, now)
 }
 

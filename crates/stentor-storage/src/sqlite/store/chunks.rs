@@ -1,15 +1,17 @@
 //! Rows of chunks.
 
-use rusqlite::{Connection, Params, Row, params};
+use rusqlite::{Connection, Row, params};
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Class, Lane, Ticket, decode_devices, encode_devices};
 use stentor_core::delivery::{Record, encode_records};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
+use stentor_core::limits::CHUNK_MAX_DEVICES;
 use stentor_core::message::place;
 use stentor_core::ports::clock::Timestamp;
 
 use super::fleets::Fleet;
+use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, limit, one, run};
 use crate::sqlite::row::{code, int, maybe_time, number, time};
@@ -17,11 +19,11 @@ use crate::sqlite::row::{code, int, maybe_time, number, time};
 /// Most levels a span can have: a device id has 40 bits.
 pub(super) const LEVELS: u32 = 41;
 
-const SELECT: &str =
+const FIND: &str =
     "SELECT c.id, c.message, c.fleet, c.state, c.attempt, c.ambiguous, c.epoch, c.due_at, c.count, c.first,
     c.last, c.changed_at, k.app, k.state, k.class, k.started_at IS NOT NULL, k.collapse_key, f.provider,
     k.created_at, k.due_at
-    FROM chunks c JOIN campaigns k ON k.id = c.message JOIN fleets f ON f.no = c.fleet";
+    FROM chunks c JOIN campaigns k ON k.id = c.message JOIN fleets f ON f.no = c.fleet WHERE c.id = ?1";
 
 /// Where a chunk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,31 +129,63 @@ pub(super) const fn level(first: DeviceId, last: DeviceId) -> u32 {
 
 /// Finds a chunk.
 pub(super) fn find(connection: &Connection, id: ChunkId) -> Done<Option<Chunk>> {
-    let sql = joined(" WHERE c.id = ?1");
-    one(connection, &sql, [int(id.raw())], read)
+    one(connection, FIND, [int(id.raw())], read)
 }
 
+// The lists are of ids, which an index gives: a row that cannot be read is no reason not to find the others.
+
 /// Lists queued chunks of a campaign.
-pub(super) fn queued_of(connection: &Connection, campaign: CampaignId, count: usize) -> Done<Vec<Chunk>> {
-    let rest = " WHERE c.state = 0 AND c.message = ?1 ORDER BY c.id LIMIT ?2";
-    list(connection, rest, [int(campaign.raw()), limit(count)])
+pub(super) fn queued_of(connection: &Connection, campaign: CampaignId, count: usize) -> Done<Vec<ChunkId>> {
+    let sql = "SELECT id FROM chunks WHERE state = 0 AND message = ?1 ORDER BY id LIMIT ?2";
+    all(connection, sql, [int(campaign.raw()), limit(count)], id)
 }
 
 /// Lists queued chunks of a campaign in a fleet.
-pub(super) fn queued_at(connection: &Connection, campaign: CampaignId, fleet: u64) -> Done<Vec<Chunk>> {
-    let rest = " WHERE c.state = 0 AND c.message = ?1 AND c.fleet = ?2 ORDER BY c.id";
-    list(connection, rest, [int(campaign.raw()), int(fleet)])
+pub(super) fn queued_at(connection: &Connection, campaign: CampaignId, fleet: u64) -> Done<Vec<ChunkId>> {
+    let sql = "SELECT id FROM chunks WHERE state = 0 AND message = ?1 AND fleet = ?2 ORDER BY id";
+    all(connection, sql, [int(campaign.raw()), int(fleet)], id)
 }
 
-/// Lists tickets of a campaign's queued chunks.
+/// Lists tickets of a campaign's queued chunks, those that can be read.
 pub(super) fn tickets(connection: &Connection, campaign: CampaignId) -> Done<Vec<Ticket>> {
-    Ok(queued_of(connection, campaign, usize::MAX)?.iter().map(Chunk::ticket).collect())
+    let mut tickets = Vec::new();
+    for id in queued_of(connection, campaign, usize::MAX)? {
+        match find(connection, id) {
+            Err(fault) if !fault.is_damage() => return Err(fault),
+            found => tickets.extend(found.ok().flatten().map(|chunk| chunk.ticket())),
+        }
+    }
+    Ok(tickets)
 }
 
-/// Lists queued chunks of running campaigns after an id.
-pub(super) fn queued_after(connection: &Connection, after: ChunkId, count: usize) -> Done<Vec<Chunk>> {
-    let rest = " WHERE c.state = 0 AND c.id > ?1 AND k.state = 1 ORDER BY c.id LIMIT ?2";
-    list(connection, rest, [int(after.raw()), limit(count)])
+/// Lists queued chunks of running campaigns after an id, and those on the way that cannot be read.
+pub(super) fn queued_after(
+    connection: &Connection,
+    mut after: ChunkId,
+    count: usize,
+) -> Done<(Vec<Chunk>, Vec<ChunkId>)> {
+    let sql = "SELECT id FROM chunks WHERE state = 0 AND id > ?1 ORDER BY id LIMIT ?2";
+    let (mut queued, mut broken, mut trouble) = (Vec::new(), Vec::new(), None);
+    while queued.len() < count {
+        let page = all(connection, sql, [int(after.raw()), limit(count - queued.len())], id)?;
+        let Some(last) = page.last() else { break };
+        after = *last;
+        for id in page {
+            match find(connection, id) {
+                Ok(chunk) => queued.extend(chunk.filter(Chunk::is_running)),
+                Err(fault) if fault.is_unavailable() => trouble = Some(fault),
+                Err(fault) => {
+                    damage::note("chunks", int(id.raw()), &fault);
+                    broken.push(id);
+                }
+            }
+        }
+    }
+    // A page that cannot be read holds up its own chunks; a disk that cannot be read is told.
+    match trouble.filter(|_| queued.is_empty()) {
+        Some(fault) => Err(fault),
+        None => Ok((queued, broken)),
+    }
 }
 
 /// Gives the tickets of those of the chunks that are queued and whose campaign runs; one that cannot be read has none.
@@ -168,17 +202,17 @@ pub(super) fn waiting(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<Tick
     Ok(tickets)
 }
 
-/// Lists chunks leased by any other instance.
-pub(super) fn leased_by_others(connection: &Connection, instance: u64) -> Done<Vec<Chunk>> {
-    // That a leased chunk has an end of its lease is said so that the small index of leases is used.
-    let rest = " WHERE c.state = 1 AND c.lease_until IS NOT NULL AND c.instance <> ?1 ORDER BY c.lease_until";
-    list(connection, rest, [int(instance)])
+/// Lists chunks leased by any other instance, or by none that can be read.
+pub(super) fn leased_by_others(connection: &Connection, instance: u64) -> Done<Vec<ChunkId>> {
+    // The small index of leases is named: it is the only one that does not hold every chunk there is.
+    let sql = "SELECT id FROM chunks INDEXED BY chunks_leased WHERE state = 1 AND instance IS NOT ?1 ORDER BY lease_until";
+    all(connection, sql, [int(instance)], id)
 }
 
 /// Lists chunks whose lease has run out.
-pub(super) fn leases_over(connection: &Connection, now: Timestamp, count: usize) -> Done<Vec<Chunk>> {
-    let rest = " WHERE c.state = 1 AND c.lease_until <= ?1 ORDER BY c.lease_until LIMIT ?2";
-    list(connection, rest, [now.as_millis(), limit(count)])
+pub(super) fn leases_over(connection: &Connection, now: Timestamp, count: usize) -> Done<Vec<ChunkId>> {
+    let sql = "SELECT id FROM chunks WHERE state = 1 AND lease_until <= ?1 ORDER BY lease_until LIMIT ?2";
+    all(connection, sql, [now.as_millis(), limit(count)], id)
 }
 
 /// Reads who is in a chunk.
@@ -210,7 +244,9 @@ pub(super) fn write_records(
 pub(super) fn write_set_aside(connection: &Connection, id: ChunkId, now: Timestamp) -> Done<()> {
     let sql =
         "UPDATE chunks SET state = 3, changed_at = ?2, instance = NULL, lease_until = NULL WHERE id = ?1";
-    run(connection, sql, [int(id.raw()), now.as_millis()]).map(drop)
+    let condition = format!("id = {}", int(id.raw()));
+    let values = [int(id.raw()), now.as_millis()];
+    damage::force(connection, ("chunks", &condition), sql, values).map(drop)
 }
 
 /// Queues a chunk again.
@@ -225,19 +261,19 @@ pub(super) fn write_queued(
     run(connection, sql, params![int(id.raw()), due_at.as_millis(), ambiguous]).map(drop)
 }
 
-fn list(connection: &Connection, rest: &str, params: impl Params) -> Done<Vec<Chunk>> {
-    all(connection, &joined(rest), params, read)
-}
-
-fn joined(rest: &str) -> String {
-    format!("{SELECT}{rest}")
+/// Reads the id that is a row's own number, whatever the rest of the row is.
+fn id(row: &Row<'_>) -> Done<ChunkId> {
+    Ok(ChunkId::from_raw(row.get::<_, i64>(0)?.cast_unsigned()))
 }
 
 fn read(row: &Row<'_>) -> Done<Chunk> {
     let app = AppId::from_raw(number(row, 12)?);
     let provider = code(row, 17, ProviderKind::from_code)?;
-    let count: u32 = row.get(8)?;
     let campaign = CampaignId::from_raw(number(row, 1)?);
+    let count: usize = usize::from(row.get::<_, u16>(8)?);
+    if !(1..=CHUNK_MAX_DEVICES).contains(&count) {
+        return Err(damaged("a chunk of so many devices as none has"));
+    }
     Ok(Chunk {
         id: ChunkId::from_raw(number(row, 0)?),
         campaign,
@@ -247,7 +283,7 @@ fn read(row: &Row<'_>) -> Done<Chunk> {
         ambiguous: row.get(5)?,
         epoch: row.get(6)?,
         due_at: time(row, 7)?,
-        count: count as usize,
+        count,
         first: DeviceId::from_raw(number(row, 9)?),
         last: DeviceId::from_raw(number(row, 10)?),
         changed_at: maybe_time(row, 11)?,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Params, Row, params};
 use stentor_core::delivery::{DeliveryState, Record, decode_records};
 use stentor_core::id::{DeviceId, instant_of};
 use stentor_core::ports::clock::Timestamp;
@@ -101,7 +101,7 @@ fn overlapping(
         int(chunk.fleet.no),
         level,
         first,
-        last + (1 << level) - 1,
+        last.saturating_add((1 << level) - 1),
         last,
         int(chunk.place),
         overtaken,
@@ -110,7 +110,7 @@ fn overlapping(
         int(chunk.campaign.raw()),
         chunk.fleet.provider.code(),
     ];
-    all(connection, &sql, values, read)
+    those_that_can_be_read(connection, &sql, values)
 }
 
 impl Newer {
@@ -152,7 +152,7 @@ impl Newer {
         );
         let span = (int(first.raw()), int(last.raw()));
         let values = params![now.as_millis(), grace_ms(), self.message, int(chunk.fleet.no), span.0, span.1];
-        all(connection, &sql, values, read)
+        those_that_can_be_read(connection, &sql, values)
     }
 
     fn standings(&self) -> Vec<(DeviceId, Standing)> {
@@ -177,7 +177,12 @@ fn standing(record: Record) -> Standing {
     }
 }
 
-/// Reads a newer chunk. One that cannot be read will be sent to nobody, and is no reason to doubt an older one.
+/// Lists newer chunks. One that cannot be read will be sent to nobody, and is no reason to doubt an older one.
+fn those_that_can_be_read(connection: &Connection, sql: &str, values: impl Params) -> Done<Vec<Newer>> {
+    let found = all(connection, sql, values, |row: &Row<'_>| Ok(read(row).ok()))?;
+    Ok(found.into_iter().flatten().collect())
+}
+
 fn read(row: &Row<'_>) -> Done<Newer> {
     let count: u32 = row.get(3)?;
     let bytes = row.get_ref(5)?.as_blob_or_null().map_err(|_| damaged("records that are no bytes"))?;

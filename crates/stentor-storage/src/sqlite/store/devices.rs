@@ -12,8 +12,9 @@ use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, St
 use super::fleets::{self, Fleet, device_of};
 use super::register::Batch;
 use super::{SqliteStore, owners, register, removal, tokens};
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
-use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{code, int, maybe_code, maybe_text, maybe_time, number, text, time};
 
 const SELECT: &str =
@@ -79,9 +80,8 @@ impl DeviceStore for SqliteStore {
 pub(super) fn counts(connection: &Connection, app: AppId) -> Done<Vec<(ProviderKind, u64)>> {
     let sql =
         "SELECT provider, active_count FROM fleets WHERE app = ?1 AND active_count <> 0 ORDER BY provider";
-    all(connection, sql, [int(app.raw())], |row| {
-        Ok((code(row, 0, ProviderKind::from_code)?, number(row, 1)?))
-    })
+    let count = |row: &Row<'_>| Ok((code(row, 0, ProviderKind::from_code)?, number(row, 1)?));
+    Ok(readable(connection, "fleets", (sql, [int(app.raw())]), usize::MAX, count)?.0)
 }
 
 /// Gives a device another address and revives it; false when another device holds the address.
@@ -226,9 +226,9 @@ fn list_fleet(
         sql.push_str(" AND d.key IN (SELECT key FROM device_tags WHERE app = ? AND tag = ?)");
         values.extend([int(fleet.app.raw()).into(), tag.as_str().to_owned().into()]);
     }
-    sql.push_str(" ORDER BY d.key LIMIT ?");
-    values.push(limit(page.limit).into());
-    all(connection, &sql, params_from_iter(values), |row| device(row, fleet))
+    sql.push_str(" ORDER BY d.key");
+    let rows = (sql.as_str(), params_from_iter(values));
+    Ok(readable(connection, "devices", rows, page.limit, |row| device(row, fleet))?.0)
 }
 
 fn update(

@@ -1,20 +1,24 @@
 //! Producers: the audience is read beside the writing, and kept if nothing moved meanwhile.
 
 use rusqlite::{Connection, Row, params};
-use stentor_core::campaign::CampaignState;
+use stentor_core::campaign::{CampaignState, Stop};
 use stentor_core::chunk::Class;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
 
 use super::SqliteStore;
 use super::ahead::Seen;
 use super::audience::{self, Found, Stretch};
-use super::books::Shelf;
+use super::books::{self, Shelf};
+use super::campaigns;
 use super::fleets::Fleet;
 use super::start::{self, slices};
+use crate::sqlite::damage::{self, attempt, readable};
 use crate::sqlite::fault::Done;
-use crate::sqlite::query::{all, one, run};
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{code, int, number};
 
 /// Where a producer stands.
@@ -85,10 +89,31 @@ impl SqliteStore {
 pub(super) fn tasks(connection: &Connection) -> Done<Vec<ProducerTask>> {
     let sql = "SELECT p.campaign, f.app, f.provider FROM producers p JOIN campaigns k ON k.id = p.campaign
         JOIN fleets f ON f.no = p.fleet WHERE k.state = 1 ORDER BY p.campaign, f.provider";
-    all(connection, sql, [], |row| {
+    let task = |row: &Row<'_>| {
         let (message, app) = (MessageId::from_raw(number(row, 0)?), AppId::from_raw(number(row, 1)?));
         Ok(ProducerTask { message, app, provider: code(row, 2, ProviderKind::from_code)? })
-    })
+    };
+    Ok(readable(connection, "producers", (sql, []), usize::MAX, task)?.0)
+}
+
+/// Ends a producer that cannot go on: its campaign is stopped at its provider, and whatever else can be ended ends.
+pub(super) fn give_up(connection: &Connection, task: ProducerTask, now: Timestamp) -> Done<()> {
+    let campaign = CampaignId::from(task.message);
+    let sql = "SELECT no FROM fleets WHERE app = ?1 AND provider = ?2";
+    let key = params![int(task.app.raw()), task.provider.code()];
+    let Some(no) = one(connection, sql, key, |row| number(row, 0))? else { return Ok(()) };
+    let fleet = Fleet { no, app: task.app, provider: task.provider };
+    let stopped = attempt(connection, || {
+        let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be found out".to_owned() };
+        let mut shelf = Shelf::new(connection);
+        campaigns::stop(connection, &mut shelf, (campaign, fleet), stop, now)?;
+        shelf.close(now)
+    })?;
+    let Err(fault) = stopped else { return Ok(()) };
+    damage::note("campaigns", int(campaign.raw()), &fault);
+    let sql = "DELETE FROM producers WHERE campaign = ?1 AND fleet = ?2";
+    run(connection, sql, [int(campaign.raw()), int(no)])?;
+    books::write_off(connection, int(campaign.raw()), Some(int(no)), now)
 }
 
 fn keep(

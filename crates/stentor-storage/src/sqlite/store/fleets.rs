@@ -6,8 +6,9 @@ use stentor_core::id::{AppId, DeviceId};
 use stentor_core::ports::store::StoreError;
 
 use super::sequences;
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, damaged, missing};
-use crate::sqlite::query::{all, exists, one, run};
+use crate::sqlite::query::{exists, one, run};
 use crate::sqlite::row::{code, int, number};
 
 /// Low bits of a device key: the device's id.
@@ -60,7 +61,7 @@ pub(super) fn check_app(connection: &Connection, app: AppId) -> Done<()> {
 /// Lists an app's fleets, by provider.
 pub(super) fn of_app(connection: &Connection, app: AppId) -> Done<Vec<Fleet>> {
     let sql = "SELECT no, app, provider FROM fleets WHERE app = ?1 ORDER BY provider";
-    all(connection, sql, [int(app.raw())], Fleet::read)
+    Ok(readable(connection, "fleets", (sql, [int(app.raw())]), usize::MAX, Fleet::read)?.0)
 }
 
 /// Finds the fleet of an app at a provider.

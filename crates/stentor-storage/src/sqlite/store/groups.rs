@@ -7,8 +7,9 @@ use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
 
 use super::{SqliteStore, fleets, members};
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, missing};
-use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{int, number, text, time};
 
 #[async_trait]
@@ -39,8 +40,9 @@ impl GroupStore for SqliteStore {
         let after = after.map_or(String::new(), |name| name.as_str().to_owned());
         self.read(move |connection| {
             let sql = "SELECT name, created_at, member_count FROM groups
-                WHERE app = ?1 AND name > ?2 ORDER BY name LIMIT ?3";
-            all(connection, sql, params![int(app.raw()), after, limit(count)], |row| read(row, app))
+                WHERE app = ?1 AND name > ?2 ORDER BY name";
+            let rows = (sql, params![int(app.raw()), after]);
+            Ok(readable(connection, "groups", rows, count, |row| read(row, app))?.0)
         })
         .await
     }

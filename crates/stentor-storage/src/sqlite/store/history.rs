@@ -10,6 +10,7 @@ use stentor_core::ports::store::{AttemptRecord, Page};
 
 use super::chunks::{self, LEVELS};
 use super::fleets::{self, Fleet};
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::all;
 use crate::sqlite::row::{int, maybe_time, number, time};
@@ -30,7 +31,8 @@ pub(super) fn of_message(
             "SELECT id, attempt, created_at, due_at, changed_at, state, ambiguous, count, devices, records
             FROM chunks WHERE message = ?1 AND fleet = ?2 AND first <= ?3 AND last >= ?3 ORDER BY id";
         let values = params![int(message.raw()), int(fleet.no), int(device.raw())];
-        let found = all(connection, sql, values, |row| attempt(row, *fleet, message, device))?;
+        let read = |row: &Row<'_>| attempt(row, *fleet, message, device);
+        let (found, _) = readable(connection, "chunks", (sql, values), usize::MAX, read)?;
         attempts.extend(found.into_iter().flatten());
     }
     attempts.sort_by_key(|attempt: &AttemptRecord| attempt.chunk);

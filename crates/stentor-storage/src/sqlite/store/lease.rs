@@ -15,6 +15,7 @@ use super::chunks::{self, Chunk, ChunkState};
 use super::collapse;
 use super::fleets::device_of;
 use super::messages::{self, MessageCache};
+use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::run;
 use crate::sqlite::row::int;
@@ -48,7 +49,13 @@ pub(super) fn extend(connection: &Connection, held: &[(ChunkId, u32)], lease: Le
     let (instance, until) = (int(lease.instance), lease.until.as_millis());
     let extend_one =
         |(id, epoch): &(ChunkId, u32)| run(connection, sql, params![int(id.raw()), epoch, instance, until]);
-    held.iter().try_for_each(|one| extend_one(one).map(drop))
+    for one in held {
+        match extend_one(one) {
+            Err(fault) if fault.is_damage() => damage::note("chunks", int(one.0.raw()), &fault),
+            done => drop(done?),
+        }
+    }
+    Ok(())
 }
 
 /// Gives back chunks of which nothing was sent.
@@ -204,8 +211,12 @@ fn read_tokens(
     let mut read = |first: DeviceId, last: DeviceId| -> Done<()> {
         let mut rows = statement.query([chunk.fleet.bound(first), chunk.fleet.bound(last)])?;
         while let Some(row) = rows.next()? {
-            let token = row.get_ref(1)?.as_str().map_err(|_| damaged("a token that is no text"))?;
-            each(device_of(row.get(0)?), token);
+            // A token that is none makes its device one that is gone.
+            let key = row.get(0)?;
+            match row.get_ref(1)?.as_str() {
+                Ok(token) => each(device_of(key), token),
+                Err(_) => damage::note("devices", key, &damaged("a token that is no text")),
+            }
         }
         Ok(())
     };

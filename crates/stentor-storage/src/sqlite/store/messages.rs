@@ -63,6 +63,10 @@ impl MessageStore for SqliteStore {
         self.read(move |connection| campaigns::list(connection, app, page.after, page.limit)).await
     }
 
+    async fn broken_campaigns(&self, app: AppId, page: Page) -> Result<Vec<CampaignId>, StoreError> {
+        self.read(move |connection| campaigns::broken(connection, app, page.after, page.limit)).await
+    }
+
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError> {
         self.read(move |connection| {
             let (campaign, _) = campaigns::find(connection, app, id)?;

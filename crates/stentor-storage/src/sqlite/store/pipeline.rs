@@ -94,11 +94,22 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
-        self.read(move |connection| {
-            let queued = chunks::queued_after(connection, after, limit)?;
-            Ok(queued.iter().map(Chunk::ticket).collect())
-        })
-        .await
+        let found = self.read(move |connection| chunks::queued_after(connection, after, limit));
+        let (queued, broken) = found.await?;
+        if !broken.is_empty() {
+            let now = queued.iter().map(|chunk| chunk.due_at).max().unwrap_or_default();
+            let aside = self.write(move |connection| {
+                broken.iter().try_for_each(|id| aside::take_away(connection, *id, now))
+            });
+            if let Err(error) = aside.await {
+                tracing::warn!(%error, "chunks that cannot be read could not be set aside");
+            }
+        }
+        Ok(queued.iter().map(Chunk::ticket).collect())
+    }
+
+    async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
+        self.write(move |connection| expand::give_up(connection, task, now)).await
     }
 
     async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {

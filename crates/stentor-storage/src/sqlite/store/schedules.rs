@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Params, Row, params};
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::Label;
 use stentor_core::ports::clock::Timestamp;
@@ -8,8 +8,9 @@ use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 
 use super::apps::repeat;
 use super::{SqliteStore, accept, fleets, messages, turns};
+use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
-use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{code, int, maybe_text, maybe_time, number, time};
 
 const SELECT: &str =
@@ -31,9 +32,27 @@ impl ScheduleStore for SqliteStore {
     }
 
     async fn schedules(&self, app: AppId, page: Page) -> Result<Vec<Schedule>, StoreError> {
+        self.read(move |connection| Ok(list(connection, app, page)?.0)).await
+    }
+
+    async fn broken_schedules(&self, app: AppId, page: Page) -> Result<Vec<ScheduleId>, StoreError> {
         self.read(move |connection| {
-            let sql = format!("{SELECT} WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
-            all(connection, &sql, [int(app.raw()), int(page.after), limit(page.limit)], read)
+            let broken = list(connection, app, page)?.1;
+            Ok(broken.into_iter().map(|id| ScheduleId::from_raw(id.cast_unsigned())).collect())
+        })
+        .await
+    }
+
+    async fn set_schedule_aside(&self, id: ScheduleId) -> Result<(), StoreError> {
+        self.write(move |connection| set_aside(connection, id)).await
+    }
+
+    async fn cancel_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            let sql = "UPDATE schedules SET state = ?3, next_due = NULL WHERE id = ?1 AND app = ?2";
+            let canceled = i64::from(ScheduleState::Canceled.code());
+            let done = force(connection, id, sql, [int(id.raw()), int(app.raw()), canceled])?;
+            if done == 0 { Err(missing("schedule")) } else { Ok(()) }
         })
         .await
     }
@@ -65,14 +84,13 @@ impl ScheduleStore for SqliteStore {
     }
 
     async fn due_schedules(&self, now: Timestamp, count: usize) -> Result<Vec<Schedule>, StoreError> {
-        self.read(move |connection| {
-            let due = turns::due_schedules(connection, now, count)?;
-            let sql = format!("{SELECT} WHERE id = ?1");
-            let schedules: Vec<_> =
-                due.into_iter().map(|id| one(connection, &sql, [id], read)).collect::<Done<_>>()?;
-            Ok(schedules.into_iter().flatten().collect())
-        })
-        .await
+        let (due, broken) = self.read(move |connection| due(connection, now, count)).await?;
+        if !broken.is_empty() {
+            let aside =
+                move |connection: &Connection| broken.iter().try_for_each(|id| set_aside(connection, *id));
+            self.write(aside).await?;
+        }
+        Ok(due)
     }
 
     async fn fire(&self, occurrence: &Occurrence) -> Result<bool, StoreError> {
@@ -83,12 +101,47 @@ impl ScheduleStore for SqliteStore {
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read(|connection| {
             let sql = "SELECT min(at) FROM (
-                SELECT min(next_due) AS at FROM schedules WHERE state = 0 AND next_due IS NOT NULL
-                UNION ALL SELECT min(due_at) FROM campaigns WHERE state = 0)";
+                SELECT min(next_due) AS at FROM schedules WHERE state = 0 AND next_due IS NOT NULL AND next_due < 1e19
+                UNION ALL SELECT min(due_at) FROM campaigns WHERE state = 0 AND due_at < 1e19)";
             Ok(one(connection, sql, [], |row| maybe_time(row, 0))?.flatten())
         })
         .await
     }
+}
+
+/// Gives active schedules whose tick has come, and those among them that cannot be read.
+fn due(connection: &Connection, now: Timestamp, count: usize) -> Done<(Vec<Schedule>, Vec<ScheduleId>)> {
+    let ids = turns::due_schedules(connection, now, count)?;
+    let (mut due, mut broken) = (Vec::with_capacity(ids.len()), Vec::new());
+    for id in ids {
+        match one(connection, &format!("{SELECT} WHERE id = ?1"), [id], read) {
+            Ok(schedule) => due.extend(schedule),
+            Err(fault) if fault.is_damage() => {
+                damage::note("schedules", id, &fault);
+                broken.push(ScheduleId::from_raw(id.cast_unsigned()));
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok((due, broken))
+}
+
+fn list(connection: &Connection, app: AppId, page: Page) -> Done<(Vec<Schedule>, Vec<i64>)> {
+    let sql = format!("{SELECT} WHERE app = ?1 AND id > ?2 ORDER BY id");
+    let rows = (sql.as_str(), [int(app.raw()), int(page.after)]);
+    damage::readable(connection, "schedules", rows, page.limit, read)
+}
+
+/// Lets a schedule that cannot be read fire no more.
+fn set_aside(connection: &Connection, id: ScheduleId) -> Done<()> {
+    let sql = "UPDATE schedules SET state = ?2, next_due = NULL WHERE id = ?1";
+    let damaged = i64::from(ScheduleState::Damaged.code());
+    force(connection, id, sql, [int(id.raw()), damaged]).map(drop)
+}
+
+fn force<P: Params + Copy>(connection: &Connection, id: ScheduleId, sql: &str, params: P) -> Done<usize> {
+    let condition = format!("id = {}", int(id.raw()));
+    damage::force(connection, ("schedules", &condition), sql, params)
 }
 
 fn create(

@@ -18,7 +18,8 @@ use super::chunks::{self, NewChunk};
 use super::fleets::{self, Fleet, device_of, fleet_of};
 use super::register::{self, NewRow};
 use super::{campaigns, messages, owners, sequences, tokens, turns};
-use crate::sqlite::fault::Done;
+use crate::sqlite::damage::attempt;
+use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, run};
 use crate::sqlite::row::int;
 
@@ -31,18 +32,27 @@ pub(super) fn due(
     now: Timestamp,
 ) -> Done<Vec<Ticket>> {
     let due = turns::due_campaigns(connection, now, count)?;
-    let due = due.into_iter().map(|id| MessageId::from_raw(id.unsigned_abs()));
-    let mut starter = Starter::new(connection, chunk_max_devices, now);
+    let due: Vec<_> = due.into_iter().map(|id| MessageId::from_raw(id.cast_unsigned())).collect();
+    let some = |ids: &[MessageId]| {
+        let mut starter = Starter::new(connection, chunk_max_devices, now);
+        let mut tickets = Vec::new();
+        for id in ids {
+            let message = messages::load(connection, *id)?.ok_or_else(|| damaged("a message is missing"))?;
+            tickets.extend(starter.begin(&message)?);
+        }
+        starter.close()?;
+        Ok(tickets)
+    };
+    if let Ok(tickets) = attempt(connection, || some(&due))? {
+        return Ok(tickets);
+    }
     let mut tickets = Vec::new();
     for id in due {
-        match messages::load(connection, id) {
-            Ok(Some(message)) => tickets.extend(starter.begin(&message)?),
-            Ok(None) => campaigns::set_aside(connection, id.into(), now)?,
-            Err(fault) if fault.is_damage() => campaigns::set_aside(connection, id.into(), now)?,
-            Err(fault) => return Err(fault),
+        match attempt(connection, || some(&[id]))? {
+            Ok(begun) => tickets.extend(begun),
+            Err(_) => campaigns::set_aside(connection, id.into(), now)?,
         }
     }
-    starter.close()?;
     Ok(tickets)
 }
 

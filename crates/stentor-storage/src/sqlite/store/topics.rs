@@ -7,6 +7,7 @@ use stentor_core::ports::store::{StoreError, SubscriptionChange, TopicStore};
 use stentor_core::topic::TopicSummary;
 
 use super::{SqliteStore, fleets};
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, missing};
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{int, number, text};
@@ -54,9 +55,9 @@ impl TopicStore for SqliteStore {
     ) -> Result<Vec<TopicSummary>, StoreError> {
         let after = after.map_or(String::new(), |name| name.as_str().to_owned());
         self.read(move |connection| {
-            let sql =
-                "SELECT name, device_count FROM topics WHERE app = ?1 AND name > ?2 ORDER BY name LIMIT ?3";
-            all(connection, sql, params![int(app.raw()), after, limit(count)], summary)
+            let sql = "SELECT name, device_count FROM topics WHERE app = ?1 AND name > ?2 ORDER BY name";
+            let rows = (sql, params![int(app.raw()), after]);
+            Ok(readable(connection, "topics", rows, count, summary)?.0)
         })
         .await
     }
@@ -83,7 +84,8 @@ impl TopicStore for SqliteStore {
         self.read(move |connection| {
             let (_, key) = fleets::require(connection, app, device)?;
             let sql = "SELECT t.name FROM device_topics d JOIN topics t ON t.no = d.topic WHERE d.key = ?1 ORDER BY t.name";
-            all(connection, sql, [key], |row| text(row, 0, TopicName::new))
+            let name = |row: &Row<'_>| text(row, 0, TopicName::new);
+            Ok(readable(connection, "topics", (sql, [key]), usize::MAX, name)?.0)
         })
         .await
     }

@@ -1,40 +1,39 @@
 //! What must be done from time to time, and at start.
 
-use rusqlite::Connection;
-use stentor_core::chunk::Ticket;
+use rusqlite::{Connection, Row};
 use stentor_core::delivery::DeliveryState;
 use stentor_core::id::{CampaignId, ChunkId};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Recovery, Swept};
 
-use super::books::Shelf;
-use super::{campaigns, chunks, lease, sequences};
+use super::chunks::ChunkState;
+use super::{aside, books, campaigns, chunks, lease, sequences};
 use crate::ZERO_TTL_GRACE;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{all, limit, run};
-use crate::sqlite::row::{int, number};
+use crate::sqlite::row::int;
 
 /// Releases what dead processes had leased.
 pub(super) fn recover(connection: &Connection, instance: u64, now: Timestamp) -> Done<Recovery> {
-    let mut shelf = Shelf::new(connection);
-    let mut found = Recovery::default();
-    for chunk in chunks::leased_by_others(connection, instance)? {
-        found.chunks += 1;
-        found.deliveries += chunk.count as u64;
-        lease::queue_again(connection, &mut shelf, chunk, now, true)?;
-    }
-    shelf.close(now)?;
-    Ok(found)
+    let ids = chunks::leased_by_others(connection, instance)?;
+    let released = aside::with_each(connection, (&ids, ChunkState::Leased), now, |shelf, chunk| {
+        let count = chunk.count as u64;
+        lease::queue_again(connection, shelf, chunk, now, true).map(|_| count)
+    })?;
+    Ok(Recovery { chunks: released.len() as u64, deliveries: released.iter().sum() })
 }
 
 /// Ends what is too late and releases leases that ran out.
 pub(super) fn sweep(connection: &Connection, count: usize, now: Timestamp) -> Done<Swept> {
-    let mut shelf = Shelf::new(connection);
-    let released = release_all(connection, &mut shelf, count, now)?;
-    let expired = expire(connection, &mut shelf, count, now)?;
-    shelf.close(now)?;
-    let released = released.into_iter().filter(|ticket| !expired.contains(&ticket.chunk)).collect();
+    let ids = chunks::leases_over(connection, now, count)?;
+    let released = aside::with_each(connection, (&ids, ChunkState::Leased), now, |shelf, chunk| {
+        lease::queue_again(connection, shelf, chunk, now, true)
+    })?;
+    let expired = expire(connection, count, now)?;
+    end_forsaken(connection, count, now)?;
+    let released = released.into_iter().flatten();
+    let released = released.filter(|ticket| !expired.contains(&ticket.chunk)).collect();
     Ok(Swept { expired, released })
 }
 
@@ -47,12 +46,12 @@ pub(super) fn prune(
 ) -> Done<u64> {
     let mut left = count;
     let sql = "SELECT id FROM campaigns WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2";
-    let old = all(connection, sql, [ended_before.as_millis(), limit(count)], |row| number(row, 0))?;
+    let old = all(connection, sql, [ended_before.as_millis(), limit(count)], campaign)?;
     for campaign in old {
         if left == 0 {
             break;
         }
-        left -= forget(connection, CampaignId::from_raw(campaign), left)?;
+        left -= forget(connection, campaign, left)?;
     }
     let sql = "DELETE FROM replies WHERE (app, key) IN
         (SELECT app, key FROM replies WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)";
@@ -60,39 +59,38 @@ pub(super) fn prune(
     Ok((count - left) as u64)
 }
 
-fn release_all(
-    connection: &Connection,
-    shelf: &mut Shelf<'_>,
-    count: usize,
-    now: Timestamp,
-) -> Done<Vec<Ticket>> {
-    let mut released = Vec::new();
-    for chunk in chunks::leases_over(connection, now, count)? {
-        released.extend(lease::queue_again(connection, shelf, chunk, now, true)?);
-    }
-    Ok(released)
+/// Reads the id that is a row's own number, whatever the rest of the row is.
+fn campaign(row: &Row<'_>) -> Done<CampaignId> {
+    Ok(CampaignId::from_raw(row.get::<_, i64>(0)?.cast_unsigned()))
 }
 
 /// Ends queued chunks of campaigns past their ttl; those with ttl 0 have a grace for their one attempt.
-fn expire(
-    connection: &Connection,
-    shelf: &mut Shelf<'_>,
-    count: usize,
-    now: Timestamp,
-) -> Done<Vec<ChunkId>> {
+fn expire(connection: &Connection, count: usize, now: Timestamp) -> Done<Vec<ChunkId>> {
     let sql = "SELECT k.id FROM campaigns k WHERE k.state IN (1, 2) AND k.expires_at <= ?1
         AND (k.expires_at > k.due_at OR k.expires_at + ?3 <= ?1)
         AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = 0) LIMIT ?2";
     let grace_ms = ZERO_TTL_GRACE.as_secs().cast_signed() * 1_000;
-    let late = all(connection, sql, [now.as_millis(), limit(count), grace_ms], |row| number(row, 0))?;
+    let late = all(connection, sql, [now.as_millis(), limit(count), grace_ms], campaign)?;
     let verdict = (DeliveryState::Expired, Reason::TtlPassed);
-    let mut expired: Vec<ChunkId> = Vec::new();
+    let mut queued: Vec<ChunkId> = Vec::new();
     for campaign in late {
-        let most = count - expired.len();
-        let id = CampaignId::from_raw(campaign);
-        expired.extend(campaigns::end_queued(connection, shelf, id, verdict, (most, now))?);
+        queued.extend(chunks::queued_of(connection, campaign, count - queued.len())?);
     }
-    Ok(expired)
+    campaigns::end_queued(connection, &queued, verdict, now)
+}
+
+/// Ends campaigns past their ttl that have nothing open any more and whose books or producers say otherwise: what they
+/// counted on could not be read and was taken away.
+fn end_forsaken(connection: &Connection, count: usize, now: Timestamp) -> Done<()> {
+    let sql = "SELECT k.id FROM campaigns k WHERE k.state IN (1, 2) AND k.as_of IS NOT NULL AND k.expires_at + ?3 <= ?1
+        AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state IN (0, 1))
+        AND NOT EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet WHERE p.campaign = k.id) LIMIT ?2";
+    let grace_ms = ZERO_TTL_GRACE.as_secs().cast_signed() * 1_000;
+    for id in all(connection, sql, [now.as_millis(), limit(count), grace_ms], campaign)? {
+        run(connection, "DELETE FROM producers WHERE campaign = ?1", [int(id.raw())])?;
+        books::write_off(connection, int(id.raw()), None, now)?;
+    }
+    Ok(())
 }
 
 /// Removes a campaign's chunks, and when none is left the rest of it; gives how many rows, at most so many.

@@ -8,6 +8,7 @@ use stentor_core::user::User;
 
 use super::fleets::{self, device_of};
 use super::{SqliteStore, members, owners};
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, missing};
 use crate::sqlite::query::{all, limit, run};
 use crate::sqlite::row::{int, text, time};
@@ -41,11 +42,12 @@ impl UserStore for SqliteStore {
         let after = after.map_or(String::new(), |name| name.as_str().to_owned());
         self.read(move |connection| {
             let sql = "SELECT external_id, created_at FROM users
-                WHERE app = ?1 AND external_id > ?2 ORDER BY external_id LIMIT ?3";
-            all(connection, sql, params![int(app.raw()), after, limit(count)], |row| {
+                WHERE app = ?1 AND external_id > ?2 ORDER BY external_id";
+            let read = |row: &rusqlite::Row<'_>| {
                 let external_id = text(row, 0, ExternalId::new)?;
                 Ok(User { app, external_id, created_at: time(row, 1)?, devices: Vec::new() })
-            })
+            };
+            Ok(readable(connection, "users", (sql, params![int(app.raw()), after]), count, read)?.0)
         })
         .await
     }

@@ -1,0 +1,16 @@
+//! What is accepted can be read back: a body of the REST API, the record that is kept of it, and the same again.
+#![no_main]
+use libfuzzer_sys::fuzz_target;
+use serde_json::from_str;
+use stentor_core::message::MessageSpec;
+use stentor_server::service::{MessageRequest, ScheduleRequest};
+
+fuzz_target!(|text: &str| {
+    let message = from_str::<MessageRequest>(text);
+    let schedule = from_str::<ScheduleRequest>(text).map(|schedule| schedule.message);
+    for request in [message, schedule].into_iter().flatten() {
+        if let Ok(spec) = request.spec() {
+            assert_eq!(MessageSpec::decode(&spec.encode()), Some(spec));
+        }
+    }
+});
