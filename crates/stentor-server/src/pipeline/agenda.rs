@@ -69,6 +69,11 @@ impl Agenda {
         due
     }
 
+    /// Tells whether a lane has a due time that has come.
+    pub(crate) fn is_due(&self, lane: Lane, now: Timestamp) -> bool {
+        self.lock().get(&lane).and_then(BTreeSet::first).is_some_and(|due_at| *due_at <= now)
+    }
+
     /// Forgets a lane's due times that have come; whoever takes them looks into the queue.
     pub(crate) fn take(&self, lane: Lane, now: Timestamp) {
         let mut lanes = self.lock();

@@ -5,7 +5,7 @@
 //! down to the minimum.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use stentor_core::chunk::{Class, Lane};
@@ -66,7 +66,7 @@ struct Order {
 
 impl Fleet {
     pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind, class: Class) -> Self {
-        let (meter, loads) = (shared.meter(kind), load::Lanes::new(shared.budget.lanes()));
+        let (meter, loads) = (shared.meter(kind), load::Lanes::new(bulk_lanes(&shared, class)));
         let crew = Crew::new(shared.clone(), (kind, class));
         Self { shared, kind, class, counted: 0, meter, crew, loads, began: Instant::now(), turn: 0 }
     }
@@ -164,6 +164,7 @@ impl Fleet {
                 }
                 Look::Open => false,
                 Look::Probe if open.iter().any(|other| other.lane.app == lane.app) => continue,
+                Look::Probe if self.leaves_probe(lane, now) => continue,
                 Look::Probe => true,
             };
             match self.shared.lanes.outlet(key, now).await {
@@ -172,6 +173,13 @@ impl Fleet {
             }
         }
         open
+    }
+
+    /// Tells whether a single message is the better probe: an audience may be all of another sender, and say so again.
+    fn leaves_probe(&self, lane: Lane, now: Timestamp) -> bool {
+        let single = Lane { class: Class::Urgent, ..lane };
+        let is_suspected = || self.shared.lanes.is_suspected((lane.app, lane.provider));
+        lane.class == Class::Bulk && is_suspected() && self.shared.agenda.is_due(single, now)
     }
 
     /// Looks at a lane again when its gate may open; what opens it earlier reminds of it.
@@ -363,6 +371,11 @@ impl Fleet {
         let kept = self.shared.held.keep(chunk.id, chunk.epoch, &lease);
         self.crew.hand(Job { chunk, lease, hold, kept, outlet, probe });
     }
+}
+
+/// Gives the counter of the lanes that share what audiences may have unsettled; single messages take little of it.
+fn bulk_lanes(shared: &Shared, class: Class) -> Arc<AtomicUsize> {
+    if class == Class::Bulk { shared.budget.lanes() } else { Arc::default() }
 }
 
 /// Makes the window of a lane.

@@ -297,6 +297,11 @@ impl Lanes {
         self.lock().get(&key)?.gate.parking().cloned()
     }
 
+    /// Tells whether a lane rests because its credential seems to be another sender's.
+    pub(crate) fn is_suspected(&self, key: Key) -> bool {
+        self.lock().get(&key).is_some_and(|entry| entry.gate.is_suspected())
+    }
+
     /// Lists which lanes rest.
     pub(crate) fn resting(&self) -> HashSet<Key> {
         let entries = self.lock();

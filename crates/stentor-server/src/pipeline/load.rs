@@ -86,7 +86,7 @@ impl Turnover {
         }
         if held == 0 {
             (self.began, self.began_settled, self.last_settled) = (now, settled, now);
-        } else if count > 0 && span >= SPAN_MIN || self.takes.is_none() && count > 0 {
+        } else if count > 0 && (span >= SPAN_MIN || self.takes.is_none()) {
             self.takes = Some(span.mul_f64(held as f64 / count as f64));
             (self.began, self.began_settled) = (now, settled);
         }

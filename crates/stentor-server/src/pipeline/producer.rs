@@ -13,6 +13,8 @@ use super::shared::Shared;
 
 /// How long a producer waits after a failure, and at most for progress.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Pauses for which a producer does not look at its books while its lane rests.
+const RESTING_MAX_PAUSES: u32 = 60;
 /// Between two looks at the books at least: each settlement would otherwise have every producer read them.
 const BREATH: Duration = Duration::from_millis(3);
 
@@ -87,7 +89,10 @@ async fn produce(shared: Arc<Shared>, task: ProducerTask) {
                     return;
                 }
             }
-            Ok(None) => wait_for_progress(&shared, progress).await,
+            Ok(None) => {
+                wait_for_progress(&shared, progress).await;
+                wait_while_resting(&shared, task).await;
+            }
             Err(StoreError::NotFound(_)) => return,
             Err(error) => {
                 tracing::warn!(%error, message = %task.message, provider = %task.provider, "expanding failed");
@@ -114,6 +119,19 @@ async fn step(shared: &Shared, task: ProducerTask) -> Result<Option<Expanded>, S
         now: shared.now(),
     };
     shared.store.expand(task, how).await.map(Some)
+}
+
+/// Waits while the lane rests, for some time: nothing of it can progress, whatever others settle.
+async fn wait_while_resting(shared: &Shared, task: ProducerTask) {
+    for _ in 0..RESTING_MAX_PAUSES {
+        if shared.lanes.parking((task.app, task.provider)).is_none() {
+            return;
+        }
+        tokio::select! {
+            () = shared.stop.cancelled() => return,
+            () = tokio::time::sleep(PAUSE) => {}
+        }
+    }
 }
 
 async fn wait_for_progress(shared: &Shared, progress: Notified<'_>) {

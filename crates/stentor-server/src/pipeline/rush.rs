@@ -27,6 +27,8 @@ const BEHIND_MAX_MESSAGES: u64 = 128 * 1_024;
 const PATIENCE: Duration = Duration::from_millis(60);
 /// The same once a batch waits: who comes then waits for those before it anyway.
 const BATCH_PATIENCE: Duration = Duration::from_millis(160);
+/// Messages behind up to which nobody asks whose they are.
+const ANYBODYS_MAX_MESSAGES: u64 = 1_024;
 /// Messages that are begun in one transaction, and how many more when most wait: few together cost twice as much each, for
 /// every step of theirs is a commit.
 const BATCH_MESSAGES: usize = 128;
@@ -146,6 +148,19 @@ impl Asking {
     #[must_use]
     pub fn in_a_rush(&self) -> bool {
         self.0.is_on()
+    }
+
+    /// Tells whether a message of the app is better begun behind: not where it would wait behind those of others only, of
+    /// which there are many.
+    #[must_use]
+    pub fn is_begun_behind(&self, app: AppId) -> bool {
+        let behind = self.0.behind();
+        if behind < ANYBODYS_MAX_MESSAGES {
+            return true;
+        }
+        let by_app = self.0.by_app();
+        let own = by_app.get(&app).copied().unwrap_or_default();
+        4 * own.saturating_mul(by_app.len() as u64) >= behind
     }
 
     /// Notes that it was kept and not begun.

@@ -21,13 +21,14 @@
 //! - Once an attempt may have reached a device unseen, every later record of that delivery is marked ambiguous.
 //! - One jitter for a whole chunk, and waits rounded up to an eighth, keep the children few.
 
+mod foreign;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use stentor_core::campaign::Stop;
 use stentor_core::chunk::Class;
 use stentor_core::delivery::{DeliveryState, Record};
-use stentor_core::device::ProviderKind;
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Timestamp;
@@ -36,13 +37,13 @@ use stentor_core::retry::RetryPolicy;
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 
 use super::evidence::{Blame, Standing};
+use foreign::{Foreign, foreign};
+pub(crate) use foreign::{count_foreign, is_foreign};
 
 /// Wait asked for by a push service that throttles without saying for how long (FCM's default).
 const THROTTLE_DEFAULT: Duration = Duration::from_secs(60);
 /// Fewest refusals of a payload that end the campaign at a provider; a chance few must not decide for a million.
 const STOP_MIN_ANSWERS: u64 = 10;
-/// Attempts after which few tokens of another sender are rejected each for itself.
-const FOREIGN_MAX_ATTEMPTS: u16 = 4;
 /// Longest wait that a service which is down for a delivery, and does not say for how long, causes by itself.
 const UNAVAILABLE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Longest Retry-After that is believed.
@@ -126,69 +127,6 @@ pub fn settle(
 /// probe any answer is better than none.
 pub(crate) const fn is_weak(chunk: &LeasedChunk, is_probe: bool) -> bool {
     chunk.attempt > 1 && !is_probe
-}
-
-/// What it means when every device that is answered for belongs to another sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Foreign {
-    /// The token is.
-    Token,
-    /// Too few of an audience were seen: the next of them will tell.
-    Unclear,
-    /// The credential is.
-    Credential,
-}
-
-fn foreign(chunk: &LeasedChunk, outcomes: &[Outcome], standing: Standing) -> Foreign {
-    let is_mute = |outcome: &Outcome| {
-        !matches!(
-            outcome,
-            Outcome::Accepted
-                | Outcome::Replaced { .. }
-                | Outcome::Unregistered { .. }
-                | Outcome::Rejected { .. }
-        )
-    };
-    let any = outcomes.iter().any(|outcome| is_foreign(chunk.provider, outcome));
-    let all = any && outcomes.iter().all(|outcome| is_mute(outcome) || is_foreign(chunk.provider, outcome));
-    let is_wide = chunk.tally.sum() >= STOP_MIN_ANSWERS;
-    match () {
-        () if !all => Foreign::Token,
-        () if standing.is_suspected => Foreign::Credential,
-        () if !is_wide => Foreign::Token,
-        () if standing.is_disproved && !standing.accepts_nothing => Foreign::Token,
-        () if u64::from(standing.foreign_in_a_row) >= foreign_to_suspect(chunk, standing) => {
-            Foreign::Credential
-        }
-        () if chunk.tally.accepted == 0 && chunk.attempt < FOREIGN_MAX_ATTEMPTS => Foreign::Unclear,
-        () => Foreign::Token,
-    }
-}
-
-/// Gives how many in a row speak against a credential: more where it has been good for the same audience.
-fn foreign_to_suspect(chunk: &LeasedChunk, standing: Standing) -> u64 {
-    match () {
-        () if chunk.tally.accepted > 0 => 2 * STOP_MIN_ANSWERS,
-        () if standing.is_probe => 1,
-        () => STOP_MIN_ANSWERS,
-    }
-}
-
-/// Counts the answers that say that a token belongs to another sender.
-pub(crate) fn count_foreign(provider: ProviderKind, outcomes: &[Outcome]) -> u32 {
-    let foreign = outcomes.iter().filter(|outcome| is_foreign(provider, outcome));
-    u32::try_from(foreign.count()).unwrap_or(u32::MAX)
-}
-
-/// APNs says `BadDeviceToken` of every token of the other environment; elsewhere an invalid token is just that.
-pub(crate) fn is_foreign(provider: ProviderKind, outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::Rejected { reason: Reason::SenderMismatch, .. } => true,
-        Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device } => {
-            provider == ProviderKind::Apns
-        }
-        _ => false,
-    }
 }
 
 /// Tells whether anything of it may have reached the push service.

@@ -327,7 +327,7 @@ impl Service {
         let chunk_max_devices = self.limits.chunk_max_devices;
         let asking = self.belt.enter();
         let (app, due_at, is_due) = (message.app, message.due_at, message.due_at <= message.created_at);
-        let hurried = asking.as_ref().filter(|asking| asking.in_a_rush());
+        let hurried = asking.as_ref().filter(|asking| asking.in_a_rush() && asking.is_begun_behind(app));
         let begins_later = is_due && message.spec.target.is_direct() && hurried.is_some();
         let new = NewMessage { message, idempotency, chunk_max_devices, begins_later };
         let answers = self.store.accept(vec![new]).await;

@@ -77,6 +77,18 @@ async fn when_nobody_asks_any_more_all_that_waits_is_begun_at_once() {
 }
 
 #[test]
+fn who_has_left_little_behind_does_not_wait_behind_one_who_has_left_much() {
+    let rush = Arc::new(Rush::default());
+    let (asking, other) = (rush.enter(), AppId::from_raw(2));
+    (0..1_023).for_each(|_| asking.left_behind(APP, Timestamp::default()));
+    assert!(asking.is_begun_behind(APP) && asking.is_begun_behind(other), "they are few");
+    (0..9_000).for_each(|_| asking.left_behind(APP, Timestamp::default()));
+    assert!(asking.is_begun_behind(APP) && !asking.is_begun_behind(other));
+    (0..2_000).for_each(|_| asking.left_behind(other, Timestamp::default()));
+    assert!(asking.is_begun_behind(other), "it has its part of them");
+}
+
+#[test]
 fn what_was_begun_is_no_longer_behind_and_what_came_meanwhile_is() {
     let rush = Arc::new(Rush::default());
     let asking = rush.enter();
