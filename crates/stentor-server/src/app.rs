@@ -2,6 +2,7 @@
 
 mod belt;
 mod engines;
+mod reload;
 mod threads;
 
 use std::future::Future;
@@ -21,12 +22,13 @@ use crate::board::Board;
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::keys::{Pepper, root_key};
-use crate::listen::{Door, tls_config};
+use crate::listen::{Certificate, Door};
 use crate::pipeline::Failure;
 use crate::service::{Ground, Keyring, Service, ServiceLimits};
 pub use belt::PipelineBelt;
 pub use engines::Engines;
 pub use engines::{Depth, Inspection, inspect, queue_file, store_file};
+use reload::Reloads;
 
 /// File in the data directory that tells the address when the port was chosen by the system.
 pub const LISTEN_FILE: &str = "listen.addr";
@@ -81,8 +83,8 @@ pub struct App {
     door: Door,
     address: SocketAddr,
     api: Api,
-    service: Arc<Service>,
     belt: Arc<PipelineBelt>,
+    reloads: Reloads,
     drain_timeout: Duration,
     /// Held while the server lives, so that no second one touches the same files.
     _lock: std::fs::File,
@@ -119,7 +121,7 @@ impl App {
     ) -> Result<Self, AppError> {
         let keyring = keyring(&config)?;
         // Before the pipeline: a server that cannot listen must not have leased anything.
-        let door = open_door(&config.api).await?;
+        let (door, certificate) = open_door(&config.api).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
         let ground =
             engines::Ground { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
@@ -128,9 +130,22 @@ impl App {
         let address = tell_address(&door, &config)?;
         let drain_timeout = config.shutdown.drain_timeout();
         let parts_of = config.api.clone();
-        let board = Board::new(store, queue, clock, belt.clone(), config);
+        let reloads = Reloads {
+            service: service.clone(),
+            belt: belt.clone(),
+            certificate: certificate.clone(),
+            clock: clock.clone(),
+            check_interval: parts_of.tls_check_interval(),
+        };
+        let board = Board::new(store, queue, clock, belt.clone(), config, certificate);
         let api = Api::new(parts(&parts_of, service.clone(), Arc::new(board)));
-        Ok(Self { door, address, api, service, belt, drain_timeout, _lock: lock })
+        Ok(Self { door, address, api, belt, reloads, drain_timeout, _lock: lock })
+    }
+
+    /// Whether the API is served over TLS.
+    #[must_use]
+    pub const fn is_encrypted(&self) -> bool {
+        self.reloads.certificate.is_some()
     }
 
     /// Gives the address that is listened on.
@@ -139,7 +154,8 @@ impl App {
         self.address
     }
 
-    /// Serves until `shutdown`, then drains within the configured time; each `reload` looks at the credentials again.
+    /// Serves until `shutdown`, then drains within the configured time; each `reload` looks at credentials and
+    /// certificate again.
     ///
     /// Ends with [`AppError::Part`] when a part of the pipeline fails: what was in flight is settled as far as it can be,
     /// meanwhile the server answers and says that it is not ready.
@@ -148,7 +164,7 @@ impl App {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let Self { door, address, api, service, belt, drain_timeout, _lock } = self;
+        let Self { door, address, api, belt, reloads, drain_timeout, _lock } = self;
         tracing::info!(%address, "serving");
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let server = door.serve(api.router(), async {
@@ -158,7 +174,7 @@ impl App {
         tokio::select! {
             () = &mut server => {}
             () = shutdown => {}
-            () = reload_credentials(&service, &belt, reload) => {}
+            () = reloads.follow(reload) => {}
             _ = belt.failed() => tokio::select! {
                 () = &mut server => {}
                 () = belt.drain(drain_timeout) => {}
@@ -178,18 +194,6 @@ impl App {
             None => Ok(()),
         }
     }
-}
-
-/// Looks at the credentials again at each signal; never ends, so that a closed channel stops nothing.
-async fn reload_credentials(service: &Service, belt: &PipelineBelt, mut reload: mpsc::Receiver<()>) {
-    while reload.recv().await.is_some() {
-        belt.reload().await;
-        match service.reload_credentials().await {
-            Ok(count) => tracing::info!(count, "credentials looked at again"),
-            Err(problem) => tracing::warn!(%problem, "credentials could not be looked at again"),
-        }
-    }
-    std::future::pending().await
 }
 
 fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError> {
@@ -260,15 +264,23 @@ fn parts(config: &ApiConfig, service: Arc<Service>, board: Arc<Board>) -> Parts 
     }
 }
 
-async fn open_door(config: &ApiConfig) -> Result<Door, AppError> {
-    let tls = match config.tls_files() {
-        Some((cert, key)) => Some(tls_config(cert, key).map_err(AppError::Tls)?),
+async fn open_door(config: &ApiConfig) -> Result<(Door, Option<Arc<Certificate>>), AppError> {
+    let certificate = match config.tls_files() {
+        Some((cert, key)) => Some(Arc::new(Certificate::read(cert, key).map_err(AppError::Tls)?)),
         None => None,
     };
+    let tls = certificate.as_ref().map(Certificate::config).transpose().map_err(AppError::Tls)?;
     let address = config.listen;
-    Door::bind(address, tls, config.connections_max_count)
-        .await
-        .map_err(|cause| AppError::Listen { address, cause })
+    let door = Door::bind(address, tls, config.connections_max_count).await;
+    let door = door.map_err(|cause| AppError::Listen { address, cause })?;
+    if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(
+            %address,
+            "the API is served without TLS beyond this machine: set api.tls_cert_file and api.tls_key_file, \
+             or let only a proxy with TLS reach it"
+        );
+    }
+    Ok((door, certificate))
 }
 
 /// Writes a system-chosen address where scripts find it, whole or not at all.

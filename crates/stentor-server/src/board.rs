@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::app::PipelineBelt;
 use crate::config::Config;
+use crate::listen::Certificate;
 
 /// Longest time that a part may take to say that it is well.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -34,6 +35,8 @@ pub struct Board {
     pub belt: Arc<PipelineBelt>,
     /// The settings in force.
     pub config: Config,
+    /// The listener's certificate, when it has one.
+    pub(crate) certificate: Option<Arc<Certificate>>,
     last_depths: LastDepths,
 }
 
@@ -64,16 +67,16 @@ impl Readiness {
 
 impl Board {
     /// Puts the parts together; the server runs from now.
-    #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         store: Arc<dyn Store>,
         queue: Arc<dyn Queue>,
         clock: Arc<dyn Clock>,
         belt: Arc<PipelineBelt>,
         config: Config,
+        certificate: Option<Arc<Certificate>>,
     ) -> Self {
         let (started, last_depths) = (Instant::now(), Mutex::default());
-        Self { store, queue, clock, started, belt, config, last_depths }
+        Self { store, queue, clock, started, belt, config, certificate, last_depths }
     }
 
     /// Asks store and queue.

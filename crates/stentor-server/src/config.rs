@@ -69,6 +69,8 @@ pub struct ApiConfig {
     pub tls_cert_file: PathBuf,
     /// PEM private key; empty for none.
     pub tls_key_file: PathBuf,
+    /// How often both files are looked at; 0 for at SIGHUP only.
+    pub tls_check_interval_seconds: u64,
     /// The operator's key instead of the file's; empty for the file's.
     pub root_key: SecretString,
     /// Largest body of a request.
@@ -183,6 +185,12 @@ impl ApiConfig {
     pub fn tls_files(&self) -> Option<(&Path, &Path)> {
         let given = !self.tls_cert_file.as_os_str().is_empty() && !self.tls_key_file.as_os_str().is_empty();
         given.then_some((self.tls_cert_file.as_path(), self.tls_key_file.as_path()))
+    }
+
+    /// Gives how often certificate and key are looked at without a signal; `None` for never.
+    #[must_use]
+    pub fn tls_check_interval(&self) -> Option<Duration> {
+        (self.tls_check_interval_seconds > 0).then(|| Duration::from_secs(self.tls_check_interval_seconds))
     }
 
     /// Gives the operator's key, when one is set.

@@ -1,8 +1,9 @@
 //! Accepts connections and serves HTTP/1.1 and HTTP/2 on one port, with or without TLS.
 
+mod certificate;
+
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +13,13 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
 use crate::prompt::Prompt;
+pub(crate) use certificate::{Certificate, Look};
 
 /// Longest wait for the headers of a request, and for the TLS handshake.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -119,22 +119,4 @@ where
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection broke");
     }
-}
-
-/// Reads certificate chain and key.
-pub(crate) fn tls_config(cert_file: &Path, key_file: &Path) -> Result<Arc<ServerConfig>, String> {
-    let said = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let chain = CertificateDer::pem_file_iter(cert_file)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| said(cert_file, &error))?;
-    let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| said(key_file, &error))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(|error| said(cert_file, &error))?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
 }

@@ -14,4 +14,5 @@ mod pipeline;
 mod problems;
 mod regressions;
 mod tenants;
+mod tls;
 mod trap;

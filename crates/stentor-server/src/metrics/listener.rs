@@ -1,0 +1,48 @@
+//! Metrics of the API's listener.
+
+use prometheus_client::encoding::DescriptorEncoder;
+use stentor_core::ports::clock::Timestamp;
+
+use super::{Labels, Written, counters, gauges};
+use crate::board::Board;
+
+/// The listener at one moment.
+#[derive(Debug)]
+pub(super) struct ListenerFacts {
+    certificate: Option<CertificateFacts>,
+}
+
+#[derive(Debug)]
+struct CertificateFacts {
+    seconds_left: f64,
+    replaced: u64,
+    refusals: u64,
+}
+
+impl ListenerFacts {
+    /// Takes the picture.
+    pub(super) fn of(board: &Board, now: Timestamp) -> Self {
+        let certificate = board.certificate.as_ref().map(|certificate| CertificateFacts {
+            seconds_left: certificate.seconds_left(now),
+            replaced: certificate.replaced(),
+            refusals: certificate.refusals(),
+        });
+        Self { certificate }
+    }
+
+    /// Writes it; without TLS there is nothing to say of a certificate.
+    pub(super) fn encode(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        self.certificate.as_ref().map_or(Ok(()), |certificate| certificate.encode(to))
+    }
+}
+
+impl CertificateFacts {
+    fn encode(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        let help = "Time until the certificate of the API ends; below zero when it has ended";
+        gauges(to, "tls_certificate_left_seconds", help, [(Labels::new(), self.seconds_left)])?;
+        let help = "Certificates of the API that took the place of another";
+        counters(to, "tls_certificates_replaced", help, [(Labels::new(), self.replaced)])?;
+        let help = "New certificates of the API that could not be used";
+        counters(to, "tls_certificates_refused", help, [(Labels::new(), self.refusals)])
+    }
+}
