@@ -15,16 +15,17 @@ use secrecy::{ExposeSecret, SecretString};
 use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
-use crate::api::{Api, FrontLimits, Parts};
+use crate::api::{Api, FrontLimits, Parts, Patience};
 use crate::board::Board;
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::keys::{Pepper, root_key};
-use crate::listen::{Certificate, Door};
+use crate::listen::{Certificate, Door, ListenerState};
 use crate::pipeline::Failure;
 use crate::service::{Ground, Keyring, Service, ServiceLimits};
+use crate::shares::Shares;
 pub use belt::PipelineBelt;
 pub use engines::Engines;
 pub use engines::{Depth, Inspection, inspect, queue_file, store_file};
@@ -137,8 +138,11 @@ impl App {
             clock: clock.clone(),
             check_interval: parts_of.tls_check_interval(),
         };
-        let board = Board::new(store, queue, clock, belt.clone(), config, certificate);
-        let api = Api::new(parts(&parts_of, service.clone(), Arc::new(board)));
+        let front = front(&parts_of);
+        let (requests, bodies) = (front.places.clone(), front.bodies.clone());
+        let listener = ListenerState { certificate, requests, bodies };
+        let board = Board::new(store, queue, clock, belt.clone(), config, listener);
+        let api = Api::new(parts(&parts_of, front, service, Arc::new(board)));
         Ok(Self { door, address, api, belt, reloads, drain_timeout, _lock: lock })
     }
 
@@ -241,6 +245,7 @@ async fn open_service(
     let limits = ServiceLimits {
         chunk_max_devices: config.pipeline.chunk_max_devices,
         imports_max_count: config.api.imports_max_count,
+        app_share_percent: config.api.app_share_percent,
         import_batch_max_lines: config.api.import_batch_max_lines,
         start_spread: config.pipeline.start_spread(),
     };
@@ -249,19 +254,26 @@ async fn open_service(
     service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
 }
 
-fn parts(config: &ApiConfig, service: Arc<Service>, board: Arc<Board>) -> Parts {
-    let front = FrontLimits {
-        places: Arc::new(Semaphore::new(config.requests_max_count.min(Semaphore::MAX_PERMITS))),
+fn front(config: &ApiConfig) -> FrontLimits {
+    let share = config.app_share_percent;
+    let largest = config.body_max_bytes.max(config.large_body_max_bytes);
+    FrontLimits {
+        places: Shares::new(config.requests_max_count, share, 1),
+        bodies: Shares::new(config.bodies_max_bytes, share, largest),
+        body_timeout: Duration::from_secs(config.body_timeout_seconds),
         timeout: Duration::from_secs(config.request_timeout_seconds),
-    };
-    Parts {
-        service,
-        board,
-        front,
-        body_max_bytes: config.body_max_bytes,
-        import_idle_timeout: Duration::from_secs(config.import_idle_timeout_seconds),
-        docs: config.docs,
     }
+}
+
+fn parts(config: &ApiConfig, front: FrontLimits, service: Arc<Service>, board: Arc<Board>) -> Parts {
+    let import_patience = Patience {
+        idle: Duration::from_secs(config.import_idle_timeout_seconds),
+        min_bytes_per_second: config.import_min_bytes_per_second,
+        total: Duration::from_secs(config.import_timeout_seconds),
+    };
+    let body_max_bytes = config.body_max_bytes;
+    let large_body_max_bytes = body_max_bytes.max(config.large_body_max_bytes);
+    Parts { service, board, front, body_max_bytes, large_body_max_bytes, import_patience, docs: config.docs }
 }
 
 async fn open_door(config: &ApiConfig) -> Result<(Door, Option<Arc<Certificate>>), AppError> {

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::app::PipelineBelt;
 use crate::config::Config;
-use crate::listen::Certificate;
+use crate::listen::ListenerState;
 
 /// Longest time that a part may take to say that it is well.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -35,8 +35,8 @@ pub struct Board {
     pub belt: Arc<PipelineBelt>,
     /// The settings in force.
     pub config: Config,
-    /// The listener's certificate, when it has one.
-    pub(crate) certificate: Option<Arc<Certificate>>,
+    /// The listener.
+    pub(crate) listener: ListenerState,
     last_depths: LastDepths,
 }
 
@@ -73,10 +73,10 @@ impl Board {
         clock: Arc<dyn Clock>,
         belt: Arc<PipelineBelt>,
         config: Config,
-        certificate: Option<Arc<Certificate>>,
+        listener: ListenerState,
     ) -> Self {
         let (started, last_depths) = (Instant::now(), Mutex::default());
-        Self { store, queue, clock, started, belt, config, certificate, last_depths }
+        Self { store, queue, clock, started, belt, config, listener, last_depths }
     }
 
     /// Asks store and queue.

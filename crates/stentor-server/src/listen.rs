@@ -19,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
 use crate::prompt::Prompt;
+use crate::shares::Shares;
 pub(crate) use certificate::{Certificate, Look};
 
 /// Longest wait for the headers of a request, and for the TLS handshake.
@@ -28,6 +29,17 @@ const PING_INTERVAL: Duration = Duration::from_secs(60);
 const STREAMS_MAX_COUNT: u32 = 1_024;
 /// Wait after accepting failed, so that a lack of file handles does not become a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the listener and the front know of themselves; clones share it.
+#[derive(Clone)]
+pub(crate) struct ListenerState {
+    /// The certificate, when there is one.
+    pub(crate) certificate: Option<Arc<Certificate>>,
+    /// Requests at work.
+    pub(crate) requests: Arc<Shares>,
+    /// Bytes of their bodies.
+    pub(crate) bodies: Arc<Shares>,
+}
 
 /// A listener that is bound and not yet serving.
 pub(crate) struct Door {

@@ -33,7 +33,7 @@ pub async fn render(service: &Service, board: &Board) -> String {
         failures: board.belt.failures(),
         counts,
         uptime_seconds: board.uptime().as_secs_f64(),
-        listener: ListenerFacts::of(board, now),
+        listener: ListenerFacts::of(service, board, now),
     };
     let mut registry = Registry::with_prefix("stentor");
     registry.register_collector(Box::new(gathered));

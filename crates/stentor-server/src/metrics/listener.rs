@@ -5,11 +5,15 @@ use stentor_core::ports::clock::Timestamp;
 
 use super::{Labels, Written, counters, gauges};
 use crate::board::Board;
+use crate::service::Service;
 
 /// The listener at one moment.
 #[derive(Debug)]
 pub(super) struct ListenerFacts {
     certificate: Option<CertificateFacts>,
+    requests: usize,
+    bodies_bytes: usize,
+    imports: usize,
 }
 
 #[derive(Debug)]
@@ -21,17 +25,30 @@ struct CertificateFacts {
 
 impl ListenerFacts {
     /// Takes the picture.
-    pub(super) fn of(board: &Board, now: Timestamp) -> Self {
-        let certificate = board.certificate.as_ref().map(|certificate| CertificateFacts {
+    pub(super) fn of(service: &Service, board: &Board, now: Timestamp) -> Self {
+        let certificate = board.listener.certificate.as_ref().map(|certificate| CertificateFacts {
             seconds_left: certificate.seconds_left(now),
             replaced: certificate.replaced(),
             refusals: certificate.refusals(),
         });
-        Self { certificate }
+        Self {
+            certificate,
+            requests: board.listener.requests.taken(),
+            bodies_bytes: board.listener.bodies.taken(),
+            imports: service.imports_at_work(),
+        }
     }
 
     /// Writes it; without TLS there is nothing to say of a certificate.
     pub(super) fn encode(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        let counts = [
+            ("requests_at_work", "Requests with a key that are worked on", self.requests),
+            ("request_bodies_bytes", "Bytes of their bodies", self.bodies_bytes),
+            ("imports_at_work", "Imports that run", self.imports),
+        ];
+        for (name, help, count) in counts {
+            gauges(to, name, help, [(Labels::new(), count as f64)])?;
+        }
         self.certificate.as_ref().map_or(Ok(()), |certificate| certificate.encode(to))
     }
 }

@@ -7,6 +7,7 @@ mod devices;
 mod failures;
 mod idempotency;
 mod import;
+mod limits;
 mod messages;
 mod openapi;
 mod operator;
