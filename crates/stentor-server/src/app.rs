@@ -22,7 +22,7 @@ use crate::board::Board;
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::keys::{Pepper, root_key};
-use crate::listen::{Certificate, Door, ListenerState};
+use crate::listen::{Certificate, Connections, Door, ListenerState, Waits};
 use crate::pipeline::Failure;
 use crate::service::{Ground, Keyring, Service, ServiceLimits};
 use crate::shares::Shares;
@@ -140,7 +140,8 @@ impl App {
         };
         let front = front(&parts_of);
         let (requests, bodies) = (front.places.clone(), front.bodies.clone());
-        let listener = ListenerState { certificate, requests, bodies };
+        let connections = door.connections().clone();
+        let listener = ListenerState { certificate, connections, requests, bodies };
         let board = Board::new(store, queue, clock, belt.clone(), config, listener);
         let api = Api::new(parts(&parts_of, front, service, Arc::new(board)));
         Ok(Self { door, address, api, belt, reloads, drain_timeout, _lock: lock })
@@ -283,7 +284,13 @@ async fn open_door(config: &ApiConfig) -> Result<(Door, Option<Arc<Certificate>>
     };
     let tls = certificate.as_ref().map(Certificate::config).transpose().map_err(AppError::Tls)?;
     let address = config.listen;
-    let door = Door::bind(address, tls, config.connections_max_count).await;
+    let connections =
+        Connections::new(config.connections_max_count, config.connections_per_address_max_count);
+    let waits = Waits {
+        header: Duration::from_secs(config.header_timeout_seconds),
+        idle: Duration::from_secs(config.connection_idle_timeout_seconds),
+    };
+    let door = Door::bind(address, tls, connections, waits).await;
     let door = door.map_err(|cause| AppError::Listen { address, cause })?;
     if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
         tracing::warn!(

@@ -87,6 +87,12 @@ pub struct ApiConfig {
     pub requests_max_count: usize,
     /// Connections held at once.
     pub connections_max_count: usize,
+    /// Connections of one address held at once.
+    pub connections_per_address_max_count: usize,
+    /// Longest time without a request on an HTTP/2 connection.
+    pub connection_idle_timeout_seconds: u64,
+    /// Longest time for a TLS handshake, for the headers of a request, and until the first one.
+    pub header_timeout_seconds: u64,
     /// Longest time of a request.
     pub request_timeout_seconds: u64,
     /// Longest wait of an import for its body, made good again by the bytes that come.
@@ -219,6 +225,9 @@ impl ApiConfig {
             ("body_max_bytes", self.body_max_bytes),
             ("requests_max_count", self.requests_max_count),
             ("connections_max_count", self.connections_max_count),
+            ("connections_per_address_max_count", self.connections_per_address_max_count),
+            ("connection_idle_timeout_seconds", seconds(self.connection_idle_timeout_seconds)),
+            ("header_timeout_seconds", seconds(self.header_timeout_seconds)),
             ("body_timeout_seconds", seconds(self.body_timeout_seconds)),
             ("import_min_bytes_per_second", seconds(self.import_min_bytes_per_second)),
             ("import_timeout_seconds", seconds(self.import_timeout_seconds)),

@@ -5,12 +5,14 @@ use stentor_core::ports::clock::Timestamp;
 
 use super::{Labels, Written, counters, gauges};
 use crate::board::Board;
+use crate::listen::ConnectionCounts;
 use crate::service::Service;
 
 /// The listener at one moment.
 #[derive(Debug)]
 pub(super) struct ListenerFacts {
     certificate: Option<CertificateFacts>,
+    connections: ConnectionCounts,
     requests: usize,
     bodies_bytes: usize,
     imports: usize,
@@ -33,6 +35,7 @@ impl ListenerFacts {
         });
         Self {
             certificate,
+            connections: board.listener.connections.counts(),
             requests: board.listener.requests.taken(),
             bodies_bytes: board.listener.bodies.taken(),
             imports: service.imports_at_work(),
@@ -42,6 +45,7 @@ impl ListenerFacts {
     /// Writes it; without TLS there is nothing to say of a certificate.
     pub(super) fn encode(&self, to: &mut DescriptorEncoder<'_>) -> Written {
         let counts = [
+            ("connections_open", "Connections to the API", self.connections.open),
             ("requests_at_work", "Requests with a key that are worked on", self.requests),
             ("request_bodies_bytes", "Bytes of their bodies", self.bodies_bytes),
             ("imports_at_work", "Imports that run", self.imports),
@@ -49,6 +53,13 @@ impl ListenerFacts {
         for (name, help, count) in counts {
             gauges(to, name, help, [(Labels::new(), count as f64)])?;
         }
+        let closed = [
+            ("address_limit", self.connections.refused),
+            ("made_room", self.connections.replaced),
+            ("idle", self.connections.idle_closed),
+        ]
+        .map(|(reason, count)| (vec![("reason", reason.to_owned())], count));
+        counters(to, "connections_closed", "Connections to the API closed by the server", closed)?;
         self.certificate.as_ref().map_or(Ok(()), |certificate| certificate.encode(to))
     }
 }

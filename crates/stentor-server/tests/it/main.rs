@@ -3,6 +3,7 @@
 mod harness;
 
 mod bad_input;
+mod connections;
 mod devices;
 mod failures;
 mod idempotency;
