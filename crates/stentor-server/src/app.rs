@@ -2,6 +2,7 @@
 
 mod belt;
 mod engines;
+mod reload;
 mod threads;
 
 use std::future::Future;
@@ -14,19 +15,21 @@ use secrecy::{ExposeSecret, SecretString};
 use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
-use crate::api::{Api, FrontLimits, Parts};
+use crate::api::{Api, FrontLimits, Parts, Patience};
 use crate::board::Board;
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::keys::{Pepper, root_key};
-use crate::listen::{Door, tls_config};
+use crate::listen::{Certificate, Connections, Door, ListenerState, Waits};
 use crate::pipeline::Failure;
 use crate::service::{Ground, Keyring, Service, ServiceLimits};
+use crate::shares::Shares;
 pub use belt::PipelineBelt;
 pub use engines::Engines;
 pub use engines::{Depth, Inspection, inspect, queue_file, store_file};
+use reload::Reloads;
 
 /// File in the data directory that tells the address when the port was chosen by the system.
 pub const LISTEN_FILE: &str = "listen.addr";
@@ -81,8 +84,8 @@ pub struct App {
     door: Door,
     address: SocketAddr,
     api: Api,
-    service: Arc<Service>,
     belt: Arc<PipelineBelt>,
+    reloads: Reloads,
     drain_timeout: Duration,
     /// Held while the server lives, so that no second one touches the same files.
     _lock: std::fs::File,
@@ -119,7 +122,7 @@ impl App {
     ) -> Result<Self, AppError> {
         let keyring = keyring(&config)?;
         // Before the pipeline: a server that cannot listen must not have leased anything.
-        let door = open_door(&config.api).await?;
+        let (door, certificate) = open_door(&config.api).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
         let ground =
             engines::Ground { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
@@ -128,9 +131,26 @@ impl App {
         let address = tell_address(&door, &config)?;
         let drain_timeout = config.shutdown.drain_timeout();
         let parts_of = config.api.clone();
-        let board = Board::new(store, queue, clock, belt.clone(), config);
-        let api = Api::new(parts(&parts_of, service.clone(), Arc::new(board)));
-        Ok(Self { door, address, api, service, belt, drain_timeout, _lock: lock })
+        let reloads = Reloads {
+            service: service.clone(),
+            belt: belt.clone(),
+            certificate: certificate.clone(),
+            clock: clock.clone(),
+            check_interval: parts_of.tls_check_interval(),
+        };
+        let front = front(&parts_of);
+        let (requests, bodies) = (front.places.clone(), front.bodies.clone());
+        let connections = door.connections().clone();
+        let listener = ListenerState { certificate, connections, requests, bodies };
+        let board = Board::new(store, queue, clock, belt.clone(), config, listener);
+        let api = Api::new(parts(&parts_of, front, service, Arc::new(board)));
+        Ok(Self { door, address, api, belt, reloads, drain_timeout, _lock: lock })
+    }
+
+    /// Whether the API is served over TLS.
+    #[must_use]
+    pub const fn is_encrypted(&self) -> bool {
+        self.reloads.certificate.is_some()
     }
 
     /// Gives the address that is listened on.
@@ -139,7 +159,8 @@ impl App {
         self.address
     }
 
-    /// Serves until `shutdown`, then drains within the configured time; each `reload` looks at the credentials again.
+    /// Serves until `shutdown`, then drains within the configured time; each `reload` looks at credentials and
+    /// certificate again.
     ///
     /// Ends with [`AppError::Part`] when a part of the pipeline fails: what was in flight is settled as far as it can be,
     /// meanwhile the server answers and says that it is not ready.
@@ -148,7 +169,7 @@ impl App {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let Self { door, address, api, service, belt, drain_timeout, _lock } = self;
+        let Self { door, address, api, belt, reloads, drain_timeout, _lock } = self;
         tracing::info!(%address, "serving");
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let server = door.serve(api.router(), async {
@@ -158,7 +179,7 @@ impl App {
         tokio::select! {
             () = &mut server => {}
             () = shutdown => {}
-            () = reload_credentials(&service, &belt, reload) => {}
+            () = reloads.follow(reload) => {}
             _ = belt.failed() => tokio::select! {
                 () = &mut server => {}
                 () = belt.drain(drain_timeout) => {}
@@ -178,18 +199,6 @@ impl App {
             None => Ok(()),
         }
     }
-}
-
-/// Looks at the credentials again at each signal; never ends, so that a closed channel stops nothing.
-async fn reload_credentials(service: &Service, belt: &PipelineBelt, mut reload: mpsc::Receiver<()>) {
-    while reload.recv().await.is_some() {
-        belt.reload().await;
-        match service.reload_credentials().await {
-            Ok(count) => tracing::info!(count, "credentials looked at again"),
-            Err(problem) => tracing::warn!(%problem, "credentials could not be looked at again"),
-        }
-    }
-    std::future::pending().await
 }
 
 fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError> {
@@ -237,6 +246,7 @@ async fn open_service(
     let limits = ServiceLimits {
         chunk_max_devices: config.pipeline.chunk_max_devices,
         imports_max_count: config.api.imports_max_count,
+        app_share_percent: config.api.app_share_percent,
         import_batch_max_lines: config.api.import_batch_max_lines,
         schedules_max_count: config.api.schedules_max_count,
         start_spread: config.pipeline.start_spread(),
@@ -246,30 +256,51 @@ async fn open_service(
     service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
 }
 
-fn parts(config: &ApiConfig, service: Arc<Service>, board: Arc<Board>) -> Parts {
-    let front = FrontLimits {
-        places: Arc::new(Semaphore::new(config.requests_max_count.min(Semaphore::MAX_PERMITS))),
+fn front(config: &ApiConfig) -> FrontLimits {
+    let share = config.app_share_percent;
+    let largest = config.body_max_bytes.max(config.large_body_max_bytes);
+    FrontLimits {
+        places: Shares::new(config.requests_max_count, share, 1),
+        bodies: Shares::new(config.bodies_max_bytes, share, largest),
+        body_timeout: Duration::from_secs(config.body_timeout_seconds),
         timeout: Duration::from_secs(config.request_timeout_seconds),
-    };
-    Parts {
-        service,
-        board,
-        front,
-        body_max_bytes: config.body_max_bytes,
-        import_idle_timeout: Duration::from_secs(config.import_idle_timeout_seconds),
-        docs: config.docs,
     }
 }
 
-async fn open_door(config: &ApiConfig) -> Result<Door, AppError> {
-    let tls = match config.tls_files() {
-        Some((cert, key)) => Some(tls_config(cert, key).map_err(AppError::Tls)?),
+fn parts(config: &ApiConfig, front: FrontLimits, service: Arc<Service>, board: Arc<Board>) -> Parts {
+    let import_patience = Patience {
+        idle: Duration::from_secs(config.import_idle_timeout_seconds),
+        min_bytes_per_second: config.import_min_bytes_per_second,
+        total: Duration::from_secs(config.import_timeout_seconds),
+    };
+    let body_max_bytes = config.body_max_bytes;
+    let large_body_max_bytes = body_max_bytes.max(config.large_body_max_bytes);
+    Parts { service, board, front, body_max_bytes, large_body_max_bytes, import_patience, docs: config.docs }
+}
+
+async fn open_door(config: &ApiConfig) -> Result<(Door, Option<Arc<Certificate>>), AppError> {
+    let certificate = match config.tls_files() {
+        Some((cert, key)) => Some(Arc::new(Certificate::read(cert, key).map_err(AppError::Tls)?)),
         None => None,
     };
+    let tls = certificate.as_ref().map(Certificate::config).transpose().map_err(AppError::Tls)?;
     let address = config.listen;
-    Door::bind(address, tls, config.connections_max_count)
-        .await
-        .map_err(|cause| AppError::Listen { address, cause })
+    let connections =
+        Connections::new(config.connections_max_count, config.connections_per_address_max_count);
+    let waits = Waits {
+        header: Duration::from_secs(config.header_timeout_seconds),
+        idle: Duration::from_secs(config.connection_idle_timeout_seconds),
+    };
+    let door = Door::bind(address, tls, connections, waits).await;
+    let door = door.map_err(|cause| AppError::Listen { address, cause })?;
+    if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(
+            %address,
+            "the API is served without TLS beyond this machine: set api.tls_cert_file and api.tls_key_file, \
+             or let only a proxy with TLS reach it"
+        );
+    }
+    Ok((door, certificate))
 }
 
 /// Writes a system-chosen address where scripts find it, whole or not at all.

@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::app::PipelineBelt;
 use crate::config::Config;
+use crate::listen::ListenerState;
 
 /// Longest time that a part may take to say that it is well.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -34,6 +35,8 @@ pub struct Board {
     pub belt: Arc<PipelineBelt>,
     /// The settings in force.
     pub config: Config,
+    /// The listener.
+    pub(crate) listener: ListenerState,
     last_depths: LastDepths,
     /// Held while store and queue are tried, so that one try does for all who ask meanwhile.
     trying: Mutex<()>,
@@ -66,16 +69,16 @@ impl Readiness {
 
 impl Board {
     /// Puts the parts together; the server runs from now.
-    #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         store: Arc<dyn Store>,
         queue: Arc<dyn Queue>,
         clock: Arc<dyn Clock>,
         belt: Arc<PipelineBelt>,
         config: Config,
+        listener: ListenerState,
     ) -> Self {
         let (started, last_depths, trying) = (Instant::now(), Mutex::default(), Mutex::default());
-        Self { store, queue, clock, started, belt, config, last_depths, trying }
+        Self { store, queue, clock, started, belt, config, listener, last_depths, trying }
     }
 
     /// Asks store and queue; where nothing was written for a second, they are tried with a small write.

@@ -69,18 +69,38 @@ pub struct ApiConfig {
     pub tls_cert_file: PathBuf,
     /// PEM private key; empty for none.
     pub tls_key_file: PathBuf,
+    /// How often both files are looked at; 0 for at SIGHUP only.
+    pub tls_check_interval_seconds: u64,
     /// The operator's key instead of the file's; empty for the file's.
     pub root_key: SecretString,
-    /// Largest body of a request.
+    /// Largest body of most requests.
     pub body_max_bytes: usize,
+    /// Largest body where many names or a certificate may stand in it.
+    pub large_body_max_bytes: usize,
+    /// Bytes of all bodies held at once.
+    pub bodies_max_bytes: usize,
+    /// Longest time until a body is there.
+    pub body_timeout_seconds: u64,
+    /// How much of requests, bytes of bodies and imports one app may have, of what others leave.
+    pub app_share_percent: usize,
     /// Requests worked on at once.
     pub requests_max_count: usize,
     /// Connections held at once.
     pub connections_max_count: usize,
+    /// Connections of one address held at once.
+    pub connections_per_address_max_count: usize,
+    /// Longest time without a request on an HTTP/2 connection.
+    pub connection_idle_timeout_seconds: u64,
+    /// Longest time for a TLS handshake, for the headers of a request, and until the first one.
+    pub header_timeout_seconds: u64,
     /// Longest time of a request.
     pub request_timeout_seconds: u64,
-    /// Longest wait of the import for the next piece.
+    /// Longest wait of an import for its body, made good again by the bytes that come.
     pub import_idle_timeout_seconds: u64,
+    /// Bytes of an import that make good a second of waiting.
+    pub import_min_bytes_per_second: u64,
+    /// Longest wait of an import for its body altogether.
+    pub import_timeout_seconds: u64,
     /// Imports that run at once.
     pub imports_max_count: usize,
     /// Lines registered in one transaction.
@@ -187,6 +207,12 @@ impl ApiConfig {
         given.then_some((self.tls_cert_file.as_path(), self.tls_key_file.as_path()))
     }
 
+    /// Gives how often certificate and key are looked at without a signal; `None` for never.
+    #[must_use]
+    pub fn tls_check_interval(&self) -> Option<Duration> {
+        (self.tls_check_interval_seconds > 0).then(|| Duration::from_secs(self.tls_check_interval_seconds))
+    }
+
     /// Gives the operator's key, when one is set.
     #[must_use]
     pub fn root_key(&self) -> Option<&SecretString> {
@@ -196,10 +222,17 @@ impl ApiConfig {
     fn problems(&self) -> Vec<String> {
         let one_file = self.tls_cert_file.as_os_str().is_empty() != self.tls_key_file.as_os_str().is_empty();
         let bad_key = self.root_key().is_some_and(|key| !crate::keys::looks_like_key(key.expose_secret()));
+        let seconds = |seconds: u64| usize::try_from(seconds).unwrap_or(usize::MAX);
         let zero = [
             ("body_max_bytes", self.body_max_bytes),
             ("requests_max_count", self.requests_max_count),
             ("connections_max_count", self.connections_max_count),
+            ("connections_per_address_max_count", self.connections_per_address_max_count),
+            ("connection_idle_timeout_seconds", seconds(self.connection_idle_timeout_seconds)),
+            ("header_timeout_seconds", seconds(self.header_timeout_seconds)),
+            ("body_timeout_seconds", seconds(self.body_timeout_seconds)),
+            ("import_min_bytes_per_second", seconds(self.import_min_bytes_per_second)),
+            ("import_timeout_seconds", seconds(self.import_timeout_seconds)),
             ("imports_max_count", self.imports_max_count),
             ("import_batch_max_lines", self.import_batch_max_lines),
             ("schedules_max_count", self.schedules_max_count),
@@ -207,6 +240,12 @@ impl ApiConfig {
         let zero = zero.iter().filter(|(_, value)| *value == 0);
         let mut problems: Vec<Invalid> =
             zero.map(|(key, _)| Invalid::new(format!("api.{key}"), "must be at least 1")).collect();
+        if !(1..=100).contains(&self.app_share_percent) {
+            problems.push(Invalid::new("api.app_share_percent", "must be 1 to 100"));
+        }
+        if self.bodies_max_bytes < self.body_max_bytes.max(self.large_body_max_bytes) {
+            problems.push(Invalid::new("api.bodies_max_bytes", "must hold the largest body at least"));
+        }
         if one_file {
             problems.push(Invalid::new("api.tls_cert_file", "goes with api.tls_key_file: give both or none"));
         }

@@ -14,4 +14,5 @@ pub mod pipeline;
 mod prompt;
 mod providers;
 pub mod service;
+pub mod shares;
 mod wording;

@@ -1,39 +1,72 @@
 //! Accepts connections and serves HTTP/1.1 and HTTP/2 on one port, with or without TLS.
 
+mod certificate;
+mod connections;
+mod counted;
+
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::prompt::Prompt;
+use crate::shares::Shares;
+pub(crate) use certificate::{Certificate, Look};
+use connections::Place;
+pub(crate) use connections::{ConnectionCounts, Connections};
+use counted::Counted;
 
-/// Longest wait for the headers of a request, and for the TLS handshake.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Silence on an HTTP/2 connection after which a PING asks whether it lives.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
-const STREAMS_MAX_COUNT: u32 = 1_024;
+const STREAMS_MAX_COUNT: u32 = 256;
+/// What an HTTP/1.1 connection holds of a request before it is worked on: the headers at most.
+const HTTP1_BUFFER_MAX_BYTES: usize = 64 * 1_024;
+/// Time that a connection without requests has to end when it is told to.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// Wait after accepting failed, so that a lack of file handles does not become a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the listener and the front know of themselves; clones share it.
+#[derive(Clone)]
+pub(crate) struct ListenerState {
+    /// The certificate, when there is one.
+    pub(crate) certificate: Option<Arc<Certificate>>,
+    /// Open connections.
+    pub(crate) connections: Arc<Connections>,
+    /// Requests at work.
+    pub(crate) requests: Arc<Shares>,
+    /// Bytes of their bodies.
+    pub(crate) bodies: Arc<Shares>,
+}
+
+/// How long a connection may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waits {
+    /// For a TLS handshake, for the headers of a request, and until the first one.
+    pub(crate) header: Duration,
+    /// Without a request.
+    pub(crate) idle: Duration,
+}
 
 /// A listener that is bound and not yet serving.
 pub(crate) struct Door {
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    places: Arc<Semaphore>,
+    connections: Arc<Connections>,
+    waits: Waits,
 }
 
 impl Door {
@@ -41,11 +74,11 @@ impl Door {
     pub(crate) async fn bind(
         address: SocketAddr,
         tls: Option<Arc<ServerConfig>>,
-        connections_max_count: usize,
+        connections: Arc<Connections>,
+        waits: Waits,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
-        let places = Arc::new(Semaphore::new(connections_max_count.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { listener, tls: tls.map(TlsAcceptor::from), places })
+        Ok(Self { listener, tls: tls.map(TlsAcceptor::from), connections, waits })
     }
 
     /// Gives the bound address.
@@ -53,88 +86,118 @@ impl Door {
         self.listener.local_addr()
     }
 
+    /// Gives the connections that are open.
+    pub(crate) const fn connections(&self) -> &Arc<Connections> {
+        &self.connections
+    }
+
     /// Serves until `stop`, then lets every connection finish what it is at.
     pub(crate) async fn serve(self, router: Router, stop: impl Future<Output = ()>) {
-        let open = GracefulShutdown::new();
+        let (conversations, stopping) = (TaskTracker::new(), CancellationToken::new());
         tokio::pin!(stop);
         loop {
             let next = async {
-                let place = self.places.clone().acquire_owned().await.ok();
-                (place, self.listener.accept().await)
+                self.connections.room().await;
+                self.listener.accept().await
             };
             tokio::select! {
                 biased;
                 () = &mut stop => break,
-                (place, accepted) = next => match accepted {
-                    Ok((stream, _)) => self.welcome(stream, place, &router, &open),
+                accepted = next => match accepted {
+                    Ok((stream, peer)) => if let Some(place) = self.connections.admit(peer.ip()) {
+                        conversations.spawn(self.welcome(stream, place, &router, &stopping));
+                    },
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                        sleep(ACCEPT_PAUSE).await;
                     }
                 },
             }
         }
         drop(self.listener);
-        open.shutdown().await;
+        stopping.cancel();
+        conversations.close();
+        conversations.wait().await;
     }
 
     fn welcome(
         &self,
         stream: TcpStream,
-        place: Option<OwnedSemaphorePermit>,
+        place: Place,
         router: &Router,
-        open: &GracefulShutdown,
-    ) {
-        let (tls, router, watcher) = (self.tls.clone(), router.clone(), open.watcher());
+        stopping: &CancellationToken,
+    ) -> impl Future<Output = ()> + use<> {
+        let (tls, waits) = (self.tls.clone(), self.waits);
+        let (router, stopping) = (router.clone(), stopping.clone());
         let _unset_is_slower_not_wrong = stream.set_nodelay(true);
-        tokio::spawn(async move {
-            let _place = place;
-            match tls {
-                None => converse(stream, router, watcher).await,
-                Some(tls) => {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(HEADER_TIMEOUT, tls.accept(stream)).await {
-                        converse(stream, router, watcher).await;
-                    }
-                }
+        async move {
+            let conversation = Conversation { place: Arc::new(place), router, stopping, waits };
+            let Some(tls) = tls else { return conversation.hold(stream).await };
+            let greeted = tokio::select! {
+                greeted = timeout(waits.header, tls.accept(stream)) => greeted,
+                () = conversation.place.replaced() => return,
+            };
+            if let Ok(Ok(stream)) = greeted {
+                conversation.hold(stream).await;
             }
-        });
+        }
     }
 }
 
-async fn converse<S>(stream: S, router: Router, watcher: hyper_util::server::graceful::Watcher)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+/// What serves one connection.
+struct Conversation {
+    place: Arc<Place>,
+    router: Router,
+    stopping: CancellationToken,
+    waits: Waits,
+}
+
+impl Conversation {
+    /// Serves until the peer has gone, nothing was asked for too long, another needs the place, or the server stops.
+    async fn hold<S>(self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Self { place, router, stopping, waits } = self;
+        let service = TowerToHyperService::new(Counted::new(router, place.clone()));
+        let stream = TokioIo::new(Prompt::new(stream, waits.header));
+        let builder = builder(waits.header);
+        let mut connection = pin!(builder.serve_connection(stream, service));
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = place.replaced() => return,
+            () = place.idle(waits.header, waits.idle) => {
+                connection.as_mut().graceful_shutdown();
+                let farewell = async { tokio::join!(sleep(FAREWELL), place.at_rest()) };
+                tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    () = place.replaced() => return,
+                    _ = farewell => return,
+                }
+            }
+            () = stopping.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.as_mut().await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection broke");
+        }
+    }
+}
+
+fn builder(header_wait: Duration) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_wait)
+        .max_buf_size(HTTP1_BUFFER_MAX_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX_COUNT)
         .keep_alive_interval(PING_INTERVAL)
         .adaptive_window(true);
-    let service = TowerToHyperService::new(router);
-    let connection =
-        builder.serve_connection(TokioIo::new(Prompt::new(stream, HEADER_TIMEOUT)), service).into_owned();
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection broke");
-    }
-}
-
-/// Reads certificate chain and key.
-pub(crate) fn tls_config(cert_file: &Path, key_file: &Path) -> Result<Arc<ServerConfig>, String> {
-    let said = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let chain = CertificateDer::pem_file_iter(cert_file)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| said(cert_file, &error))?;
-    let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| said(key_file, &error))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(|error| said(cert_file, &error))?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    builder
 }

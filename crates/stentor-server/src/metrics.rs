@@ -1,5 +1,7 @@
 //! Metrics, gathered when they are asked for: nothing is counted twice, no label names a device, a user or a token.
 
+mod listener;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
@@ -14,6 +16,7 @@ use crate::board::{Board, oldest_ready};
 use crate::pipeline::Failure;
 use crate::pipeline::stats::{BUCKETS_SECONDS, FleetStats, HistogramStats, PipelineStats, QuotaStats};
 use crate::service::Service;
+use listener::ListenerFacts;
 
 type Written = Result<(), std::fmt::Error>;
 type Labels<'a> = Vec<(&'a str, String)>;
@@ -30,6 +33,7 @@ pub async fn render(service: &Service, board: &Board) -> String {
         failures: board.belt.failures(),
         counts,
         uptime_seconds: board.uptime().as_secs_f64(),
+        listener: ListenerFacts::of(service, board, now),
     };
     let mut registry = Registry::with_prefix("stentor");
     registry.register_collector(Box::new(gathered));
@@ -49,6 +53,7 @@ struct Gathered {
     failures: Vec<Failure>,
     counts: [(&'static str, &'static str, u64); 6],
     uptime_seconds: f64,
+    listener: ListenerFacts,
 }
 
 fn counts(service: &Service) -> [(&'static str, &'static str, u64); 6] {
@@ -71,6 +76,7 @@ impl Collector for Gathered {
             counters(to, name, help, [(Labels::new(), count)])?;
         }
         gauges(to, "uptime_seconds", "Time since start", [(Labels::new(), self.uptime_seconds)])?;
+        self.listener.encode(to)?;
         self.queue(to)?;
         self.pipeline(to)?;
         self.wire(to)?;

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::As;
-use super::extract::{At, Body};
+use super::extract::{At, Body, LargeBody};
 use super::text::Instant;
 use super::{Answered, Api};
 use crate::service::{CredentialSummary, CredentialView};
@@ -327,7 +327,7 @@ async fn put_fcm(
     State(api): State<Api>,
     As(who): As,
     At(app): At<AppId>,
-    Body(given): Body<FcmCredential>,
+    LargeBody(given): LargeBody<FcmCredential>,
 ) -> Answered<StatusCode> {
     put(&api, who, app, ProviderKind::Fcm, &given).await
 }
@@ -338,7 +338,7 @@ async fn put_apns(
     State(api): State<Api>,
     As(who): As,
     At(app): At<AppId>,
-    Body(given): Body<ApnsCredential>,
+    LargeBody(given): LargeBody<ApnsCredential>,
 ) -> Answered<StatusCode> {
     put(&api, who, app, ProviderKind::Apns, &given).await
 }

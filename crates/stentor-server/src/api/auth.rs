@@ -8,6 +8,7 @@ use stentor_core::id::AppId;
 use super::Api;
 use super::error::Refusal;
 use super::extract::header_text;
+use super::seat::Seat;
 use crate::service::{Answer, Caller, ErrorCode, Identity, Problem};
 
 const APP_HEADER: &str = "x-stentor-app";
@@ -21,7 +22,9 @@ impl FromRequestParts<Api> for As {
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let secret = secret(&parts.headers)?;
-        Ok(Self(api.service().identify(secret).await?))
+        let identity = api.service().identify(secret).await?;
+        Seat::take(&parts.extensions, api.front(), identity.app())?;
+        Ok(Self(identity))
     }
 }
 
@@ -34,7 +37,9 @@ impl FromRequestParts<Api> for For {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let As(identity) = As::from_request_parts(parts, api).await?;
         let named = named_app(parts)?;
-        Ok(Self(api.service().caller(identity, named).await?))
+        let caller = api.service().caller(identity, named).await?;
+        Seat::take(&parts.extensions, api.front(), Some(caller.app()))?;
+        Ok(Self(caller))
     }
 }
 

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::For;
-use super::extract::{Asked, At, Body};
+use super::extract::{Asked, At, LargeBody};
 use super::page::{Before, checked_limit, cursor, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
@@ -192,7 +192,7 @@ impl From<AttemptRecord> for Attempt {
 async fn register(
     State(api): State<Api>,
     For(caller): For,
-    Body(request): Body<DeviceRequest>,
+    LargeBody(request): LargeBody<DeviceRequest>,
 ) -> Answered<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Registered>)> {
     let done = api.service().register(caller, request).await?;
     let status = if done.created { StatusCode::CREATED } else { StatusCode::OK };
@@ -228,7 +228,7 @@ async fn replace(
     State(api): State<Api>,
     For(caller): For,
     At(id): At<DeviceId>,
-    Body(request): Body<DeviceRequest>,
+    LargeBody(request): LargeBody<DeviceRequest>,
 ) -> Answered<Json<DeviceView>> {
     Ok(Json(api.service().replace_device(caller, id, request).await?.into()))
 }
@@ -239,7 +239,7 @@ async fn change(
     State(api): State<Api>,
     For(caller): For,
     At(id): At<DeviceId>,
-    Body(request): Body<DeviceChange>,
+    LargeBody(request): LargeBody<DeviceChange>,
 ) -> Answered<Json<DeviceView>> {
     Ok(Json(api.service().change_device(caller, id, request).await?.into()))
 }

@@ -2,15 +2,14 @@
 
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
-use axum::response::IntoResponse;
+use axum::http::{HeaderMap, Method, Uri, header};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
 use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
 
-use super::Api;
 use super::error::Refusal;
+use super::{Api, body};
 use crate::objects::Objects;
 use crate::service::{Answer, ErrorCode, Problem, Repeat};
 use crate::wording;
@@ -25,7 +24,19 @@ impl<T: DeserializeOwned> FromRequest<Api> for Body<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
-        let bytes = json_bytes(request, api).await?;
+        let bytes = json_bytes(request, api, api.body_max_bytes()).await?;
+        Ok(Self(decode(&bytes)?))
+    }
+}
+
+/// A body of JSON that may hold many names, or a chain of certificates.
+pub(super) struct LargeBody<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Api> for LargeBody<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
+        let bytes = json_bytes(request, api, api.large_body_max_bytes()).await?;
         Ok(Self(decode(&bytes)?))
     }
 }
@@ -42,7 +53,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for RepeatableBody<T> {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
         let key = idempotency_key(request.headers())?;
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let bytes = json_bytes(request, api).await?;
+        let bytes = json_bytes(request, api, api.body_max_bytes()).await?;
         let repeat = key.map(|key| Repeat { key, request_hash: request_hash(&method, &uri, &bytes) });
         Ok(Self { request: decode(&bytes)?, repeat })
     }
@@ -169,15 +180,9 @@ fn request_hash(method: &Method, uri: &Uri, body: &[u8]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-async fn json_bytes(request: Request, api: &Api) -> Answer<Bytes> {
+async fn json_bytes(request: Request, api: &Api, max_bytes: usize) -> Answer<Bytes> {
     check_json(request.headers())?;
-    Bytes::from_request(request, api).await.map_err(|rejection| match rejection.into_response().status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(
-            ErrorCode::PayloadTooLarge,
-            format!("a body may have at most {} bytes here", api.body_max_bytes()),
-        ),
-        _ => Problem::new(ErrorCode::InvalidRequest, "the body broke off"),
-    })
+    body::read(request, api, max_bytes).await
 }
 
 fn check_json(headers: &HeaderMap) -> Answer<()> {

@@ -9,12 +9,13 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use tokio::sync::Semaphore;
 use tracing::Instrument;
 
 use super::Api;
 use super::error::{Refusal, write};
+use super::seat::Seat;
 use crate::service::{ErrorCode, Problem};
+use crate::shares::Shares;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id that is taken over from a caller.
@@ -23,8 +24,12 @@ const REQUEST_ID_MAX_BYTES: usize = 64;
 /// How much is worked on at once, and for how long.
 #[derive(Debug, Clone)]
 pub struct FrontLimits {
-    /// Places for requests.
-    pub places: Arc<Semaphore>,
+    /// Places for requests whose key is known.
+    pub places: Arc<Shares>,
+    /// Bytes of the bodies of these requests.
+    pub bodies: Arc<Shares>,
+    /// Longest time until a body is there.
+    pub body_timeout: Duration,
     /// Longest time of a request.
     pub timeout: Duration,
 }
@@ -50,15 +55,13 @@ pub(super) async fn outer(request: Request, next: Next) -> Response {
     response
 }
 
-/// Lets a request in when there is a place, and ends it when its time is over.
-pub(super) async fn inner(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let Ok(_place) = api.front().places.try_acquire() else {
-        return Refusal(busy()).into_response();
-    };
-    match tokio::time::timeout(api.front().timeout, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => Refusal(timed_out()).into_response(),
-    }
+/// Keeps what a request holds until it is answered, and ends it when its time is over.
+pub(super) async fn inner(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+    let seat = Seat::default();
+    request.extensions_mut().insert(seat.clone());
+    let answer = tokio::time::timeout(api.front().timeout, next.run(request)).await;
+    drop(seat);
+    answer.unwrap_or_else(|_| Refusal(timed_out()).into_response())
 }
 
 /// Answers an address that does not exist.
@@ -111,10 +114,6 @@ fn log(status: StatusCode, took: Duration, problem: Option<&Problem>) {
 fn panicked() -> Response {
     tracing::error!("a request made the server panic");
     Refusal(Problem::new(ErrorCode::Internal, "the server failed at this request")).into_response()
-}
-
-fn busy() -> Problem {
-    Problem::new(ErrorCode::Unavailable, "as many requests are worked on as are allowed at once")
 }
 
 fn timed_out() -> Problem {

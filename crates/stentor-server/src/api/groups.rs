@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::For;
-use super::extract::{Asked, At, Body};
+use super::extract::{Asked, At, LargeBody};
 use super::page::{After, next_of};
 use super::text::Instant;
 use super::topics::Change;
@@ -158,7 +158,7 @@ async fn add(
     State(api): State<Api>,
     For(caller): For,
     At(group): At<GroupName>,
-    Body(request): Body<MembersRequest>,
+    LargeBody(request): LargeBody<MembersRequest>,
 ) -> Answered<Json<Change>> {
     Ok(Json(api.service().add_members(caller, &group, request.into()).await?.into()))
 }
@@ -169,7 +169,7 @@ async fn take_out(
     State(api): State<Api>,
     For(caller): For,
     At(group): At<GroupName>,
-    Body(request): Body<MembersRequest>,
+    LargeBody(request): LargeBody<MembersRequest>,
 ) -> Answered<Json<Change>> {
     Ok(Json(api.service().remove_members(caller, &group, request.into()).await?.into()))
 }

@@ -1,12 +1,9 @@
 //! Import of devices.
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
-use futures_util::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -14,6 +11,7 @@ use utoipa_axum::routes;
 
 use super::auth::For;
 use super::extract::Asked;
+use super::patience::patient;
 use super::{Answered, Api};
 use crate::service::{Answer, ErrorCode, Format, ImportOptions, ImportReport, Problem};
 
@@ -99,7 +97,7 @@ async fn import(
     body: Body,
 ) -> Answered<Json<ImportResult>> {
     let format = format(query.format.as_deref(), &headers)?;
-    let pieces = impatient(body, api.import_idle_timeout());
+    let pieces = patient(body.into_data_stream(), *api.import_patience());
     let options = ImportOptions { format, dry_run: query.dry_run };
     let report = api.service().import(caller, options, Box::pin(pieces)).await?;
     Ok(Json(report.into()))
@@ -118,18 +116,4 @@ fn format(asked: Option<&str>, headers: &HeaderMap) -> Answer<Format> {
             "the content type must be application/x-ndjson or text/csv, or `format` must say which",
         )),
     }
-}
-
-/// Ends the body with an error when its next piece does not come.
-fn impatient(body: Body, patience: Duration) -> impl Stream<Item = Result<bytes::Bytes, String>> + Send {
-    let pieces = Some(body.into_data_stream());
-    futures_util::stream::unfold(pieces, move |pieces| async move {
-        let mut pieces = pieces?;
-        match tokio::time::timeout(patience, pieces.next()).await {
-            Ok(Some(Ok(piece))) => Some((Ok(piece), Some(pieces))),
-            Ok(Some(Err(error))) => Some((Err(error.to_string()), None)),
-            Ok(None) => None,
-            Err(_) => Some((Err("nothing came for too long".to_owned()), None)),
-        }
-    })
 }

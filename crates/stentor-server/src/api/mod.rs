@@ -2,6 +2,7 @@
 
 mod apps;
 mod auth;
+mod body;
 mod campaigns;
 mod devices;
 mod docs;
@@ -14,17 +15,17 @@ mod import;
 mod messages;
 mod openapi;
 mod page;
+mod patience;
 mod schedules;
+mod seat;
 mod status;
 mod text;
 mod topics;
 mod users;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{from_fn, from_fn_with_state};
 use utoipa_axum::router::OpenApiRouter;
@@ -35,6 +36,7 @@ use crate::service::Service;
 pub use error::{ErrorCodeEntry, PROBLEM_JSON, error_codes, errors_markdown, status_of};
 pub use front::FrontLimits;
 pub use openapi::openapi_json;
+pub use patience::Patience;
 
 /// What a handler answers.
 type Answered<T> = Result<T, error::Refusal>;
@@ -51,10 +53,12 @@ pub struct Parts {
     pub board: Arc<Board>,
     /// How much is worked on at once.
     pub front: FrontLimits,
-    /// Largest body, the import apart.
+    /// Largest body of most requests.
     pub body_max_bytes: usize,
-    /// Longest wait of the import for the next piece.
-    pub import_idle_timeout: Duration,
+    /// Largest body where many names or a certificate may stand in it.
+    pub large_body_max_bytes: usize,
+    /// How long an import waits for its body.
+    pub import_patience: Patience,
     /// Whether /docs is served.
     pub docs: bool,
 }
@@ -75,7 +79,6 @@ impl Api {
             .merge(open)
             .merge(docs::routes(self.0.docs))
             .fallback(front::nowhere)
-            .layer(DefaultBodyLimit::max(self.0.body_max_bytes))
             .layer(from_fn(front::outer))
             .with_state(self.clone())
     }
@@ -96,8 +99,12 @@ impl Api {
         self.0.body_max_bytes
     }
 
-    fn import_idle_timeout(&self) -> Duration {
-        self.0.import_idle_timeout
+    fn large_body_max_bytes(&self) -> usize {
+        self.0.large_body_max_bytes
+    }
+
+    fn import_patience(&self) -> &Patience {
+        &self.0.import_patience
     }
 }
 

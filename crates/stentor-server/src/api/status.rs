@@ -91,7 +91,10 @@ struct LimitStatus {
     requests_max_count: usize,
     connections_max_count: usize,
     body_max_bytes: usize,
+    large_body_max_bytes: usize,
+    bodies_max_bytes: usize,
     imports_max_count: usize,
+    app_share_percent: usize,
 }
 
 /// What the server is doing.
@@ -145,7 +148,10 @@ impl From<&Config> for LimitStatus {
             requests_max_count: config.api.requests_max_count,
             connections_max_count: config.api.connections_max_count,
             body_max_bytes: config.api.body_max_bytes,
+            large_body_max_bytes: config.api.large_body_max_bytes,
+            bodies_max_bytes: config.api.bodies_max_bytes,
             imports_max_count: config.api.imports_max_count,
+            app_share_percent: config.api.app_share_percent,
         }
     }
 }

@@ -29,6 +29,15 @@ pub struct Caller {
 }
 
 impl Identity {
+    /// Gives the app that the key belongs to; none for the operator's.
+    #[must_use]
+    pub const fn app(&self) -> Option<AppId> {
+        match self {
+            Self::Root => None,
+            Self::Key { app, .. } => Some(*app),
+        }
+    }
+
     /// Refuses everybody but the operator.
     pub fn require_root(&self) -> Answer<()> {
         match self {

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use super::devices::created_and_updated;
 use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
+use crate::shares::Spent;
 pub use lines::LINE_MAX_BYTES;
 pub use parse::Format;
 use parse::Importer;
@@ -45,10 +46,10 @@ impl Service {
     pub async fn import<S, E>(&self, caller: Caller, options: ImportOptions, body: S) -> Answer<ImportReport>
     where
         S: Stream<Item = Result<Bytes, E>> + Send + Unpin,
-        E: std::fmt::Display,
+        E: Into<Problem>,
     {
         caller.require(Register)?;
-        let _turn = self.imports.try_acquire().map_err(|_| too_many_imports())?;
+        let _place = self.imports.take(Some(caller.app()), 1).map_err(too_many_imports)?;
         let (to_parse, blocks) = mpsc::channel(BLOCKS_MAX_COUNT);
         let (to_write, batches) = mpsc::channel(BATCHES_MAX_COUNT);
         let importer = Importer::new(options.format);
@@ -59,9 +60,15 @@ impl Service {
             self.write_batches(caller.app(), options.dry_run, batches),
         );
         let report = written?;
-        read.and(parsed)?;
+        read.and(parsed).map_err(|problem| broken_off(problem, &report))?;
         Counters::add(&self.counters.import_lines_failed, report.failed);
         Ok(report)
+    }
+
+    /// Counts the imports that run.
+    #[must_use]
+    pub fn imports_at_work(&self) -> usize {
+        self.imports.taken()
     }
 
     async fn write_batches(
@@ -224,6 +231,20 @@ fn interrupted(error: StoreError, report: &ImportReport) -> Problem {
         .with_hint(format!("{done} lines were registered before; importing all again is harmless"))
 }
 
-fn too_many_imports() -> Problem {
-    Problem::new(ErrorCode::RateLimited, "as many imports run as are allowed at once")
+/// Says what was kept before the rest of the body was not to be had.
+fn broken_off(problem: Problem, report: &ImportReport) -> Problem {
+    match report.created + report.updated {
+        0 => problem,
+        done => {
+            problem.with_hint(format!("{done} lines were registered before; importing all again is harmless"))
+        }
+    }
+}
+
+fn too_many_imports(spent: Spent) -> Problem {
+    let why = match spent {
+        Spent::All => "as many imports run as are allowed at once",
+        Spent::App => "as many imports of this app run as are allowed at once",
+    };
+    Problem::new(ErrorCode::RateLimited, why)
 }

@@ -6,10 +6,13 @@ use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use stentor_core::app::ApiKey;
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::Store;
+use tokio::sync::Semaphore;
 
 use super::{Answer, ErrorCode, Identity, Problem};
 use crate::keys::{KeyHash, Pepper, looks_like_key, same_hash};
 
+/// Most look-ups of keys in the store at once: whoever tries keys must not hold up those that are known.
+const LOOK_UPS_MAX_COUNT: usize = 64;
 /// Most keys and apps kept in memory; when full, all are looked up anew.
 const REMEMBERED_MAX_COUNT: usize = 65_536;
 
@@ -19,6 +22,7 @@ pub struct Keyring {
     pepper: Pepper,
     root: KeyHash,
     known: RwLock<Known>,
+    look_ups: Semaphore,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +38,8 @@ impl Keyring {
     #[must_use]
     pub fn new(pepper: Pepper, root_secret: &str) -> Self {
         let root = pepper.hash(root_secret);
-        Self { pepper, root, known: RwLock::default() }
+        let look_ups = Semaphore::new(LOOK_UPS_MAX_COUNT);
+        Self { pepper, root, known: RwLock::default(), look_ups }
     }
 
     /// Hashes a secret as this installation does.
@@ -87,6 +92,7 @@ impl Keyring {
     }
 
     async fn look_up(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> Answer<Identity> {
+        let _place = self.look_ups.try_acquire().map_err(|_| too_many_look_ups())?;
         let found = store.key_by_hash(&hash).await?.filter(|key| same_hash(&key.hash, &hash));
         let identity = found.as_ref().and_then(identity_of).ok_or_else(unknown_key)?;
         let mut known = self.write();
@@ -122,6 +128,10 @@ impl Known {
 
 fn identity_of(key: &ApiKey) -> Option<Identity> {
     key.app.map(|app| Identity::Key { id: key.id, app, scopes: key.scopes })
+}
+
+fn too_many_look_ups() -> Problem {
+    Problem::new(ErrorCode::Unavailable, "too many keys are looked up at once that were not used lately")
 }
 
 fn unknown_key() -> Problem {

@@ -28,6 +28,7 @@ use stentor_core::ports::store::Store;
 
 use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{Asking, Crowded};
+use crate::shares::Shares;
 
 pub use apps::NewKey;
 pub use caller::{Caller, Identity};
@@ -90,6 +91,8 @@ pub struct ServiceLimits {
     pub chunk_max_devices: usize,
     /// Most imports that run at once.
     pub imports_max_count: usize,
+    /// How much of the places that others leave one app may take.
+    pub app_share_percent: usize,
     /// Most lines registered in one transaction.
     pub import_batch_max_lines: usize,
     /// Most schedules of one app that are active or paused.
@@ -103,6 +106,7 @@ impl Default for ServiceLimits {
         Self {
             chunk_max_devices: 1_000,
             imports_max_count: 4,
+            app_share_percent: 50,
             import_batch_max_lines: 16_384,
             schedules_max_count: 10_000,
             start_spread: Duration::ZERO,
@@ -158,7 +162,7 @@ pub struct Service {
     keyring: Keyring,
     credentials: credentials::Kinds,
     limits: ServiceLimits,
-    imports: tokio::sync::Semaphore,
+    imports: Arc<Shares>,
     making: schedules::Making,
     counters: Counters,
 }
@@ -168,7 +172,7 @@ impl Service {
     pub async fn open(ground: Ground) -> Answer<Self> {
         let Ground { store, clock, ids, belt, keyring, limits } = ground;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
-        let imports = tokio::sync::Semaphore::new(limits.imports_max_count);
+        let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
         let (making, counters) = (schedules::Making::default(), Counters::default());
         Ok(Self { store, clock, belt, ids, keyring, credentials, limits, imports, making, counters })
     }

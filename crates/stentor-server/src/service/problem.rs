@@ -17,6 +17,8 @@ pub enum ErrorCode {
     InvalidField,
     /// The body is larger than allowed.
     PayloadTooLarge,
+    /// The body did not come in time.
+    RequestTimeout,
     /// No key, or a key that is not known.
     Unauthorized,
     /// The key is known but lacks the scope.
@@ -49,6 +51,7 @@ impl ErrorCode {
         Self::InvalidRequest,
         Self::InvalidField,
         Self::PayloadTooLarge,
+        Self::RequestTimeout,
         Self::Unauthorized,
         Self::Forbidden,
         Self::NotFound,
@@ -70,6 +73,7 @@ impl ErrorCode {
             Self::InvalidRequest => "invalid_request",
             Self::InvalidField => "invalid_field",
             Self::PayloadTooLarge => "payload_too_large",
+            Self::RequestTimeout => "request_timeout",
             Self::Unauthorized => "unauthorized",
             Self::Forbidden => "forbidden",
             Self::NotFound => "not_found",
@@ -92,6 +96,7 @@ impl ErrorCode {
             Self::InvalidRequest => "The request cannot be read",
             Self::InvalidField => "A field breaks a rule",
             Self::PayloadTooLarge => "The body is too large",
+            Self::RequestTimeout => "The body did not come in time",
             Self::Unauthorized => "A valid API key is needed",
             Self::Forbidden => "The API key lacks the scope",
             Self::NotFound => "There is no such thing",
@@ -114,6 +119,9 @@ impl ErrorCode {
             Self::InvalidRequest => "Mend the request; repeating it as it is will not help.",
             Self::InvalidField => "Mend the field that `field` names; `hint` may say how.",
             Self::PayloadTooLarge => "Send less at once, or use the import for many devices.",
+            Self::RequestTimeout => {
+                "Send the body faster, then repeat with the same Idempotency-Key; an import may have kept some lines."
+            }
             Self::Unauthorized => "Send `Authorization: Bearer <key>` or `X-API-Key: <key>`.",
             Self::Forbidden => "Use a key with the scope that `detail` names.",
             Self::NotFound => "Check the id, and whether the key belongs to the app that owns it.",
@@ -149,7 +157,7 @@ impl Problem {
     /// Says what kind and why.
     pub fn new(code: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
         let retry = match code {
-            ErrorCode::RateLimited | ErrorCode::Unavailable => Some(1),
+            ErrorCode::RateLimited | ErrorCode::Unavailable | ErrorCode::RequestTimeout => Some(1),
             ErrorCode::QueueFull => Some(QUEUE_FULL_RETRY_SECONDS),
             _ => None,
         };

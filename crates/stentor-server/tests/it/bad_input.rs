@@ -105,7 +105,7 @@ async fn a_misspelt_field_gets_a_suggestion() {
 
 #[tokio::test]
 async fn broken_utf8_and_deep_nesting_are_refused() {
-    let server = server().await;
+    let server = server_with(|config| config.api.body_max_bytes = 1_048_576).await;
     let tenant = server.sender().await;
     let deep = format!("{{\"target\":\"everyone\",\"android\":{}", "{\"a\":".repeat(100_000));
     let bodies: [Vec<u8>; 3] =

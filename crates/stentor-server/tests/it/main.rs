@@ -3,10 +3,12 @@
 mod harness;
 
 mod bad_input;
+mod connections;
 mod devices;
 mod failures;
 mod idempotency;
 mod import;
+mod limits;
 mod messages;
 mod openapi;
 mod operator;
@@ -15,4 +17,5 @@ mod problems;
 mod regressions;
 mod room;
 mod tenants;
+mod tls;
 mod trap;

@@ -178,26 +178,6 @@ async fn http2_without_tls_is_served_on_the_same_port() {
 }
 
 #[tokio::test]
-async fn tls_is_served_from_files() {
-    let names = vec!["localhost".to_owned()];
-    let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-    let pem = made.cert.pem();
-    let server = server_with(|config| {
-        let (cert, key) = (config.data_dir.join("cert.pem"), config.data_dir.join("key.pem"));
-        std::fs::write(&cert, &pem).expect("written");
-        std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
-        config.api.tls_cert_file = cert;
-        config.api.tls_key_file = key;
-    })
-    .await;
-    let port = server.url.rsplit(':').next().expect("a port").to_owned();
-    let root = reqwest::Certificate::from_pem(pem.as_bytes()).expect("a certificate");
-    let client = reqwest::Client::builder().no_proxy().tls_certs_only([root]).build().expect("a client");
-    let answer = client.get(format!("https://localhost:{port}/healthz")).send().await.expect("an answer");
-    assert_eq!((answer.version(), answer.status().as_u16()), (reqwest::Version::HTTP_2, 200));
-}
-
-#[tokio::test]
 async fn more_requests_than_allowed_are_refused_with_retry_after() {
     let server = server_with(|config| config.api.requests_max_count = 1).await;
     let tenant = server.tenant().await;

@@ -21,7 +21,7 @@ Examples:
   stentor serve --config stentor.toml
   stentor serve --data-dir /var/lib/stentor --listen 0.0.0.0:8686
 
-SIGTERM and SIGINT finish what is in flight and end; SIGHUP reads the credentials again.")]
+SIGTERM and SIGINT finish what is in flight and end; SIGHUP reads the credentials and the certificate again.")]
 pub(crate) struct Serve {
     /// The configuration file
     #[arg(long, value_name = "FILE", env = "STENTOR_CONFIG")]
@@ -50,7 +50,7 @@ impl Serve {
         super::config::start_log(&config)?;
         let data_dir = config.data_dir.clone();
         let server = app::App::build(config).await.map_err(|error| cannot_start(&error))?;
-        let facts = facts(server.local_addr(), &data_dir);
+        let facts = facts(server.local_addr(), server.is_encrypted(), &data_dir);
         if let Err(error) = output.result(&facts, || describe(&facts)) {
             // A full disk under standard output is no reason not to serve.
             note(&format!("stentor: standard output cannot be written: {error}"));
@@ -95,8 +95,9 @@ fn warn_about_files(limit: u64) {
     }
 }
 
-fn facts(address: SocketAddr, data_dir: &Path) -> Value {
-    let url = format!("http://{address}");
+fn facts(address: SocketAddr, is_encrypted: bool, data_dir: &Path) -> Value {
+    let scheme = if is_encrypted { "https" } else { "http" };
+    let url = format!("{scheme}://{address}");
     json!({
         "docs": format!("{url}/docs"),
         "url": url,

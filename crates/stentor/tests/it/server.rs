@@ -61,6 +61,18 @@ fn a_terminated_server_drains_and_ends_well() {
 }
 
 #[test]
+fn a_start_beyond_loopback_without_tls_says_so_once() {
+    let directory = TempDir::new().unwrap();
+    let count = |server: &Server| server.process.log().matches("without TLS").count();
+    let listen = ["--listen", "0.0.0.0:0", "--data-dir"];
+    let data = directory.path().join("open");
+    let arguments = [&["serve"], &listen[..], &[data.to_str().unwrap()]].concat();
+    let open = Process::start(&arguments, &directory.path().join("open.log"));
+    assert_eq!(open.log().matches("without TLS").count(), 1, "{}", open.log());
+    assert_eq!(count(&Server::start(directory.path())), 0);
+}
+
+#[test]
 fn a_hangup_reads_the_credentials_again_and_ends_nothing() {
     let directory = TempDir::new().unwrap();
     let server = Server::start(directory.path());

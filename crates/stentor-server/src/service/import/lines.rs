@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
-use crate::service::{Answer, ErrorCode, Problem};
+use crate::service::{Answer, Problem};
 
 /// Longest line, without its end.
 pub const LINE_MAX_BYTES: usize = 16 * 1_024;
@@ -15,11 +15,11 @@ const BLOCK_BYTES: usize = 512 * 1_024;
 pub(super) async fn read<S, E>(mut body: S, to: mpsc::Sender<Bytes>) -> Answer<()>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
-    E: std::fmt::Display,
+    E: Into<Problem>,
 {
     let mut cutter = Cutter::default();
     while let Some(piece) = body.next().await {
-        let piece = piece.map_err(|_| Problem::new(ErrorCode::InvalidRequest, "the body broke off"))?;
+        let piece = piece.map_err(Into::into)?;
         if let Some(block) = cutter.push(&piece)
             && to.send(block).await.is_err()
         {

@@ -53,10 +53,18 @@ impl Scene {
 
     /// Puts the APNs credential, each time with a key of its own.
     pub(super) async fn put_apns(&self) {
+        self.put_apns_with(Value::Null).await;
+    }
+
+    /// The same with a quota; null says nothing about it.
+    pub(super) async fn put_apns_with(&self, quota: Value) {
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key");
-        let body = json!({"key_p8": key.serialize_pem(), "key_id": "KEY0123456", "team_id": "TEAM012345",
+        let mut body = json!({"key_p8": key.serialize_pem(), "key_id": "KEY0123456", "team_id": "TEAM012345",
             "bundle_id": "com.example.app", "endpoint": format!("https://{}", self.apns.addr()),
             "ca_pem": self.apns.ca_pem().expect("TLS")});
+        if !quota.is_null() {
+            body["quota"] = quota;
+        }
         self.put("apns", body).await;
     }
 
@@ -79,9 +87,19 @@ impl Scene {
 
     /// The same, for FCM behind another address.
     pub(super) async fn put_fcm_at(&self, address: SocketAddr, quota: Value) {
+        self.put_fcm_key(address, &self.account_key, quota).await;
+    }
+
+    /// The same, with a key of its own each time.
+    pub(super) async fn renew_fcm(&self, quota: Value) {
+        let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).expect("a key");
+        self.put_fcm_key(self.fcm.addr(), &key.serialize_pem(), quota).await;
+    }
+
+    async fn put_fcm_key(&self, address: SocketAddr, key: &str, quota: Value) {
         let endpoint = format!("https://{address}");
         let mut body = json!({"service_account": {"type": "service_account", "project_id": "a-project",
-            "private_key_id": "k1", "private_key": self.account_key, "client_id": "1",
+            "private_key_id": "k1", "private_key": key, "client_id": "1",
             "client_email": "a@a-project.iam.gserviceaccount.com", "token_uri": format!("{endpoint}/token")},
             "endpoint": endpoint, "ca_pem": self.fcm.ca_pem().expect("TLS")});
         if !quota.is_null() {

@@ -1,0 +1,91 @@
+//! How long the import waits for its caller: only the time counts in which the server wanted more and nothing came.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use tokio::time::{Instant, timeout};
+
+use crate::service::{ErrorCode, Problem};
+
+/// How long a body may keep us waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Waiting that is borne: what is used up comes back with the bytes that arrive.
+    pub idle: Duration,
+    /// Bytes that bring back a second of it.
+    pub min_bytes_per_second: u64,
+    /// Waiting that is borne from the first to the last byte.
+    pub total: Duration,
+}
+
+/// A body on its way, and what is left of the patience with it.
+struct Upload<S> {
+    pieces: S,
+    patience: Patience,
+    idle_left: Duration,
+    total_left: Duration,
+}
+
+/// Ends the body with a refusal when it comes too slowly.
+pub(super) fn patient<S, E>(
+    pieces: S,
+    patience: Patience,
+) -> impl Stream<Item = Result<Bytes, Problem>> + Send
+where
+    S: Stream<Item = Result<Bytes, E>> + Send + Unpin,
+{
+    let upload = Upload { pieces, patience, idle_left: patience.idle, total_left: patience.total };
+    futures_util::stream::unfold(Some(upload), async |upload| {
+        let mut upload = upload?;
+        match upload.next().await? {
+            Ok(piece) => Some((Ok(piece), Some(upload))),
+            Err(problem) => Some((Err(problem), None)),
+        }
+    })
+}
+
+impl<S, E> Upload<S>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+{
+    async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
+        let asked = Instant::now();
+        let next = timeout(self.idle_left.min(self.total_left), self.pieces.next()).await;
+        let waited = asked.elapsed();
+        self.idle_left = self.idle_left.saturating_sub(waited);
+        self.total_left = self.total_left.saturating_sub(waited);
+        match next {
+            Ok(Some(Ok(piece))) => {
+                self.encourage(piece.len());
+                Some(Ok(piece))
+            }
+            Ok(Some(Err(_))) => Some(Err(Problem::new(ErrorCode::InvalidRequest, "the body broke off"))),
+            Ok(None) => None,
+            Err(_) => Some(Err(self.too_slow())),
+        }
+    }
+
+    fn encourage(&mut self, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let earned = Duration::from_secs(1) * bytes
+            / u32::try_from(self.patience.min_bytes_per_second).unwrap_or(u32::MAX).max(1);
+        self.idle_left = self.idle_left.saturating_add(earned).min(self.patience.idle);
+    }
+
+    fn too_slow(&self) -> Problem {
+        let Patience { idle, min_bytes_per_second, total } = self.patience;
+        let why = if self.total_left.is_zero() {
+            format!("the body kept the server waiting for {} seconds altogether", total.as_secs())
+        } else {
+            format!(
+                "for {} seconds the body came more slowly than {min_bytes_per_second} bytes a second",
+                idle.as_secs()
+            )
+        };
+        Problem::new(ErrorCode::RequestTimeout, why)
+    }
+}

@@ -1,0 +1,72 @@
+//! What a request holds while it is worked on: a place, and room for the bytes of its body.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::Extensions;
+use stentor_core::id::AppId;
+
+use super::front::FrontLimits;
+use crate::service::{Answer, ErrorCode, Problem};
+use crate::shares::{Part, Spent};
+
+/// Held by the front and, in the request's extensions, by whoever reads the request; empty until the key is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seat(Arc<Mutex<Held>>);
+
+#[derive(Debug, Default)]
+struct Held {
+    app: Option<AppId>,
+    place: Option<Part>,
+    body: Option<Part>,
+}
+
+impl Seat {
+    /// Takes a place in the name of an app or of the operator; once for a request.
+    pub(super) fn take(extensions: &Extensions, limits: &FrontLimits, app: Option<AppId>) -> Answer<()> {
+        let Some(seat) = extensions.get::<Self>() else { return Ok(()) };
+        let mut held = seat.lock();
+        if held.place.is_some() && held.app == app {
+            return Ok(());
+        }
+        held.place = None;
+        held.place = Some(limits.places.take(app, 1).map_err(no_place)?);
+        held.app = app;
+        Ok(())
+    }
+
+    /// Takes room for so many more bytes of the body.
+    pub(super) fn grow(extensions: &Extensions, limits: &FrontLimits, bytes: usize) -> Answer<()> {
+        let Some(seat) = extensions.get::<Self>() else { return Ok(()) };
+        let mut held = seat.lock();
+        let app = held.app;
+        held.body.get_or_insert_with(|| limits.bodies.part(app)).grow(bytes).map_err(no_room)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn no_place(spent: Spent) -> Problem {
+    match spent {
+        Spent::All => {
+            Problem::new(ErrorCode::Unavailable, "as many requests are worked on as are allowed at once")
+        }
+        Spent::App => Problem::new(
+            ErrorCode::RateLimited,
+            "as many requests of this app are worked on as are allowed at once",
+        ),
+    }
+}
+
+fn no_room(spent: Spent) -> Problem {
+    match spent {
+        Spent::All => {
+            Problem::new(ErrorCode::Unavailable, "the bodies being read take as much memory as is allowed")
+        }
+        Spent::App => Problem::new(
+            ErrorCode::RateLimited,
+            "the bodies of this app take as much memory as is allowed at once",
+        ),
+    }
+}

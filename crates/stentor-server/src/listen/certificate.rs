@@ -1,0 +1,221 @@
+//! The certificate of the listener: read again when its files change, in use until a better one is there.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use stentor_core::ports::clock::Timestamp;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Time before the end of a certificate at which the log says so.
+const ENDS_SOON: Duration = Duration::from_secs(14 * 24 * 3_600);
+
+/// What came of a look at the files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// They hold the pair that is in use.
+    Same,
+    /// They hold another pair, which is in use from now on.
+    Replaced,
+    /// They hold no pair that can be used; the former stays in use.
+    Refused(String),
+}
+
+/// Certificate chain and key of the listener, and the files that they come from.
+pub(crate) struct Certificate {
+    cert_file: PathBuf,
+    key_file: PathBuf,
+    provider: Arc<CryptoProvider>,
+    current: RwLock<Pair>,
+    /// The files' content that was refused last, so that one refusal is one line of the log.
+    refused: Mutex<Option<blake3::Hash>>,
+    said_that_it_ends: AtomicBool,
+    replaced: AtomicU64,
+    refusals: AtomicU64,
+}
+
+/// A chain with its key, and when it is valid.
+#[derive(Clone)]
+struct Pair {
+    key: Arc<CertifiedKey>,
+    content: blake3::Hash,
+    from: Timestamp,
+    until: Timestamp,
+}
+
+impl std::fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Certificate").field("cert_file", &self.cert_file).finish_non_exhaustive()
+    }
+}
+
+impl Certificate {
+    /// Reads both files; says which of them is wrong and why.
+    pub(crate) fn read(cert_file: &Path, key_file: &Path) -> Result<Self, String> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let content = Content::of(cert_file, key_file)?;
+        let pair = content.pair(&provider).map_err(|error| format!("{}: {error}", cert_file.display()))?;
+        Ok(Self {
+            cert_file: cert_file.to_owned(),
+            key_file: key_file.to_owned(),
+            provider,
+            current: RwLock::new(pair),
+            refused: Mutex::default(),
+            said_that_it_ends: AtomicBool::default(),
+            replaced: AtomicU64::default(),
+            refusals: AtomicU64::default(),
+        })
+    }
+
+    /// Makes the settings of a listener that always shows the pair in use.
+    pub(crate) fn config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, String> {
+        let mut config = ServerConfig::builder_with_provider(self.provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_no_client_auth()
+            .with_cert_resolver(self.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    /// Reads the files and takes over what they hold when it can be used; blocks while it reads.
+    ///
+    /// The files are written one after the other: a pair that does not match is refused now and looked at again.
+    pub(crate) fn look(&self, now: Timestamp) -> Look {
+        let content = match Content::of(&self.cert_file, &self.key_file) {
+            Ok(content) => content,
+            Err(why) => return self.refuse(blake3::hash(why.as_bytes()), why),
+        };
+        let current = self.current();
+        if content.hash() == current.content {
+            *lock(&self.refused) = None;
+            self.say_that_it_ends(current.until, now);
+            return Look::Same;
+        }
+        match content.pair(&self.provider).and_then(|pair| better(pair, &current, now)) {
+            Ok(pair) => self.replace(pair, now),
+            Err(why) => self.refuse(content.hash(), format!("{}: {why}", self.cert_file.display())),
+        }
+    }
+
+    /// Tells how long the certificate in use is still valid, in seconds; below zero once it has ended.
+    pub(crate) fn seconds_left(&self, now: Timestamp) -> f64 {
+        (self.current().until.as_millis() - now.as_millis()) as f64 / 1_000.0
+    }
+
+    /// Counts the pairs that took the place of another.
+    pub(crate) fn replaced(&self) -> u64 {
+        self.replaced.load(Ordering::Relaxed)
+    }
+
+    /// Counts the contents of the files that were refused.
+    pub(crate) fn refusals(&self) -> u64 {
+        self.refusals.load(Ordering::Relaxed)
+    }
+
+    fn current(&self) -> Pair {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn replace(&self, pair: Pair, now: Timestamp) -> Look {
+        let days_left = pair.until.since(now).as_secs() / 86_400;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = pair;
+        *lock(&self.refused) = None;
+        self.said_that_it_ends.store(false, Ordering::Relaxed);
+        self.replaced.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(days_left, "a new certificate is in use; open connections go on with the former");
+        Look::Replaced
+    }
+
+    fn refuse(&self, content: blake3::Hash, why: String) -> Look {
+        if lock(&self.refused).replace(content) != Some(content) {
+            self.refusals.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(%why, "the new certificate cannot be used, the former stays in use");
+        }
+        Look::Refused(why)
+    }
+
+    fn say_that_it_ends(&self, until: Timestamp, now: Timestamp) {
+        if until <= now.plus(ENDS_SOON) && !self.said_that_it_ends.swap(true, Ordering::Relaxed) {
+            let hours_left = until.since(now).as_secs() / 3_600;
+            tracing::warn!(hours_left, "the certificate of the API ends soon: put a new one in its files");
+        }
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.current.read().unwrap_or_else(PoisonError::into_inner).key.clone())
+    }
+}
+
+/// What both files hold.
+struct Content {
+    cert: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl Content {
+    fn of(cert_file: &Path, key_file: &Path) -> Result<Self, String> {
+        let read = |path: &Path| std::fs::read(path).map_err(|error| said(path, &error));
+        let (cert, key) = (read(cert_file)?, read(key_file)?);
+        PrivateKeyDer::from_pem_slice(&key).map_err(|error| said(key_file, &error))?;
+        Ok(Self { cert, key })
+    }
+
+    fn hash(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        for part in [&self.cert, &self.key] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        hasher.finalize()
+    }
+
+    fn pair(&self, provider: &CryptoProvider) -> Result<Pair, String> {
+        let chain = CertificateDer::pem_slice_iter(&self.cert).collect::<Result<Vec<_>, _>>();
+        let chain = chain.map_err(|error| error.to_string())?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| error.to_string())?;
+        let leaf = chain.first().ok_or("there is no certificate in it")?;
+        let (from, until) = validity(leaf)?;
+        let key = CertifiedKey::from_der(chain, key, provider).map_err(|error| error.to_string())?;
+        Ok(Pair { key: Arc::new(key), content: self.hash(), from, until })
+    }
+}
+
+/// Refuses a pair that is not valid now, unless the one in use ended before it.
+fn better(pair: Pair, current: &Pair, now: Timestamp) -> Result<Pair, String> {
+    if pair.from > now {
+        return Err("the certificate is not valid yet".to_owned());
+    }
+    if pair.until <= now && pair.until <= current.until {
+        return Err("the certificate has ended".to_owned());
+    }
+    Ok(pair)
+}
+
+fn validity(leaf: &CertificateDer<'_>) -> Result<(Timestamp, Timestamp), String> {
+    let (_, parsed) = X509Certificate::from_der(leaf).map_err(|error| error.to_string())?;
+    let at = |seconds: i64| Timestamp::from_millis(seconds.saturating_mul(1_000));
+    let validity = parsed.validity();
+    Ok((at(validity.not_before.timestamp()), at(validity.not_after.timestamp())))
+}
+
+fn said(path: &Path, error: &dyn Display) -> String {
+    format!("{}: {error}", path.display())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,292 @@
+//! The connections that are open: so many at most, so many of one address at most; idle ones make room for new ones.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// Part of all connections that make room at once: looking for them costs a look at all.
+const MADE_ROOM_PART: usize = 128;
+/// How often a connection that is to end is asked whether it has answered everything.
+const REST_LOOK: Duration = Duration::from_secs(1);
+/// Slowest pace at which an answer may be taken.
+const ANSWER_MIN_BYTES_PER_SECOND: u64 = 16 * 1_024;
+
+/// Who shares a limit: an IPv4 address, or an IPv6 network of 64 bits, which is what one site has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Origin {
+    V4(Ipv4Addr),
+    V6([u16; 4]),
+}
+
+impl From<IpAddr> for Origin {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address),
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                Self::V6([a, b, c, d])
+            }
+        }
+    }
+}
+
+/// All open connections.
+pub(crate) struct Connections {
+    max_count: usize,
+    per_address_max_count: usize,
+    open: Mutex<Open>,
+    /// Someone waits for room.
+    is_awaited: AtomicBool,
+    room: Notify,
+    /// What times are told from.
+    began: Instant,
+    refused: AtomicU64,
+    replaced: AtomicU64,
+    idle_closed: AtomicU64,
+}
+
+#[derive(Default)]
+struct Open {
+    all: usize,
+    by_origin: HashMap<Origin, Vec<Arc<Activity>>>,
+}
+
+/// What one connection is at.
+struct Activity {
+    /// Requests that are not answered yet.
+    requests: AtomicUsize,
+    /// Whether there was a request at all.
+    was_asked: AtomicBool,
+    /// When the last answer was or should be taken, in milliseconds since the beginning.
+    idle_from_ms: AtomicU64,
+    /// Cancelled when the connection must make room.
+    replaced: CancellationToken,
+}
+
+/// An open connection's place.
+pub(crate) struct Place {
+    connections: Arc<Connections>,
+    origin: Origin,
+    activity: Arc<Activity>,
+}
+
+/// A request that is being worked on.
+pub(crate) struct AtWork {
+    connections: Arc<Connections>,
+    activity: Arc<Activity>,
+    answer_bytes: u64,
+}
+
+/// How many connections there are, and what became of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ConnectionCounts {
+    pub(crate) open: usize,
+    /// Closed at once, because their address had too many.
+    pub(crate) refused: u64,
+    /// Closed for a new one while no request was worked on.
+    pub(crate) replaced: u64,
+    /// Closed after too long without a request.
+    pub(crate) idle_closed: u64,
+}
+
+impl Connections {
+    /// Allows so many at once, and so many of one address.
+    pub(crate) fn new(max_count: usize, per_address_max_count: usize) -> Arc<Self> {
+        Arc::new(Self {
+            max_count,
+            per_address_max_count,
+            open: Mutex::default(),
+            is_awaited: AtomicBool::default(),
+            room: Notify::new(),
+            began: Instant::now(),
+            refused: AtomicU64::default(),
+            replaced: AtomicU64::default(),
+            idle_closed: AtomicU64::default(),
+        })
+    }
+
+    /// Waits until a new connection would find a place, be it that of an idle one.
+    pub(crate) async fn room(&self) {
+        loop {
+            let told = self.room.notified();
+            if self.has_room() {
+                return;
+            }
+            self.is_awaited.store(true, Ordering::SeqCst);
+            if self.has_room() {
+                return;
+            }
+            told.await;
+        }
+    }
+
+    /// Gives a new connection a place; `None` when it must be closed.
+    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        let origin = Origin::from(address);
+        let mut open = self.open();
+        let of_origin = open.by_origin.get(&origin).map_or(0, Vec::len);
+        let has_place = (of_origin < self.per_address_max_count
+            || self.make_room(&mut open, Some(origin), 1))
+            && (open.all < self.max_count
+                || self.make_room(&mut open, None, self.max_count.div_ceil(MADE_ROOM_PART)));
+        if !has_place {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let activity = Arc::new(Activity {
+            requests: AtomicUsize::default(),
+            was_asked: AtomicBool::default(),
+            idle_from_ms: AtomicU64::new(self.now_ms()),
+            replaced: CancellationToken::new(),
+        });
+        open.all += 1;
+        open.by_origin.entry(origin).or_default().push(activity.clone());
+        Some(Place { connections: self.clone(), origin, activity })
+    }
+
+    /// Tells how many there are, and what became of others.
+    pub(crate) fn counts(&self) -> ConnectionCounts {
+        ConnectionCounts {
+            open: self.open().all,
+            refused: self.refused.load(Ordering::Relaxed),
+            replaced: self.replaced.load(Ordering::Relaxed),
+            idle_closed: self.idle_closed.load(Ordering::Relaxed),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let open = self.open();
+        open.all < self.max_count || open.by_origin.values().flatten().any(|one| one.is_idle())
+    }
+
+    /// Closes idle connections, those of the address with the most first, the longest idle first; whether there was one.
+    fn make_room(&self, open: &mut Open, of: Option<Origin>, count: usize) -> bool {
+        let origins = open.by_origin.iter().filter(|(origin, _)| of.is_none_or(|of| of == **origin));
+        let mut idle: Vec<_> = origins
+            .flat_map(|(origin, all)| all.iter().map(|one| (*origin, all.len(), one)))
+            .filter(|(_, _, one)| one.is_idle())
+            .map(|(origin, of_origin, one)| (usize::MAX - of_origin, one.idle_from_ms(), origin, one.clone()))
+            .collect();
+        let count = count.min(idle.len());
+        if count > 0 && count < idle.len() {
+            idle.select_nth_unstable_by_key(count - 1, |(rank, from, ..)| (*rank, *from));
+        }
+        for (_, _, origin, one) in &idle[..count] {
+            one.replaced.cancel();
+            open.remove(*origin, one);
+            self.replaced.fetch_add(1, Ordering::Relaxed);
+        }
+        count > 0
+    }
+
+    fn tell_room(&self) {
+        if self.is_awaited.swap(false, Ordering::SeqCst) {
+            self.room.notify_waiters();
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Forgets a connection; one that made room is forgotten already.
+    fn remove(&mut self, origin: Origin, one: &Arc<Activity>) {
+        let Some(all) = self.by_origin.get_mut(&origin) else { return };
+        let Some(at) = all.iter().position(|other| Arc::ptr_eq(other, one)) else { return };
+        all.swap_remove(at);
+        self.all -= 1;
+        if all.is_empty() {
+            self.by_origin.remove(&origin);
+        }
+    }
+}
+
+impl Activity {
+    fn is_idle(&self) -> bool {
+        self.requests.load(Ordering::SeqCst) == 0
+    }
+
+    fn idle_from_ms(&self) -> u64 {
+        self.idle_from_ms.load(Ordering::SeqCst)
+    }
+}
+
+impl Place {
+    /// Notes a request, which is worked on until the guard is dropped.
+    pub(crate) fn begin(&self) -> AtWork {
+        self.activity.requests.fetch_add(1, Ordering::SeqCst);
+        self.activity.was_asked.store(true, Ordering::SeqCst);
+        let (connections, activity) = (self.connections.clone(), self.activity.clone());
+        AtWork { connections, activity, answer_bytes: 0 }
+    }
+
+    /// Waits until the connection must make room for another.
+    pub(crate) async fn replaced(&self) {
+        self.activity.replaced.cancelled().await;
+    }
+
+    /// Waits until no request came for too long: not the first one, or not one after the last answer.
+    pub(crate) async fn idle(&self, first: Duration, later: Duration) {
+        loop {
+            let patience = if self.activity.was_asked.load(Ordering::SeqCst) { later } else { first };
+            if !self.activity.is_idle() {
+                sleep(patience).await;
+                continue;
+            }
+            let since = Duration::from_millis(self.activity.idle_from_ms());
+            let until = self.connections.began + since + patience;
+            if until <= Instant::now() {
+                self.connections.idle_closed.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+
+    /// Waits until no request is worked on.
+    pub(crate) async fn at_rest(&self) {
+        while !self.activity.is_idle() {
+            sleep(REST_LOOK).await;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.open().remove(self.origin, &self.activity);
+        self.connections.tell_room();
+    }
+}
+
+impl AtWork {
+    /// Notes how large the answer is: taking it may last.
+    pub(crate) const fn answered(&mut self, bytes: u64) {
+        self.answer_bytes = bytes;
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let for_answer = self.answer_bytes.saturating_mul(1_000) / ANSWER_MIN_BYTES_PER_SECOND;
+        let from = self.connections.now_ms().saturating_add(for_answer);
+        self.activity.idle_from_ms.fetch_max(from, Ordering::SeqCst);
+        if self.activity.requests.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.connections.tell_room();
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Metrics of the API's listener.
+
+use prometheus_client::encoding::DescriptorEncoder;
+use stentor_core::ports::clock::Timestamp;
+
+use super::{Labels, Written, counters, gauges};
+use crate::board::Board;
+use crate::listen::ConnectionCounts;
+use crate::service::Service;
+
+/// The listener at one moment.
+#[derive(Debug)]
+pub(super) struct ListenerFacts {
+    certificate: Option<CertificateFacts>,
+    connections: ConnectionCounts,
+    requests: usize,
+    bodies_bytes: usize,
+    imports: usize,
+}
+
+#[derive(Debug)]
+struct CertificateFacts {
+    seconds_left: f64,
+    replaced: u64,
+    refusals: u64,
+}
+
+impl ListenerFacts {
+    /// Takes the picture.
+    pub(super) fn of(service: &Service, board: &Board, now: Timestamp) -> Self {
+        let certificate = board.listener.certificate.as_ref().map(|certificate| CertificateFacts {
+            seconds_left: certificate.seconds_left(now),
+            replaced: certificate.replaced(),
+            refusals: certificate.refusals(),
+        });
+        Self {
+            certificate,
+            connections: board.listener.connections.counts(),
+            requests: board.listener.requests.taken(),
+            bodies_bytes: board.listener.bodies.taken(),
+            imports: service.imports_at_work(),
+        }
+    }
+
+    /// Writes it; without TLS there is nothing to say of a certificate.
+    pub(super) fn encode(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        let counts = [
+            ("connections_open", "Connections to the API", self.connections.open),
+            ("requests_at_work", "Requests with a key that are worked on", self.requests),
+            ("request_bodies_bytes", "Bytes of their bodies", self.bodies_bytes),
+            ("imports_at_work", "Imports that run", self.imports),
+        ];
+        for (name, help, count) in counts {
+            gauges(to, name, help, [(Labels::new(), count as f64)])?;
+        }
+        let closed = [
+            ("address_limit", self.connections.refused),
+            ("made_room", self.connections.replaced),
+            ("idle", self.connections.idle_closed),
+        ]
+        .map(|(reason, count)| (vec![("reason", reason.to_owned())], count));
+        counters(to, "connections_closed", "Connections to the API closed by the server", closed)?;
+        self.certificate.as_ref().map_or(Ok(()), |certificate| certificate.encode(to))
+    }
+}
+
+impl CertificateFacts {
+    fn encode(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        let help = "Time until the certificate of the API ends; below zero when it has ended";
+        gauges(to, "tls_certificate_left_seconds", help, [(Labels::new(), self.seconds_left)])?;
+        let help = "Certificates of the API that took the place of another";
+        counters(to, "tls_certificates_replaced", help, [(Labels::new(), self.replaced)])?;
+        let help = "New certificates of the API that could not be used";
+        counters(to, "tls_certificates_refused", help, [(Labels::new(), self.refusals)])
+    }
+}
