@@ -69,6 +69,18 @@ pub struct Refused {
     pub kind: AddressKind,
 }
 
+impl Refused {
+    /// Gives what would allow it and no more than is needed.
+    #[must_use]
+    pub fn allowance(&self) -> Allowance {
+        match self.kind {
+            AddressKind::Loopback => Allowance::Loopback,
+            AddressKind::Private => Allowance::Private,
+            _ => Allowance::Network(special::reached(self.address).into()),
+        }
+    }
+}
+
 /// What an operator allows beyond the public internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowance {

@@ -121,6 +121,8 @@ fn every_special_address_is_told_by_its_kind_and_refused() {
             assert_eq!(kind(address), Some(*wanted), "{address}");
             let refused = policy(&[]).check(address.parse().expect(address)).expect_err(address);
             assert_eq!(refused.kind, *wanted);
+            let allowed = OutboundPolicy::new(vec![refused.allowance()]);
+            assert_eq!(allowed.check(refused.address), Ok(()), "{address}");
         }
     }
 }

@@ -137,3 +137,17 @@ async fn r17_no_spelling_of_an_address_is_overlooked() {
     }
     assert!(!was_sprung(&listener).await);
 }
+
+#[tokio::test]
+async fn r17_a_peer_that_sends_on_is_not_followed() {
+    let elsewhere = TcpListener::bind((ALLOWED, 0)).await.expect("a port");
+    let to = format!("http://{}/", elsewhere.local_addr().expect("bound"));
+    let port = server::start(move |_, _, mut respond| {
+        let answer = http::Response::builder().status(307).header("location", &to).body(());
+        respond.send_response(answer.expect("a response"), true).expect("the client waits");
+    })
+    .await;
+    let client = client("127.0.0.1", port, Fickle::new(&[&[ALLOWED]]));
+    assert_eq!(statuses(&within(20, client.send(batch(2))).await), [307; 2]);
+    assert!(!was_sprung(&elsewhere).await);
+}

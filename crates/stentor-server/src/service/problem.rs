@@ -15,6 +15,8 @@ pub enum ErrorCode {
     InvalidRequest,
     /// One field breaks a rule; `field` names it.
     InvalidField,
+    /// The server may not connect to an address that the request names; `field` says where.
+    AddressRefused,
     /// The body is larger than allowed.
     PayloadTooLarge,
     /// No key, or a key that is not known.
@@ -48,6 +50,7 @@ impl ErrorCode {
     pub const ALL: &'static [Self] = &[
         Self::InvalidRequest,
         Self::InvalidField,
+        Self::AddressRefused,
         Self::PayloadTooLarge,
         Self::Unauthorized,
         Self::Forbidden,
@@ -69,6 +72,7 @@ impl ErrorCode {
         match self {
             Self::InvalidRequest => "invalid_request",
             Self::InvalidField => "invalid_field",
+            Self::AddressRefused => "address_refused",
             Self::PayloadTooLarge => "payload_too_large",
             Self::Unauthorized => "unauthorized",
             Self::Forbidden => "forbidden",
@@ -91,6 +95,7 @@ impl ErrorCode {
         match self {
             Self::InvalidRequest => "The request cannot be read",
             Self::InvalidField => "A field breaks a rule",
+            Self::AddressRefused => "The server may not connect there",
             Self::PayloadTooLarge => "The body is too large",
             Self::Unauthorized => "A valid API key is needed",
             Self::Forbidden => "The API key lacks the scope",
@@ -112,6 +117,9 @@ impl ErrorCode {
     pub const fn advice(self) -> &'static str {
         match self {
             Self::InvalidRequest => "Mend the request; repeating it as it is will not help.",
+            Self::AddressRefused => {
+                "Name another address, or have the operator allow its network as `hint` says."
+            }
             Self::InvalidField => "Mend the field that `field` names; `hint` may say how.",
             Self::PayloadTooLarge => "Send less at once, or use the import for many devices.",
             Self::Unauthorized => "Send `Authorization: Bearer <key>` or `X-API-Key: <key>`.",
