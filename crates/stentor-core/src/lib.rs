@@ -15,6 +15,7 @@ pub mod id;
 pub mod limits;
 pub mod message;
 pub mod name;
+pub mod outbound;
 pub mod outcome;
 pub mod ports;
 pub mod quota;

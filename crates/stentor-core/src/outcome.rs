@@ -56,6 +56,8 @@ codes! {
         UnknownAnswer = 21, "unknown_answer";
         /// What is kept about it cannot be read or written any more.
         Damaged = 22, "damaged";
+        /// The push service's endpoint has only addresses that the server may not connect to.
+        AddressRefused = 23, "address_refused";
     }
 }
 

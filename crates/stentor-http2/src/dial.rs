@@ -3,6 +3,7 @@
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -11,6 +12,7 @@ use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use crate::addresses::Addresses;
 use crate::connection;
 use crate::endpoint::Endpoint;
 use crate::fault::Fault;
@@ -21,12 +23,16 @@ use crate::transport::{Session, Transport};
 
 /// Addresses of a host that are surely tried within `connect_timeout_ms`.
 const ADDRESSES_TRIED_COUNT: u32 = 3;
+
 /// All that is needed to open connections to one endpoint.
 #[derive(Debug)]
 pub(crate) struct Dialer {
     host: String,
     port: u16,
     security: Option<(TlsConnectorConfig, ServerName<'static>)>,
+    addresses: Arc<dyn Addresses>,
+    /// Whether it was told that all addresses are refused.
+    told: AtomicBool,
 }
 
 type TlsConnectorConfig = Arc<ClientConfig>;
@@ -47,12 +53,17 @@ impl Dialer {
                 .map_err(|cause| Fault::Endpoint(cause.to_string().into()))?;
             Some((tls::client_config(&endpoint.roots)?, name))
         };
-        Ok(Self { host: endpoint.host.clone(), port: endpoint.port, security })
+        Ok(Self {
+            host: endpoint.host.clone(),
+            port: endpoint.port,
+            security,
+            addresses: endpoint.addresses.clone(),
+            told: AtomicBool::new(false),
+        })
     }
 
     async fn dial(&self, limits: &Limits) -> Result<Opened, Fault> {
-        let tcp =
-            self.connect(limits.connect_timeout() / ADDRESSES_TRIED_COUNT).await.map_err(connect_fault)?;
+        let tcp = self.connect(limits.connect_timeout() / ADDRESSES_TRIED_COUNT).await?;
         tcp.set_nodelay(true).map_err(connect_fault)?;
         match &self.security {
             None => Ok(Opened { transport: Transport::plain(tcp), plain: Vec::new() }),
@@ -61,17 +72,43 @@ impl Dialer {
     }
 
     /// Tries the host's addresses one after the other, so that one that swallows packets does not take all the time.
-    async fn connect(&self, patience: Duration) -> io::Result<TcpStream> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-        let addresses = tokio::net::lookup_host((self.host.as_str(), self.port)).await?;
+    ///
+    /// The host is looked up once, and each connection goes to an address that was checked just before.
+    async fn connect(&self, patience: Duration) -> Result<TcpStream, Fault> {
+        let addresses = self.addresses.look_up(&self.host, self.port).await.map_err(connect_fault)?;
+        let (mut last, mut refused) = (None, None);
         for address in addresses {
+            if let Err(why) = self.addresses.check(address) {
+                refused.get_or_insert(why);
+                continue;
+            }
             match tokio::time::timeout(patience, TcpStream::connect(address)).await {
-                Ok(Ok(tcp)) => return Ok(tcp),
-                Ok(Err(cause)) => last = cause,
-                Err(_) => last = io::ErrorKind::TimedOut.into(),
+                Ok(Ok(tcp)) => {
+                    self.told.store(false, Relaxed);
+                    return Ok(tcp);
+                }
+                Ok(Err(cause)) => last = Some(cause),
+                Err(_) => last = Some(io::ErrorKind::TimedOut.into()),
             }
         }
-        Err(last)
+        match (last, refused) {
+            (Some(cause), _) => Err(connect_fault(cause)),
+            (None, Some(why)) => Err(self.refused(&why)),
+            (None, None) => Err(Fault::Connect("the host has no address".into())),
+        }
+    }
+
+    /// Tells the operator once, until a connection is made again.
+    fn refused(&self, why: &str) -> Fault {
+        if !self.told.swap(true, Relaxed) {
+            tracing::warn!(
+                host = self.host,
+                port = self.port,
+                why,
+                "no address of the host may be connected to"
+            );
+        }
+        Fault::AddressRefused(why.into())
     }
 }
 

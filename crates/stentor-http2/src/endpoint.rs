@@ -1,7 +1,11 @@
 //! Where the requests go.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::uri::{Authority, InvalidUri, Scheme};
+
+use crate::addresses::{Addresses, AllAddresses};
 
 /// Certificates that may vouch for the peer.
 #[derive(Clone)]
@@ -34,12 +38,21 @@ pub struct Endpoint {
     pub roots: Roots,
     /// Speaks HTTP/2 without TLS, by prior knowledge (RFC 9113, section 3.3).
     pub cleartext: bool,
+    /// Where its addresses come from, and which of them may be connected to; asked for each connection.
+    pub addresses: Arc<dyn Addresses>,
 }
 
 impl Endpoint {
-    /// Names a server with a certificate that the operating system trusts.
+    /// Names a server with a certificate that the operating system trusts, at whatever address it has.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
-        Self { host: host.into(), port, server_name: None, roots: Roots::Native, cleartext: false }
+        Self {
+            host: host.into(),
+            port,
+            server_name: None,
+            roots: Roots::Native,
+            cleartext: false,
+            addresses: Arc::new(AllAddresses),
+        }
     }
 
     /// Gives the name that the peer's certificate must bear.

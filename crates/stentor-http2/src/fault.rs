@@ -13,6 +13,9 @@ pub enum Fault {
     /// The request itself cannot be written.
     #[error("the request is malformed: {0}")]
     Request(Arc<str>),
+    /// Every address of the host is one that may not be connected to.
+    #[error("may not connect: {0}")]
+    AddressRefused(Arc<str>),
     /// No TCP connection.
     #[error("cannot connect: {0}")]
     Connect(Arc<str>),

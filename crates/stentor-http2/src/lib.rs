@@ -5,6 +5,7 @@
 //! answered. Only requests of the second kind are ever sent again.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod batch;
 mod client;
 mod connection;
@@ -27,6 +28,7 @@ mod transport;
 mod waits;
 mod work;
 
+pub use addresses::{Addresses, AllAddresses};
 pub use batch::{
     Batch, GIST_BODY_MAX_BYTES, GIST_HEADER_MAX_BYTES, Gist, Keep, Replies, Reply, Request, Requests,
     Response, Word,

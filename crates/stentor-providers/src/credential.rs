@@ -6,6 +6,9 @@ use stentor_core::error::Invalid;
 use stentor_core::ports::provider::CredentialError;
 use stentor_http2::{Endpoint, Roots};
 
+/// What is wrong with a URL that holds what it must not.
+pub(crate) const NO_USER: &str = "must not hold a user or a password";
+
 /// A credential's fields while they are read.
 pub(crate) struct Fields<'a> {
     map: &'a Map<String, Value>,
@@ -62,15 +65,21 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn invalid(&self, name: &str, problem: &str) -> CredentialError {
-        CredentialError::Invalid(Invalid::new(format!("{}{name}", self.path), problem))
+        CredentialError::Invalid(Invalid::new(self.path_of(name), problem))
+    }
+
+    pub(crate) fn path_of(&self, name: &str) -> String {
+        format!("{}{name}", self.path)
     }
 
     /// Reads `endpoint`, `server_name` and `ca_pem`, which point an adapter at another server.
     pub(crate) fn endpoint(&self, usual: &str) -> Result<Endpoint, CredentialError> {
         let url = self.optional("endpoint")?.unwrap_or(usual);
-        let mut endpoint = endpoint_of(url)
-            .ok_or_else(|| self.invalid("endpoint", "must be a URL such as https://host:443"))?;
+        let mut endpoint = endpoint_of(url).map_err(|problem| self.invalid("endpoint", problem))?;
         endpoint.server_name = self.optional("server_name")?.map(ToOwned::to_owned);
+        if endpoint.name().contains('@') {
+            return Err(self.invalid("server_name", "must be a name"));
+        }
         if let Some(pem) = self.optional("ca_pem")? {
             endpoint.roots = Roots::Pem(pem.to_owned().into());
         }
@@ -78,19 +87,24 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn endpoint_of(url: &str) -> Option<Endpoint> {
-    let uri: http::Uri = url.parse().ok()?;
-    let cleartext = match uri.scheme_str()? {
-        "https" => false,
-        "http" => true,
-        _ => return None,
+/// Reads a scheme, a host and a port; the error never shows the URL.
+fn endpoint_of(url: &str) -> Result<Endpoint, &'static str> {
+    let wrong = "must be a URL such as https://host:443";
+    let uri: http::Uri = url.parse().map_err(|_| wrong)?;
+    let cleartext = match uri.scheme_str() {
+        Some("https") => false,
+        Some("http") => true,
+        _ => return Err(wrong),
     };
+    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err(NO_USER);
+    }
     let bare = matches!(uri.path_and_query().map(http::uri::PathAndQuery::as_str), None | Some("/"));
-    let host = uri.host()?.trim_start_matches('[').trim_end_matches(']');
+    let host = uri.host().ok_or(wrong)?.trim_start_matches('[').trim_end_matches(']');
     let port = uri.port_u16().unwrap_or(if cleartext { 80 } else { 443 });
     let mut endpoint = Endpoint::new(host, port);
     endpoint.cleartext = cleartext;
-    bare.then_some(endpoint)
+    if bare { Ok(endpoint) } else { Err(wrong) }
 }
 
 #[cfg(test)]
@@ -103,7 +117,15 @@ mod tests {
         assert_eq!((endpoint.host.as_str(), endpoint.port, endpoint.cleartext), ("::1", 8443, false));
         assert_eq!(endpoint_of("http://emulator").expect("a URL").port, 80);
         for wrong in ["", "host:1", "ftp://host", "https://host/path", "https://"] {
-            assert!(endpoint_of(wrong).is_none(), "{wrong}");
+            assert!(endpoint_of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn r17_an_endpoint_with_a_user_is_refused_and_not_shown() {
+        for wrong in ["https://me:hush@host", "https://me@host:1/", "http://:hush@127.0.0.1", "https://@host"]
+        {
+            assert_eq!(endpoint_of(wrong).err(), Some(NO_USER), "{wrong}");
         }
     }
 

@@ -9,6 +9,7 @@ mod credential;
 pub mod fcm;
 mod json;
 pub mod null;
+mod outbound;
 mod picked;
 mod replies;
 pub mod retry_after;
@@ -18,9 +19,12 @@ use std::sync::Arc;
 use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::message::MessageSpec;
+use stentor_core::outbound::{OutboundPolicy, Refused};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{CredentialError, Provider};
 pub use stentor_http2::Limits;
+
+pub use self::outbound::Outbound;
 
 /// What an adapter needs from its surroundings.
 #[derive(Clone)]
@@ -29,6 +33,17 @@ pub struct Setup {
     pub clock: Arc<dyn Clock>,
     /// Bounds of its connections.
     pub limits: Limits,
+    /// Where it may connect.
+    pub outbound: Outbound,
+}
+
+/// A host in a credential that may not be connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedHost {
+    /// Path of the field that names it.
+    pub field: String,
+    /// Why.
+    pub refused: Refused,
 }
 
 /// Builds the adapter for a credential's JSON; connects to nothing yet.
@@ -38,6 +53,25 @@ pub fn open(kind: ProviderKind, secret: &str, setup: &Setup) -> Result<Arc<dyn P
         ProviderKind::Apns => Arc::new(apns::Apns::open(secret, setup)?),
         ProviderKind::Null => Arc::new(null::Null::open(secret)?),
     })
+}
+
+/// Finds a host in a credential that may not be connected to, as far as that shows without looking names up; gives an
+/// error when the credential itself is wrong.
+pub fn refused_host(
+    kind: ProviderKind,
+    secret: &str,
+    policy: &OutboundPolicy,
+) -> Result<Option<RefusedHost>, CredentialError> {
+    let hosts = match kind {
+        ProviderKind::Fcm => fcm::credential::FcmCredential::parse(secret)?.hosts(),
+        ProviderKind::Apns => apns::credential::ApnsCredential::parse(secret)?.hosts(),
+        ProviderKind::Null => Vec::new(),
+    };
+    let refused = hosts.into_iter().find_map(|(field, host)| {
+        let refused = outbound::check_host(policy, &host).err()?;
+        Some(RefusedHost { field, refused })
+    });
+    Ok(refused)
 }
 
 /// Gives the messages per minute that a push service allows one credential unless it says otherwise; `None` for no such rule.

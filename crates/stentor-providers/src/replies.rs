@@ -21,6 +21,10 @@ const ASKS_MIN_ANSWERS: usize = 10;
 /// Most characters kept of a vendor's code.
 const CODE_MAX_CHARS: usize = 64;
 
+/// What was not sent because nothing may be connected to.
+pub(crate) const ADDRESS_REFUSED: Outcome =
+    Outcome::Unsent { reason: Reason::AddressRefused, retry_after: None };
+
 /// Gives the outcome of each reply, and lets the client have fewer requests in flight when most answers ask for less, and when
 /// the service cannot take more than one in five. `read` knows the vendor's words for answers.
 pub(crate) fn outcomes(
@@ -51,6 +55,7 @@ fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
         Reply::Answered(response) if response.status == 200 => Outcome::Accepted,
         Reply::Answered(response) => read(&response),
         Reply::NotSent(Fault::ToldToWait(word)) => put_off(&read(word.response())),
+        Reply::NotSent(Fault::AddressRefused(_)) => ADDRESS_REFUSED,
         Reply::NotSent(_) => Outcome::Unsent { reason: Reason::Unavailable, retry_after: None },
         Reply::Unanswered(_) => Outcome::Unknown,
     }
@@ -84,7 +89,8 @@ pub(crate) fn report(provider: ProviderKind, replies: &Replies, words: impl Fn(&
         Reply::NotSent(fault) => Some(fault),
         _ => None,
     });
-    if let Some(fault) = unsent {
+    // The sender tells of refused addresses itself, and once.
+    if let Some(fault) = unsent.filter(|fault| !matches!(fault, Fault::AddressRefused(_))) {
         tracing::warn!(%provider, %fault, "requests were not sent");
     }
     let unanswered = replies.others().find_map(|(_, reply)| match reply {

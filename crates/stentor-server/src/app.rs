@@ -252,7 +252,8 @@ async fn open_service(
         start_spread: config.pipeline.start_spread(),
     };
     let (store, clock, ids) = (ground.store.clone(), ground.clock.clone(), ground.ids.clone());
-    let service = Service::open(Ground { store, clock, ids, belt, keyring, limits }).await;
+    let outbound = config.outbound.policy();
+    let service = Service::open(Ground { store, clock, ids, belt, keyring, limits, outbound }).await;
     service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
 }
 

@@ -2,6 +2,7 @@
 
 mod explain;
 mod layers;
+mod outbound;
 mod sender;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use stentor_core::error::Invalid;
 
 pub use explain::{Explained, explain};
+pub use outbound::OutboundConfig;
 pub use sender::SenderConfig;
 
 use crate::pipeline::config::PipelineConfig;
@@ -53,6 +55,8 @@ pub struct Config {
     pub pipeline: PipelineConfig,
     /// How push services are called.
     pub sender: SenderConfig,
+    /// Where the server may connect.
+    pub outbound: OutboundConfig,
     /// How the process ends.
     pub shutdown: ShutdownConfig,
     /// What is logged.

@@ -7,9 +7,10 @@ use stentor_core::app::Credential;
 use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::message::{Message, MessageSpec};
+use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{CredentialError, Provider};
-use stentor_providers::{Limits, Setup};
+use stentor_providers::{Limits, Outbound, RefusedHost, Setup};
 use tokio::runtime::Handle;
 
 use crate::pipeline::ProviderFactory;
@@ -29,8 +30,8 @@ pub(crate) struct Adapters {
 
 impl Adapters {
     /// Takes what adapters need from their surroundings.
-    pub(crate) fn new(clock: Arc<dyn Clock>, limits: Limits) -> Self {
-        Self { setup: Setup { clock, limits }, home: None }
+    pub(crate) fn new(clock: Arc<dyn Clock>, limits: Limits, outbound: OutboundPolicy) -> Self {
+        Self { setup: Setup { clock, limits, outbound: Outbound::new(outbound) }, home: None }
     }
 
     /// Lets connections live in a runtime.
@@ -42,10 +43,10 @@ impl Adapters {
 impl ProviderFactory for Adapters {
     fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid> {
         let Ours { rest, limits, .. } = split(credential, &self.setup.limits)?;
-        let setup = Setup { clock: self.setup.clock.clone(), limits };
+        let setup = Setup { limits, ..self.setup.clone() };
         let _inside = self.home.as_ref().map(Handle::enter);
         stentor_providers::open(credential.provider, &rest, &setup)
-            .map_err(|CredentialError::Invalid(invalid)| invalid)
+            .map_err(|CredentialError::Invalid(invalid)| worded(invalid))
     }
 
     fn quota(&self, credential: &Credential) -> Option<u32> {
@@ -119,7 +120,32 @@ pub(crate) fn payload_bytes(provider: ProviderKind, message: &Message) -> u64 {
 
 /// Checks that a credential's JSON can be used; connects to nothing.
 pub(crate) fn check_credential(credential: &Credential, clock: Arc<dyn Clock>) -> Result<(), Invalid> {
-    Adapters::new(clock, Limits::default()).build(credential).map(|_| ())
+    Adapters::new(clock, Limits::default(), OutboundPolicy::default()).build(credential).map(|_| ())
+}
+
+/// Finds a host in a credential that may not be connected to, as far as that shows without looking names up; none in a
+/// credential that cannot be read.
+pub(crate) fn refused_host(credential: &Credential, policy: &OutboundPolicy) -> Option<RefusedHost> {
+    let ours = split(credential, &Limits::default()).ok()?;
+    let found = stentor_providers::refused_host(credential.provider, &ours.rest, policy).ok()??;
+    Some(RefusedHost { field: field_of(found.field), ..found })
+}
+
+/// Gives a credential's endpoint as it may be shown: without the user that older credentials may hold.
+pub(crate) fn shown_endpoint(endpoint: &str) -> String {
+    match endpoint.split_once("://") {
+        Some((scheme, rest)) => format!("{scheme}://{}", rest.rsplit('@').next().unwrap_or_default()),
+        None => endpoint.rsplit('@').next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Says a field as callers know it.
+fn worded(invalid: Invalid) -> Invalid {
+    Invalid { field: field_of(invalid.field), ..invalid }
+}
+
+fn field_of(adapters: String) -> String {
+    if adapters == "token_uri" { "token_endpoint".to_owned() } else { adapters }
 }
 
 #[cfg(test)]

@@ -110,6 +110,7 @@ const CORE_MAY_USE: &[&str] = &[
     "base64",
     "bytes",
     "croner",
+    "ipnet",
     "jiff",
     "proptest",
     "serde",

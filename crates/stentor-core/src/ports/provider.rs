@@ -12,7 +12,7 @@ use crate::device::ProviderKind;
 use crate::error::Invalid;
 use crate::id::{DeviceId, MessageId};
 use crate::message::Message;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Reason};
 use crate::ports::clock::Timestamp;
 
 /// Attempts of one message to many devices of one app through one provider.
@@ -84,8 +84,11 @@ pub trait Provider: Send + Sync {
         .await
     }
 
-    /// Gets ready to send: a token fetched, a connection opened. Failing is not an error, sending will tell.
-    async fn warm(&self) {}
+    /// Gets ready to send: a token fetched, a connection opened. Failing is not an error, sending will tell; gives why
+    /// nothing can be sent as long as the settings are as they are, if that shows already.
+    async fn warm(&self) -> Option<Reason> {
+        None
+    }
 
     /// Tells what it is doing.
     fn stats(&self) -> ProviderStats;

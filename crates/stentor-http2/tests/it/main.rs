@@ -1,6 +1,7 @@
 //! The client against servers that obey, and against servers that do not.
 #![allow(missing_docs, reason = "tests")]
 
+mod addresses;
 mod answers;
 mod connections;
 mod corpus;

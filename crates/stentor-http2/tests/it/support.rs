@@ -26,13 +26,8 @@ pub(crate) fn client(port: u16, limits: Limits) -> Client {
 }
 
 pub(crate) fn client_that_halts(port: u16, limits: Limits, halts: fn(&Response) -> bool) -> Client {
-    let endpoint = Endpoint {
-        host: "127.0.0.1".into(),
-        port,
-        server_name: None,
-        roots: Roots::Pem(Bytes::new()),
-        cleartext: true,
-    };
+    let roots = Roots::Pem(Bytes::new());
+    let endpoint = Endpoint { roots, cleartext: true, ..Endpoint::new("127.0.0.1", port) };
     Client::that_halts(&endpoint, limits, halts).expect("usable endpoint")
 }
 

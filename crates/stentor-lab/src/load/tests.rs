@@ -24,11 +24,9 @@ async fn every_request_reaches_the_sink_once() {
         .expect("a sink");
     let address = sink.addr();
     let endpoint = Endpoint {
-        host: address.ip().to_string(),
-        port: address.port(),
         server_name: Some("localhost".into()),
         roots: Roots::Pem(sink.ca_pem().expect("TLS").to_owned().into()),
-        cleartext: false,
+        ..Endpoint::new(address.ip().to_string(), address.port())
     };
     let load = Load { endpoint, requests: 5_500, connections: 2, streams: 50 };
     let outcome = load.run().await.expect("a usable endpoint");

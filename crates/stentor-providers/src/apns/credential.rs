@@ -53,6 +53,11 @@ impl ApnsCredential {
         Ok(credential)
     }
 
+    /// Lists the hosts that are connected to, each with the field that names it.
+    pub(crate) fn hosts(&self) -> Vec<(String, String)> {
+        vec![("endpoint".to_owned(), self.endpoint.host.clone())]
+    }
+
     /// Gives the key in the form that signs; fails when it is not an EC key.
     pub(super) fn signing_key(&self) -> Result<EncodingKey, ()> {
         EncodingKey::from_ec_pem(self.key_p8.expose_secret().as_bytes()).map_err(drop)

@@ -27,6 +27,7 @@ use uuid::fmt::Hyphenated;
 use self::auth::ProviderTokens;
 use self::credential::ApnsCredential;
 use self::payload::Push;
+use crate::outbound::Way;
 use crate::picked::Picked;
 use crate::{Setup, replies};
 
@@ -46,17 +47,25 @@ pub struct Apns {
     client: Client,
     tokens: ProviderTokens,
     clock: Arc<dyn Clock>,
+    way: Way,
 }
 
 impl Apns {
     /// Reads a credential: key, key id, team id, bundle id.
     pub fn open(secret: &str, setup: &Setup) -> Result<Self, CredentialError> {
-        let credential = ApnsCredential::parse(secret)?;
+        let mut credential = ApnsCredential::parse(secret)?;
+        credential.endpoint.addresses = Arc::new(setup.outbound.clone());
         let halts = |response: &Response| replies::halts(response, errors::outcome);
         let client = Client::that_halts(&credential.endpoint, setup.limits.clone(), halts)
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
         let tokens = ProviderTokens::new(&credential)?;
-        Ok(Self { bundle_id: credential.bundle_id, client, tokens, clock: Arc::clone(&setup.clock) })
+        Ok(Self {
+            bundle_id: credential.bundle_id,
+            client,
+            tokens,
+            clock: Arc::clone(&setup.clock),
+            way: Way::new(&credential.endpoint, &setup.outbound),
+        })
     }
 
     fn read(&self, response: &Response) -> Outcome {
@@ -170,9 +179,13 @@ impl Provider for Apns {
         outcomes
     }
 
-    async fn warm(&self) {
+    async fn warm(&self) -> Option<Reason> {
+        if let Some(reason) = self.way.closed().await {
+            return Some(reason);
+        }
         self.client.warm();
         let _ = self.tokens.get(self.clock.now());
+        None
     }
 
     fn stats(&self) -> ProviderStats {

@@ -1,19 +1,23 @@
 //! Access tokens by the JWT-bearer grant (RFC 7523), as Google's OAuth 2.0 for service accounts describes it.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::HeaderValue;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use reqwest::Url;
 use reqwest::header::RETRY_AFTER;
 use reqwest::redirect::Policy;
 use serde::{Deserialize, Serialize};
+use stentor_core::outbound::Refused;
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::provider::CredentialError;
 
 use super::credential::FcmCredential;
 use crate::credential::invalid;
-use crate::{replies, retry_after};
+use crate::outbound::Outbound;
+use crate::{Setup, replies, retry_after};
 
 const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SCOPE: &str = "https://www.googleapis.com/auth/firebase.messaging";
@@ -31,6 +35,9 @@ pub enum Denied {
     /// The token endpoint refuses the key: only a new credential helps.
     #[error("the token endpoint refuses the service account: {0}")]
     Refused(String),
+    /// Every address of the token endpoint is one that may not be connected to.
+    #[error("the token endpoint may not be connected to: {0}")]
+    AddressRefused(String),
     /// The token endpoint, or the way to it, is down.
     #[error("the token endpoint is unavailable: {cause}")]
     Unavailable {
@@ -92,11 +99,16 @@ pub struct AccessTokens {
     key: EncodingKey,
     key_id: String,
     email: String,
-    uri: String,
+    uri: Url,
+    /// The same as the credential writes it, which is what is signed.
+    audience: String,
+    outbound: Outbound,
     clock: Arc<dyn Clock>,
     held: Mutex<Held>,
     /// Held by whoever fetches a token.
     gate: tokio::sync::Mutex<()>,
+    /// Whether it was told that all addresses are refused.
+    told: AtomicBool,
 }
 
 #[derive(Default)]
@@ -114,18 +126,23 @@ struct Token {
 
 impl AccessTokens {
     /// Gets ready for a service account; fetches nothing yet.
-    pub fn new(credential: &FcmCredential, clock: Arc<dyn Clock>) -> Result<Self, CredentialError> {
+    pub fn new(credential: &FcmCredential, setup: &Setup) -> Result<Self, CredentialError> {
         let key =
             credential.signing_key().map_err(|()| invalid("private_key", "must be an RSA key in PEM"))?;
+        let uri = Url::parse(&credential.token_uri)
+            .map_err(|_| invalid(&credential.token_uri_field, "must be a URL"))?;
         Ok(Self {
-            http: http_client(credential.ca_pem.as_deref())?,
+            http: http_client(credential.ca_pem.as_deref(), &setup.outbound)?,
             key,
             key_id: credential.private_key_id.clone(),
             email: credential.client_email.clone(),
-            uri: credential.token_uri.clone(),
-            clock,
+            uri,
+            audience: credential.token_uri.clone(),
+            outbound: setup.outbound.clone(),
+            clock: Arc::clone(&setup.clock),
             held: Mutex::default(),
             gate: tokio::sync::Mutex::default(),
+            told: AtomicBool::new(false),
         })
     }
 
@@ -196,11 +213,27 @@ impl AccessTokens {
     }
 
     async fn fetch(&self) -> Result<HeaderValue, Denied> {
+        let fetched = self.ask().await;
+        match &fetched {
+            // Told once, until it is otherwise.
+            Err(cause @ Denied::AddressRefused(_)) if !self.told.swap(true, Relaxed) => {
+                tracing::warn!(host = self.uri.host_str(), %cause, "no FCM access token");
+            }
+            Err(Denied::AddressRefused(_)) => {}
+            _ => self.told.store(false, Relaxed),
+        }
+        fetched
+    }
+
+    async fn ask(&self) -> Result<HeaderValue, Denied> {
+        // An address instead of a name is not looked up.
+        let checked = self.outbound.check_host(self.uri.host_str().unwrap_or_default());
+        checked.map_err(|refused| Denied::AddressRefused(refused.to_string()))?;
         let now = self.clock.now();
         let assertion = self.assertion(now)?;
         let form = Form { grant_type: GRANT_TYPE, assertion: &assertion };
         let response =
-            self.http.post(&self.uri).form(&form).send().await.map_err(|cause| unreachable(&cause))?;
+            self.http.post(self.uri.clone()).form(&form).send().await.map_err(|cause| unreachable(&cause))?;
         let status = response.status().as_u16();
         let wait = response.headers().get(RETRY_AFTER).and_then(|v| retry_after::parse(v.as_bytes(), now));
         let body = read(response).await.map_err(|cause| unreachable(&cause))?;
@@ -213,7 +246,7 @@ impl AccessTokens {
     fn assertion(&self, now: Timestamp) -> Result<String, Denied> {
         let iat = now.as_millis() / 1_000;
         let exp = iat + ASSERTION_LIFE_SECONDS;
-        let claims = Claims { iss: &self.email, scope: SCOPE, aud: &self.uri, iat, exp };
+        let claims = Claims { iss: &self.email, scope: SCOPE, aud: &self.audience, iat, exp };
         let header = Header { kid: Some(self.key_id.clone()), ..Header::new(Algorithm::RS256) };
         jsonwebtoken::encode(&header, &claims, &self.key)
             .map_err(|_| Denied::Refused("the private key does not sign".to_owned()))
@@ -224,8 +257,13 @@ impl AccessTokens {
     }
 }
 
-fn http_client(ca_pem: Option<&str>) -> Result<reqwest::Client, CredentialError> {
-    let mut builder = reqwest::Client::builder().timeout(REQUEST_TIMEOUT).redirect(Policy::none());
+/// Builds a client that goes to permitted addresses only: by itself, not through a proxy, and wherever it is sent on to, not there.
+fn http_client(ca_pem: Option<&str>, outbound: &Outbound) -> Result<reqwest::Client, CredentialError> {
+    let mut builder = reqwest::Client::builder()
+        .timeout(REQUEST_TIMEOUT)
+        .redirect(Policy::none())
+        .no_proxy()
+        .dns_resolver(Arc::new(outbound.clone()));
     if let Some(pem) = ca_pem {
         let roots = reqwest::Certificate::from_pem_bundle(pem.as_bytes())
             .map_err(|_| invalid("ca_pem", "must be certificates in PEM"))?;
@@ -267,6 +305,9 @@ fn unreachable(cause: &reqwest::Error) -> Denied {
     let mut text = cause.to_string();
     let mut source = std::error::Error::source(cause);
     while let Some(inner) = source {
+        if let Some(refused) = inner.downcast_ref::<Refused>() {
+            return Denied::AddressRefused(refused.to_string());
+        }
         text = format!("{text}: {inner}");
         source = inner.source();
     }

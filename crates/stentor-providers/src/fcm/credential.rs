@@ -1,12 +1,13 @@
 //! The service-account JSON as Google issues it, and the overrides that may surround it.
 
 use jsonwebtoken::EncodingKey;
+use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use stentor_core::ports::provider::CredentialError;
 use stentor_http2::Endpoint;
 
-use crate::credential::{Fields, invalid, parse};
+use crate::credential::{Fields, NO_USER, invalid, parse};
 
 const ENDPOINT: &str = "https://fcm.googleapis.com";
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
@@ -25,6 +26,8 @@ pub struct FcmCredential {
     pub private_key: SecretString,
     /// Where access tokens come from.
     pub token_uri: String,
+    /// Path of the field that says so.
+    pub token_uri_field: String,
     /// Where messages go.
     pub endpoint: Endpoint,
     /// Certificates that may vouch for both, when not those of the operating system.
@@ -50,20 +53,19 @@ impl FcmCredential {
         if account.text("type")? != "service_account" {
             return Err(account.invalid("type", "must be `service_account`"));
         }
-        let token_uri = match overrides.optional("token_uri")? {
-            Some(uri) => Some(uri),
-            None => account.optional("token_uri")?,
+        let (token_uri, given_by) = match overrides.optional("token_uri")? {
+            Some(uri) => (Some(uri), overrides),
+            None => (account.optional("token_uri")?, account),
         };
         let token_uri = token_uri.unwrap_or(TOKEN_URI);
-        if reqwest::Url::parse(token_uri).is_err() {
-            return Err(account.invalid("token_uri", "must be a URL"));
-        }
+        check_token_uri(token_uri).map_err(|problem| given_by.invalid("token_uri", problem))?;
         let credential = Self {
             project_id: account.text("project_id")?.to_owned(),
             client_email: account.text("client_email")?.to_owned(),
             private_key_id: account.text("private_key_id")?.to_owned(),
             private_key: account.secret("private_key")?,
             token_uri: token_uri.to_owned(),
+            token_uri_field: given_by.path_of("token_uri"),
             endpoint: overrides.endpoint(ENDPOINT)?,
             ca_pem: overrides.optional("ca_pem")?.map(ToOwned::to_owned),
         };
@@ -74,8 +76,28 @@ impl FcmCredential {
         Ok(credential)
     }
 
+    /// Lists the hosts that are connected to, each with the field that names it.
+    pub(crate) fn hosts(&self) -> Vec<(String, String)> {
+        let token_host = Url::parse(&self.token_uri).ok().and_then(|url| url.host_str().map(str::to_owned));
+        vec![
+            ("endpoint".to_owned(), self.endpoint.host.clone()),
+            (self.token_uri_field.clone(), token_host.unwrap_or_default()),
+        ]
+    }
+
     /// Gives the key in the form that signs; fails when it is not an RSA key.
     pub(super) fn signing_key(&self) -> Result<EncodingKey, ()> {
         EncodingKey::from_rsa_pem(self.private_key.expose_secret().as_bytes()).map_err(drop)
     }
+}
+
+/// Checks that access tokens can be asked for there; the error never shows the URL.
+fn check_token_uri(text: &str) -> Result<(), &'static str> {
+    let wrong = "must be a URL such as https://host/token";
+    let url = Url::parse(text).map_err(|_| wrong)?;
+    if !matches!(url.scheme(), "https" | "http") || !url.has_host() {
+        return Err(wrong);
+    }
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    if has_user { Err(NO_USER) } else { Ok(()) }
 }

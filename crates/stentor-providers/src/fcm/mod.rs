@@ -22,6 +22,7 @@ use stentor_http2::{Batch as Call, Client, Gist, Keep, Line, Replies, Reply, Req
 use self::auth::{AccessTokens, Denied};
 use self::credential::FcmCredential;
 use self::payload::Body;
+use crate::outbound::Way;
 use crate::picked::Picked;
 use crate::{Setup, replies};
 
@@ -42,20 +43,23 @@ pub struct Fcm {
     client: Client,
     tokens: Arc<AccessTokens>,
     clock: Arc<dyn Clock>,
+    way: Way,
 }
 
 impl Fcm {
     /// Reads a credential: a service-account JSON, or one with overrides around it.
     pub fn open(secret: &str, setup: &Setup) -> Result<Self, CredentialError> {
-        let credential = FcmCredential::parse(secret)?;
+        let mut credential = FcmCredential::parse(secret)?;
+        credential.endpoint.addresses = Arc::new(setup.outbound.clone());
         let path = format!("/v1/projects/{}/messages:send", credential.project_id);
         let path = PathAndQuery::try_from(path)
             .map_err(|_| crate::credential::invalid("project_id", "cannot be part of a URL"))?;
         let halts = |response: &Response| replies::halts(response, errors::outcome);
         let client = Client::that_halts(&credential.endpoint, setup.limits.clone(), halts)
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
-        let tokens = AccessTokens::new(&credential, Arc::clone(&setup.clock))?;
-        Ok(Self { path, client, tokens: Arc::new(tokens), clock: Arc::clone(&setup.clock) })
+        let tokens = AccessTokens::new(&credential, setup)?;
+        let (tokens, clock) = (Arc::new(tokens), Arc::clone(&setup.clock));
+        Ok(Self { path, client, tokens, clock, way: Way::new(&credential.endpoint, &setup.outbound) })
     }
 
     fn batch(&self, bearer: &HeaderValue, requests: Arc<dyn Requests>) -> Call {
@@ -118,6 +122,7 @@ fn denied(denied: &Denied, count: usize) -> Vec<Outcome> {
         Denied::Refused(_) => {
             Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential }
         }
+        Denied::AddressRefused(_) => replies::ADDRESS_REFUSED,
         Denied::Unavailable { retry_after, .. } => replies::unavailable(*retry_after),
     };
     vec![outcome; count]
@@ -156,10 +161,18 @@ impl Provider for Fcm {
         outcomes
     }
 
-    async fn warm(&self) {
+    async fn warm(&self) -> Option<Reason> {
+        if let Some(reason) = self.way.closed().await {
+            return Some(reason);
+        }
         self.client.warm();
-        if let Err(cause) = self.tokens.get().await {
-            tracing::warn!(%cause, "no FCM access token yet");
+        match self.tokens.get().await {
+            Ok(_) => None,
+            Err(Denied::AddressRefused(_)) => Some(Reason::AddressRefused),
+            Err(cause) => {
+                tracing::warn!(%cause, "no FCM access token yet");
+                None
+            }
         }
     }
 

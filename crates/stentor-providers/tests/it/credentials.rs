@@ -65,6 +65,34 @@ fn each_wrong_field_of_a_service_account_is_named() {
 }
 
 #[test]
+fn r17_urls_with_a_user_and_strange_ones_are_refused_by_name_and_not_shown() {
+    let account = |token_uri: &str| Account::new(token_uri).json;
+    let fine = account("https://oauth2.googleapis.com/token");
+    let refused = |secret: Value| match FcmCredential::parse(&secret.to_string()) {
+        Err(CredentialError::Invalid(invalid)) => {
+            assert!(!format!("{invalid:?}").contains("hush"), "{invalid:?}");
+            invalid.field
+        }
+        Ok(_) => "none".to_owned(),
+    };
+    for uri in [
+        "https://me:hush@host/token",
+        "https://hush@host/token",
+        "file:///hush",
+        "data:hush",
+        "ftp://host/hush",
+    ] {
+        assert_eq!(refused(account(uri)), "token_uri", "{uri}");
+        assert_eq!(refused(json!({"service_account": account(uri)})), "service_account.token_uri", "{uri}");
+        assert_eq!(refused(json!({"service_account": fine, "token_uri": uri})), "token_uri", "{uri}");
+    }
+    for endpoint in ["https://me:hush@host", "https://hush@host:443/"] {
+        assert_eq!(refused(json!({"service_account": fine, "endpoint": endpoint})), "endpoint", "{endpoint}");
+    }
+    assert_eq!(refused(json!({"service_account": fine, "server_name": "hush@host"})), "server_name");
+}
+
+#[test]
 fn each_wrong_field_of_an_apns_credential_is_named() {
     assert_eq!(field(ApnsCredential::parse(&apns().to_string())), "none");
     let parse = |name: &str, value: Value| field(ApnsCredential::parse(&with(apns(), name, value)));

@@ -4,4 +4,5 @@
 mod apns;
 mod credentials;
 mod fcm;
+mod outbound;
 mod support;

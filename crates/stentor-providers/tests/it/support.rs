@@ -14,12 +14,13 @@ use serde_json::{Value, json};
 use stentor_core::chunk::TokenList;
 use stentor_core::id::{AppId, DeviceId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority, Ttl};
+use stentor_core::outbound::OutboundPolicy;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::provider::Batch;
 use stentor_core::target::Target;
 use stentor_emulators::policy::{Refusal, Script, ScriptStep, Verdict};
-use stentor_providers::{Limits, Setup};
+use stentor_providers::{Limits, Outbound, Setup};
 
 /// A clock that moves only when told; it starts near the present, because the emulators look at signed times.
 pub(crate) struct StillClock(AtomicI64);
@@ -45,9 +46,14 @@ impl Clock for StillClock {
     }
 }
 
+/// Allows these networks beside the public internet.
+pub(crate) fn allowing(networks: &[&str]) -> OutboundPolicy {
+    OutboundPolicy::new(networks.iter().map(|text| text.parse().expect(text)).collect())
+}
+
 pub(crate) fn setup(clock: &Arc<StillClock>) -> Setup {
     let limits = Limits { max_connections: 4, request_timeout_ms: 2_000, ..Limits::default() };
-    Setup { clock: Arc::<StillClock>::clone(clock), limits }
+    Setup { clock: Arc::<StillClock>::clone(clock), limits, outbound: Outbound::new(allowing(&["loopback"])) }
 }
 
 /// Made once: it takes long.

@@ -10,6 +10,7 @@ use stentor_core::app::{ApiKey, App, Scope};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::name::Label;
+use stentor_core::outcome::Reason;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -199,6 +200,10 @@ struct Credential {
     summary: CredentialSummary,
     /// `ok` or `parked`.
     state: &'static str,
+    /// Why it is parked, in a word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    reason: Option<Reason>,
     /// Why it is parked.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
@@ -237,7 +242,8 @@ impl From<CredentialView> for Credential {
             updated_at: view.updated_at.into(),
             summary: view.summary,
             state: if view.parked.is_some() { "parked" } else { "ok" },
-            detail: view.parked,
+            reason: view.parked.as_ref().map(|resting| resting.reason),
+            detail: view.parked.map(|resting| resting.detail),
             quota: view.quota.map(|quota| QuotaStatus {
                 per_minute_now: quota.per_minute_now,
                 tokens: quota.tokens,

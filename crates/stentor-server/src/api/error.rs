@@ -16,7 +16,7 @@ const TYPE_PREFIX: &str = "/docs/errors#";
 #[must_use]
 pub const fn status_of(code: ErrorCode) -> StatusCode {
     match code {
-        ErrorCode::InvalidRequest => StatusCode::BAD_REQUEST,
+        ErrorCode::InvalidRequest | ErrorCode::AddressRefused => StatusCode::BAD_REQUEST,
         ErrorCode::InvalidField | ErrorCode::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorCode::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorCode::RequestTimeout => StatusCode::REQUEST_TIMEOUT,

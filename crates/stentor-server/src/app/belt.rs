@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{Asking, Crowded, Deps, Failure, Pipeline, PipelineStats, Rush, Watch};
 use crate::providers::Adapters;
-use crate::service::Belt;
+use crate::service::{Belt, Resting};
 
 /// Batches of tickets that wait to be published; what finds no place is published by the janitor.
 const WAITING_MAX_COUNT: usize = 16_384;
@@ -51,7 +51,8 @@ impl PipelineBelt {
             clock: ground.clock.clone(),
             ids: ground.ids.clone(),
             factory: Arc::new(
-                Adapters::new(ground.clock.clone(), config.sender.limits()).at_home_on(threads.handle()),
+                Adapters::new(ground.clock.clone(), config.sender.limits(), config.outbound.policy())
+                    .at_home_on(threads.handle()),
             ),
             bulk: threads.handle(),
             instance,
@@ -172,10 +173,11 @@ impl Belt for PipelineBelt {
         self.pipeline().map(|pipeline| pipeline.crowded(app)).unwrap_or_default()
     }
 
-    fn parked(&self, app: AppId, provider: ProviderKind) -> Option<String> {
+    fn parked(&self, app: AppId, provider: ProviderKind) -> Option<Resting> {
         let fleets = self.stats().providers;
         let fleet = fleets.into_iter().find(|fleet| fleet.provider == provider)?;
-        fleet.parked.into_iter().find(|lane| lane.app == app).map(|lane| lane.detail)
+        let lane = fleet.parked.into_iter().find(|lane| lane.app == app)?;
+        Some(Resting { reason: lane.reason, detail: lane.detail })
     }
 
     fn quota(&self, app: AppId, provider: ProviderKind) -> Option<QuotaStats> {

@@ -43,14 +43,20 @@ fn explained(figment: &Figment, key: String) -> Explained {
 }
 
 fn shown(key: &str, value: &Value) -> String {
-    let text = match value {
+    let text = written(value);
+    if SECRETS.contains(&key) && text != "\"\"" { "[redacted]".to_owned() } else { text }
+}
+
+/// Writes a value as TOML does.
+fn written(value: &Value) -> String {
+    match value {
         Value::String(_, text) => format!("\"{text}\""),
         Value::Bool(_, flag) => flag.to_string(),
         Value::Num(_, number) => number.to_i128().map_or_else(
             || number.to_u128().map_or_else(|| format!("{:?}", number.to_f64()), |whole| whole.to_string()),
             |whole| whole.to_string(),
         ),
+        Value::Array(_, parts) => format!("[{}]", parts.iter().map(written).collect::<Vec<_>>().join(", ")),
         other => format!("{other:?}"),
-    };
-    if SECRETS.contains(&key) && text != "\"\"" { "[redacted]".to_owned() } else { text }
+    }
 }

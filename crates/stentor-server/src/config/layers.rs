@@ -151,8 +151,13 @@ fn setting_of(variable: &str) -> String {
     variable.trim_start_matches(PREFIX).to_ascii_lowercase().replace("__", ".")
 }
 
-/// A variable is text; where the default is none, it is read as TOML reads a value.
+/// A variable is text; where the default is none, it is read as TOML reads a value, and a list also without its brackets
+/// and quotes.
 fn typed(text: &str, default: &Value) -> Value {
+    if matches!(default, Value::Array(..)) && !text.trim_start().starts_with('[') {
+        let parts = text.split([',', ' ']).filter(|part| !part.is_empty());
+        return Value::from(parts.collect::<Vec<_>>());
+    }
     if matches!(default, Value::String(..)) {
         return Value::from(text);
     }

@@ -128,8 +128,13 @@ impl Lanes {
         match self.build(key, now).await {
             Ok((credential, provider)) => Some(self.install(key, credential, provider, now)),
             Err(parking) => {
-                tracing::warn!(app = %key.0, provider = %key.1, reason = %parking.reason, "lane parked: {}", parking.detail);
-                self.lock().entry(key).or_default().gate.park(parking, now);
+                let mut entries = self.lock();
+                let gate = &mut entries.entry(key).or_default().gate;
+                // A probe that finds it as it was has nothing to tell.
+                if gate.parking().is_none_or(|known| known.detail != parking.detail) {
+                    tell(key, &parking);
+                }
+                gate.park(parking, now);
                 None
             }
         }
@@ -144,12 +149,26 @@ impl Lanes {
             _ => return,
         };
         let lanes = credentials.iter().map(|credential| async move {
-            if let Some(outlet) = self.outlet((credential.app, credential.provider), now).await {
+            let key = (credential.app, credential.provider);
+            if let Some(outlet) = self.outlet(key, now).await {
                 let (provider, _in_use) = outlet.enter();
-                provider.warm().await;
+                if let Some(reason) = provider.warm().await {
+                    self.rest(key, &outlet, reason, now);
+                }
             }
         });
         join_all(lanes).await;
+    }
+
+    /// Parks a lane through which nothing can get before anything tried.
+    fn rest(&self, key: Key, outlet: &Arc<Outlet>, reason: Reason, now: Timestamp) {
+        let mut entries = self.lock();
+        let entry = entries.get_mut(&key).filter(|entry| entry.uses(outlet));
+        if let Some(entry) = entry.filter(|entry| entry.gate.parking().is_none()) {
+            let parking = Parking { until: None, reason, detail: super::settle::detail(reason) };
+            tell(key, &parking);
+            entry.gate.park(parking, now);
+        }
     }
 
     async fn build(
@@ -246,9 +265,7 @@ impl Lanes {
         let before = gate.parking().cloned();
         gate.judge(verdict, now, &self.rules);
         match (before, gate.parking()) {
-            (None, Some(parking)) => {
-                tracing::warn!(app = %key.0, provider = %key.1, reason = %parking.reason, "lane parked: {}", parking.detail);
-            }
+            (None, Some(parking)) => tell(key, parking),
             (Some(_), None) => tracing::info!(app = %key.0, provider = %key.1, "lane open again"),
             _ => {}
         }
@@ -351,6 +368,11 @@ impl Lanes {
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Tells the operator that a lane rests.
+fn tell((app, provider): Key, parking: &Parking) {
+    tracing::warn!(%app, %provider, reason = %parking.reason, "lane parked: {}", parking.detail);
 }
 
 /// The right of one chunk to pass a gate that was shut.

@@ -385,12 +385,16 @@ fn parking(outcome: &Outcome, now: Timestamp) -> Option<Parking> {
         {
             (None, reason)
         }
+        Outcome::Unsent { reason: Reason::AddressRefused, retry_after: None } => {
+            (None, Reason::AddressRefused)
+        }
         _ => return None,
     };
     Some(Parking { until, reason, detail: detail(reason) })
 }
 
-fn detail(reason: Reason) -> String {
+/// Says why a lane rests, in a sentence.
+pub(crate) fn detail(reason: Reason) -> String {
     match reason {
         Reason::Throttled => "the push service asks to slow down",
         Reason::CredentialRefused => "the push service refuses the credential: check it and put it again",
@@ -398,6 +402,10 @@ fn detail(reason: Reason) -> String {
         Reason::SenderMismatch => "the credential belongs to another sender than the devices: check it",
         Reason::ThirdPartyAuth => {
             "a key stored at the push service is refused by its partner: renew it there"
+        }
+        Reason::AddressRefused => {
+            "the endpoint leads only to addresses that the server may not connect to: the log names one, \
+             outbound.allowed_networks allows more"
         }
         _ => "the push service cannot take messages now",
     }

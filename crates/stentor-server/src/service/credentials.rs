@@ -7,10 +7,12 @@ use serde::Serialize;
 use stentor_core::app::Credential;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
+use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
+use stentor_providers::RefusedHost;
 use utoipa::ToSchema;
 
-use super::{Answer, Identity, Service};
+use super::{Answer, ErrorCode, Identity, Problem, Service};
 use crate::pipeline::stats::QuotaStats;
 
 /// What may be shown of a credential.
@@ -36,6 +38,15 @@ pub struct CredentialSummary {
     pub endpoint: Option<String>,
 }
 
+/// Why nothing is sent with a credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resting {
+    /// In a word.
+    pub reason: Reason,
+    /// In a sentence, for the operator.
+    pub detail: String,
+}
+
 /// A credential as it may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialView {
@@ -45,8 +56,8 @@ pub struct CredentialView {
     pub updated_at: Timestamp,
     /// What is not secret about it.
     pub summary: CredentialSummary,
-    /// Why its lane is parked, if it is.
-    pub parked: Option<String>,
+    /// Why nothing is sent with it, if so.
+    pub parked: Option<Resting>,
     /// How its quota stands, once it was used.
     pub quota: Option<QuotaStats>,
 }
@@ -98,6 +109,9 @@ impl Service {
     ) -> Answer<()> {
         let app = self.administrated(identity, app).await?;
         let credential = Credential { app, provider, secret, updated_at: self.now() };
+        if let Some(host) = crate::providers::refused_host(&credential, &self.outbound) {
+            return Err(may_not_connect(host));
+        }
         crate::providers::check_credential(&credential, self.clock.clone())?;
         self.store.put_credential(&credential).await?;
         self.credentials.add(app, provider);
@@ -115,11 +129,18 @@ impl Service {
                 provider,
                 updated_at: credential.updated_at,
                 summary: summary(&credential),
-                parked: self.belt.parked(app, provider),
+                parked: self.belt.parked(app, provider).or_else(|| self.is_refused(&credential)),
                 quota: self.belt.quota(app, provider),
             });
         }
         Ok(views)
+    }
+
+    /// Tells of a credential that was kept under other settings, before anything is sent with it.
+    fn is_refused(&self, credential: &Credential) -> Option<Resting> {
+        let host = crate::providers::refused_host(credential, &self.outbound)?;
+        let detail = format!("{}: {}; {}", host.field, host.refused, allowing(&host));
+        Some(Resting { reason: Reason::AddressRefused, detail })
     }
 
     /// Removes a credential; what is queued for it waits.
@@ -146,6 +167,20 @@ impl Service {
     }
 }
 
+fn may_not_connect(host: RefusedHost) -> Problem {
+    let hint = allowing(&host);
+    let problem = Problem::new(ErrorCode::AddressRefused, host.refused.to_string()).with_hint(hint);
+    Problem { field: Some(host.field), ..problem }
+}
+
+/// Says how an operator allows an address.
+fn allowing(host: &RefusedHost) -> String {
+    let allowance = host.refused.allowance();
+    format!(
+        "the operator of the server can allow it with outbound.allowed_networks = [\"{allowance}\"] (`stentor serve --allow-network {allowance}`)"
+    )
+}
+
 fn summary(credential: &Credential) -> CredentialSummary {
     let secret: serde_json::Value = serde_json::from_str(&credential.secret).unwrap_or_default();
     let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
@@ -155,6 +190,6 @@ fn summary(credential: &Credential) -> CredentialSummary {
         team_id: text(&secret["team_id"]),
         bundle_id: text(&secret["bundle_id"]),
         quota_per_minute: crate::providers::quota(credential),
-        endpoint: text(&secret["endpoint"]),
+        endpoint: secret["endpoint"].as_str().map(crate::providers::shown_endpoint),
     }
 }

@@ -23,6 +23,7 @@ use std::time::Duration;
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, IdSource};
+use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::store::Store;
 
@@ -33,7 +34,7 @@ use crate::shares::Shares;
 pub use apps::NewKey;
 pub use caller::{Caller, Identity};
 pub use content::AudienceReport;
-pub use credentials::{CredentialSummary, CredentialView};
+pub use credentials::{CredentialSummary, CredentialView, Resting};
 pub use devices::{DeviceChange, DeviceRequest};
 pub use groups::Members;
 pub use import::{
@@ -79,7 +80,7 @@ pub trait Belt: Send + Sync {
     }
 
     /// Tells why the lane of a credential is parked, if it is.
-    fn parked(&self, _app: AppId, _provider: ProviderKind) -> Option<String> {
+    fn parked(&self, _app: AppId, _provider: ProviderKind) -> Option<Resting> {
         None
     }
 }
@@ -151,6 +152,8 @@ pub struct Ground {
     pub keyring: Keyring,
     /// Bounds.
     pub limits: ServiceLimits,
+    /// Where the server may connect.
+    pub outbound: OutboundPolicy,
 }
 
 /// All services of one server.
@@ -162,6 +165,7 @@ pub struct Service {
     keyring: Keyring,
     credentials: credentials::Kinds,
     limits: ServiceLimits,
+    outbound: OutboundPolicy,
     imports: Arc<Shares>,
     making: schedules::Making,
     counters: Counters,
@@ -170,11 +174,11 @@ pub struct Service {
 impl Service {
     /// Reads what must be known in memory (which app has which credential) and is ready.
     pub async fn open(ground: Ground) -> Answer<Self> {
-        let Ground { store, clock, ids, belt, keyring, limits } = ground;
+        let Ground { store, clock, ids, belt, keyring, limits, outbound } = ground;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
         let (making, counters) = (schedules::Making::default(), Counters::default());
-        Ok(Self { store, clock, belt, ids, keyring, credentials, limits, imports, making, counters })
+        Ok(Self { store, clock, belt, ids, keyring, credentials, limits, outbound, imports, making, counters })
     }
 
     /// Tells what was done since start.

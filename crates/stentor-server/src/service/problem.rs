@@ -15,6 +15,8 @@ pub enum ErrorCode {
     InvalidRequest,
     /// One field breaks a rule; `field` names it.
     InvalidField,
+    /// The server may not connect to an address that the request names; `field` says where.
+    AddressRefused,
     /// The body is larger than allowed.
     PayloadTooLarge,
     /// The body did not come in time.
@@ -50,6 +52,7 @@ impl ErrorCode {
     pub const ALL: &'static [Self] = &[
         Self::InvalidRequest,
         Self::InvalidField,
+        Self::AddressRefused,
         Self::PayloadTooLarge,
         Self::RequestTimeout,
         Self::Unauthorized,
@@ -72,6 +75,7 @@ impl ErrorCode {
         match self {
             Self::InvalidRequest => "invalid_request",
             Self::InvalidField => "invalid_field",
+            Self::AddressRefused => "address_refused",
             Self::PayloadTooLarge => "payload_too_large",
             Self::RequestTimeout => "request_timeout",
             Self::Unauthorized => "unauthorized",
@@ -95,6 +99,7 @@ impl ErrorCode {
         match self {
             Self::InvalidRequest => "The request cannot be read",
             Self::InvalidField => "A field breaks a rule",
+            Self::AddressRefused => "The server may not connect there",
             Self::PayloadTooLarge => "The body is too large",
             Self::RequestTimeout => "The body did not come in time",
             Self::Unauthorized => "A valid API key is needed",
@@ -117,6 +122,9 @@ impl ErrorCode {
     pub const fn advice(self) -> &'static str {
         match self {
             Self::InvalidRequest => "Mend the request; repeating it as it is will not help.",
+            Self::AddressRefused => {
+                "Name another address, or have the operator allow its network as `hint` says."
+            }
             Self::InvalidField => "Mend the field that `field` names; `hint` may say how.",
             Self::PayloadTooLarge => "Send less at once, or use the import for many devices.",
             Self::RequestTimeout => {

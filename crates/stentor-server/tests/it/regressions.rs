@@ -3,6 +3,7 @@
 
 mod few;
 mod mutation;
+mod outbound;
 mod rig;
 mod rotation;
 mod way;

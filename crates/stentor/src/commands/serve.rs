@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_server::app;
-use stentor_server::config::Config;
+use stentor_server::config::{Config, ConfigError};
 use tokio::signal::unix::{SignalKind, signal};
 
 const FEW_FILES: u64 = 4096;
@@ -20,6 +20,7 @@ Examples:
   stentor serve
   stentor serve --config stentor.toml
   stentor serve --data-dir /var/lib/stentor --listen 0.0.0.0:8686
+  stentor serve --allow-network loopback           # for emulators on this machine
 
 SIGTERM and SIGINT finish what is in flight and end; SIGHUP reads the credentials and the certificate again.")]
 pub(crate) struct Serve {
@@ -32,6 +33,10 @@ pub(crate) struct Serve {
     /// Where to listen; port 0 takes any free port and writes it to listen.addr in the data directory
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
+    /// Let credentials lead to this network too: one like 10.1.0.0/16, `loopback` or `private`; beside those of
+    /// outbound.allowed_networks, and may be repeated
+    #[arg(long, value_name = "NETWORK")]
+    allow_network: Vec<String>,
     #[arg(long, hide = true)]
     end_with_parent: bool,
 }
@@ -68,6 +73,10 @@ impl Serve {
         }
         if let Some(listen) = self.listen {
             config.api.listen = listen;
+        }
+        for network in &self.allow_network {
+            let wrong = |error: ConfigError| Failure::usage(format!("--allow-network: {error}"));
+            config.outbound.allow(network).map_err(wrong)?;
         }
         Ok(config)
     }

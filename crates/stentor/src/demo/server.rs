@@ -160,6 +160,9 @@ impl Server {
             "--listen".into(),
             listen.into(),
             "--end-with-parent".into(),
+            // The emulators are on this machine.
+            "--allow-network".into(),
+            "loopback".into(),
         ];
         if let Some(config) = &self.config {
             arguments.extend(["--config".into(), config.clone().into()]);

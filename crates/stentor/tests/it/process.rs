@@ -44,8 +44,14 @@ pub(crate) struct Process {
 impl Process {
     /// Starts it; its log goes to a file.
     pub(crate) fn start(arguments: &[&str], log: &Path) -> Self {
+        Self::start_in(&[], arguments, log)
+    }
+
+    /// Starts it with some variables in its environment.
+    pub(crate) fn start_in(environment: &[(&str, &str)], arguments: &[&str], log: &Path) -> Self {
         let errors = std::fs::File::options().create(true).append(true).open(log).unwrap();
         let mut command = stentor(arguments);
+        command.envs(environment.iter().copied());
         let mut child = command.arg("--json").stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

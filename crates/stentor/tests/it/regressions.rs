@@ -4,3 +4,4 @@ mod caller;
 mod crashes;
 mod faults;
 mod memory;
+mod outbound;

@@ -21,13 +21,23 @@ impl Server {
         Self::start_with(directory, "")
     }
 
-    /// Starts a server on a directory with settings of its own.
+    /// Starts a server on a directory with settings of its own, which may connect to emulators on this machine.
     pub(crate) fn start_with(directory: &Path, settings: &str) -> Self {
+        Self::start_in(&[("STENTOR__OUTBOUND__ALLOWED_NETWORKS", "loopback")], directory, settings)
+    }
+
+    /// Starts a server on a directory with some variables in its environment.
+    pub(crate) fn start_in(environment: &[(&str, &str)], directory: &Path, settings: &str) -> Self {
         let (data, config) = (directory.join("data"), directory.join("stentor.toml"));
         std::fs::write(&config, settings).unwrap();
         let (data, config) = (data.to_str().unwrap(), config.to_str().unwrap());
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data, "--config", config];
-        let process = Process::start(&arguments, &directory.join("server.log"));
+        let process = Process::start_in(environment, &arguments, &directory.join("server.log"));
+        Self::of(process, directory)
+    }
+
+    /// Takes a process that serves a directory.
+    pub(crate) fn of(process: Process, directory: &Path) -> Self {
         Self { process, directory: directory.to_owned() }
     }
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use stentor_core::chunk::Class;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::MessageId;
-use stentor_core::outcome::Outcome;
+use stentor_core::outcome::{Outcome, Reason};
 use stentor_core::ports::provider::{Batch, Cut, Provider, ProviderStats};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -137,9 +137,10 @@ impl Provider for Stub {
         seen.iter().map(&**script).collect()
     }
 
-    async fn warm(&self) {
+    async fn warm(&self) -> Option<Reason> {
         self.warmed.fetch_add(1, Ordering::SeqCst);
         tokio::time::sleep(self.latency).await;
+        None
     }
 
     fn stats(&self) -> ProviderStats {

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use stentor_emulators::apns::ApnsKey;
 use stentor_emulators::{ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, Policy, RunningApns, RunningFcm};
 
-use crate::harness::{Read, Reading, Server, Tenant};
+use stentor_server::config::Config;
+
+use crate::harness::{Read, Reading, Server, Tenant, durable_server_with};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -49,6 +51,32 @@ impl Scene {
         let scene = Self::set(server, Policy::default()).await;
         scene.put_apns().await;
         scene
+    }
+
+    /// Stops the server and starts it again on the same data with other settings.
+    pub(super) async fn restarted(self, change: impl FnOnce(&mut Config)) -> Self {
+        let folder = self.server.stop().await;
+        Self { server: durable_server_with(folder, change).await, ..self }
+    }
+
+    /// Sets the same stage before another server, with an app of its own.
+    pub(super) async fn at(self, server: Server) -> Self {
+        let tenant = server.sender().await;
+        Self { server, tenant, ..self }
+    }
+
+    /// Gives an FCM credential that leads to the emulator, but for what is said otherwise.
+    pub(super) fn fcm_credential(&self, endpoint: &str, token_uri: &str) -> Value {
+        json!({"service_account": {"type": "service_account", "project_id": "a-project",
+            "private_key_id": "k1", "private_key": self.account_key, "client_id": "1",
+            "client_email": "a@a-project.iam.gserviceaccount.com", "token_uri": token_uri},
+            "endpoint": endpoint, "ca_pem": self.fcm.ca_pem().expect("TLS")})
+    }
+
+    /// Puts a credential of whatever shape; gives the answer.
+    pub(super) async fn try_put(&self, provider: &str, body: &Value) -> Read {
+        let path = format!("/v1/apps/{}/credentials/{provider}", self.tenant.id);
+        self.server.send(&self.tenant, Method::PUT, &path).json(body).read().await
     }
 
     /// Puts the APNs credential, each time with a key of its own.
@@ -98,10 +126,8 @@ impl Scene {
 
     async fn put_fcm_key(&self, address: SocketAddr, key: &str, quota: Value) {
         let endpoint = format!("https://{address}");
-        let mut body = json!({"service_account": {"type": "service_account", "project_id": "a-project",
-            "private_key_id": "k1", "private_key": key, "client_id": "1",
-            "client_email": "a@a-project.iam.gserviceaccount.com", "token_uri": format!("{endpoint}/token")},
-            "endpoint": endpoint, "ca_pem": self.fcm.ca_pem().expect("TLS")});
+        let mut body = self.fcm_credential(&endpoint, &format!("{endpoint}/token"));
+        body["service_account"]["private_key"] = json!(key);
         if !quota.is_null() {
             body["quota"] = quota;
         }
@@ -109,8 +135,7 @@ impl Scene {
     }
 
     async fn put(&self, provider: &str, body: Value) {
-        let path = format!("/v1/apps/{}/credentials/{provider}", self.tenant.id);
-        let put = self.server.send(&self.tenant, Method::PUT, &path).json(&body).read().await;
+        let put = self.try_put(provider, &body).await;
         assert_eq!(put.status, 204, "{put:?}");
     }
 

@@ -224,9 +224,21 @@ async fn credentials_of(client: &Client, app: &str) -> Finding {
             return Finding::bad("credentials", Health::Doubtful, format!("{app}: {error:#}"), advice);
         }
     };
-    let told: Vec<String> =
-        list.iter().map(|one| format!("{} {}", cell(&one["provider"]), cell(&one["state"]))).collect();
-    let parked = list.iter().any(|one| one["state"] == "parked");
+    credentials_found(app, &list)
+}
+
+/// Says how an app's credentials stand.
+fn credentials_found(app: &str, list: &[Value]) -> Finding {
+    let told: Vec<String> = list.iter().map(told_of).collect();
+    let is_parked = |one: &Value| one["state"] == "parked";
+    let parked = list.iter().any(is_parked);
+    let refused = list.iter().find(|one| is_parked(one) && one["reason"] == "address_refused");
+    if let Some(refused) = refused {
+        let detail = format!("{app}: {}: {}", told.join(", "), cell(&refused["detail"]));
+        let advice = "the server may not connect to its endpoint: allow the network with outbound.allowed_networks and \
+                      start the server again, or set a credential with another endpoint";
+        return Finding::bad("credentials", Health::Broken, detail, advice);
+    }
     match (list.is_empty(), parked) {
         (true, _) => {
             let advice = "set one with `stentor app credential set`; until then its messages wait";
@@ -238,6 +250,12 @@ async fn credentials_of(client: &Client, app: &str) -> Finding {
         }
         (false, false) => Finding::good("credentials", format!("{app}: {}", told.join(", "))),
     }
+}
+
+fn told_of(credential: &Value) -> String {
+    let reason = credential["reason"].as_str().map(|reason| format!(" ({reason})"));
+    let (provider, state) = (cell(&credential["provider"]), cell(&credential["state"]));
+    format!("{provider} {state}{}", reason.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -62,11 +62,10 @@ impl Load {
             None => None,
         };
         let endpoint = Endpoint {
-            host: self.address.ip().to_string(),
-            port: self.address.port(),
             server_name: Some("localhost".into()),
             cleartext: pem.is_none(),
             roots: load::Roots::Pem(pem.unwrap_or_default().into()),
+            ..Endpoint::new(self.address.ip().to_string(), self.address.port())
         };
         let Self { requests, connections, streams, .. } = *self;
         Ok(load::Load { endpoint, requests, connections, streams })

@@ -1,0 +1,171 @@
+//! Which addresses the server may connect to for its tenants: those of the public internet, and what the operator allows.
+//!
+//! Pure, and asked at each connection about each address that a name was found to have: a rule about names could be
+//! evaded by whoever answers for the name. Addresses that stand for an IPv4 address are judged as that address.
+
+mod special;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use ipnet::IpNet;
+
+use crate::error::Invalid;
+
+/// What an address is that the public internet does not lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AddressKind {
+    /// This machine.
+    Loopback,
+    /// A private network (RFC 1918, RFC 4193).
+    Private,
+    /// The network that this machine is plugged into.
+    LinkLocal,
+    /// Where a cloud tells a machine its secrets.
+    Metadata,
+    /// Behind a carrier's translation (RFC 6598).
+    Shared,
+    /// Many machines at once.
+    Multicast,
+    /// No address at all, which systems take for this machine.
+    Unspecified,
+    /// Set aside: for documentation, measurements, translation, the future.
+    Reserved,
+}
+
+impl AddressKind {
+    /// Gives the word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Loopback => "loopback",
+            Self::Private => "private",
+            Self::LinkLocal => "link-local",
+            Self::Metadata => "metadata",
+            Self::Shared => "shared",
+            Self::Multicast => "multicast",
+            Self::Unspecified => "unspecified",
+            Self::Reserved => "reserved",
+        }
+    }
+
+    /// Tells what an address is; `None` for one of the public internet.
+    #[must_use]
+    pub fn of(address: IpAddr) -> Option<Self> {
+        special::kind(special::reached(address))
+    }
+}
+
+/// An address that may not be connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{address} is refused: it is a {} address", .kind.as_str())]
+pub struct Refused {
+    /// Which.
+    pub address: IpAddr,
+    /// What it is.
+    pub kind: AddressKind,
+}
+
+impl Refused {
+    /// Gives what would allow it and no more than is needed.
+    #[must_use]
+    pub fn allowance(&self) -> Allowance {
+        match self.kind {
+            AddressKind::Loopback => Allowance::Loopback,
+            AddressKind::Private => Allowance::Private,
+            _ => Allowance::Network(special::reached(self.address).into()),
+        }
+    }
+}
+
+/// What an operator allows beyond the public internet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowance {
+    /// This machine, by the word `loopback`.
+    Loopback,
+    /// All private networks, by the word `private`; what clouds have put in there is not meant.
+    Private,
+    /// A network, with everything in it.
+    Network(IpNet),
+}
+
+impl Allowance {
+    fn holds(&self, address: IpAddr) -> bool {
+        match self {
+            Self::Loopback => AddressKind::of(address) == Some(AddressKind::Loopback),
+            Self::Private => AddressKind::of(address) == Some(AddressKind::Private),
+            Self::Network(network) => {
+                network.contains(&address) || network.contains(&special::reached(address))
+            }
+        }
+    }
+}
+
+impl FromStr for Allowance {
+    type Err = Invalid;
+
+    /// Reads `loopback`, `private`, a network such as `10.0.0.0/8`, or a single address.
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let wrong = |problem: &str| Invalid::new("", format!("`{text}` {problem}"));
+        let network = match text {
+            "loopback" => return Ok(Self::Loopback),
+            "private" => return Ok(Self::Private),
+            _ => text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)),
+        };
+        let network: IpNet = network.map_err(|_| {
+            wrong("must be a network such as 10.0.0.0/8 or fd00::/8, an address, `loopback` or `private`")
+        })?;
+        if network.addr().to_canonical() != network.addr() {
+            return Err(wrong("has no effect: write it as an IPv4 network"));
+        }
+        Ok(Self::Network(network.trunc()))
+    }
+}
+
+impl fmt::Display for Allowance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loopback => f.write_str("loopback"),
+            Self::Private => f.write_str("private"),
+            Self::Network(network) => network.fmt(f),
+        }
+    }
+}
+
+/// Decides which addresses may be connected to; by default those of the public internet alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutboundPolicy {
+    allowed: Vec<Allowance>,
+}
+
+impl OutboundPolicy {
+    /// Allows some networks beside the public internet.
+    #[must_use]
+    pub const fn new(allowed: Vec<Allowance>) -> Self {
+        Self { allowed }
+    }
+
+    /// Tells whether an address may be connected to.
+    pub fn check(&self, address: IpAddr) -> Result<(), Refused> {
+        match AddressKind::of(address) {
+            Some(kind) if !self.allowed.iter().any(|allowance| allowance.holds(address)) => {
+                Err(Refused { address, kind })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps those of a name's addresses that may be connected to; gives the first refusal when none may.
+    pub fn permitted(&self, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refused> {
+        let first = addresses.iter().find_map(|address| self.check(address.ip()).err());
+        let permitted: Vec<_> =
+            addresses.into_iter().filter(|address| self.check(address.ip()).is_ok()).collect();
+        match first {
+            Some(refused) if permitted.is_empty() => Err(refused),
+            _ => Ok(permitted),
+        }
+    }
+}
