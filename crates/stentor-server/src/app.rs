@@ -2,6 +2,7 @@
 
 mod belt;
 mod engines;
+mod sealing;
 mod threads;
 
 use std::future::Future;
@@ -28,6 +29,7 @@ use crate::service::{Ground, Keyring, Service, ServiceLimits};
 pub use belt::PipelineBelt;
 pub use engines::Engines;
 pub use engines::{Depth, Inspection, inspect, queue_file, store_file};
+pub use sealing::{Rotation, Sealing, rotate};
 
 /// File in the data directory that tells the address when the port was chosen by the system.
 pub const LISTEN_FILE: &str = "listen.addr";
@@ -45,6 +47,9 @@ pub enum AppError {
         /// Why.
         cause: std::io::Error,
     },
+    /// The key that seals credentials is missing or another one.
+    #[error("{0}")]
+    Sealing(String),
     /// Another server works on the same data directory.
     #[error("{0} is in use by another server: stop it first, or set another data_dir")]
     InUse(String),

@@ -2,6 +2,7 @@
 
 mod explain;
 mod layers;
+mod secrets;
 mod sender;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use stentor_core::error::Invalid;
 
 pub use explain::{Explained, explain};
+pub use secrets::SecretsConfig;
 pub use sender::SenderConfig;
 
 use crate::pipeline::config::PipelineConfig;
@@ -43,6 +45,8 @@ impl ConfigError {
 pub struct Config {
     /// Where everything is kept.
     pub data_dir: PathBuf,
+    /// The key that seals credentials.
+    pub secrets: SecretsConfig,
     /// The REST face.
     pub api: ApiConfig,
     /// The ledger's engine.
@@ -171,6 +175,7 @@ impl Config {
 
     fn checked(self) -> Result<Self, ConfigError> {
         let mut problems = self.api.problems();
+        problems.extend(self.secrets.problems());
         problems.extend(self.sender.problems());
         problems.extend(self.pipeline.clone().checked().err().map(|invalid| invalid.to_string()));
         if problems.is_empty() { Ok(self) } else { Err(ConfigError { problems }) }

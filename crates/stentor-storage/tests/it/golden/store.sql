@@ -214,6 +214,9 @@ CREATE TABLE schedules (
 ) STRICT;
 CREATE INDEX schedules_by_app ON schedules (app, id);
 CREATE INDEX schedules_due ON schedules (next_due) WHERE state = 0 AND next_due IS NOT NULL;
+CREATE TABLE scrubs (
+    due INTEGER NOT NULL
+) STRICT;
 CREATE TABLE sequences (
     name TEXT PRIMARY KEY,
     value INTEGER NOT NULL
