@@ -29,6 +29,7 @@ pub(super) const STORE: &[Step] = &[
         work: Some(super::store::adopt_rows),
     },
     Step::sql(include_str!("migrations/0007_store_seals.sql")),
+    Step::sql(include_str!("migrations/0008_store_audit.sql")),
 ];
 
 /// The steps of the queue's file.

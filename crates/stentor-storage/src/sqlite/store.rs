@@ -5,6 +5,7 @@ mod ahead;
 mod apps;
 mod aside;
 mod audience;
+mod audit;
 mod books;
 mod campaigns;
 mod chunks;
