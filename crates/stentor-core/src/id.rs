@@ -99,6 +99,8 @@ ids! {
     ScheduleId = "sch";
     /// A slice of an audience, the unit of queued work.
     ChunkId = "chk";
+    /// An entry of the audit trail.
+    AuditId = "aud";
 }
 
 impl From<MessageId> for CampaignId {

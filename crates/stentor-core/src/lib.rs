@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod app;
+pub mod audit;
 pub mod campaign;
 pub mod chunk;
 pub mod delivery;

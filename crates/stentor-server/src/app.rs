@@ -3,6 +3,7 @@
 mod belt;
 mod engines;
 mod reload;
+mod sealing;
 mod threads;
 
 use std::future::Future;
@@ -24,12 +25,14 @@ use crate::config::{ApiConfig, Config};
 use crate::keys::{Pepper, root_key};
 use crate::listen::{Certificate, Connections, Door, ListenerState, Waits};
 use crate::pipeline::Failure;
+use crate::private;
 use crate::service::{Ground, Keyring, Service, ServiceLimits};
 use crate::shares::Shares;
 pub use belt::PipelineBelt;
 pub use engines::Engines;
 pub use engines::{Depth, Inspection, inspect, queue_file, store_file};
 use reload::Reloads;
+pub use sealing::{Rotation, Sealing, rotate};
 
 /// File in the data directory that tells the address when the port was chosen by the system.
 pub const LISTEN_FILE: &str = "listen.addr";
@@ -47,6 +50,9 @@ pub enum AppError {
         /// Why.
         cause: std::io::Error,
     },
+    /// The key that seals credentials is missing or another one.
+    #[error("{0}")]
+    Sealing(String),
     /// Another server works on the same data directory.
     #[error("{0} is in use by another server: stop it first, or set another data_dir")]
     InUse(String),
@@ -204,14 +210,15 @@ impl App {
 fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError> {
     let what = data_dir.display().to_string();
     let wrap = |cause| AppError::File { what: what.clone(), cause };
-    std::fs::create_dir_all(data_dir).map_err(wrap)?;
-    let mut options = std::fs::OpenOptions::new();
+    private::make_folder(data_dir).map_err(wrap)?;
+    let mut options = private::options();
     let lock =
         options.create(true).truncate(false).write(true).open(data_dir.join(LOCK_FILE)).map_err(wrap)?;
     match lock.try_lock() {
         Ok(()) => {
             // An address of an earlier start would lead scripts astray.
             let _usually_there_is_none = std::fs::remove_file(data_dir.join(LISTEN_FILE));
+            private::tighten(data_dir);
             Ok(lock)
         }
         Err(std::fs::TryLockError::WouldBlock) => Err(AppError::InUse(what)),
@@ -310,9 +317,7 @@ fn tell_address(door: &Door, config: &Config) -> Result<SocketAddr, AppError> {
         door.local_addr().map_err(|cause| AppError::Listen { address: config.api.listen, cause })?;
     if config.api.listen.port() == 0 {
         let path = config.data_dir.join(LISTEN_FILE);
-        let draft = path.with_extension("new");
-        let written =
-            std::fs::write(&draft, format!("{address}\n")).and_then(|()| std::fs::rename(&draft, &path));
+        let written = private::write(&path, format!("{address}\n").as_bytes());
         written.map_err(|cause| AppError::File { what: path.display().to_string(), cause })?;
     }
     Ok(address)

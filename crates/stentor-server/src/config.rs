@@ -3,6 +3,7 @@
 mod explain;
 mod layers;
 mod outbound;
+mod secrets;
 mod sender;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use stentor_core::error::Invalid;
 
 pub use explain::{Explained, explain};
 pub use outbound::OutboundConfig;
+pub use secrets::SecretsConfig;
 pub use sender::SenderConfig;
 
 use crate::pipeline::config::PipelineConfig;
@@ -45,6 +47,8 @@ impl ConfigError {
 pub struct Config {
     /// Where everything is kept.
     pub data_dir: PathBuf,
+    /// The key that seals credentials.
+    pub secrets: SecretsConfig,
     /// The REST face.
     pub api: ApiConfig,
     /// The ledger's engine.
@@ -197,6 +201,7 @@ impl Config {
 
     fn checked(self) -> Result<Self, ConfigError> {
         let mut problems = self.api.problems();
+        problems.extend(self.secrets.problems());
         problems.extend(self.sender.problems());
         problems.extend(self.pipeline.clone().checked().err().map(|invalid| invalid.to_string()));
         if problems.is_empty() { Ok(self) } else { Err(ConfigError { problems }) }

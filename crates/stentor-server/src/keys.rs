@@ -1,7 +1,7 @@
 //! API keys: how they are made, hashed and compared, and the two files that hold this installation's secrets.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use base64::Engine;
@@ -95,26 +95,8 @@ fn read_or_create(path: &Path, make: impl FnOnce() -> String) -> io::Result<Secr
         Err(_) => {}
     }
     let secret = make();
-    let draft = path.with_extension("new");
-    let mut file = private_file(&draft)?;
-    writeln!(file, "{secret}")?;
-    file.sync_all()?;
-    std::fs::rename(&draft, path)?;
-    if let Some(folder) = path.parent() {
-        std::fs::File::open(folder)?.sync_all()?;
-    }
+    crate::private::write(path, format!("{secret}\n").as_bytes())?;
     Ok(secret.into())
-}
-
-#[cfg(unix)]
-fn private_file(path: &Path) -> io::Result<std::fs::File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
-}
-
-#[cfg(not(unix))]
-fn private_file(path: &Path) -> io::Result<std::fs::File> {
-    std::fs::OpenOptions::new().write(true).create(true).truncate(true).open(path)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod listen;
 pub mod metrics;
 mod objects;
 pub mod pipeline;
+pub mod private;
 mod prompt;
 mod providers;
 pub mod service;

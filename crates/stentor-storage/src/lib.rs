@@ -10,5 +10,6 @@ pub const ZERO_TTL_GRACE: Duration = Duration::from_secs(60);
 
 pub mod conformance;
 pub mod memory;
+pub mod seal;
 pub mod sqlite;
 mod turns;

@@ -3,12 +3,14 @@
 //! Every method is one transaction: it happens whole or not at all, and what it returns is on disk.
 
 mod apps;
+mod audit;
 mod devices;
 mod messages;
 mod pipeline;
 mod schedules;
 
 pub use apps::AppStore;
+pub use audit::{AuditFilter, AuditStore, Change, Changed};
 pub use devices::{
     DeviceFilter, DeviceStore, GroupStore, Registered, SubscriptionChange, TopicStore, UserStore,
 };
@@ -44,12 +46,21 @@ pub enum StoreError {
 
 /// Everything a store does.
 pub trait Store:
-    AppStore + DeviceStore + TopicStore + UserStore + GroupStore + MessageStore + ScheduleStore + PipelineStore
+    AppStore
+    + AuditStore
+    + DeviceStore
+    + TopicStore
+    + UserStore
+    + GroupStore
+    + MessageStore
+    + ScheduleStore
+    + PipelineStore
 {
 }
 
 impl<T> Store for T where
     T: AppStore
+        + AuditStore
         + DeviceStore
         + TopicStore
         + UserStore

@@ -57,7 +57,8 @@ fn store(config: &Config) -> Result<Arc<dyn Store>, AppError> {
     match config.store.engine {
         Engine::Memory => Ok(Arc::new(MemoryStore::new())),
         Engine::Sqlite => {
-            let opened = SqliteStore::open(store_file(&config.data_dir), SqliteSettings::store());
+            let (path, keys) = (store_file(&config.data_dir), super::sealing::keys(config)?);
+            let opened = SqliteStore::open_sealed(path, SqliteSettings::store(), keys);
             Ok(Arc::new(opened.map_err(|error| engine("the store", &error))?))
         }
     }

@@ -2,6 +2,7 @@
 
 mod harness;
 
+mod at_rest;
 mod bad_input;
 mod connections;
 mod devices;

@@ -23,6 +23,15 @@ macro_rules! store_suite {
                     the_last_id_is_the_largest_in_use
                     an_apps_things_are_invisible_to_another_app
                 }
+                audit {
+                    every_change_is_made_and_leaves_its_entry
+                    a_change_that_fails_leaves_no_entry
+                    a_repeated_schedule_leaves_one_entry
+                    entries_are_bounded_and_nobody_crowds_out_what_others_did
+                    an_apps_entries_stay_when_it_goes
+                    entries_are_given_by_the_page_and_as_asked_for
+                    old_entries_are_forgotten_and_their_numbers_not_given_again
+                }
                 chunks {
                     a_leased_chunk_has_all_that_is_needed_to_send_it
                     a_chunk_is_leased_once

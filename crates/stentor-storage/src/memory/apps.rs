@@ -10,12 +10,7 @@ use super::state::{AppRow, State};
 #[async_trait]
 impl AppStore for MemoryStore {
     async fn create_app(&self, app: &App) -> Result<(), StoreError> {
-        let apps = &mut self.lock().apps;
-        if apps.contains_key(&app.id) {
-            return Err(StoreError::Conflict("the app id is in use".to_owned()));
-        }
-        apps.insert(app.id, AppRow::new(app.clone()));
-        Ok(())
+        self.lock().create_app(app)
     }
 
     async fn app(&self, id: AppId) -> Result<App, StoreError> {
@@ -31,15 +26,7 @@ impl AppStore for MemoryStore {
     }
 
     async fn create_key(&self, key: &ApiKey) -> Result<(), StoreError> {
-        let state = &mut *self.lock();
-        if let Some(app) = key.app {
-            state.app(app)?;
-        }
-        if state.keys.values().any(|known| known.id == key.id || known.hash == key.hash) {
-            return Err(StoreError::Conflict("the key is in use".to_owned()));
-        }
-        state.keys.insert(key.id, key.clone());
-        Ok(())
+        self.lock().create_key(key)
     }
 
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
@@ -51,16 +38,11 @@ impl AppStore for MemoryStore {
     }
 
     async fn delete_key(&self, app: AppId, key: KeyId) -> Result<(), StoreError> {
-        let keys = &mut self.lock().keys;
-        keys.get(&key).filter(|known| known.app == Some(app)).ok_or(StoreError::NotFound("key"))?;
-        keys.remove(&key);
-        Ok(())
+        self.lock().delete_key(app, key)
     }
 
     async fn put_credential(&self, credential: &Credential) -> Result<(), StoreError> {
-        let mut state = self.lock();
-        state.app_mut(credential.app)?.credentials.insert(credential.provider, credential.clone());
-        Ok(())
+        self.lock().put_credential(credential)
     }
 
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError> {
@@ -73,9 +55,7 @@ impl AppStore for MemoryStore {
     }
 
     async fn delete_credential(&self, app: AppId, provider: ProviderKind) -> Result<(), StoreError> {
-        let mut state = self.lock();
-        let removed = state.app_mut(app)?.credentials.remove(&provider);
-        removed.map(|_| ()).ok_or(StoreError::NotFound("credential"))
+        self.lock().delete_credential(app, provider)
     }
 
     async fn last_id(&self) -> Result<u64, StoreError> {
@@ -84,7 +64,42 @@ impl AppStore for MemoryStore {
 }
 
 impl State {
-    fn delete_app(&mut self, id: AppId) -> Result<(), StoreError> {
+    pub(super) fn create_app(&mut self, app: &App) -> Result<(), StoreError> {
+        if self.apps.contains_key(&app.id) {
+            return Err(StoreError::Conflict("the app id is in use".to_owned()));
+        }
+        self.apps.insert(app.id, AppRow::new(app.clone()));
+        Ok(())
+    }
+
+    pub(super) fn create_key(&mut self, key: &ApiKey) -> Result<(), StoreError> {
+        if let Some(app) = key.app {
+            self.app(app)?;
+        }
+        if self.keys.values().any(|known| known.id == key.id || known.hash == key.hash) {
+            return Err(StoreError::Conflict("the key is in use".to_owned()));
+        }
+        self.keys.insert(key.id, key.clone());
+        Ok(())
+    }
+
+    pub(super) fn delete_key(&mut self, app: AppId, key: KeyId) -> Result<(), StoreError> {
+        self.keys.get(&key).filter(|known| known.app == Some(app)).ok_or(StoreError::NotFound("key"))?;
+        self.keys.remove(&key);
+        Ok(())
+    }
+
+    pub(super) fn put_credential(&mut self, credential: &Credential) -> Result<(), StoreError> {
+        self.app_mut(credential.app)?.credentials.insert(credential.provider, credential.clone());
+        Ok(())
+    }
+
+    pub(super) fn delete_credential(&mut self, app: AppId, provider: ProviderKind) -> Result<(), StoreError> {
+        let removed = self.app_mut(app)?.credentials.remove(&provider);
+        removed.map(|_| ()).ok_or(StoreError::NotFound("credential"))
+    }
+
+    pub(super) fn delete_app(&mut self, id: AppId) -> Result<(), StoreError> {
         self.apps.remove(&id).ok_or(StoreError::NotFound("app"))?;
         self.keys.retain(|_, key| key.app != Some(id));
         self.campaigns.retain(|_, row| row.campaign.app != id);

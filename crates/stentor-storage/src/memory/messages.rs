@@ -116,7 +116,7 @@ impl State {
         Ok(())
     }
 
-    fn act(
+    pub(super) fn act(
         &mut self,
         app: AppId,
         id: CampaignId,

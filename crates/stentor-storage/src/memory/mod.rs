@@ -5,6 +5,7 @@
 
 mod apps;
 mod audience;
+mod audit;
 mod campaigns;
 mod devices;
 mod groups;

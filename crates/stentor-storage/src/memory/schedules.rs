@@ -54,13 +54,7 @@ impl ScheduleStore for MemoryStore {
         state: ScheduleState,
         next_due: Option<Timestamp>,
     ) -> Result<Schedule, StoreError> {
-        let mut kept = self.lock();
-        let schedule = kept.schedule_mut(app, id)?;
-        if matches!(schedule.state, ScheduleState::Canceled | ScheduleState::Finished) {
-            return Err(StoreError::Conflict(format!("the schedule is {}", schedule.state)));
-        }
-        (schedule.state, schedule.next_due) = (state, next_due);
-        Ok(schedule.clone())
+        self.lock().set_schedule(app, id, state, next_due)
     }
 
     async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError> {
@@ -104,7 +98,22 @@ pub(super) fn by_app<T>(sorted: Vec<T>, app: impl Fn(&T) -> AppId, limit: usize)
 }
 
 impl State {
-    fn create_schedule(
+    pub(super) fn set_schedule(
+        &mut self,
+        app: AppId,
+        id: ScheduleId,
+        state: ScheduleState,
+        next_due: Option<Timestamp>,
+    ) -> Result<Schedule, StoreError> {
+        let schedule = self.schedule_mut(app, id)?;
+        if matches!(schedule.state, ScheduleState::Canceled | ScheduleState::Finished) {
+            return Err(StoreError::Conflict(format!("the schedule is {}", schedule.state)));
+        }
+        (schedule.state, schedule.next_due) = (state, next_due);
+        Ok(schedule.clone())
+    }
+
+    pub(super) fn create_schedule(
         &mut self,
         schedule: &Schedule,
         idempotency: Option<IdempotentReply>,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use stentor_core::app::{ApiKey, App, Credential};
+use stentor_core::audit::AuditEntry;
 use stentor_core::campaign::{Campaign, ProviderLedger, ReasonCount, Stop, Tally};
 use stentor_core::chunk::{Lane, Ticket};
 use stentor_core::delivery::{DeliveryState, Record};
@@ -29,6 +30,9 @@ pub(super) struct State {
     /// Chunks that were given up.
     pub(super) set_aside: BTreeSet<ChunkId>,
     pub(super) schedules: BTreeMap<ScheduleId, Schedule>,
+    /// Ascending; of each kind in each app the newest.
+    pub(super) audit: Vec<AuditEntry>,
+    pub(super) last_audit: u64,
     pub(super) fired: HashSet<(ScheduleId, Timestamp)>,
     /// Never goes back, so that no id is given twice.
     pub(super) last_device: u64,

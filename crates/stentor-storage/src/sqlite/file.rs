@@ -1,7 +1,7 @@
 //! One SQLite file: who may open it, and how its connections are set up.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -41,7 +41,8 @@ impl FileLock {
 /// Makes the file with its directory if there is none; only its owner may read it, because it holds secrets.
 pub(super) fn ensure(database: &Path) -> Result<(), StoreError> {
     if let Some(folder) = database.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|error| unavailable(folder, &error))?;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| unavailable(folder, &error))?;
     }
     create_private(database).map(drop).map_err(|error| unavailable(database, &error))
 }

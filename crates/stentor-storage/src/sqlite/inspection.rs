@@ -1,5 +1,6 @@
 //! A look at a database file from outside, also while another process works on it: nothing is written, nobody waits.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::config::DbConfig;
@@ -8,6 +9,7 @@ use stentor_core::ports::store::StoreError;
 
 use super::fault::{Done, Fault};
 use super::settings::SqliteSettings;
+use crate::seal::SealKeyId;
 
 /// Most problems that are told; the first is enough to know that the file is damaged.
 const PROBLEMS_MAX_COUNT: usize = 10;
@@ -47,6 +49,19 @@ pub fn inspect(path: impl AsRef<Path>, depth: Depth) -> Result<Inspection, Store
             other => Err(other),
         },
     }
+}
+
+/// Counts the credentials of a store's file under each key that seals them; none where there is no file. Writes nothing.
+pub fn sealed_under(path: impl AsRef<Path>) -> Result<BTreeMap<SealKeyId, u64>, StoreError> {
+    let path = path.as_ref();
+    // One that is made and not yet begun is as empty as one that is not there.
+    match std::fs::metadata(path) {
+        Ok(found) if found.len() > 0 => {}
+        Ok(_) => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(StoreError::Unavailable(format!("{}: {error}", path.display()))),
+    }
+    Ok(super::store::sealed_under(&open(path)?)?)
 }
 
 fn look(path: &Path, depth: Depth) -> Done<(bool, Vec<String>)> {

@@ -30,6 +30,8 @@ pub(super) const STORE: &[Step] = &[
     },
     Step::sql(include_str!("migrations/0007_store_collapse_due.sql")),
     Step::sql(include_str!("migrations/0008_store_turns.sql")),
+    Step::sql(include_str!("migrations/0009_store_seals.sql")),
+    Step::sql(include_str!("migrations/0010_store_audit.sql")),
 ];
 
 /// The steps of the queue's file.

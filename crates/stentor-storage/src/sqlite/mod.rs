@@ -14,7 +14,7 @@ mod settings;
 mod store;
 mod writer;
 
-pub use inspection::{Depth, Inspection, inspect};
+pub use inspection::{Depth, Inspection, inspect, sealed_under};
 pub use queue::SqliteQueue;
 pub use settings::{SqliteSettings, Synchronous};
 pub use store::SqliteStore;

@@ -5,6 +5,7 @@ mod ahead;
 mod apps;
 mod aside;
 mod audience;
+mod audit;
 mod books;
 mod campaigns;
 mod chunks;
@@ -32,6 +33,7 @@ mod topics;
 mod turns;
 mod upkeep;
 mod users;
+mod vault;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,9 +47,12 @@ use super::migrations;
 use super::readers::Readers;
 use super::settings::SqliteSettings;
 use super::writer::{Line, Writer};
+use crate::seal::SealKeys;
 use ahead::ReadAhead;
 use messages::MessageCache;
 pub(super) use tokens::adopt_rows;
+use vault::Vault;
+pub(super) use vault::sealed_under;
 
 /// A store in one SQLite file; clones share it, and the last one dropped closes it.
 #[derive(Clone)]
@@ -61,26 +66,47 @@ struct Inner {
     readers: Readers,
     messages: Arc<MessageCache>,
     ahead: Arc<ReadAhead>,
+    vault: Vault,
     _lock: FileLock,
 }
 
 impl SqliteStore {
     /// Opens the file, makes it when there is none, and brings its schema up to date.
     ///
-    /// Refuses (Conflict) a file that another process uses or that a newer program wrote.
+    /// Refuses (Conflict) a file that another process uses, that a newer program wrote, or that holds sealed credentials.
+    /// Credentials are kept as they are given: for tests and measurements.
     pub fn open(path: impl AsRef<Path>, settings: SqliteSettings) -> Result<Self, StoreError> {
-        let path = path.as_ref();
+        Self::open_over(path.as_ref(), settings, Vault::new(None))
+    }
+
+    /// Opens the file as `open` does, with credentials sealed under keys; those that are clear or under a former key are
+    /// sealed anew first. Refuses (Conflict) a file of which a credential wants another key, and changes nothing of it.
+    pub fn open_sealed(
+        path: impl AsRef<Path>,
+        settings: SqliteSettings,
+        keys: SealKeys,
+    ) -> Result<Self, StoreError> {
+        Self::open_over(path.as_ref(), settings, Vault::new(Some(keys)))
+    }
+
+    fn open_over(path: &Path, settings: SqliteSettings, vault: Vault) -> Result<Self, StoreError> {
         file::ensure(path)?;
         let lock = FileLock::take(path)?;
         let connection = file::open_writer(path, &settings)?;
+        vault.check(&connection)?;
         migrations::run(&connection, migrations::STORE)?;
+        vault.adopt(&connection)?;
         let ahead = Arc::new(ReadAhead::default());
         ahead.watch(&connection)?;
         let settled = Arc::clone(&ahead);
         let writer = Writer::start("stentor-store", connection, &settings, move || settled.note_settled())?;
         let readers = Readers::new(path, &settings);
         let messages = Arc::default();
-        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, ahead, _lock: lock }) })
+        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, ahead, vault, _lock: lock }) })
+    }
+
+    fn vault(&self) -> Vault {
+        self.inner.vault.clone()
     }
 
     /// Does a job in the next commit; what it gives is on disk.

@@ -5,5 +5,6 @@ mod sqlite;
 mod sqlite_files;
 mod sqlite_golden;
 mod sqlite_power;
+mod sqlite_seal;
 mod sqlite_trouble;
 mod unsynced_vfs;

@@ -23,7 +23,8 @@ impl Home {
 impl StoreHome for Home {
     async fn open(&self) -> Box<dyn Store> {
         let path = self.directory.path().join("stentor.db");
-        Box::new(SqliteStore::open(path, SqliteSettings::store()).expect("opened"))
+        let keys = "5a".repeat(32).parse().expect("a key");
+        Box::new(SqliteStore::open_sealed(path, SqliteSettings::store(), keys).expect("opened"))
     }
 }
 

@@ -4,7 +4,7 @@
 //! and a power cut only as far as the system had written it by itself. A file that is lost or damaged costs a cold start.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Levels {
     /// Opens the file and reads it; without one, levels are not kept.
     pub(crate) fn open(path: Option<&Path>) -> Self {
         let Some(path) = path else { return Self::default() };
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let opened = crate::private::options().read(true).write(true).create(true).truncate(false).open(path);
         let read = opened.and_then(|file| std::fs::read(path).map(|bytes| (file, bytes)));
         match read {
             Ok((file, bytes)) => Self::read(file, &bytes),

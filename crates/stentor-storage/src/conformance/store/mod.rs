@@ -1,6 +1,7 @@
 //! The cases of the store.
 
 pub mod apps;
+pub mod audit;
 pub mod chunks;
 pub mod collapse;
 pub mod control;

@@ -9,19 +9,14 @@ use stentor_core::ports::store::{AppStore, StoreError};
 use super::{SqliteStore, fleets, removal, sequences};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, Fault, conflict, is_repeat, missing};
-use crate::sqlite::query::{one, run};
-use crate::sqlite::row::{code, hash, int, maybe_number, number, text, time};
+use crate::sqlite::query::{all, one, run};
+use crate::sqlite::row::{hash, int, maybe_number, number, text, time};
 
 #[async_trait]
 impl AppStore for SqliteStore {
     async fn create_app(&self, app: &App) -> Result<(), StoreError> {
         let app = app.clone();
-        self.write(move |connection| {
-            let sql = "INSERT INTO apps (id, name, created_at) VALUES (?1, ?2, ?3)";
-            let values = params![int(app.id.raw()), app.name.as_str(), app.created_at.as_millis()];
-            run(connection, sql, values).map_err(|fault| repeat(fault, "the app id is in use")).map(drop)
-        })
-        .await
+        self.write(move |connection| create_app(connection, &app)).await
     }
 
     async fn app(&self, id: AppId) -> Result<App, StoreError> {
@@ -56,48 +51,26 @@ impl AppStore for SqliteStore {
     }
 
     async fn delete_key(&self, app: AppId, key: KeyId) -> Result<(), StoreError> {
-        self.write(move |connection| {
-            sequences::advance(connection, "id", key.raw())?;
-            let sql = "DELETE FROM api_keys WHERE app = ?1 AND id = ?2";
-            found(run(connection, sql, [int(app.raw()), int(key.raw())])?, "key")
-        })
-        .await
+        self.write(move |connection| delete_key(connection, app, key)).await
     }
 
     async fn put_credential(&self, credential: &Credential) -> Result<(), StoreError> {
-        let given = credential.clone();
-        self.write(move |connection| {
-            fleets::check_app(connection, given.app)?;
-            let sql = "INSERT OR REPLACE INTO credentials (app, provider, secret, updated_at) VALUES (?1, ?2, ?3, ?4)";
-            let (app, provider) = (int(given.app.raw()), given.provider.code());
-            run(connection, sql, params![app, provider, given.secret, given.updated_at.as_millis()]).map(drop)
-        })
-        .await
+        let sealed = self.vault().seal(credential.clone())?;
+        self.write(move |connection| put_credential(connection, &sealed)).await
     }
 
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError> {
-        let sql = "SELECT app, provider, secret, updated_at FROM credentials ORDER BY app, provider";
-        let rows = (sql, []);
-        self.read(move |connection| Ok(readable(connection, "credentials", rows, usize::MAX, credential)?.0))
-            .await
+        let vault = self.vault();
+        self.read(move |connection| vault.all(connection)).await
     }
 
     async fn credential(&self, app: AppId, provider: ProviderKind) -> Result<Credential, StoreError> {
-        let sql =
-            "SELECT app, provider, secret, updated_at FROM credentials WHERE app = ?1 AND provider = ?2";
-        self.read(move |connection| {
-            let key = params![int(app.raw()), provider.code()];
-            one(connection, sql, key, credential)?.ok_or(missing("credential"))
-        })
-        .await
+        let vault = self.vault();
+        self.read(move |connection| vault.one(connection, (app, provider))).await
     }
 
     async fn delete_credential(&self, app: AppId, provider: ProviderKind) -> Result<(), StoreError> {
-        self.write(move |connection| {
-            let sql = "DELETE FROM credentials WHERE app = ?1 AND provider = ?2";
-            found(run(connection, sql, params![int(app.raw()), provider.code()])?, "credential")
-        })
-        .await
+        self.write(move |connection| delete_credential(connection, app, provider)).await
     }
 
     async fn last_id(&self) -> Result<u64, StoreError> {
@@ -118,7 +91,15 @@ pub(super) fn found(changed: usize, what: &'static str) -> Done<()> {
     if changed == 0 { Err(missing(what)) } else { Ok(()) }
 }
 
-fn create_key(connection: &Connection, key: &ApiKey) -> Done<()> {
+/// Keeps an app.
+pub(super) fn create_app(connection: &Connection, app: &App) -> Done<()> {
+    let sql = "INSERT INTO apps (id, name, created_at) VALUES (?1, ?2, ?3)";
+    let values = params![int(app.id.raw()), app.name.as_str(), app.created_at.as_millis()];
+    run(connection, sql, values).map_err(|fault| repeat(fault, "the app id is in use")).map(drop)
+}
+
+/// Keeps a key.
+pub(super) fn create_key(connection: &Connection, key: &ApiKey) -> Done<()> {
     if let Some(app) = key.app {
         fleets::check_app(connection, app)?;
     }
@@ -128,6 +109,28 @@ fn create_key(connection: &Connection, key: &ApiKey) -> Done<()> {
     let (id, name, scopes) = (int(key.id.raw()), key.name.as_str(), key.scopes.bits());
     let done = run(connection, sql, params![id, app, name, scopes, key.hash, key.created_at.as_millis()]);
     done.map_err(|fault| repeat(fault, "the key is in use")).map(drop)
+}
+
+/// Removes a key of an app.
+pub(super) fn delete_key(connection: &Connection, app: AppId, key: KeyId) -> Done<()> {
+    sequences::advance(connection, "id", key.raw())?;
+    let sql = "DELETE FROM api_keys WHERE app = ?1 AND id = ?2";
+    found(run(connection, sql, [int(app.raw()), int(key.raw())])?, "key")
+}
+
+/// Removes a credential.
+pub(super) fn delete_credential(connection: &Connection, app: AppId, provider: ProviderKind) -> Done<()> {
+    let sql = "DELETE FROM credentials WHERE app = ?1 AND provider = ?2";
+    found(run(connection, sql, params![int(app.raw()), provider.code()])?, "credential")
+}
+
+/// Keeps a credential whose secret is sealed.
+pub(super) fn put_credential(connection: &Connection, sealed: &Credential) -> Done<()> {
+    fleets::check_app(connection, sealed.app)?;
+    let sql =
+        "INSERT OR REPLACE INTO credentials (app, provider, secret, updated_at) VALUES (?1, ?2, ?3, ?4)";
+    let (app, provider) = (int(sealed.app.raw()), sealed.provider.code());
+    run(connection, sql, params![app, provider, sealed.secret, sealed.updated_at.as_millis()]).map(drop)
 }
 
 fn last_id(connection: &Connection) -> Done<u64> {
@@ -154,14 +157,5 @@ fn key(row: &Row<'_>) -> Done<ApiKey> {
         scopes: Scopes::from_bits(row.get(3)?),
         hash: hash(row, 4)?,
         created_at: time(row, 5)?,
-    })
-}
-
-fn credential(row: &Row<'_>) -> Done<Credential> {
-    Ok(Credential {
-        app: AppId::from_raw(number(row, 0)?),
-        provider: code(row, 1, ProviderKind::from_code)?,
-        secret: row.get(2)?,
-        updated_at: time(row, 3)?,
     })
 }

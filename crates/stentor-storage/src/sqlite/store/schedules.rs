@@ -64,15 +64,7 @@ impl ScheduleStore for SqliteStore {
         state: ScheduleState,
         next_due: Option<Timestamp>,
     ) -> Result<Schedule, StoreError> {
-        self.write(move |connection| {
-            let before = find(connection, app, id)?.state;
-            if matches!(before, ScheduleState::Canceled | ScheduleState::Finished) {
-                return Err(conflict(format!("the schedule is {before}")));
-            }
-            set(connection, id, state, next_due)?;
-            find(connection, app, id)
-        })
-        .await
+        self.write(move |connection| change(connection, (app, id), state, next_due)).await
     }
 
     async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError> {
@@ -144,7 +136,8 @@ fn force<P: Params + Copy>(connection: &Connection, id: ScheduleId, sql: &str, p
     damage::force(connection, ("schedules", &condition), sql, params)
 }
 
-fn create(
+/// Keeps a schedule.
+pub(super) fn create(
     connection: &Connection,
     schedule: &Schedule,
     idempotency: Option<&IdempotentReply>,
@@ -174,6 +167,21 @@ fn create(
     ];
     run(connection, sql, values).map_err(|fault| repeat(fault, "the schedule id is in use"))?;
     Ok(Storing::Done(()))
+}
+
+/// Sets state and next tick of a schedule that has not ended.
+pub(super) fn change(
+    connection: &Connection,
+    (app, id): (AppId, ScheduleId),
+    state: ScheduleState,
+    next_due: Option<Timestamp>,
+) -> Done<Schedule> {
+    let before = find(connection, app, id)?.state;
+    if matches!(before, ScheduleState::Canceled | ScheduleState::Finished) {
+        return Err(conflict(format!("the schedule is {before}")));
+    }
+    set(connection, id, state, next_due)?;
+    find(connection, app, id)
 }
 
 /// Keeps the message and advances the schedule. A tick that has fired before fires no more, but the schedule goes on.

@@ -12,6 +12,23 @@ CREATE TABLE apps (
     name TEXT NOT NULL,
     created_at INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE audit (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    app INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    key INTEGER,
+    key_name TEXT,
+    action INTEGER NOT NULL,
+    thing TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    address TEXT,
+    request_id TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_by_age ON audit (at);
+CREATE INDEX audit_by_app ON audit (app, id);
+CREATE UNIQUE INDEX audit_by_place ON audit (app, kind, place);
 CREATE TABLE campaigns (
     id INTEGER PRIMARY KEY,
     app INTEGER NOT NULL,
@@ -218,6 +235,9 @@ CREATE TABLE schedules (
 CREATE INDEX schedules_by_app ON schedules (app, id);
 CREATE INDEX schedules_by_app_and_tick ON schedules (app, state, next_due);
 CREATE INDEX schedules_due ON schedules (next_due) WHERE state = 0 AND next_due IS NOT NULL;
+CREATE TABLE scrubs (
+    due INTEGER NOT NULL
+) STRICT;
 CREATE TABLE sequences (
     name TEXT PRIMARY KEY,
     value INTEGER NOT NULL

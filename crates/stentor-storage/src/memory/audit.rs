@@ -1,0 +1,94 @@
+use async_trait::async_trait;
+use stentor_core::audit::{Actor, AuditEntry, AuditNote};
+use stentor_core::id::AuditId;
+use stentor_core::name::Label;
+use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Page, StoreError, Storing};
+
+use super::MemoryStore;
+use super::state::State;
+
+#[async_trait]
+impl AuditStore for MemoryStore {
+    async fn change(&self, change: Change, note: AuditNote, max_count: u64) -> Result<Changed, StoreError> {
+        let state = &mut *self.lock();
+        let name = state.key_name(note.actor);
+        let changed = state.apply(change)?;
+        if !matches!(changed, Changed::Stored(Storing::Replayed(_) | Storing::KeyReused)) {
+            state.keep_entry(note, name, max_count);
+        }
+        Ok(changed)
+    }
+
+    async fn note_refused(&self, note: AuditNote, max_count: u64) -> Result<(), StoreError> {
+        let state = &mut *self.lock();
+        let name = state.key_name(note.actor);
+        state.keep_entry(note, name, max_count);
+        Ok(())
+    }
+
+    async fn audit(&self, filter: AuditFilter, page: Page) -> Result<Vec<AuditEntry>, StoreError> {
+        let below = if page.after == 0 { u64::MAX } else { page.after };
+        let fits = |entry: &&AuditEntry| {
+            entry.id.raw() < below
+                && filter.app.is_none_or(|app| entry.note.app == Some(app))
+                && filter.action.is_none_or(|action| entry.note.action == action)
+                && filter.since.is_none_or(|since| entry.note.at >= since)
+        };
+        Ok(self.lock().audit.iter().rev().filter(fits).take(page.limit).cloned().collect())
+    }
+
+    async fn prune_audit(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
+        let trail = &mut self.lock().audit;
+        let (kept, mut left) = (trail.len(), limit);
+        trail.retain(|entry| {
+            let goes = left > 0 && entry.note.at < before;
+            left -= usize::from(goes);
+            !goes
+        });
+        Ok((kept - trail.len()) as u64)
+    }
+}
+
+impl State {
+    fn apply(&mut self, change: Change) -> Result<Changed, StoreError> {
+        match change {
+            Change::CreateApp(app) => self.create_app(&app)?,
+            Change::DeleteApp(app) => self.delete_app(app)?,
+            Change::CreateKey(key) => self.create_key(&key)?,
+            Change::DeleteKey(app, key) => self.delete_key(app, key)?,
+            Change::PutCredential(credential) => self.put_credential(&credential)?,
+            Change::DeleteCredential(app, provider) => self.delete_credential(app, provider)?,
+            Change::CreateSchedule(schedule, idempotency) => {
+                return Ok(Changed::Stored(self.create_schedule(&schedule, idempotency)?));
+            }
+            Change::SetSchedule(app, id, state, next_due) => {
+                return Ok(Changed::Schedule(Box::new(self.set_schedule(app, id, state, next_due)?)));
+            }
+            Change::Act(app, id, action, now) => {
+                let (campaign, tickets) = self.act(app, id, action, now)?;
+                return Ok(Changed::Campaign(Box::new(campaign), tickets));
+            }
+        }
+        Ok(Changed::Done)
+    }
+
+    fn key_name(&self, actor: Actor) -> Option<Label> {
+        let Actor::Key(key) = actor else { return None };
+        self.keys.get(&key).map(|key| key.name.clone())
+    }
+
+    fn keep_entry(&mut self, note: AuditNote, key_name: Option<Label>, max_count: u64) {
+        let shelf = (note.app, note.kind());
+        self.last_audit += 1;
+        self.audit.push(AuditEntry { id: AuditId::from_raw(self.last_audit), note, key_name });
+        let same = |entry: &AuditEntry| (entry.note.app, entry.note.kind()) == shelf;
+        let mut over =
+            (self.audit.iter().filter(|entry| same(entry)).count() as u64).saturating_sub(max_count);
+        self.audit.retain(|entry| {
+            let goes = over > 0 && same(entry);
+            over -= u64::from(goes);
+            !goes
+        });
+    }
+}

@@ -1,0 +1,194 @@
+//! Credentials as they lie in the file: their secrets are sealed on the way in and opened on the way out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rusqlite::{Connection, Row, params};
+use stentor_core::app::Credential;
+use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
+use stentor_core::ports::store::StoreError;
+
+use crate::seal::{Kept, Place, SealKeyId, SealKeys, kept};
+use crate::sqlite::fault::{Done, conflict, damaged, missing};
+use crate::sqlite::query::{all, exists, limit, one, run};
+use crate::sqlite::row::{code, int, number, time};
+
+/// Most rows that are sealed anew in one transaction.
+const ADOPTED_MAX_COUNT: usize = 256;
+
+/// The keys of a store; without any, secrets are kept as they are given.
+#[derive(Clone)]
+pub(super) struct Vault(Option<Arc<SealKeys>>);
+
+impl Vault {
+    pub(super) fn new(keys: Option<SealKeys>) -> Self {
+        Self(keys.map(Arc::new))
+    }
+
+    /// Seals the secret of a credential.
+    pub(super) fn seal(&self, credential: Credential) -> Result<Credential, StoreError> {
+        let Some(keys) = &self.0 else { return Ok(credential) };
+        let place = (credential.app, credential.provider);
+        let failed = || StoreError::Unavailable("the credential cannot be sealed".to_owned());
+        Ok(Credential { secret: keys.seal(place, &credential.secret).ok_or_else(failed)?, ..credential })
+    }
+
+    /// Reads one credential.
+    pub(super) fn one(&self, connection: &Connection, (app, provider): Place) -> Done<Credential> {
+        let sql =
+            "SELECT app, provider, secret, updated_at FROM credentials WHERE app = ?1 AND provider = ?2";
+        let found = one(connection, sql, params![int(app.raw()), provider.code()], read)?;
+        self.open(found.ok_or(missing("credential"))?)
+    }
+
+    /// Reads all credentials but those that cannot be opened, which are told and hold nothing else up.
+    pub(super) fn all(&self, connection: &Connection) -> Done<Vec<Credential>> {
+        let sql = "SELECT app, provider, secret, updated_at FROM credentials ORDER BY app, provider";
+        let rows = all(connection, sql, [], |row| Ok(read(row)))?;
+        let opened = rows.into_iter().filter_map(|row| match row.and_then(|row| self.open(row)) {
+            Ok(credential) => Some(Ok(credential)),
+            Err(fault) if fault.is_damage() => {
+                let error = StoreError::from(fault);
+                tracing::error!(%error, "a credential is left out: put it again");
+                None
+            }
+            Err(fault) => Some(Err(fault)),
+        });
+        opened.collect()
+    }
+
+    /// Refuses a file of which a row is sealed under a key that is not known.
+    pub(super) fn check(&self, connection: &Connection) -> Done<()> {
+        let wanted = sealed_under(connection)?;
+        let known = |id: &SealKeyId| self.0.as_ref().is_some_and(|keys| keys.knows(*id));
+        match wanted.keys().find(|id| !known(id)) {
+            None => Ok(()),
+            Some(id) => {
+                Err(conflict(format!("credentials are sealed under the key {id}, which is not given")))
+            }
+        }
+    }
+
+    /// Seals what is clear or under a former key, and then writes the file anew, so that nothing of it is left between its
+    /// rows or in its log. A kill in between costs nothing: the next start goes on.
+    pub(super) fn adopt(&self, connection: &Connection) -> Done<()> {
+        let Some(keys) = &self.0 else { return Ok(()) };
+        let mut count = 0;
+        let mut after = Some((i64::MIN, -1));
+        while let Some(place) = after {
+            let transaction = connection.unchecked_transaction()?;
+            let (next, sealed) = adopt_some(&transaction, keys, place)?;
+            transaction.commit()?;
+            (after, count) = (next, count + sealed);
+        }
+        if count > 0 {
+            tracing::info!(count, key = %keys.present(), "credentials were sealed");
+        }
+        if exists(connection, "SELECT 1 FROM scrubs WHERE due <> 0", [])? {
+            scrub(connection);
+        }
+        Ok(())
+    }
+
+    fn open(&self, kept: Credential) -> Done<Credential> {
+        let Some(keys) = &self.0 else { return Ok(kept) };
+        let Credential { app, provider, .. } = kept;
+        match keys.open((app, provider), &kept.secret) {
+            Some(secret) => Ok(Credential { secret, ..kept }),
+            None => Err(damaged(&format!("the credential of {app} for {provider} cannot be opened"))),
+        }
+    }
+}
+
+/// Counts the rows under each key, those that are torn apart; a file of an earlier version has none.
+pub(in crate::sqlite) fn sealed_under(connection: &Connection) -> Done<BTreeMap<SealKeyId, u64>> {
+    let mut counts = BTreeMap::new();
+    if !exists(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'credentials'", [])? {
+        return Ok(counts);
+    }
+    let sql = "SELECT secret FROM credentials";
+    for state in all(connection, sql, [], |row| Ok(text(row, 0).map_or(Kept::Torn, kept)))? {
+        if let Kept::Sealed(id) = state {
+            *counts.entry(id).or_default() += 1;
+        }
+    }
+    Ok(counts)
+}
+
+/// A row's name in order, as it is kept.
+type Name = (i64, i64);
+
+/// Seals a stretch of rows; gives the last of them, if there may be more, and how many were sealed.
+fn adopt_some(connection: &Connection, keys: &SealKeys, after: Name) -> Done<(Option<Name>, u64)> {
+    let sql = "SELECT app, provider, secret FROM credentials WHERE (app, provider) > (?1, ?2)
+        ORDER BY app, provider LIMIT ?3";
+    let read = |row: &Row<'_>| Ok(((row.get(0)?, row.get(1)?), text(row, 2).unwrap_or_default().to_owned()));
+    let rows: Vec<(Name, String)> =
+        all(connection, sql, params![after.0, after.1, limit(ADOPTED_MAX_COUNT)], read)?;
+    let mut count = 0;
+    for (name, record) in &rows {
+        if let Some(sealed) = sealed_anew(keys, *name, record) {
+            let sql = "UPDATE credentials SET secret = ?3 WHERE app = ?1 AND provider = ?2";
+            run(connection, sql, params![name.0, name.1, sealed])?;
+            count += 1;
+        }
+    }
+    if count > 0 {
+        run(connection, "UPDATE scrubs SET due = 1", [])?;
+    }
+    Ok((rows.last().filter(|_| rows.len() == ADOPTED_MAX_COUNT).map(|(name, _)| *name), count))
+}
+
+/// Gives the record under the present key; `None` when it is, or when it cannot be read.
+fn sealed_anew(keys: &SealKeys, (app, provider): Name, record: &str) -> Option<String> {
+    let app = AppId::from_raw(u64::try_from(app).ok()?);
+    let place = (app, ProviderKind::from_code(u8::try_from(provider).ok()?)?);
+    let secret = match kept(record) {
+        Kept::Clear => Some(record.to_owned()),
+        Kept::Sealed(id) if id == keys.present() => return None,
+        Kept::Sealed(_) => keys.open(place, record),
+        Kept::Torn => None,
+    };
+    if secret.is_none() {
+        tracing::error!(%app, provider = %place.1, "a credential cannot be opened: put it again");
+    }
+    keys.seal(place, &secret?)
+}
+
+/// Writes the file anew and empties the log: pages that are free, and the gaps of others, hold what was there before.
+/// Without room for it the file stays as it is, and the next start tries again.
+fn scrub(connection: &Connection) {
+    tracing::info!(
+        "the database is written anew, so that no old secret is left in it; this may take a while"
+    );
+    if let Err(fault) = scrubbed(connection) {
+        let error = StoreError::from(fault);
+        tracing::warn!(%error, "old secrets may be left in the database's free space: the next start tries again");
+    }
+}
+
+fn scrubbed(connection: &Connection) -> Done<()> {
+    // The copy of a large file is not for the memory.
+    connection.pragma_update(None, "temp_store", "FILE")?;
+    let done = connection.execute_batch("VACUUM");
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    done?;
+    run(connection, "UPDATE scrubs SET due = 0", [])?;
+    // It answers with a row, and only tells in it that somebody reads.
+    let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if busy != 0 { Err(conflict("somebody reads the write-ahead log")) } else { Ok(()) }
+}
+
+fn text<'row>(row: &'row Row<'_>, at: usize) -> Option<&'row str> {
+    row.get_ref(at).ok()?.as_str().ok()
+}
+
+fn read(row: &Row<'_>) -> Done<Credential> {
+    Ok(Credential {
+        app: AppId::from_raw(number(row, 0)?),
+        provider: code(row, 1, ProviderKind::from_code)?,
+        secret: text(row, 2).map(str::to_owned).ok_or_else(|| damaged("a credential that is no text"))?,
+        updated_at: time(row, 3)?,
+    })
+}
