@@ -9,7 +9,7 @@ use stentor_core::ports::store::{AppStore, StoreError};
 use super::{SqliteStore, fleets, removal, sequences};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, Fault, conflict, is_repeat, missing};
-use crate::sqlite::query::{all, one, run};
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{hash, int, maybe_number, number, text, time};
 
 #[async_trait]
