@@ -111,8 +111,11 @@ async fn sweep_once(shared: &Shared) -> Result<Swept, DutyError> {
     Ok(shared.store.sweep(PAGE_MAX_COUNT, now).await?)
 }
 
-/// Forgets ended campaigns and replies that were kept long enough.
+/// Forgets ended campaigns and replies that were kept long enough, unless the clock has just leapt ahead.
 async fn prune(shared: &Shared) -> Result<(), DutyError> {
+    if !shared.may_forget() {
+        return Ok(());
+    }
     let before = |hours: u64| {
         let span = i64::try_from(hours.saturating_mul(3_600_000)).unwrap_or(i64::MAX);
         Timestamp::from_millis(shared.now().as_millis().saturating_sub(span))

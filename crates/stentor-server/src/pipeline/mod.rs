@@ -16,6 +16,7 @@ pub mod evidence;
 mod fleet;
 mod janitor;
 mod lanes;
+mod leap;
 mod producer;
 mod rush;
 mod scheduler;
@@ -35,8 +36,8 @@ use std::time::Duration;
 
 use stentor_core::chunk::{Class, Lane, Ticket};
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, IdSource};
-use stentor_core::ports::clock::Clock;
+use stentor_core::id::{AppId, IdSource, instant_of};
+use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::{Recovery, Store, StoreError};
 use tokio::runtime::Handle;
@@ -91,6 +92,10 @@ pub struct Pipeline {
 impl Pipeline {
     /// Takes over what dead processes left leased and starts moving; fails only if the store cannot tell.
     pub async fn start(deps: Deps, config: PipelineConfig) -> Result<Self, StoreError> {
+        // Before the recovery, which notes the present.
+        let known =
+            Some(instant_of(deps.store.last_id().await?)).filter(|known| *known > Timestamp::default());
+        let known = known.unwrap_or_else(|| deps.clock.now());
         let recovery = deps.store.recover(deps.instance, deps.clock.now()).await?;
         if recovery.chunks > 0 {
             let Recovery { chunks, deliveries } = recovery;
@@ -102,7 +107,7 @@ impl Pipeline {
         }
         let bulk = deps.bulk.clone().unwrap_or_else(Handle::current);
         let (settlers, inboxes) = settler::inboxes(SETTLER_INBOX_MAX_CHUNKS);
-        let shared = Arc::new(Shared::new(deps, config, recovery, settlers));
+        let shared = Arc::new(Shared::new(deps, config, (recovery, known), settlers));
         let settler_stop = CancellationToken::new();
         let (movers, settler) = (JoinSet::new(), JoinSet::new());
         let mut pipeline = Self { shared, movers, settler, settler_stop, bulk };
@@ -123,17 +128,17 @@ impl Pipeline {
             let work = janitor::keep_leases(&shared, stop.clone());
             shared.watch.lasting("lease keeper", stop, work).await;
         });
-    }
-
-    /// Starts what ends when the drain begins.
-    fn start_movers(&mut self) {
-        for kind in ProviderKind::ALL {
         let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
         self.settler.spawn(async move {
             let store = shared.watch.guarding("store's writer", stop.clone(), shared.store.broken());
             let queue = shared.watch.guarding("queue's writer", stop, shared.queue.broken());
             tokio::join!(store, queue);
         });
+    }
+
+    /// Starts what ends when the drain begins.
+    fn start_movers(&mut self) {
+        for kind in ProviderKind::ALL {
             for class in Class::ALL {
                 let fleet = Fleet::new(self.shared.clone(), *kind, *class);
                 self.start_mover(format!("fleet of {kind}"), *class, fleet.run());

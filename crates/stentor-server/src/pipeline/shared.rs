@@ -12,6 +12,7 @@ use stentor_core::ports::clock::{Clock, Timestamp};
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueLease};
 use stentor_core::ports::store::{Lease, Recovery, Store, StoreError};
 use tokio::sync::{Notify, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Deps;
@@ -19,6 +20,7 @@ use super::agenda::Agenda;
 use super::budget::Budget;
 use super::config::PipelineConfig;
 use super::lanes::{GateRules, Lanes, Levels, ThrottleRules};
+use super::leap::Leap;
 use super::rush::Rush;
 use super::settler::Settlers;
 use super::stats::FleetMeter;
@@ -59,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) store_retries: AtomicU64,
     pub(crate) set_aside: AtomicU64,
     pub(crate) recovery: Recovery,
+    /// Whether the clock leapt ahead.
+    leap: Mutex<Leap>,
 }
 
 /// What wakes the parts that sleep.
@@ -75,7 +79,13 @@ pub(crate) struct Bells {
 }
 
 impl Shared {
-    pub(crate) fn new(deps: Deps, config: PipelineConfig, recovery: Recovery, settlers: Settlers) -> Self {
+    /// Puts everything together; `known` is the instant of the last thing that the store knew before this start.
+    pub(crate) fn new(
+        deps: Deps,
+        config: PipelineConfig,
+        (recovery, known): (Recovery, Timestamp),
+        settlers: Settlers,
+    ) -> Self {
         let rules = GateRules {
             probe_after: Duration::from_millis(config.credential_probe_ms),
             unanswered_max_attempts: config.unanswered_max_attempts,
@@ -114,12 +124,18 @@ impl Shared {
             store_retries: AtomicU64::new(0),
             set_aside: AtomicU64::new(0),
             recovery,
+            leap: Mutex::new(Leap::since(known, Instant::now())),
             config,
         }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Tells whether the clock is believed enough to forget what is old by it.
+    pub(crate) fn may_forget(&self) -> bool {
+        self.leap.lock().unwrap_or_else(PoisonError::into_inner).look(Instant::now(), self.now())
     }
 
     /// Gives the terms under which chunks are leased now.
@@ -145,6 +161,21 @@ impl Shared {
         self.agenda.note(tickets);
     }
 
+    /// Publishes what waits again of chunks that were paused when they should have been leased: a campaign that was resumed
+    /// before their tickets were taken off had published them in vain.
+    pub(crate) async fn publish_resumed(&self, chunks: &[ChunkId]) {
+        if chunks.is_empty() {
+            return;
+        }
+        match self.store.waiting(chunks).await {
+            Ok(tickets) => self.publish(&tickets).await,
+            Err(error) => {
+                tracing::warn!(%error, "paused chunks could not be looked at again; the janitor will publish again");
+                self.bells.republish.notify_one();
+            }
+        }
+    }
+
     /// Takes tickets off the queue; a failure only leaves tickets that are found void later.
     pub(crate) async fn ack(&self, leases: Vec<QueueLease>) {
         if leases.is_empty() {
@@ -161,21 +192,6 @@ impl Shared {
             return;
         }
         let lanes: Vec<Lane> = leases.iter().map(|lease| lease.ticket.lane).collect();
-    /// Publishes what waits again of chunks that were paused when they should have been leased: a campaign that was resumed
-    /// before their tickets were taken off had published them in vain.
-    pub(crate) async fn publish_resumed(&self, chunks: &[ChunkId]) {
-        if chunks.is_empty() {
-            return;
-        }
-        match self.store.waiting(chunks).await {
-            Ok(tickets) => self.publish(&tickets).await,
-            Err(error) => {
-                tracing::warn!(%error, "paused chunks could not be looked at again; the janitor will publish again");
-                self.bells.republish.notify_one();
-            }
-        }
-    }
-
         if let Err(error) = self.queue.nack(leases, due_at).await {
             tracing::warn!(%error, "putting tickets back failed; their leases will run out");
         }

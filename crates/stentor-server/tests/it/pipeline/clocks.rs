@@ -60,3 +60,20 @@ async fn a_clock_that_goes_back_in_the_middle_sends_nothing_twice() {
     assert_eq!(house.stub.counts().values().max(), Some(&1));
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_leaps_ahead_makes_nothing_forgotten() {
+    let config = PipelineConfig { prune_interval_ms: 1_000, ..quick() };
+    let mut house = House::open(Stub::accepting(10), config.clone()).await;
+    house.register(10).await;
+    let id = house.send(everyone()).await;
+    house.finished(id).await;
+    house.clock.ahead_ms.fetch_add(40 * 24 * HOUR_MS, Ordering::SeqCst);
+    pass(60).await;
+    assert_eq!(house.ledger(id).await.total().accepted, 10);
+    house.pipeline.take().expect("started").drain(Duration::from_secs(10)).await;
+    house.clock.ahead_ms.fetch_add(40 * 24 * HOUR_MS, Ordering::SeqCst);
+    house.start(config).await;
+    pass(60).await;
+    assert_eq!(house.ledger(id).await.total().accepted, 10, "nor by a start with a wrong clock");
+}
