@@ -17,6 +17,7 @@ use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, FrontLimits, Parts, Patience};
 use crate::board::Board;
@@ -177,10 +178,9 @@ impl App {
     ) -> Result<(), AppError> {
         let Self { door, address, api, belt, reloads, drain_timeout, _lock } = self;
         tracing::info!(%address, "serving");
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let server = door.serve(api.router(), async {
-            let _dropped_means_stop = stopped.await;
-        });
+        let stop = CancellationToken::new();
+        let server =
+            belt.watched("listener", stop.clone(), door.serve(api.router(), stop.clone().cancelled_owned()));
         tokio::pin!(server);
         tokio::select! {
             () = &mut server => {}
@@ -192,7 +192,7 @@ impl App {
             },
         }
         tracing::info!(seconds = drain_timeout.as_secs(), "draining");
-        drop(stop);
+        stop.cancel();
         let deadline = Instant::now() + drain_timeout;
         let pipeline = belt.drain(drain_timeout);
         let both = async { tokio::join!(server, pipeline) };

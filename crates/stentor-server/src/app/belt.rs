@@ -8,6 +8,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::AppError;
 use super::engines::Ground;
@@ -100,6 +101,11 @@ impl PipelineBelt {
     #[must_use]
     pub fn failures(&self) -> Vec<Failure> {
         self.watch.failures()
+    }
+
+    /// Does the work of a part that does not belong to the pipeline and lasts as it does: its end is a failure, too.
+    pub(super) async fn watched(&self, part: &str, told: CancellationToken, work: impl Future<Output = ()>) {
+        self.watch.lasting(part, told, work).await;
     }
 
     /// Waits until a part fails.

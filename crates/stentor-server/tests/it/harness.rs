@@ -84,6 +84,12 @@ pub(crate) async fn durable_server_with(
     start(config, folder).await
 }
 
+/// Starts a server on SQLite in the given folder with a clock of the test's own.
+pub(crate) async fn durable_server_at(clock: Arc<dyn Clock>, folder: tempfile::TempDir) -> Server {
+    let config = config(folder.path(), Engine::Sqlite);
+    run(App::build_with(config, clock).await.expect("the server starts"), folder)
+}
+
 async fn start(config: Config, folder: tempfile::TempDir) -> Server {
     run(App::build(config).await.expect("the server starts"), folder)
 }

@@ -1,9 +1,12 @@
 //! What an operator does: apps, keys, credentials, health, drain.
 
+use std::sync::Arc;
+
 use reqwest::Method;
 use serde_json::json;
+use stentor_core::ports::clock::{Clock, Timestamp};
 
-use crate::harness::{Reading, durable_server, server, server_with};
+use crate::harness::{Reading, durable_server, durable_server_at, server, server_with};
 
 #[tokio::test]
 async fn an_app_is_made_shown_listed_and_removed() {
@@ -201,4 +204,27 @@ async fn more_requests_than_allowed_are_refused_with_retry_after() {
     drop(to_body);
     assert_eq!(slow.await.expect("answered").refusal().1, "invalid_request");
     assert_eq!(server.send(&tenant, Method::GET, "/v1/devices").read().await.status, 200);
+}
+
+/// A clock that stands still.
+struct Still(Timestamp);
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn each_start_has_a_number_of_its_own_whatever_the_clock_says() {
+    let mut folder = tempfile::tempdir().expect("a folder");
+    let mut numbers = Vec::new();
+    for hour in [9, 9, 2, 2, 1, 9] {
+        let now = Timestamp::from_millis(1_800_000_000_000 + hour * 3_600_000);
+        let server = durable_server_at(Arc::new(Still(now)), folder).await;
+        let status = server.root(Method::GET, "/v1/status").read().await;
+        numbers.push(u64::from_str_radix(&status.text("instance"), 16).expect("a number"));
+        folder = server.stop().await;
+    }
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
 }

@@ -1,8 +1,11 @@
 //! The command line itself: help, references, exit codes.
 
-use crate::process::{run, run_json};
+use crate::process::{run, run_json, stentor};
 use crate::server::Server;
 use serde_json::json;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
 use tempfile::TempDir;
 
 const NOBODY: &str = "http://127.0.0.1:9";
@@ -94,4 +97,73 @@ fn an_import_counts_its_lines_and_says_which_are_bad() {
     std::fs::write(&path, [good(1), good(2), good(3)].join("\n")).unwrap();
     let told = server.ok(&["device", "import", path.to_str().unwrap()]);
     assert_eq!((&told["lines"], &told["created"], &told["failed"]), (&json!(3), &json!(1), &json!(0)));
+}
+
+/// Commands that end by themselves and need nothing.
+const PRINTING: [&[&str]; 9] = [
+    &["--help"],
+    &["config", "default"],
+    &["config", "explain"],
+    &["completions", "bash"],
+    &["openapi"],
+    &["errors"],
+    &["commands"],
+    &["lab", "list"],
+    &["app", "list", "--server", "http://127.0.0.1:1"],
+];
+
+#[test]
+fn no_command_panics_where_nothing_can_be_printed() {
+    for arguments in PRINTING {
+        for full in [false, true] {
+            let (mut reader, errors) = std::io::pipe().unwrap();
+            let printed: Stdio = match full {
+                true => File::options().write(true).open("/dev/full").unwrap().into(),
+                // Its reader is gone at once.
+                false => std::io::pipe().unwrap().1.into(),
+            };
+            let mut child = stentor(arguments).stdout(printed).stderr(errors).spawn().unwrap();
+            let code = child.wait().unwrap().code();
+            let mut said = String::new();
+            reader.read_to_string(&mut said).unwrap();
+            assert!(
+                code.is_some_and(|code| code < 100) && !said.contains("panicked"),
+                "{arguments:?}: {said}"
+            );
+            let closed = std::io::pipe().unwrap().1;
+            let code = stentor(arguments).stdout(Stdio::null()).stderr(closed).status().unwrap().code();
+            assert!(code.is_some_and(|code| code < 100), "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn no_command_writes_into_the_working_directory_unless_it_is_asked_to() {
+    let directory = TempDir::new().unwrap();
+    let in_it = |arguments: &[&str]| {
+        let mut command = stentor(arguments);
+        command.current_dir(directory.path()).env("HOME", directory.path());
+        command
+    };
+    let working: [&[&str]; 4] = [
+        &["demo", "--devices", "2"],
+        &["lab", "kill", "--devices", "200", "--kills", "1", "--only", "kills"],
+        &["lab", "bench", "accept", "--messages", "20", "--callers", "2"],
+        &["lab", "doctor"],
+    ];
+    for arguments in PRINTING.iter().chain(&working) {
+        in_it(arguments).output().unwrap();
+    }
+    for service in ["fcm", "apns", "sink"] {
+        let mut command = in_it(&["emulate", service, "--listen", "127.0.0.1:0", "--json"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with('{'), "{line}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let left: Vec<_> =
+        std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.is_empty(), "{left:?}");
 }

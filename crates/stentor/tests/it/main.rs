@@ -11,6 +11,7 @@ mod doctor;
 mod energy;
 mod lab;
 mod link;
+mod logs;
 mod messages;
 mod probe;
 mod process;

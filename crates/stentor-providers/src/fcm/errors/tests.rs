@@ -25,9 +25,12 @@ fn is(status: u16, body: &str) -> Outcome {
 }
 
 #[test]
-fn success_is_accepted_whatever_its_body() {
-    assert_eq!(is(200, r#"{"name":"projects/p/messages/1"}"#), Outcome::Accepted);
-    assert_eq!(is(200, "cut of"), Outcome::Accepted);
+fn success_is_accepted_whichever_2xx_says_it_and_whatever_its_body() {
+    for status in [200, 201, 202, 204, 299] {
+        for body in [r#"{"name":"projects/p/messages/1"}"#, "cut of", ""] {
+            assert_eq!(is(status, body), Outcome::Accepted);
+        }
+    }
 }
 
 fn with_long_details(message: &str, status: &str, detail: &serde_json::Value) -> String {

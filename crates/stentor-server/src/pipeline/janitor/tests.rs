@@ -36,7 +36,8 @@ fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> Shared {
         instance: 1,
         levels: None,
     };
-    Shared::new(deps, PipelineConfig::default(), Recovery::default(), settler::inboxes(1).0)
+    let known = (Recovery::default(), Timestamp::default());
+    Shared::new(deps, PipelineConfig::default(), known, settler::inboxes(1).0)
 }
 
 #[tokio::test]

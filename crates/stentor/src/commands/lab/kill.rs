@@ -5,10 +5,11 @@ mod tally;
 use crate::demo::Demo;
 use crate::demo::troubles::Trouble;
 use crate::failure::{Exit, Failure};
-use crate::output::{Output, note};
+use crate::output::{Output, line, note};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tally::Tally;
 
@@ -36,7 +37,7 @@ The phases are campaigns of their own, each proven as by `stentor demo --kills`:
   clock-jump   the server's clock goes an hour ahead, an hour behind, and back (needs libfaketime)
 In the last three phases, with at most 20,000 devices, nobody is killed; the server is asked to keep messages meanwhile and has
 to keep or to refuse them, and both must be true. A phase that cannot be made here is skipped, says why, and proves
-nothing. FILE gets the report as JSON.")]
+nothing. The report is a JSON object on the last line with --json; FILE gets it, too.")]
 pub(crate) struct Kill {
     /// How many devices: half through FCM, half through APNs
     #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=10_000_000))]
@@ -50,9 +51,9 @@ pub(crate) struct Kill {
     /// Makes tokens, answers and moments repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
-    /// Where the report goes
-    #[arg(long, default_value = "lab-kill.json", value_name = "FILE")]
-    out: PathBuf,
+    /// Write the report to this file, too
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// A campaign of its own.
@@ -103,10 +104,12 @@ impl Kill {
             }
         };
         let object = tally.object(self.seed);
-        let text = serde_json::to_string_pretty(&object)?;
-        std::fs::write(&self.out, text)
-            .with_context(|| format!("{} cannot be written", self.out.display()))?;
-        output.result(&object, || format!("{}\n\nreport: {}", tally.describe(), self.out.display()))?;
+        let written = self.out.as_deref().map(|path| write(path, &object)).transpose();
+        // What was found is told first: it may have taken hours.
+        output.result(&object, || tally.describe())?;
+        if let Some(path) = written?.filter(|_| !output.is_json()) {
+            line(&format!("\nreport: {}", path.display()))?;
+        }
         Ok(if tally.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -135,4 +138,10 @@ impl Kill {
             Some(trouble) => Demo::in_trouble(self.devices.min(TROUBLED_MAX_DEVICES), trouble, self.seed),
         }
     }
+}
+
+fn write<'a>(path: &'a Path, report: &Value) -> anyhow::Result<&'a Path> {
+    let text = serde_json::to_string_pretty(report)?;
+    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+    Ok(path)
 }
