@@ -67,10 +67,17 @@ fn earliest(connection: &Connection, kind: &Kind, now: Timestamp, count: usize) 
 
 fn turns(connection: &Connection, kind: &Kind, now: Timestamp, count: usize) -> Done<Vec<i64>> {
     let apps: Vec<i64> = all(connection, kind.apps, [now.as_millis(), limit(count)], |row| Ok(row.get(0)?))?;
-    let share = limit(share(count, apps.len()));
-    let of_app =
-        |app: i64| all(connection, kind.of_app, [app, now.as_millis(), share], |row| Ok(row.get(0)?));
-    let lists: Vec<_> = apps.into_iter().map(of_app).collect::<Done<_>>()?;
+    let share = share(count, apps.len());
+    let of_app = |app: i64, most: usize| {
+        all(connection, kind.of_app, [app, now.as_millis(), limit(most)], |row| Ok(row.get(0)?))
+    };
+    let mut lists: Vec<Vec<i64>> = apps.iter().map(|app| of_app(*app, share)).collect::<Done<_>>()?;
+    // What those with little leave is for those with much.
+    if lists.iter().map(Vec::len).sum::<usize>() < count {
+        for (list, app) in lists.iter_mut().zip(apps).filter(|(list, _)| list.len() == share) {
+            *list = of_app(app, count)?;
+        }
+    }
     Ok(in_turns(lists, count))
 }
 
