@@ -245,6 +245,7 @@ async fn open_service(
         chunk_max_devices: config.pipeline.chunk_max_devices,
         imports_max_count: config.api.imports_max_count,
         import_batch_max_lines: config.api.import_batch_max_lines,
+        audit_max_count: config.api.audit_max_count,
         start_spread: config.pipeline.start_spread(),
     };
     let (store, clock, ids) = (ground.store.clone(), ground.clock.clone(), ground.ids.clone());
@@ -263,6 +264,7 @@ fn parts(config: &ApiConfig, service: Arc<Service>, board: Arc<Board>) -> Parts 
         front,
         body_max_bytes: config.body_max_bytes,
         import_idle_timeout: Duration::from_secs(config.import_idle_timeout_seconds),
+        trusted_proxies: config.trusted_proxies(),
         docs: config.docs,
     }
 }

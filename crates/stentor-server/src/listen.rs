@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
 
 use crate::prompt::Prompt;
 
@@ -28,6 +29,10 @@ const PING_INTERVAL: Duration = Duration::from_secs(60);
 const STREAMS_MAX_COUNT: u32 = 1_024;
 /// Wait after accepting failed, so that a lack of file handles does not become a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Who is at the other end of a request's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// A listener that is bound and not yet serving.
 pub(crate) struct Door {
@@ -66,7 +71,7 @@ impl Door {
                 biased;
                 () = &mut stop => break,
                 (place, accepted) = next => match accepted {
-                    Ok((stream, _)) => self.welcome(stream, place, &router, &open),
+                    Ok((stream, peer)) => self.welcome((stream, Peer(peer)), place, &router, &open),
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -80,7 +85,7 @@ impl Door {
 
     fn welcome(
         &self,
-        stream: TcpStream,
+        (stream, peer): (TcpStream, Peer),
         place: Option<OwnedSemaphorePermit>,
         router: &Router,
         open: &GracefulShutdown,
@@ -90,10 +95,10 @@ impl Door {
         tokio::spawn(async move {
             let _place = place;
             match tls {
-                None => converse(stream, router, watcher).await,
+                None => converse((stream, peer), router, watcher).await,
                 Some(tls) => {
                     if let Ok(Ok(stream)) = tokio::time::timeout(HEADER_TIMEOUT, tls.accept(stream)).await {
-                        converse(stream, router, watcher).await;
+                        converse((stream, peer), router, watcher).await;
                     }
                 }
             }
@@ -101,8 +106,11 @@ impl Door {
     }
 }
 
-async fn converse<S>(stream: S, router: Router, watcher: hyper_util::server::graceful::Watcher)
-where
+async fn converse<S>(
+    (stream, peer): (S, Peer),
+    router: Router,
+    watcher: hyper_util::server::graceful::Watcher,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = Builder::new(TokioExecutor::new());
@@ -113,12 +121,18 @@ where
         .max_concurrent_streams(STREAMS_MAX_COUNT)
         .keep_alive_interval(PING_INTERVAL)
         .adaptive_window(true);
-    let service = TowerToHyperService::new(router);
+    let service = TowerToHyperService::new(router.map_request(move |request| told(request, peer)));
     let connection =
         builder.serve_connection(TokioIo::new(Prompt::new(stream, HEADER_TIMEOUT)), service).into_owned();
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection broke");
     }
+}
+
+/// Tells a request who is at the other end.
+fn told<B>(mut request: axum::http::Request<B>, peer: Peer) -> axum::http::Request<B> {
+    request.extensions_mut().insert(peer);
+    request
 }
 
 /// Reads certificate chain and key.

@@ -1,6 +1,7 @@
 //! The REST face: translates between HTTP and the services, and holds no rule.
 
 mod apps;
+mod audit;
 mod auth;
 mod campaigns;
 mod devices;
@@ -13,6 +14,7 @@ mod health;
 mod import;
 mod messages;
 mod openapi;
+mod origin;
 mod page;
 mod schedules;
 mod status;
@@ -27,6 +29,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{from_fn, from_fn_with_state};
+use ipnet::IpNet;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::board::Board;
@@ -55,6 +58,8 @@ pub struct Parts {
     pub body_max_bytes: usize,
     /// Longest wait of the import for the next piece.
     pub import_idle_timeout: Duration,
+    /// Proxies whose word about the caller is believed.
+    pub trusted_proxies: Vec<IpNet>,
     /// Whether /docs is served.
     pub docs: bool,
 }
@@ -92,6 +97,10 @@ impl Api {
         &self.0.front
     }
 
+    fn trusted_proxies(&self) -> &[IpNet] {
+        &self.0.trusted_proxies
+    }
+
     fn body_max_bytes(&self) -> usize {
         self.0.body_max_bytes
     }
@@ -112,6 +121,7 @@ fn limited_routes() -> OpenApiRouter<Api> {
         .merge(messages::routes())
         .merge(campaigns::routes())
         .merge(schedules::routes())
+        .merge(audit::routes())
         .merge(status::routes())
 }
 

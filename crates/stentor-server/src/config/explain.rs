@@ -50,6 +50,9 @@ fn shown(key: &str, value: &Value) -> String {
             || number.to_u128().map_or_else(|| format!("{:?}", number.to_f64()), |whole| whole.to_string()),
             |whole| whole.to_string(),
         ),
+        Value::Array(_, items) => {
+            format!("[{}]", items.iter().map(|item| shown(key, item)).collect::<Vec<_>>().join(", "))
+        }
         other => format!("{other:?}"),
     };
     if SECRETS.contains(&key) && text != "\"\"" { "[redacted]".to_owned() } else { text }

@@ -1,6 +1,7 @@
 //! What decides: authorization, idempotency, validation and limits, before anything is kept. Knows no HTTP.
 
 mod apps;
+mod audit;
 mod calendar;
 mod caller;
 mod campaigns;
@@ -30,6 +31,8 @@ use crate::pipeline::Asking;
 use crate::pipeline::stats::QuotaStats;
 
 pub use apps::NewKey;
+pub use audit::Origin;
+pub(crate) use calendar::instant;
 pub use caller::{Caller, Identity};
 pub use content::AudienceReport;
 pub use credentials::{CredentialSummary, CredentialView};
@@ -87,6 +90,8 @@ pub struct ServiceLimits {
     pub imports_max_count: usize,
     /// Most lines registered in one transaction.
     pub import_batch_max_lines: usize,
+    /// Most entries of the audit trail of one kind in one app.
+    pub audit_max_count: u64,
     /// By how much audiences for later may start after a full minute.
     pub start_spread: Duration,
 }
@@ -97,6 +102,7 @@ impl Default for ServiceLimits {
             chunk_max_devices: 1_000,
             imports_max_count: 4,
             import_batch_max_lines: 16_384,
+            audit_max_count: 10_000,
             start_spread: Duration::ZERO,
         }
     }
@@ -151,6 +157,7 @@ pub struct Service {
     credentials: credentials::Kinds,
     limits: ServiceLimits,
     imports: tokio::sync::Semaphore,
+    refusals: audit::Refusals,
     counters: Counters,
 }
 
@@ -160,8 +167,8 @@ impl Service {
         let Ground { store, clock, ids, belt, keyring, limits } = ground;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         let imports = tokio::sync::Semaphore::new(limits.imports_max_count);
-        let counters = Counters::default();
-        Ok(Self { store, clock, belt, ids, keyring, credentials, limits, imports, counters })
+        let (refusals, counters) = (audit::Refusals::default(), Counters::default());
+        Ok(Self { store, clock, belt, ids, keyring, credentials, limits, imports, refusals, counters })
     }
 
     /// Tells what was done since start.
