@@ -256,6 +256,7 @@ async fn open_service(
         app_share_percent: config.api.app_share_percent,
         import_batch_max_lines: config.api.import_batch_max_lines,
         schedules_max_count: config.api.schedules_max_count,
+        audit_max_count: config.api.audit_max_count,
         start_spread: config.pipeline.start_spread(),
     };
     let (store, clock, ids) = (ground.store.clone(), ground.clock.clone(), ground.ids.clone());
@@ -283,7 +284,18 @@ fn parts(config: &ApiConfig, front: FrontLimits, service: Arc<Service>, board: A
     };
     let body_max_bytes = config.body_max_bytes;
     let large_body_max_bytes = body_max_bytes.max(config.large_body_max_bytes);
-    Parts { service, board, front, body_max_bytes, large_body_max_bytes, import_patience, docs: config.docs }
+    let trusted_proxies = config.trusted_proxies();
+    let docs = config.docs;
+    Parts {
+        service,
+        board,
+        front,
+        body_max_bytes,
+        large_body_max_bytes,
+        import_patience,
+        trusted_proxies,
+        docs,
+    }
 }
 
 async fn open_door(config: &ApiConfig) -> Result<(Door, Option<Arc<Certificate>>), AppError> {

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use stentor_core::error::Invalid;
@@ -115,6 +116,10 @@ pub struct ApiConfig {
     pub import_batch_max_lines: usize,
     /// Schedules of one app that are active or paused.
     pub schedules_max_count: usize,
+    /// Addresses or networks of proxies whose X-Forwarded-For is believed.
+    pub trusted_proxies: Vec<String>,
+    /// Most entries of the audit trail of one kind in one app.
+    pub audit_max_count: u64,
     /// Whether /docs is served.
     pub docs: bool,
 }
@@ -228,6 +233,12 @@ impl ApiConfig {
         (!self.root_key.expose_secret().is_empty()).then_some(&self.root_key)
     }
 
+    /// Gives the networks whose X-Forwarded-For is believed.
+    #[must_use]
+    pub fn trusted_proxies(&self) -> Vec<IpNet> {
+        self.trusted_proxies.iter().filter_map(|text| network(text)).collect()
+    }
+
     fn problems(&self) -> Vec<String> {
         let one_file = self.tls_cert_file.as_os_str().is_empty() != self.tls_key_file.as_os_str().is_empty();
         let bad_key = self.root_key().is_some_and(|key| !crate::keys::looks_like_key(key.expose_secret()));
@@ -258,11 +269,22 @@ impl ApiConfig {
         if one_file {
             problems.push(Invalid::new("api.tls_cert_file", "goes with api.tls_key_file: give both or none"));
         }
+        if let Some(wrong) = self.trusted_proxies.iter().find(|text| network(text).is_none()) {
+            let problem = format!("{wrong:?} is neither an address nor a network such as 10.0.0.0/8");
+            problems.push(Invalid::new("api.trusted_proxies", problem));
+        }
+        if self.audit_max_count == 0 {
+            problems.push(Invalid::new("api.audit_max_count", "must be at least 1"));
+        }
         if bad_key {
             problems.push(Invalid::new("api.root_key", "must be sk_ and 43 letters of base64url"));
         }
         problems.iter().map(ToString::to_string).collect()
     }
+}
+
+fn network(text: &str) -> Option<IpNet> {
+    text.parse().ok().or_else(|| text.parse::<std::net::IpAddr>().ok().map(IpNet::from))
 }
 
 impl fmt::Display for Engine {

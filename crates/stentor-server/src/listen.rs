@@ -39,6 +39,10 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Wait after accepting failed, so that a lack of file handles does not become a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Who is at the other end of a request's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
 /// What the listener and the front know of themselves; clones share it.
 #[derive(Clone)]
 pub(crate) struct ListenerState {
@@ -105,7 +109,7 @@ impl Door {
                 () = &mut stop => break,
                 accepted = next => match accepted {
                     Ok((stream, peer)) => if let Some(place) = self.connections.admit(peer.ip()) {
-                        conversations.spawn(self.welcome(stream, place, &router, &stopping));
+                        conversations.spawn(self.welcome((stream, Peer(peer)), place, &router, &stopping));
                     },
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -122,7 +126,7 @@ impl Door {
 
     fn welcome(
         &self,
-        stream: TcpStream,
+        (stream, peer): (TcpStream, Peer),
         place: Place,
         router: &Router,
         stopping: &CancellationToken,
@@ -131,7 +135,7 @@ impl Door {
         let (router, stopping) = (router.clone(), stopping.clone());
         let _unset_is_slower_not_wrong = stream.set_nodelay(true);
         async move {
-            let conversation = Conversation { place: Arc::new(place), router, stopping, waits };
+            let conversation = Conversation { peer, place: Arc::new(place), router, stopping, waits };
             let Some(tls) = tls else { return conversation.hold(stream).await };
             let greeted = tokio::select! {
                 greeted = timeout(waits.header, tls.accept(stream)) => greeted,
@@ -146,6 +150,7 @@ impl Door {
 
 /// What serves one connection.
 struct Conversation {
+    peer: Peer,
     place: Arc<Place>,
     router: Router,
     stopping: CancellationToken,
@@ -158,8 +163,8 @@ impl Conversation {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Self { place, router, stopping, waits } = self;
-        let service = TowerToHyperService::new(Counted::new(router, place.clone()));
+        let Self { peer, place, router, stopping, waits } = self;
+        let service = TowerToHyperService::new(Counted::new(router, place.clone(), peer));
         let stream = TokioIo::new(Prompt::new(stream, waits.header));
         let builder = builder(waits.header);
         let mut connection = pin!(builder.serve_connection(stream, service));

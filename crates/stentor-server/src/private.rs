@@ -11,6 +11,8 @@ const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// What only others than the owner may do.
 const OTHERS: u32 = 0o077;
+/// What everybody may do.
+const EVERYBODY: u32 = 0o007;
 /// Bit of a directory that many share, such as /tmp.
 const SHARED: u32 = 0o1000;
 /// How the names of our files begin; the databases have companions (-wal, -shm, .lock, .damaged).
@@ -61,8 +63,10 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 /// belongs to somebody else.
 pub fn tighten(folder: &Path) {
     let mut changed = Vec::new();
-    note(narrow(folder, SHARED), folder, &mut changed);
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+    // The directory may be a link to where there is room; what lies in it is not followed.
+    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    note(narrow(&folder, SHARED), &folder, &mut changed);
+    for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         if OURS.iter().any(|start| name.to_string_lossy().starts_with(start)) {
             note(narrow(&entry.path(), 0), &entry.path(), &mut changed);
@@ -73,6 +77,13 @@ pub fn tighten(folder: &Path) {
             files = changed.join(", "),
             "others could read what is kept: it is the owner's alone now"
         );
+    }
+}
+
+/// Warns when everybody on the machine may read a secret that lies where others look after it.
+pub fn warn_if_open(path: &Path) {
+    if std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & EVERYBODY != 0) {
+        tracing::warn!(path = %path.display(), "everybody may read this secret: give it to the server's user alone");
     }
 }
 

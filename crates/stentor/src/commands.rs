@@ -1,6 +1,7 @@
 //! The command line: one list of singular nouns, each in a file of its own.
 
 mod app;
+mod audit;
 mod campaign;
 mod completions;
 mod config;
@@ -12,6 +13,7 @@ mod lab;
 mod message;
 mod reference;
 mod schedule;
+mod secret;
 mod serve;
 mod topic;
 
@@ -43,7 +45,9 @@ enum Command {
     Message(message::Message),
     Campaign(campaign::Campaign),
     Schedule(schedule::Schedule),
+    Audit(audit::Audit),
     Config(config::Config),
+    Secret(secret::Secret),
     Doctor(doctor::Doctor),
     Lab(lab::Lab),
     Completions(completions::Completions),
@@ -92,7 +96,9 @@ async fn dispatch(command: Command, output: Output) -> anyhow::Result<ExitCode> 
         Command::Message(command) => return command.run(output).await,
         Command::Campaign(command) => return command.run(output).await,
         Command::Schedule(command) => command.run(output).await?,
+        Command::Audit(command) => command.run(output).await?,
         Command::Config(command) => command.run(output)?,
+        Command::Secret(command) => command.run(output)?,
         Command::Doctor(command) => return command.run(output).await,
         Command::Lab(command) => return command.run(output).await,
         Command::Completions(command) => command.run()?,

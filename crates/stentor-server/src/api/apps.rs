@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 
 use super::auth::As;
 use super::extract::{At, Body, LargeBody};
+use super::origin::Via;
 use super::text::Instant;
 use super::{Answered, Api};
 use crate::service::{CredentialSummary, CredentialView};
@@ -258,9 +259,10 @@ impl From<CredentialView> for Credential {
 async fn create_app(
     State(api): State<Api>,
     As(who): As,
+    Via(from): Via,
     Body(request): Body<AppRequest>,
 ) -> Answered<(StatusCode, Json<AppView>)> {
-    let app = api.service().create_app(who, request.name).await?;
+    let app = api.service().create_app(who, from, request.name).await?;
     Ok((StatusCode::CREATED, Json(app.into())))
 }
 
@@ -279,8 +281,13 @@ async fn show_app(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> An
 
 /// Removes an app with all that belongs to it (root key).
 #[utoipa::path(delete, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
-async fn delete_app(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<StatusCode> {
-    api.service().delete_app(who, app).await?;
+async fn delete_app(
+    State(api): State<Api>,
+    As(who): As,
+    Via(from): Via,
+    At(app): At<AppId>,
+) -> Answered<StatusCode> {
+    api.service().delete_app(who, from, app).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -289,10 +296,11 @@ async fn delete_app(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> 
 async fn create_key(
     State(api): State<Api>,
     As(who): As,
+    Via(from): Via,
     At(app): At<AppId>,
     Body(request): Body<KeyRequest>,
 ) -> Answered<(StatusCode, Json<NewKey>)> {
-    let made = api.service().create_key(who, app, request.name, &request.scopes).await?;
+    let made = api.service().create_key((who, from), app, request.name, &request.scopes).await?;
     let secret = made.secret.expose_secret().to_owned();
     let KeyView { id, name, scopes, created_at } = made.key.into();
     Ok((StatusCode::CREATED, Json(NewKey { id, name, scopes, created_at, secret })))
@@ -310,9 +318,10 @@ async fn list_keys(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> A
 async fn delete_key(
     State(api): State<Api>,
     As(who): As,
+    Via(from): Via,
     At((app, key)): At<(AppId, KeyId)>,
 ) -> Answered<StatusCode> {
-    api.service().delete_key(who, app, key).await?;
+    api.service().delete_key(who, from, app, key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -332,10 +341,11 @@ async fn list_credentials(
 async fn put_fcm(
     State(api): State<Api>,
     As(who): As,
+    Via(from): Via,
     At(app): At<AppId>,
     LargeBody(given): LargeBody<FcmCredential>,
 ) -> Answered<StatusCode> {
-    put(&api, who, app, ProviderKind::Fcm, &given).await
+    put(&api, (who, from), app, ProviderKind::Fcm, &given).await
 }
 
 /// Puts the credential for the Apple Push Notification service.
@@ -343,10 +353,11 @@ async fn put_fcm(
 async fn put_apns(
     State(api): State<Api>,
     As(who): As,
+    Via(from): Via,
     At(app): At<AppId>,
     LargeBody(given): LargeBody<ApnsCredential>,
 ) -> Answered<StatusCode> {
-    put(&api, who, app, ProviderKind::Apns, &given).await
+    put(&api, (who, from), app, ProviderKind::Apns, &given).await
 }
 
 /// Lets the app use the provider that accepts everything and sends nothing.
@@ -354,41 +365,57 @@ async fn put_apns(
 async fn put_null(
     State(api): State<Api>,
     As(who): As,
+    Via(from): Via,
     At(app): At<AppId>,
     Body(given): Body<NullCredential>,
 ) -> Answered<StatusCode> {
-    put(&api, who, app, ProviderKind::Null, &given).await
+    put(&api, (who, from), app, ProviderKind::Null, &given).await
 }
 
 /// Removes the credential for Firebase Cloud Messaging; what is queued for it waits.
 #[utoipa::path(delete, path = "/v1/apps/{app}/credentials/fcm", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
-async fn delete_fcm(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<StatusCode> {
-    api.service().delete_credential(who, app, ProviderKind::Fcm).await?;
+async fn delete_fcm(
+    State(api): State<Api>,
+    As(who): As,
+    Via(from): Via,
+    At(app): At<AppId>,
+) -> Answered<StatusCode> {
+    api.service().delete_credential(who, from, app, ProviderKind::Fcm).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Removes the credential for the Apple Push Notification service; what is queued for it waits.
 #[utoipa::path(delete, path = "/v1/apps/{app}/credentials/apns", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
-async fn delete_apns(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<StatusCode> {
-    api.service().delete_credential(who, app, ProviderKind::Apns).await?;
+async fn delete_apns(
+    State(api): State<Api>,
+    As(who): As,
+    Via(from): Via,
+    At(app): At<AppId>,
+) -> Answered<StatusCode> {
+    api.service().delete_credential(who, from, app, ProviderKind::Apns).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Removes the credential for the provider that sends nothing; what is queued for it waits.
 #[utoipa::path(delete, path = "/v1/apps/{app}/credentials/null", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
-async fn delete_null(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<StatusCode> {
-    api.service().delete_credential(who, app, ProviderKind::Null).await?;
+async fn delete_null(
+    State(api): State<Api>,
+    As(who): As,
+    Via(from): Via,
+    At(app): At<AppId>,
+) -> Answered<StatusCode> {
+    api.service().delete_credential(who, from, app, ProviderKind::Null).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn put(
     api: &Api,
-    who: crate::service::Identity,
+    by: (crate::service::Identity, crate::service::Origin),
     app: AppId,
     provider: ProviderKind,
     given: &impl Serialize,
 ) -> Answered<StatusCode> {
     let secret = serde_json::to_string(given).unwrap_or_default();
-    api.service().put_credential(who, app, provider, secret).await?;
+    api.service().put_credential(by, app, provider, secret).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -43,6 +43,17 @@ impl FromRequestParts<Api> for For {
     }
 }
 
+/// The app that a request names, if any: by `?app=` or by its header.
+pub(super) struct Named(pub(super) Option<AppId>);
+
+impl FromRequestParts<Api> for Named {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Refusal> {
+        Ok(Self(named_app(parts)?))
+    }
+}
+
 fn secret(headers: &HeaderMap) -> Answer<&str> {
     if let Some(text) = header_text(headers, "authorization")? {
         let (scheme, key) = text.split_once(' ').unwrap_or((text, ""));

@@ -13,6 +13,7 @@ use utoipa_axum::routes;
 
 use super::auth::For;
 use super::extract::{Asked, At};
+use super::origin::Via;
 use super::page::{Before, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
@@ -267,9 +268,10 @@ async fn show(
 async fn cancel(
     State(api): State<Api>,
     For(caller): For,
+    Via(from): Via,
     At(id): At<CampaignId>,
 ) -> Answered<Json<LedgerView>> {
-    Ok(Json(api.service().act(caller, id, CampaignAction::Cancel).await?.into()))
+    Ok(Json(api.service().act((caller, from), id, CampaignAction::Cancel).await?.into()))
 }
 
 /// Holds a campaign; its time to live runs on.
@@ -277,9 +279,10 @@ async fn cancel(
 async fn pause(
     State(api): State<Api>,
     For(caller): For,
+    Via(from): Via,
     At(id): At<CampaignId>,
 ) -> Answered<Json<LedgerView>> {
-    Ok(Json(api.service().act(caller, id, CampaignAction::Pause).await?.into()))
+    Ok(Json(api.service().act((caller, from), id, CampaignAction::Pause).await?.into()))
 }
 
 /// Lets a paused campaign go on.
@@ -287,9 +290,10 @@ async fn pause(
 async fn resume(
     State(api): State<Api>,
     For(caller): For,
+    Via(from): Via,
     At(id): At<CampaignId>,
 ) -> Answered<Json<LedgerView>> {
-    Ok(Json(api.service().act(caller, id, CampaignAction::Resume).await?.into()))
+    Ok(Json(api.service().act((caller, from), id, CampaignAction::Resume).await?.into()))
 }
 
 /// A campaign that has begun names every provider to which something may still come.

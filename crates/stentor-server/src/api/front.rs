@@ -21,6 +21,10 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id that is taken over from a caller.
 const REQUEST_ID_MAX_BYTES: usize = 64;
 
+/// A request's id, for those who have only the request.
+#[derive(Debug, Clone)]
+pub(super) struct RequestId(pub(super) Arc<str>);
+
 /// How much is worked on at once, and for how long.
 #[derive(Debug, Clone)]
 pub struct FrontLimits {
@@ -35,10 +39,11 @@ pub struct FrontLimits {
 }
 
 /// Gives the request an id, catches what goes wrong, writes refusals, logs one line.
-pub(super) async fn outer(request: Request, next: Next) -> Response {
+pub(super) async fn outer(mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
     let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
+    request.extensions_mut().insert(RequestId(id.as_str().into()));
     let started = Instant::now();
     let span = tracing::info_span!("request", id = %id, %method, %route);
     let work = AssertUnwindSafe(next.run(request)).catch_unwind();

@@ -1,6 +1,7 @@
 //! The REST face: translates between HTTP and the services, and holds no rule.
 
 mod apps;
+mod audit;
 mod auth;
 mod body;
 mod campaigns;
@@ -14,6 +15,7 @@ mod health;
 mod import;
 mod messages;
 mod openapi;
+mod origin;
 mod page;
 mod patience;
 mod schedules;
@@ -28,6 +30,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{from_fn, from_fn_with_state};
+use ipnet::IpNet;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::board::Board;
@@ -59,6 +62,8 @@ pub struct Parts {
     pub large_body_max_bytes: usize,
     /// How long an import waits for its body.
     pub import_patience: Patience,
+    /// Proxies whose word about the caller is believed.
+    pub trusted_proxies: Vec<IpNet>,
     /// Whether /docs is served.
     pub docs: bool,
 }
@@ -95,6 +100,10 @@ impl Api {
         &self.0.front
     }
 
+    fn trusted_proxies(&self) -> &[IpNet] {
+        &self.0.trusted_proxies
+    }
+
     fn body_max_bytes(&self) -> usize {
         self.0.body_max_bytes
     }
@@ -119,6 +128,7 @@ fn limited_routes() -> OpenApiRouter<Api> {
         .merge(messages::routes())
         .merge(campaigns::routes())
         .merge(schedules::routes())
+        .merge(audit::routes())
         .merge(status::routes())
 }
 

@@ -28,6 +28,7 @@ const TAGS: &[(&str, &str)] = &[
     ("messages", "What is sent."),
     ("campaigns", "The sending of a message, and the books that prove it."),
     ("schedules", "Messages that are sent again and again."),
+    ("audit", "Who changed what, for the operator."),
     ("status", "What the server is doing."),
     ("health", "Without a key."),
 ];

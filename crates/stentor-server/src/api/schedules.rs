@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 use super::auth::For;
 use super::extract::{Asked, At, RepeatableBody};
 use super::messages::{SpecView, kept};
+use super::origin::Via;
 use super::page::{After, cursor, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
@@ -93,13 +94,14 @@ impl From<ScheduleView> for Schedule {
 async fn create(
     State(api): State<Api>,
     For(caller): For,
+    Via(from): Via,
     RepeatableBody { request, repeat }: RepeatableBody<ScheduleRequest>,
 ) -> Answered<Response> {
     let write = |view: &ScheduleView| StoredReply {
         status: StatusCode::CREATED.as_u16(),
         body: serde_json::to_string(&Schedule::from(view.clone())).unwrap_or_default(),
     };
-    let reply = api.service().create_schedule(caller, request, repeat, write).await?;
+    let reply = api.service().create_schedule((caller, from), request, repeat, write).await?;
     Ok(kept(reply, "/v1/schedules/"))
 }
 
@@ -125,8 +127,13 @@ async fn show(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) 
 
 /// Ends a schedule; what it has sent stays.
 #[utoipa::path(delete, path = "/v1/schedules/{schedule}", tag = "schedules", params(("schedule" = String, Path)), responses((status = 204)))]
-async fn remove(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) -> Answered<StatusCode> {
-    api.service().set_schedule(caller, id, ScheduleState::Canceled).await?;
+async fn remove(
+    State(api): State<Api>,
+    For(caller): For,
+    Via(from): Via,
+    At(id): At<ScheduleId>,
+) -> Answered<StatusCode> {
+    api.service().set_schedule((caller, from), id, ScheduleState::Canceled).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -135,15 +142,21 @@ async fn remove(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>
 async fn cancel(
     State(api): State<Api>,
     For(caller): For,
+    Via(from): Via,
     At(id): At<ScheduleId>,
 ) -> Answered<Json<Schedule>> {
-    Ok(Json(api.service().set_schedule(caller, id, ScheduleState::Canceled).await?.into()))
+    Ok(Json(api.service().set_schedule((caller, from), id, ScheduleState::Canceled).await?.into()))
 }
 
 /// Holds a schedule; occurrences of that time are not made up for.
 #[utoipa::path(post, path = "/v1/schedules/{schedule}/pause", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
-async fn pause(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) -> Answered<Json<Schedule>> {
-    Ok(Json(api.service().set_schedule(caller, id, ScheduleState::Paused).await?.into()))
+async fn pause(
+    State(api): State<Api>,
+    For(caller): For,
+    Via(from): Via,
+    At(id): At<ScheduleId>,
+) -> Answered<Json<Schedule>> {
+    Ok(Json(api.service().set_schedule((caller, from), id, ScheduleState::Paused).await?.into()))
 }
 
 /// Lets a paused schedule go on with its next occurrence.
@@ -151,7 +164,8 @@ async fn pause(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>)
 async fn resume(
     State(api): State<Api>,
     For(caller): For,
+    Via(from): Via,
     At(id): At<ScheduleId>,
 ) -> Answered<Json<Schedule>> {
-    Ok(Json(api.service().set_schedule(caller, id, ScheduleState::Active).await?.into()))
+    Ok(Json(api.service().set_schedule((caller, from), id, ScheduleState::Active).await?.into()))
 }

@@ -77,9 +77,13 @@ pub(super) fn keys(config: &Config) -> Result<SealKeys, AppError> {
     if let Some(problem) = sealing.problem() {
         return Err(AppError::Sealing(problem));
     }
+    let key_file = config.secrets.key_file(&config.data_dir);
     match find(config)? {
-        Some(keys) => Ok(keys),
-        None => make(&config.secrets.key_file(&config.data_dir)),
+        Some(keys) => {
+            private::warn_if_open(&key_file);
+            Ok(keys)
+        }
+        None => make(&key_file),
     }
 }
 

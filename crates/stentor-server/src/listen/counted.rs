@@ -1,4 +1,4 @@
-//! The router as one connection calls it: each request is counted while it is worked on.
+//! The router as one connection calls it: each request is counted while it is worked on, and knows its peer.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,6 +11,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use tower::Service;
 
+use super::Peer;
 use super::connections::Place;
 
 /// A router and the connection's place.
@@ -18,12 +19,13 @@ use super::connections::Place;
 pub(super) struct Counted {
     router: Router,
     place: Arc<Place>,
+    peer: Peer,
 }
 
 impl Counted {
-    /// Counts the router's requests at this place.
-    pub(super) const fn new(router: Router, place: Arc<Place>) -> Self {
-        Self { router, place }
+    /// Counts the router's requests at this place, and tells each its peer.
+    pub(super) const fn new(router: Router, place: Arc<Place>, peer: Peer) -> Self {
+        Self { router, place, peer }
     }
 }
 
@@ -39,8 +41,9 @@ where
         self.router.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let mut at_work = self.place.begin();
+        request.extensions_mut().insert(self.peer);
         let answer = self.router.call(request);
         Box::pin(async move {
             let answer = answer.await?;

@@ -73,6 +73,8 @@ pub struct PipelineConfig {
     pub prune_interval_ms: u64,
     /// Ended campaigns are kept this long.
     pub campaign_retention_hours: u64,
+    /// Entries of the audit trail are kept this long.
+    pub audit_retention_hours: u64,
     /// Replies to idempotency keys are kept this long; at least 24.
     pub idempotency_retention_hours: u64,
 }
@@ -110,6 +112,7 @@ impl Default for PipelineConfig {
             sweep_interval_ms: 1_000,
             prune_interval_ms: 600_000,
             campaign_retention_hours: 30 * 24,
+            audit_retention_hours: 365 * 24,
             idempotency_retention_hours: 48,
         }
     }

@@ -39,6 +39,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         every(&shared, "publishing again", config.republish_interval_ms, republish),
         every(&shared, "sweeping", config.sweep_interval_ms, sweep),
         every(&shared, "pruning", config.prune_interval_ms, prune),
+        every(&shared, "pruning the audit trail", config.prune_interval_ms, prune_audit),
         watch_depths(&shared),
         super::setback::watch(&shared),
     );
@@ -128,14 +129,22 @@ async fn prune(shared: &Shared) -> Result<(), DutyError> {
     if !shared.may_forget() {
         return Ok(());
     }
-    let before = |hours: u64| {
-        let span = i64::try_from(hours.saturating_mul(3_600_000)).unwrap_or(i64::MAX);
-        Timestamp::from_millis(shared.now().as_millis().saturating_sub(span))
-    };
-    let ended = before(shared.config.campaign_retention_hours);
-    let replies = before(shared.config.idempotency_retention_hours);
+    let ended = hours_ago(shared, shared.config.campaign_retention_hours);
+    let replies = hours_ago(shared, shared.config.idempotency_retention_hours);
     while shared.store.prune(ended, replies, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
     Ok(())
+}
+
+/// Forgets entries of the audit trail that were kept long enough.
+async fn prune_audit(shared: &Shared) -> Result<(), DutyError> {
+    let before = hours_ago(shared, shared.config.audit_retention_hours);
+    while shared.store.prune_audit(before, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
+    Ok(())
+}
+
+fn hours_ago(shared: &Shared, hours: u64) -> Timestamp {
+    let span = i64::try_from(hours.saturating_mul(3_600_000)).unwrap_or(i64::MAX);
+    Timestamp::from_millis(shared.now().as_millis().saturating_sub(span))
 }
 
 /// Prolongs the leases of what is being sent, well before they run out, until told to stop.

@@ -36,6 +36,17 @@ fn what_others_could_read_is_narrowed_and_what_is_not_ours_stays() {
 }
 
 #[test]
+fn a_directory_behind_a_link_is_narrowed_too() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (folder, link) = (home.path().join("data"), home.path().join("link"));
+    std::fs::create_dir(&folder).expect("made");
+    widen(&folder, 0o755);
+    std::os::unix::fs::symlink(&folder, &link).expect("linked");
+    tighten(&link);
+    assert_eq!(mode(&folder), 0o700);
+}
+
+#[test]
 fn a_directory_that_many_share_is_not_taken_from_them() {
     let home = tempfile::tempdir().expect("a folder");
     widen(home.path(), 0o1777);

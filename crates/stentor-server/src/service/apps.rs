@@ -2,10 +2,13 @@
 
 use secrecy::{ExposeSecret, SecretString};
 use stentor_core::app::{ApiKey, App, Scope, Scopes};
+use stentor_core::audit::AuditAction;
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::name::Label;
+use stentor_core::ports::store::Change;
 
-use super::{Answer, Caller, Identity, Problem, Service};
+use super::audit::{Author, Matter};
+use super::{Answer, Caller, Identity, Origin, Problem, Service};
 use crate::keys::new_secret;
 
 /// A key just made; its secret is shown this once.
@@ -19,11 +22,13 @@ pub struct NewKey {
 
 impl Service {
     /// Makes an app.
-    pub async fn create_app(&self, identity: Identity, name: Label) -> Answer<App> {
-        identity.require_root()?;
+    pub async fn create_app(&self, identity: Identity, from: Origin, name: Label) -> Answer<App> {
         let created_at = self.now();
         let app = App { id: AppId::from_raw(self.next_id(created_at)), name, created_at };
-        self.store.create_app(&app).await?;
+        let author = Author::of(identity, from);
+        let matter = Matter::new(AuditAction::AppCreate, app.id, app.id).with_detail(app.name.as_str());
+        self.permitted(&author, &matter, identity.require_root()).await?;
+        self.change(author, matter, Change::CreateApp(app.clone())).await?;
         Ok(app)
     }
 
@@ -39,9 +44,10 @@ impl Service {
     }
 
     /// Removes an app with all that belongs to it.
-    pub async fn delete_app(&self, identity: Identity, app: AppId) -> Answer<()> {
-        identity.require_root()?;
-        self.store.delete_app(app).await?;
+    pub async fn delete_app(&self, identity: Identity, from: Origin, app: AppId) -> Answer<()> {
+        let (author, matter) = (Author::of(identity, from), Matter::new(AuditAction::AppDelete, app, app));
+        self.permitted(&author, &matter, identity.require_root()).await?;
+        self.change(author, matter, Change::DeleteApp(app)).await?;
         self.keyring.forget_app(app);
         for provider in self.credentials.forget_app(app) {
             self.belt.changed(app, provider);
@@ -52,25 +58,29 @@ impl Service {
     /// Makes a key of an app.
     pub async fn create_key(
         &self,
-        identity: Identity,
+        (identity, from): (Identity, Origin),
         app: AppId,
         name: Label,
         scopes: &[Scope],
     ) -> Answer<NewKey> {
-        let app = self.administrated(identity, app).await?;
+        let (secret, created_at) = (new_secret(), self.now());
+        let id = KeyId::from_raw(self.next_id(created_at));
+        let author = Author::of(identity, from);
+        let detail = format!("{name}: {}", scope_words(scopes), name = name.as_str());
+        let matter = Matter::new(AuditAction::KeyCreate, app, id).with_detail(&detail);
+        let app = self.administrated_by(&author, &matter, identity, app).await?;
         if scopes.is_empty() {
             return Err(Problem::field("scopes", "must name at least one of send, register, admin"));
         }
-        let (secret, created_at) = (new_secret(), self.now());
         let key = ApiKey {
-            id: KeyId::from_raw(self.next_id(created_at)),
+            id,
             app: Some(app),
             name,
             scopes: Scopes::of(scopes),
             hash: self.keyring.hash(secret.expose_secret()),
             created_at,
         };
-        self.store.create_key(&key).await?;
+        self.change(author, matter, Change::CreateKey(key.clone())).await?;
         Ok(NewKey { key, secret })
     }
 
@@ -81,17 +91,43 @@ impl Service {
     }
 
     /// Removes a key; it opens nothing from now on.
-    pub async fn delete_key(&self, identity: Identity, app: AppId, key: KeyId) -> Answer<()> {
-        let app = self.administrated(identity, app).await?;
-        self.store.delete_key(app, key).await?;
+    pub async fn delete_key(&self, identity: Identity, from: Origin, app: AppId, key: KeyId) -> Answer<()> {
+        let (author, matter) = (Author::of(identity, from), Matter::new(AuditAction::KeyDelete, app, key));
+        let app = self.administrated_by(&author, &matter, identity, app).await?;
+        self.change(author, matter, Change::DeleteKey(app, key)).await?;
         self.keyring.forget_key(key);
         Ok(())
     }
 
     /// Checks that the caller may administrate the app, and that it exists.
     pub(super) async fn administrated(&self, identity: Identity, app: AppId) -> Answer<AppId> {
-        let caller: Caller = identity.on(app)?;
-        caller.require(Scope::Admin)?;
+        administrates(identity, app)?;
         Ok(self.store.app(app).await?.id)
     }
+
+    /// Checks the same of a change; a refusal leaves an entry in the audit trail.
+    pub(super) async fn administrated_by(
+        &self,
+        author: &Author,
+        matter: &Matter,
+        identity: Identity,
+        app: AppId,
+    ) -> Answer<AppId> {
+        self.permitted(author, matter, administrates(identity, app)).await?;
+        Ok(self.store.app(app).await?.id)
+    }
+}
+
+fn administrates(identity: Identity, app: AppId) -> Answer<()> {
+    let caller: Caller = identity.on(app)?;
+    caller.require(Scope::Admin)
+}
+
+fn scope_words(scopes: &[Scope]) -> String {
+    let word = |scope: &Scope| match scope {
+        Scope::Send => "send",
+        Scope::Register => "register",
+        Scope::Admin => "admin",
+    };
+    scopes.iter().map(word).collect::<Vec<_>>().join(", ")
 }

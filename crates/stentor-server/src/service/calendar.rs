@@ -10,7 +10,7 @@ pub(super) fn known_zone(name: &TimeZoneName) -> bool {
 }
 
 /// Reads an RFC 3339 instant.
-pub(super) fn instant(field: &str, text: &str) -> Result<Timestamp, Invalid> {
+pub(crate) fn instant(field: &str, text: &str) -> Result<Timestamp, Invalid> {
     match text.parse::<jiff::Timestamp>() {
         Ok(instant) => Ok(Timestamp::from_millis(instant.as_millisecond())),
         Err(_) => Err(Invalid::new(field, "must be an RFC 3339 instant such as `2026-11-21T07:00:00Z`")),

@@ -25,6 +25,7 @@ pub enum Identity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     app: AppId,
+    key: Option<KeyId>,
     scopes: Scopes,
 }
 
@@ -49,8 +50,10 @@ impl Identity {
     /// Speaks for the app that a path names: the operator for any, a key only for its own.
     pub fn on(&self, app: AppId) -> Answer<Caller> {
         match self {
-            Self::Root => Ok(Caller { app, scopes: Scopes::of(&[Scope::Admin]) }),
-            Self::Key { app: own, scopes, .. } if *own == app => Ok(Caller { app, scopes: *scopes }),
+            Self::Root => Ok(Caller { app, key: None, scopes: Scopes::of(&[Scope::Admin]) }),
+            Self::Key { id, app: own, scopes } if *own == app => {
+                Ok(Caller { app, key: Some(*id), scopes: *scopes })
+            }
             Self::Key { .. } => Err(Problem::new(ErrorCode::NotFound, "there is no such app for this key")),
         }
     }
@@ -61,6 +64,12 @@ impl Caller {
     #[must_use]
     pub const fn app(&self) -> AppId {
         self.app
+    }
+
+    /// Gives the key; `None` for the operator's.
+    #[must_use]
+    pub const fn key(&self) -> Option<KeyId> {
+        self.key
     }
 
     /// Refuses a key without the scope.

@@ -1,12 +1,14 @@
 //! Campaigns: their books, and what an owner does to them.
 
 use stentor_core::app::Scope::Send;
+use stentor_core::audit::AuditAction;
 use stentor_core::campaign::{Campaign, CampaignAction, Ledger};
 use stentor_core::id::CampaignId;
 use stentor_core::ports::clock::Timestamp;
-use stentor_core::ports::store::Page;
+use stentor_core::ports::store::{Change, Changed, Page};
 
-use super::{Answer, Caller, Service};
+use super::audit::{Author, Matter, unexpected};
+use super::{Answer, Caller, Origin, Service};
 
 impl Service {
     /// Gives the books of a campaign, and the instant at which they were read.
@@ -25,14 +27,27 @@ impl Service {
     /// Cancels, pauses or resumes, and gives the books after it.
     pub async fn act(
         &self,
-        caller: Caller,
+        (caller, from): (Caller, Origin),
         id: CampaignId,
         action: CampaignAction,
     ) -> Answer<(Ledger, Timestamp)> {
-        caller.require(Send)?;
-        let (_, tickets) = self.store.act(caller.app(), id, action, self.now()).await?;
+        let (author, app) = (Author::for_caller(caller, from), caller.app());
+        let matter = Matter::new(audited(action), app, id);
+        self.permitted(&author, &matter, caller.require(Send)).await?;
+        let change = Change::Act(app, id, action, self.now());
+        let Changed::Campaign(_, tickets) = self.change(author, matter, change).await? else {
+            return Err(unexpected());
+        };
         self.belt.published(tickets);
         self.belt.wake();
         self.ledger(caller, id).await
+    }
+}
+
+const fn audited(action: CampaignAction) -> AuditAction {
+    match action {
+        CampaignAction::Cancel => AuditAction::CampaignCancel,
+        CampaignAction::Pause => AuditAction::CampaignPause,
+        CampaignAction::Resume => AuditAction::CampaignResume,
     }
 }

@@ -5,14 +5,17 @@ use std::sync::{PoisonError, RwLock};
 
 use serde::Serialize;
 use stentor_core::app::Credential;
+use stentor_core::audit::AuditAction;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
+use stentor_core::ports::store::Change;
 use stentor_providers::RefusedHost;
 use utoipa::ToSchema;
 
-use super::{Answer, ErrorCode, Identity, Problem, Service};
+use super::audit::{Author, Matter};
+use super::{Answer, ErrorCode, Identity, Origin, Problem, Service};
 use crate::pipeline::stats::QuotaStats;
 
 /// What may be shown of a credential.
@@ -102,18 +105,21 @@ impl Service {
     /// Keeps or replaces a credential, given as the adapter's JSON.
     pub async fn put_credential(
         &self,
-        identity: Identity,
+        (identity, from): (Identity, Origin),
         app: AppId,
         provider: ProviderKind,
         secret: String,
     ) -> Answer<()> {
-        let app = self.administrated(identity, app).await?;
         let credential = Credential { app, provider, secret, updated_at: self.now() };
         if let Some(host) = crate::providers::refused_host(&credential, &self.outbound) {
             return Err(may_not_connect(host));
         }
+        let author = Author::of(identity, from);
+        let matter = Matter::new(AuditAction::CredentialPut, app, provider);
+        self.administrated_by(&author, &matter, identity, app).await?;
         crate::providers::check_credential(&credential, self.clock.clone())?;
-        self.store.put_credential(&credential).await?;
+        let matter = matter.with_detail(&in_words(&summary(&credential)));
+        self.change(author, matter, Change::PutCredential(credential)).await?;
         self.credentials.add(app, provider);
         self.belt.changed(app, provider);
         Ok(())
@@ -147,11 +153,14 @@ impl Service {
     pub async fn delete_credential(
         &self,
         identity: Identity,
+        from: Origin,
         app: AppId,
         provider: ProviderKind,
     ) -> Answer<()> {
-        let app = self.administrated(identity, app).await?;
-        self.store.delete_credential(app, provider).await?;
+        let author = Author::of(identity, from);
+        let matter = Matter::new(AuditAction::CredentialDelete, app, provider);
+        let app = self.administrated_by(&author, &matter, identity, app).await?;
+        self.change(author, matter, Change::DeleteCredential(app, provider)).await?;
         self.credentials.remove(app, provider);
         self.belt.changed(app, provider);
         Ok(())
@@ -179,6 +188,15 @@ fn allowing(host: &RefusedHost) -> String {
     format!(
         "the operator of the server can allow it with outbound.allowed_networks = [\"{allowance}\"] (`stentor serve --allow-network {allowance}`)"
     )
+}
+
+/// Says which credential it is and how much it may send; what could be a secret is left out, an endpoint too.
+fn in_words(summary: &CredentialSummary) -> String {
+    let quota = summary.quota_per_minute.map_or("none".to_owned(), |quota| quota.to_string());
+    let names = [&summary.project_id, &summary.team_id, &summary.key_id, &summary.bundle_id];
+    let names: Vec<_> = names.into_iter().flatten().map(String::as_str).collect();
+    let endpoint = if summary.endpoint.is_some() { "own endpoint, " } else { "" };
+    format!("{endpoint}quota {quota} {}", names.join(" ")).trim_end().to_owned()
 }
 
 fn summary(credential: &Credential) -> CredentialSummary {

@@ -1,6 +1,7 @@
 //! What decides: authorization, idempotency, validation and limits, before anything is kept. Knows no HTTP.
 
 mod apps;
+mod audit;
 mod calendar;
 mod caller;
 mod campaigns;
@@ -32,6 +33,8 @@ use crate::pipeline::{Asking, Crowded};
 use crate::shares::Shares;
 
 pub use apps::NewKey;
+pub use audit::Origin;
+pub(crate) use calendar::instant;
 pub use caller::{Caller, Identity};
 pub use content::AudienceReport;
 pub use credentials::{CredentialSummary, CredentialView, Resting};
@@ -98,6 +101,8 @@ pub struct ServiceLimits {
     pub import_batch_max_lines: usize,
     /// Most schedules of one app that are active or paused.
     pub schedules_max_count: usize,
+    /// Most entries of the audit trail of one kind in one app.
+    pub audit_max_count: u64,
     /// By how much audiences for later may start after a full minute.
     pub start_spread: Duration,
 }
@@ -110,6 +115,7 @@ impl Default for ServiceLimits {
             app_share_percent: 50,
             import_batch_max_lines: 16_384,
             schedules_max_count: 10_000,
+            audit_max_count: 10_000,
             start_spread: Duration::ZERO,
         }
     }
@@ -168,6 +174,7 @@ pub struct Service {
     outbound: OutboundPolicy,
     imports: Arc<Shares>,
     making: schedules::Making,
+    refusals: audit::Refusals,
     counters: Counters,
 }
 
@@ -177,8 +184,21 @@ impl Service {
         let Ground { store, clock, ids, belt, keyring, limits, outbound } = ground;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
-        let (making, counters) = (schedules::Making::default(), Counters::default());
-        Ok(Self { store, clock, belt, ids, keyring, credentials, limits, outbound, imports, making, counters })
+        let (making, refusals, counters) = Default::default();
+        Ok(Self {
+            store,
+            clock,
+            belt,
+            ids,
+            keyring,
+            credentials,
+            limits,
+            outbound,
+            imports,
+            making,
+            refusals,
+            counters,
+        })
     }
 
     /// Tells what was done since start.

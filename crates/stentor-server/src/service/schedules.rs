@@ -5,17 +5,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use stentor_core::app::Scope::Send;
+use stentor_core::audit::AuditAction;
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
 use stentor_core::ports::clock::Timestamp;
-use stentor_core::ports::store::{IdempotentReply, Page, Storing};
+use stentor_core::ports::store::{Change, Changed, IdempotentReply, Page, Storing};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use utoipa::ToSchema;
 
+use super::audit::{Author, Matter, unexpected};
 use super::calendar::instant;
 use super::messages::key_reused;
-use super::{Answer, Caller, ErrorCode, MessageRequest, Problem, Repeat, Reply, Service};
+use super::{Answer, Caller, ErrorCode, MessageRequest, Origin, Problem, Repeat, Reply, Service};
 use crate::pipeline::calendar;
 
 /// How many coming occurrences are shown.
@@ -59,12 +61,14 @@ impl Service {
     /// Keeps a schedule; `write` makes the reply that a repeat gets again.
     pub async fn create_schedule(
         &self,
-        caller: Caller,
+        (caller, from): (Caller, Origin),
         request: ScheduleRequest,
         repeat: Option<Repeat>,
         write: impl FnOnce(&ScheduleView) -> stentor_core::ports::store::StoredReply,
     ) -> Answer<Reply> {
-        caller.require(Send)?;
+        let author = Author::for_caller(caller, from);
+        let matter = Matter::new(AuditAction::ScheduleCreate, caller.app(), "");
+        self.permitted(&author, &matter, caller.require(Send)).await?;
         if let Some(reply) = self.replay(caller.app(), repeat.as_ref()).await? {
             return Ok(reply);
         }
@@ -77,13 +81,16 @@ impl Service {
             let reply = reply.clone();
             IdempotentReply { key, request_hash, reply }
         });
-        match self.store.create_schedule(&view.schedule, idempotency).await? {
-            Storing::Done(()) => {
+        let matter = named(matter, &view.schedule);
+        let change = Change::CreateSchedule(Box::new(view.schedule), idempotency);
+        match self.change(author, matter, change).await? {
+            Changed::Stored(Storing::Done(())) => {
                 self.belt.wake();
                 Ok(Reply { reply, replayed: false })
             }
-            Storing::Replayed(reply) => Ok(self.replayed(reply)),
-            Storing::KeyReused => Err(key_reused()),
+            Changed::Stored(Storing::Replayed(reply)) => Ok(self.replayed(reply)),
+            Changed::Stored(Storing::KeyReused) => Err(key_reused()),
+            _ => Err(unexpected()),
         }
     }
 
@@ -104,11 +111,13 @@ impl Service {
     /// Pauses, resumes or cancels; ticks of a pause are not made up for.
     pub async fn set_schedule(
         &self,
-        caller: Caller,
+        (caller, from): (Caller, Origin),
         id: ScheduleId,
         state: ScheduleState,
     ) -> Answer<ScheduleView> {
-        caller.require(Send)?;
+        let author = Author::for_caller(caller, from);
+        let matter = Matter::new(audited(state), caller.app(), id);
+        self.permitted(&author, &matter, caller.require(Send)).await?;
         let present = self.store.schedule(caller.app(), id).await?;
         if present.state == state {
             return Ok(self.view(present));
@@ -122,9 +131,12 @@ impl Service {
         } else {
             state
         };
-        let schedule = self.store.set_schedule(caller.app(), id, state, next_due).await?;
+        let change = Change::SetSchedule(caller.app(), id, state, next_due);
+        let Changed::Schedule(schedule) = self.change(author, matter, change).await? else {
+            return Err(unexpected());
+        };
         self.belt.wake();
-        Ok(self.view(schedule))
+        Ok(self.view(*schedule))
     }
 
     /// Refuses one schedule more than an app may have; those that are being made at the same time count as made.
@@ -214,6 +226,25 @@ impl Drop for BeingMade<'_> {
             }
         }
     }
+}
+
+/// Says what the caller asked for: resuming one without a further occurrence finishes it.
+const fn audited(state: ScheduleState) -> AuditAction {
+    match state {
+        ScheduleState::Active | ScheduleState::Finished => AuditAction::ScheduleResume,
+        ScheduleState::Paused => AuditAction::SchedulePause,
+        ScheduleState::Canceled => AuditAction::ScheduleCancel,
+    }
+}
+
+fn named(matter: Matter, schedule: &Schedule) -> Matter {
+    let name = schedule.name.as_ref().map(|name| format!(" {}", name.as_str())).unwrap_or_default();
+    let matter = Matter { thing: schedule.id.to_string(), ..matter };
+    matter.with_detail(&format!(
+        "{} {}{name}",
+        schedule.recurrence.cron,
+        schedule.recurrence.time_zone.as_str()
+    ))
 }
 
 fn refuse_sending_fields(message: &MessageRequest) -> Result<(), Invalid> {

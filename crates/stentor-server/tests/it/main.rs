@@ -3,6 +3,7 @@
 mod harness;
 
 mod at_rest;
+mod audit;
 mod bad_input;
 mod connections;
 mod devices;

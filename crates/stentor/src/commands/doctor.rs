@@ -7,6 +7,7 @@ use crate::output::{Output, table};
 use checks::{Finding, Health};
 use clap::Args;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use stentor_server::app::Depth;
 
@@ -28,13 +29,16 @@ pub(crate) struct Doctor {
     /// Also compare every index with its table; takes several times as long
     #[arg(long)]
     deep: bool,
+    /// The server's configuration file, which may say where the key is that seals credentials
+    #[arg(long, value_name = "FILE", env = "STENTOR_CONFIG")]
+    config: Option<PathBuf>,
 }
 
 impl Doctor {
     /// Runs every check and reports.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let depth = if self.deep { Depth::Deep } else { Depth::Quick };
-        let findings = checks::all(&self.connection, depth).await;
+        let findings = checks::all(&self.connection, self.config.as_deref(), depth).await;
         let broken = findings.iter().any(|finding| finding.health == Health::Broken);
         let list: Vec<Value> = findings.iter().map(Finding::object).collect();
         output.result(&json!({"ok": !broken, "checks": list}), || describe(&findings))?;

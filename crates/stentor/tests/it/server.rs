@@ -1,4 +1,4 @@
-//! The server as a process: start, signals, crashes, and what it never logs.
+//! The server as a process: start, signals, crashes, its key, and what it never logs.
 
 use crate::process::{Process, run_json};
 use rustix::process::Signal;
@@ -119,4 +119,41 @@ fn a_second_server_on_the_same_data_is_refused() {
     let (code, told) = run_json(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap()]);
     assert_eq!(code, 1);
     assert!(told["error"].as_str().unwrap().contains("in use by another server"), "{told}");
+}
+
+#[test]
+fn a_key_is_rotated_on_a_stopped_server_and_a_lost_one_is_told() {
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("data");
+    let at = ["--data-dir", data.to_str().unwrap()];
+    let mut server = Server::start(directory.path());
+    server.ok(&["app", "create", "shop"]);
+    server.ok(&["app", "credential", "set", "--provider", "null"]);
+    let found = server.ok(&["doctor"]);
+    let checks = found["checks"].as_array().unwrap();
+    let sealing = checks.iter().find(|check| check["what"] == "sealing key").unwrap();
+    assert!(
+        sealing["health"] == "ok" && sealing["found"].as_str().unwrap().contains("1 credentials"),
+        "{sealing}"
+    );
+    assert_eq!(run_json(&[&["secret", "rotate"], &at[..]].concat()).0, 1, "not under a running server");
+    server.process.signal(Signal::TERM);
+    server.process.wait();
+    let (code, rotated) = run_json(&[&["secret", "rotate"], &at[..]].concat());
+    assert_eq!((code, &rotated["credentials"]), (0, &Value::from(1)), "{rotated}");
+    let (code, shown) = run_json(&[&["secret", "show"], &at[..]].concat());
+    assert_eq!((code, &shown["keys"][0]), (0, &rotated["to"]), "{shown}");
+    let key = std::fs::read_to_string(data.join("seal.key")).unwrap();
+    assert!(!rotated.to_string().contains(key.trim()) && !shown.to_string().contains(key.trim()));
+    std::fs::remove_file(data.join("seal.key")).unwrap();
+    let (code, told) = run_json(&[&["serve", "--listen", "127.0.0.1:0"], &at[..]].concat());
+    let error = told["error"].as_str().unwrap();
+    assert!(
+        code == 1 && error.contains(rotated["to"].as_str().unwrap()) && error.contains("seal.key"),
+        "{told}"
+    );
+    std::fs::write(data.join("seal.key"), key).unwrap();
+    let server = Server::start(directory.path());
+    let entries = server.ok(&["audit", "list"]);
+    assert_eq!(entries["entries"][0]["action"], "credential.put", "{entries}");
 }

@@ -1,6 +1,7 @@
 //! The doctor's checks, each of which finds one thing.
 
 mod files;
+mod sealing;
 
 use crate::client::{Client, segment};
 use crate::connection::Connection;
@@ -71,8 +72,9 @@ impl Finding {
 }
 
 /// Runs every check.
-pub(super) async fn all(connection: &Connection, depth: Depth) -> Vec<Finding> {
+pub(super) async fn all(connection: &Connection, config: Option<&Path>, depth: Depth) -> Vec<Finding> {
     let mut findings = vec![clock(), file_limit(), disk(&connection.data_dir)];
+    findings.push(sealing::look(&connection.data_dir, config));
     findings.extend(files::look(connection.data_dir.clone(), depth).await);
     match connection.client() {
         Ok(client) => findings.extend(server(&client).await),

@@ -1,0 +1,177 @@
+//! The audit trail: every change names who asked for it, and is kept together with its entry.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use stentor_core::audit::{Actor, AuditAction, AuditEntry, AuditNote};
+use stentor_core::id::{AppId, KeyId};
+use stentor_core::ports::store::{AuditFilter, Change, Changed, Page};
+
+use super::{Answer, Caller, Identity, Problem, Service};
+
+/// Time within which one refusal of a key is kept, and no other: refusals cost a caller nothing.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
+/// Most keys whose last refusal is remembered.
+const REFUSED_KEYS_MAX_COUNT: usize = 4_096;
+/// Longest detail of an entry.
+const DETAIL_MAX_CHARS: usize = 200;
+
+/// Where a request comes from, and what it is called in the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The caller's address, where it is known.
+    pub address: Option<IpAddr>,
+    /// The request's id.
+    pub request_id: String,
+}
+
+/// Who asks for a change, and from where.
+#[derive(Debug, Clone)]
+pub(super) struct Author {
+    actor: Actor,
+    /// The app of a key.
+    home: Option<AppId>,
+    origin: Origin,
+}
+
+/// What is to be changed.
+#[derive(Debug, Clone)]
+pub(super) struct Matter {
+    pub(super) action: AuditAction,
+    pub(super) app: Option<AppId>,
+    /// Its id or name.
+    pub(super) thing: String,
+    /// A few words more; no secret.
+    pub(super) detail: String,
+}
+
+/// When each key was refused last.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(Mutex<HashMap<KeyId, Instant>>);
+
+impl Author {
+    /// Names the author of a change of apps, keys and credentials.
+    pub(super) fn of(identity: Identity, origin: Origin) -> Self {
+        match identity {
+            Identity::Root => Self { actor: Actor::Root, home: None, origin },
+            Identity::Key { id, app, .. } => Self { actor: Actor::Key(id), home: Some(app), origin },
+        }
+    }
+
+    /// Names the author of a change within an app.
+    pub(super) fn for_caller(caller: Caller, origin: Origin) -> Self {
+        match caller.key() {
+            None => Self { actor: Actor::Root, home: None, origin },
+            Some(key) => Self { actor: Actor::Key(key), home: Some(caller.app()), origin },
+        }
+    }
+}
+
+impl Matter {
+    /// Names a change of something in an app.
+    pub(super) fn new(action: AuditAction, app: AppId, thing: impl ToString) -> Self {
+        Self { action, app: Some(app), thing: thing.to_string(), detail: String::new() }
+    }
+
+    /// Adds a few words; what a terminal would obey in them becomes a space.
+    pub(super) fn with_detail(self, detail: &str) -> Self {
+        let plain = detail.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+        Self { detail: plain.take(DETAIL_MAX_CHARS).collect(), ..self }
+    }
+}
+
+impl Refusals {
+    /// Tells whether a refusal of the key is to be kept now.
+    fn admit(&self, key: KeyId) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.get(&key).is_some_and(|last| last.elapsed() < REFUSAL_PAUSE) {
+            return false;
+        }
+        if known.len() >= REFUSED_KEYS_MAX_COUNT {
+            known.clear();
+        }
+        known.insert(key, Instant::now());
+        true
+    }
+}
+
+impl Service {
+    /// Lists entries of the audit trail, newest first (root key).
+    pub async fn audit(
+        &self,
+        identity: Identity,
+        filter: AuditFilter,
+        page: Page,
+    ) -> Answer<Vec<AuditEntry>> {
+        identity.require_root()?;
+        Ok(self.store.audit(filter, page).await?)
+    }
+
+    /// Makes a change and keeps its entry, both or neither.
+    pub(super) async fn change(&self, author: Author, matter: Matter, change: Change) -> Answer<Changed> {
+        let note = self.audit_note(author, matter, false);
+        Ok(self.store.change(change, note, self.limits.audit_max_count).await?)
+    }
+
+    /// Passes an answer on about whether an author may do something; one that is refused leaves an entry.
+    pub(super) async fn permitted<T>(
+        &self,
+        author: &Author,
+        matter: &Matter,
+        answer: Answer<T>,
+    ) -> Answer<T> {
+        if let (Err(_), Actor::Key(key)) = (&answer, author.actor)
+            && self.refusals.admit(key)
+        {
+            let note = self.audit_note(author.clone(), matter.clone(), true);
+            if let Err(error) = self.store.note_refused(note, self.limits.audit_max_count).await {
+                tracing::warn!(%error, %key, "a refused change is not in the audit trail");
+            }
+        }
+        answer
+    }
+
+    fn audit_note(&self, author: Author, matter: Matter, refused: bool) -> AuditNote {
+        let Author { actor, home, origin } = author;
+        // Under the app of the key that was refused: it must not crowd out what is told of another.
+        let app = if refused { home } else { matter.app };
+        AuditNote {
+            at: self.now(),
+            actor,
+            app,
+            action: matter.action,
+            thing: matter.thing,
+            detail: matter.detail,
+            address: origin.address,
+            request_id: origin.request_id,
+            refused,
+        }
+    }
+}
+
+/// Says that the store answered something else than was asked: a defect.
+pub(super) fn unexpected() -> Problem {
+    tracing::error!("the store answered a change with something else");
+    Problem::new(super::ErrorCode::Internal, "the server failed at this request")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_detail_is_short_and_has_nothing_that_a_terminal_obeys() {
+        let matter = Matter::new(AuditAction::AppCreate, AppId::from_raw(1), "").with_detail("a\u{1b}[2J\nb");
+        assert_eq!(matter.detail, "a [2J b");
+        assert_eq!(matter.with_detail(&"é".repeat(500)).detail.chars().count(), DETAIL_MAX_CHARS);
+    }
+
+    #[test]
+    fn one_refusal_of_a_key_is_kept_and_the_next_ones_are_not() {
+        let refusals = Refusals::default();
+        let (one, two) = (KeyId::from_raw(1), KeyId::from_raw(2));
+        assert!(refusals.admit(one) && !refusals.admit(one) && refusals.admit(two));
+    }
+}

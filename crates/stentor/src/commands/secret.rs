@@ -1,0 +1,121 @@
+//! `stentor secret`: the key that seals credentials at rest.
+
+use crate::failure::Failure;
+use crate::output::{Output, table};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use stentor_server::app::{Rotation, Sealing, rotate};
+
+/// Look after the key that seals credentials at rest
+#[derive(Debug, Args)]
+pub(crate) struct Secret {
+    #[command(flatten)]
+    place: Place,
+    #[command(subcommand)]
+    command: SecretCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SecretCommand {
+    /// Show which keys seal the credentials, and whether they are at hand
+    #[command(after_help = "\
+Examples:
+  stentor secret show
+  stentor secret show --data-dir /var/lib/stentor
+
+Shows ids of keys, never a key. Exits 1 when a credential wants a key that is not at hand.")]
+    Show,
+    /// Let a new key take the place of the one in the key file; the server must be stopped
+    #[command(after_help = "\
+Examples:
+  stentor secret rotate --data-dir /var/lib/stentor
+  stentor secret rotate --config stentor.toml
+
+Both keys stand in the file until every credential is sealed under the new one, and the database is written anew after
+it. A rotation that is cut off leaves everything readable; the next start of the server goes on with it. A key that comes
+from the variable STENTOR__SECRETS__KEY is rotated by writing a new one before it and starting the server.")]
+    Rotate,
+}
+
+/// Where the data and the key are.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Place {
+    /// The server's configuration file, which may say where the key is
+    #[arg(long, global = true, value_name = "FILE", env = "STENTOR_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where the data lives, in place of what the configuration says
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+impl Secret {
+    /// Runs the command.
+    pub(crate) fn run(self, output: Output) -> anyhow::Result<()> {
+        let mut config = super::config::load(self.place.config.as_deref())?;
+        if let Some(data_dir) = self.place.data_dir {
+            config.data_dir = data_dir;
+        }
+        match self.command {
+            SecretCommand::Show => {
+                let sealing = Sealing::look(&config).map_err(|error| Failure::not_done(error.to_string()))?;
+                output.result(&object(&sealing), || describe(&sealing))?;
+                sealing.problem().map_or(Ok(()), |problem| Err(Failure::not_done(problem).into()))
+            }
+            SecretCommand::Rotate => {
+                super::config::start_log(&config);
+                let done = rotate(&config).map_err(|error| Failure::not_done(error.to_string()))?;
+                output.result(&rotated(&done), || told(&done))
+            }
+        }
+    }
+}
+
+fn object(sealing: &Sealing) -> Value {
+    let keys: Vec<String> = sealing.keys.iter().map(ToString::to_string).collect();
+    let wanted =
+        sealing.wanted.iter().map(|(id, count)| json!({"key": id.to_string(), "credentials": count}));
+    json!({
+        "ok": sealing.problem().is_none(),
+        "source": sealing.source,
+        "keys": keys,
+        "wanted": wanted.collect::<Vec<_>>(),
+    })
+}
+
+fn describe(sealing: &Sealing) -> String {
+    let mut rows: Vec<[String; 3]> = Vec::new();
+    for (place, id) in sealing.keys.iter().enumerate() {
+        let count = sealing.wanted.get(id).copied().unwrap_or_default();
+        rows.push([id.to_string(), if place == 0 { "seals" } else { "opens" }.to_owned(), count.to_string()]);
+    }
+    for (id, count) in sealing.wanted.iter().filter(|(id, _)| !sealing.keys.contains(id)) {
+        rows.push([id.to_string(), "MISSING".to_owned(), count.to_string()]);
+    }
+    format!("{}\n(keys from {})", table(["key", "use", "credentials"], rows), sealing.source)
+}
+
+fn rotated(done: &Rotation) -> Value {
+    json!({
+        "from": done.from.to_string(),
+        "to": done.to.to_string(),
+        "credentials": done.credentials,
+        "unreadable": done.unreadable,
+        "key_file": done.key_file,
+    })
+}
+
+fn told(done: &Rotation) -> String {
+    let file = done.key_file.display();
+    let mut text = format!(
+        "{} credentials are sealed under the new key {}; {file} has it, keep a copy elsewhere",
+        done.credentials, done.to
+    );
+    if done.unreadable > 0 {
+        text.push_str(&format!(
+            "\n{} credentials could not be opened and have to be put again; until then the former key {} stays in the file",
+            done.unreadable, done.from
+        ));
+    }
+    text
+}
