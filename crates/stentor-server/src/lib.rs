@@ -15,3 +15,4 @@ mod prompt;
 mod providers;
 pub mod service;
 mod wording;
+pub mod words;

@@ -43,6 +43,9 @@ struct LineError {
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
     detail: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
 }
 
 /// What an import came to.
@@ -73,6 +76,7 @@ impl From<ImportReport> for ImportResult {
             code: error.code.as_str(),
             field: error.field,
             detail: error.detail,
+            hint: error.hint,
         });
         Self {
             lines: report.lines,
