@@ -69,7 +69,16 @@ pub(crate) async fn server_on(engine: Engine, change: impl FnOnce(&mut Config)) 
 
 /// Starts a server on SQLite in the given folder.
 pub(crate) async fn durable_server(folder: tempfile::TempDir) -> Server {
-    let config = config(folder.path(), Engine::Sqlite);
+    durable_server_with(folder, |_| {}).await
+}
+
+/// Starts a server on SQLite in the given folder, with some settings changed.
+pub(crate) async fn durable_server_with(
+    folder: tempfile::TempDir,
+    change: impl FnOnce(&mut Config),
+) -> Server {
+    let mut config = config(folder.path(), Engine::Sqlite);
+    change(&mut config);
     start(config, folder).await
 }
 

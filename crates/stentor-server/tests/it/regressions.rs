@@ -4,6 +4,7 @@
 mod few;
 mod mutation;
 mod rig;
+mod switch;
 mod way;
 
 use std::time::{Duration, Instant};
