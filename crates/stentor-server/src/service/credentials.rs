@@ -6,11 +6,12 @@ use std::sync::{PoisonError, RwLock};
 use serde::Serialize;
 use stentor_core::app::Credential;
 use stentor_core::device::ProviderKind;
+use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::ports::clock::Timestamp;
 use utoipa::ToSchema;
 
-use super::{Answer, Identity, Service};
+use super::{Answer, ErrorCode, Identity, Problem, Service};
 use crate::pipeline::stats::QuotaStats;
 
 /// What may be shown of a credential.
@@ -98,7 +99,7 @@ impl Service {
     ) -> Answer<()> {
         let app = self.administrated(identity, app).await?;
         let credential = Credential { app, provider, secret, updated_at: self.now() };
-        crate::providers::check_credential(&credential, self.clock.clone())?;
+        crate::providers::check_credential(&credential, self.clock.clone()).map_err(unusable)?;
         self.store.put_credential(&credential).await?;
         self.credentials.add(app, provider);
         self.belt.changed(app, provider);
@@ -144,6 +145,17 @@ impl Service {
         }
         Ok(credentials.len())
     }
+}
+
+/// Tells a key or certificate that cannot be read from a field that breaks a rule: no rule of form finds the former.
+fn unusable(invalid: Invalid) -> Problem {
+    let field = invalid.field.rsplit('.').next().unwrap_or_default();
+    let read = matches!(field, "key_p8" | "private_key" | "ca_pem");
+    // What is missing or blank is a matter of form.
+    if !read || invalid.problem == "is missing" || invalid.problem.starts_with("must not be empty") {
+        return invalid.into();
+    }
+    Problem::new(ErrorCode::CredentialUnusable, invalid.problem).at(invalid.field)
 }
 
 fn summary(credential: &Credential) -> CredentialSummary {

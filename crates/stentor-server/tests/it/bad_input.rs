@@ -134,7 +134,7 @@ async fn a_refused_word_is_answered_with_the_words_that_would_be_right() {
         assert!(read.text("hint").ends_with(&format!("known are {}", right.join(", "))), "{read:?}");
     }
     let filtered = server.send(&tenant, Method::GET, "/v1/devices?provider=gcm").read().await;
-    assert_eq!(filtered.text("hint"), "known are fcm, apns, null");
+    assert!(filtered.text("hint").ends_with("known are fcm, apns, null"), "{filtered:?}");
 }
 
 #[tokio::test]
