@@ -3,6 +3,7 @@
 mod dead_files;
 mod environment;
 mod leftovers;
+mod promises;
 mod sizes;
 mod text;
 mod walls;
@@ -25,6 +26,7 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     findings.extend(files.iter().flat_map(environment::check));
     findings.extend(files.iter().flat_map(leftovers::check));
     findings.extend(dead_files::check(workspace, &files));
+    findings.extend(promises::check(workspace, &files)?);
     findings.extend(text::check(workspace)?);
     findings.sort();
     report(&findings, &sizes, files.len());

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::device::ProviderKind;
 use crate::id::{AppId, KeyId};
 use crate::name::Label;
 use crate::ports::clock::Timestamp;
+use crate::word::words;
 
 /// A tenant: everything else belongs to exactly one app.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct App {
 }
 
 /// What a key may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Send messages and read what became of them.
@@ -31,6 +32,8 @@ pub enum Scope {
     /// Everything in the app, credentials and keys included.
     Admin,
 }
+
+words! { Scope { Send = "send"; Register = "register"; Admin = "admin"; } }
 
 /// A set of scopes in one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

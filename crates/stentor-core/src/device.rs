@@ -10,9 +10,9 @@ use crate::outcome::Reason;
 use crate::ports::clock::Timestamp;
 
 macro_rules! codes {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal, $text:literal $(| $alias:literal)*;)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
         #[serde(rename_all = "snake_case")]
         #[repr(u8)]
         pub enum $name { $($(#[$vdoc])* $variant = $code,)* }
@@ -45,12 +45,14 @@ macro_rules! codes {
         impl std::str::FromStr for $name {
             type Err = $crate::error::Invalid;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Self::ALL.iter().copied().find(|one| one.as_str() == text).ok_or_else(|| {
-                    let known: Vec<_> = Self::ALL.iter().map(|one| one.as_str()).collect();
-                    $crate::error::Invalid::new("", format!("must be one of {}", known.join(", ")))
+                use $crate::word::Word;
+                Self::from_word(text).ok_or_else(|| {
+                    $crate::error::Invalid::new("", format!("must be one of {}", Self::WORDS.join(", ")))
                 })
             }
         }
+
+        $crate::word::words! { $name { $($variant = $text $(| $alias)*;)* } }
     };
 }
 pub(crate) use codes;
@@ -60,8 +62,8 @@ codes! {
     Platform {
         /// Android.
         Android = 1, "android";
-        /// iOS, iPadOS, macOS, watchOS, tvOS.
-        Apple = 2, "apple";
+        /// iOS, iPadOS, macOS, watchOS, tvOS, visionOS.
+        Apple = 2, "apple" | "ios" | "ipados" | "macos" | "watchos" | "tvos" | "visionos";
         /// Browsers.
         Web = 3, "web";
         /// Windows.

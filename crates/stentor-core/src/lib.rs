@@ -27,3 +27,4 @@ pub mod target;
 pub mod topic;
 pub mod user;
 pub mod varint;
+pub mod word;

@@ -3,7 +3,7 @@
 /// Longest push token that is kept (FCM documents no bound; APNs allows for growth beyond 100 bytes).
 pub const PUSH_TOKEN_MAX_BYTES: usize = 4_096;
 /// Longest name an app gives to its own things (user ids, groups).
-pub const NAME_MAX_BYTES: usize = 256;
+pub const NAME_MAX_CHARS: usize = 256;
 /// Longest topic name (FCM: `[a-zA-Z0-9-_.~%]{1,900}`).
 pub const TOPIC_NAME_MAX_BYTES: usize = 900;
 /// Most topics one device may subscribe to (FCM: 2,000 per app instance).
@@ -16,8 +16,8 @@ pub const TAG_MAX_BYTES: usize = 64;
 pub const LOCALE_MAX_BYTES: usize = 35;
 /// Longest IANA time zone name.
 pub const TIME_ZONE_MAX_BYTES: usize = 64;
-/// Longest collapse key (APNs: apns-collapse-id of at most 64 bytes).
-pub const COLLAPSE_KEY_MAX_BYTES: usize = 64;
+/// Longest collapse key (APNs: apns-collapse-id of at most 64 bytes; its adapter sends a hash of a key that has more).
+pub const COLLAPSE_KEY_MAX_CHARS: usize = 64;
 /// Longest time to live: four weeks (FCM).
 pub const TTL_MAX_SECONDS: u64 = 28 * 24 * 3_600;
 /// Longest topic condition.

@@ -14,6 +14,7 @@ use crate::limits::{
 use crate::name::CollapseKey;
 use crate::ports::clock::Timestamp;
 use crate::target::Target;
+use crate::word::words;
 
 /// The visible part.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +32,7 @@ pub struct Notification {
 }
 
 /// Urgency for the device.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
     /// May wait for the device's convenience.
@@ -40,6 +41,8 @@ pub enum Priority {
     #[default]
     High,
 }
+
+words! { Priority { Normal = "normal"; High = "high"; } }
 
 /// How long a message may wait, in whole seconds, at most four weeks; zero means now or never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Checked texts: once built, a name obeys its rule for good.
+//! Checked texts: once built, a name obeys its rule for good. Lengths are counted in characters, as callers count them.
 
 use std::fmt;
 
@@ -19,8 +19,11 @@ macro_rules! names {
             pub fn new(text: impl Into<String>) -> Result<Self, Invalid> {
                 let text = text.into();
                 let rule: fn(char) -> bool = $rule;
-                let fits = !text.is_empty() && text.len() <= $max && text.chars().all(rule);
-                if fits { Ok(Self(text)) } else { Err(Invalid::new($field, format!("{} (1 to {} bytes)", $help, $max))) }
+                let short = text.len() <= $max || text.chars().nth($max).is_none();
+                if !text.is_empty() && short && text.chars().all(rule) {
+                    return Ok(Self(text));
+                }
+                Err(Invalid::new($field, format!("{} (1 to {} characters)", $help, $max)))
             }
 
             /// Gives the text.
@@ -59,9 +62,9 @@ macro_rules! names {
 
 names! {
     /// The app's own id of a person.
-    ExternalId("user", limits::NAME_MAX_BYTES, |c| !c.is_control(), "must be printable text");
+    ExternalId("user", limits::NAME_MAX_CHARS, |c| !c.is_control(), "must be printable text");
     /// The app's name of a group.
-    GroupName("group", limits::NAME_MAX_BYTES, |c| c.is_ascii_alphanumeric() || "-_.~%:".contains(c), "must be letters, digits or -_.~%:");
+    GroupName("group", limits::NAME_MAX_CHARS, |c| c.is_ascii_alphanumeric() || "-_.~%:".contains(c), "must be letters, digits or -_.~%:");
     /// An opt-in channel of an app (FCM's alphabet).
     TopicName("topic", limits::TOPIC_NAME_MAX_BYTES, |c| c.is_ascii_alphanumeric() || "-_.~%".contains(c), "must be letters, digits or -_.~%");
     /// A mark an app puts on a device.
@@ -71,9 +74,23 @@ names! {
     /// An IANA time zone name; whether it exists is checked where the time zone database is.
     TimeZoneName("time_zone", limits::TIME_ZONE_MAX_BYTES, |c| c.is_ascii_alphanumeric() || "/_+-".contains(c), "must be an IANA name such as `Europe/Rome`");
     /// Newer replaces older among messages with the same key to the same device.
-    CollapseKey("collapse_key", limits::COLLAPSE_KEY_MAX_BYTES, |c| !c.is_control(), "must be printable text");
+    CollapseKey("collapse_key", limits::COLLAPSE_KEY_MAX_CHARS, |c| !c.is_control(), "must be printable text");
     /// A caller's name for one request, so that repeating it is harmless.
     IdempotencyKey("Idempotency-Key", limits::IDEMPOTENCY_KEY_MAX_BYTES, |c| c.is_ascii_graphic(), "must be visible ASCII without spaces");
     /// A label people give to an app or key.
-    Label("name", limits::NAME_MAX_BYTES, |c| !c.is_control(), "must be printable text");
+    Label("name", limits::NAME_MAX_CHARS, |c| !c.is_control(), "must be printable text");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_have_as_many_letters_in_every_script() {
+        for letter in ["a", "ä", "語", "\u{1F600}"] {
+            assert!(ExternalId::new(letter.repeat(limits::NAME_MAX_CHARS)).is_ok(), "{letter}");
+            assert!(ExternalId::new(letter.repeat(limits::NAME_MAX_CHARS + 1)).is_err(), "{letter}");
+        }
+        assert!(ExternalId::new("").is_err() && TopicName::new("ä").is_err());
+    }
 }

@@ -7,6 +7,7 @@ use crate::id::{AppId, ScheduleId};
 use crate::message::MessageSpec;
 use crate::name::{Label, TimeZoneName};
 use crate::ports::clock::Timestamp;
+use crate::word::words;
 
 codes! {
     /// Where a schedule is.
@@ -25,7 +26,7 @@ codes! {
 }
 
 /// What happens to ticks missed while the server was down.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUp {
     /// The latest missed tick fires, once; earlier ones are skipped.
@@ -36,6 +37,8 @@ pub enum CatchUp {
     /// Every missed tick fires, in order.
     All,
 }
+
+words! { CatchUp { Once = "once"; Skip = "skip"; All = "all"; } }
 
 /// When a schedule fires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -58,13 +58,13 @@ impl Target {
     /// Checks counts and sorts named devices.
     pub fn checked(self) -> Result<Self, Invalid> {
         let Self::Devices(mut devices) = self else { return Ok(self) };
-        devices.sort_unstable();
-        devices.dedup();
         if devices.is_empty() || devices.len() > TARGET_DEVICES_MAX_COUNT {
             let problem =
                 format!("must name 1 to {TARGET_DEVICES_MAX_COUNT} devices; use a topic or group for more");
             return Err(Invalid::new("target.devices", problem));
         }
+        devices.sort_unstable();
+        devices.dedup();
         Ok(Self::Devices(devices))
     }
 }

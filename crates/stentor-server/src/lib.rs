@@ -17,3 +17,4 @@ mod providers;
 pub mod service;
 pub mod shares;
 mod wording;
+pub mod words;

@@ -1,5 +1,7 @@
 //! Decodes JSON in which an object is an object.
 //!
+//! A whole number is one however it is written (`60.0`, `6e1`), as JSON Schema has it.
+//!
 //! Derived decoders also take an array for a struct, its values in order of the fields: a caller's mistake would pass, or
 //! be refused with a puzzling sentence. This layer around any decoder refuses such an array where it stands.
 
@@ -11,20 +13,32 @@ use serde::de::{
 /// A decoder, seed or access whose structs must be objects, at any depth.
 pub(crate) struct Objects<T>(pub(crate) T);
 
-/// A visitor, and whether it reads a struct.
+/// A visitor, and whether it reads a struct or a whole number.
 struct Reader<V> {
     inner: V,
     of_struct: bool,
+    of_integer: bool,
 }
 
+/// Floats hold every whole number up to here.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
 fn any<V>(inner: V) -> Reader<V> {
-    Reader { inner, of_struct: false }
+    Reader { inner, of_struct: false, of_integer: false }
+}
+
+fn structure<V>(inner: V) -> Reader<V> {
+    Reader { of_struct: true, ..any(inner) }
+}
+
+fn integer<V>(inner: V) -> Reader<V> {
+    Reader { of_integer: true, ..any(inner) }
 }
 
 macro_rules! forward {
-    ($($method:ident($($name:ident: $kind:ty),*);)*) => {$(
+    ($as:ident: $($method:ident($($name:ident: $kind:ty),*);)*) => {$(
         fn $method<V: Visitor<'de>>(self, $($name: $kind,)* visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$method($($name,)* any(visitor))
+            self.0.$method($($name,)* $as(visitor))
         }
     )*};
 }
@@ -32,10 +46,13 @@ macro_rules! forward {
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
     type Error = D::Error;
 
-    forward! {
-        deserialize_any(); deserialize_bool(); deserialize_i8(); deserialize_i16(); deserialize_i32();
-        deserialize_i64(); deserialize_u8(); deserialize_u16(); deserialize_u32(); deserialize_u64();
-        deserialize_f32(); deserialize_f64(); deserialize_char(); deserialize_str(); deserialize_string();
+    forward! { integer:
+        deserialize_i8(); deserialize_i16(); deserialize_i32(); deserialize_i64();
+        deserialize_u8(); deserialize_u16(); deserialize_u32(); deserialize_u64();
+    }
+
+    forward! { any:
+        deserialize_any(); deserialize_bool(); deserialize_f32(); deserialize_f64(); deserialize_char(); deserialize_str(); deserialize_string();
         deserialize_bytes(); deserialize_byte_buf(); deserialize_option(); deserialize_unit();
         deserialize_seq(); deserialize_map(); deserialize_identifier(); deserialize_ignored_any();
         deserialize_unit_struct(name: &'static str);
@@ -51,7 +68,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_struct(name, fields, Reader { inner: visitor, of_struct: true })
+        self.0.deserialize_struct(name, fields, structure(visitor))
     }
 }
 
@@ -71,8 +88,15 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Reader<V> {
     }
 
     values! {
-        visit_bool(bool); visit_i64(i64); visit_u64(u64); visit_f64(f64); visit_str(&str);
+        visit_bool(bool); visit_i64(i64); visit_u64(u64); visit_str(&str);
         visit_borrowed_str(&'de str); visit_string(String); visit_bytes(&[u8]);
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<V::Value, E> {
+        if !self.of_integer || value.fract() != 0.0 || value.abs() > WHOLE_MAX {
+            return self.inner.visit_f64(value);
+        }
+        if value < 0.0 { self.inner.visit_i64(value as i64) } else { self.inner.visit_u64(value as u64) }
     }
 
     fn visit_none<E: Error>(self) -> Result<V::Value, E> {
@@ -173,7 +197,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Objects<A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        self.0.struct_variant(fields, Reader { inner: visitor, of_struct: true })
+        self.0.struct_variant(fields, structure(visitor))
     }
 }
 
@@ -239,6 +263,17 @@ mod tests {
             assert_eq!(read(&text), serde_json::from_str(&text).map_err(|error| error.to_string()), "{text}");
         }
         assert!(read(&outer("inner", "null")).is_ok_and(|outer| outer.inner.is_none()));
+    }
+
+    #[test]
+    fn a_whole_number_is_one_however_it_is_written() {
+        for whole in ["1", "1.0", "10e-1", "0.1e1"] {
+            let read = read(&outer("inner", &format!("{{\"number\": {whole}}}")));
+            assert_eq!(read.expect(whole).inner, Some(Inner { number: 1 }));
+        }
+        for wrong in ["1.5", "-1.0", "256.0", "1e300", "\"1\""] {
+            assert!(read(&outer("inner", &format!("{{\"number\": {wrong}}}"))).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -93,7 +93,9 @@ fn read_quota(said: &Value) -> Result<Option<u32>, Invalid> {
     match said {
         Value::String(word) if word == "none" => Ok(None),
         Value::Number(number) => {
-            let per_minute = number.as_u64().and_then(|number| u32::try_from(number).ok());
+            let whole = |number: f64| (number.fract() == 0.0 && number >= 0.0).then_some(number as u64);
+            let per_minute = number.as_u64().or_else(|| number.as_f64().and_then(whole));
+            let per_minute = per_minute.and_then(|number| u32::try_from(number).ok());
             per_minute.filter(|count| (1..=QUOTA_MAX_PER_MINUTE).contains(count)).map(Some).ok_or_else(wrong)
         }
         _ => Err(wrong()),

@@ -4,6 +4,8 @@ use crate::service::{ErrorCode, Problem};
 
 /// A name this close to a known one was probably meant to be it.
 const NEAR_SCORE: f64 = 0.75;
+/// So much of a wrong word is repeated to whoever sent it.
+const WORD_SHOWN_MAX_CHARS: usize = 100;
 
 /// Words a JSON error, found at `path`.
 pub(crate) fn of_json(path: &str, error: &serde_json::Error) -> Problem {
@@ -17,13 +19,13 @@ pub(crate) fn of_json(path: &str, error: &serde_json::Error) -> Problem {
 /// Words a decoder's message about the value at `path`.
 pub(crate) fn of_text(path: &str, message: &str) -> Problem {
     let message = message.rsplit_once(" at line ").map_or(message, |(sentence, _)| sentence);
+    if let Some((name, known)) = unknown(message, "unknown field `") {
+        return unknown_field(&child(path, name), name, &known);
+    }
+    if let Some((word, known)) = unknown(message, "unknown variant `") {
+        return unknown_word(parent(path), word, &known);
+    }
     let names = quoted(message);
-    if message.starts_with("unknown field") {
-        return unknown(&child(path, names.first().copied().unwrap_or_default()), "unknown field", &names);
-    }
-    if message.starts_with("unknown variant") {
-        return unknown(&parent(path), "unknown value", &names);
-    }
     if message.starts_with("missing field") {
         return Problem::field(
             child(&parent(path), names.first().copied().unwrap_or_default()),
@@ -50,13 +52,39 @@ pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>)
     (best.0 >= NEAR_SCORE).then_some(best.1)
 }
 
-fn unknown(field: &str, what: &str, names: &[&str]) -> Problem {
-    let (wrong, known) = names.split_first().map_or(("", [].as_slice()), |(wrong, known)| (*wrong, known));
-    let problem = Problem::field(field, format!("{what} `{wrong}`"));
-    match nearest(wrong, known.iter().copied()) {
+/// Finds in a decoder's message what is unknown, and what is known instead. What is unknown may hold any character.
+fn unknown<'a>(message: &'a str, opening: &str) -> Option<(&'a str, Vec<&'a str>)> {
+    let rest = message.strip_prefix(opening)?;
+    if let Some((wrong, known)) = rest.rsplit_once("`, expected ") {
+        return Some((wrong, quoted(known)));
+    }
+    Some((rest.rsplit_once('`').map_or(rest, |(wrong, _)| wrong), Vec::new()))
+}
+
+fn unknown_field(field: &str, name: &str, known: &[&str]) -> Problem {
+    let problem = Problem::field(field, format!("unknown field `{name}`"));
+    match nearest(name, known.iter().copied()) {
         Some(near) => problem.with_hint(format!("did you mean `{near}`?")),
         None if known.is_empty() => problem,
         None => problem.with_hint(format!("known are {}", known.join(", "))),
+    }
+}
+
+/// Refuses a word, with the nearest of those that would be right, and with all of them.
+fn unknown_word(field: String, word: &str, known: &[&str]) -> Problem {
+    let problem = Problem::field(field, format!("unknown value `{}`", shortened(word)));
+    let all = known.join(", ");
+    match nearest(&word.to_lowercase(), known.iter().copied()) {
+        Some(near) => problem.with_hint(format!("did you mean `{near}`? known are {all}")),
+        None => problem.with_hint(format!("known are {all}")),
+    }
+}
+
+/// Cuts a word that nobody would read to its end.
+fn shortened(word: &str) -> String {
+    match word.char_indices().nth(WORD_SHOWN_MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &word[..end]),
+        None => word.to_owned(),
     }
 }
 
@@ -78,3 +106,6 @@ fn child(path: &str, name: &str) -> String {
         (false, false) => format!("{parent}.{name}"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,11 +2,14 @@
 //!
 //! Sources: Apple, "Sending notification requests to APNs" and "Generating a remote notification".
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 use stentor_core::error::Invalid;
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority};
+use stentor_core::name::CollapseKey;
 
 use super::credential::is_topic;
 use crate::json;
@@ -61,7 +64,7 @@ fn headers(message: &Message, bundle_id: &str) -> Vec<(HeaderName, HeaderValue)>
     let urgent = spec.priority == Priority::High && push_type != "background";
     let expires_s = if spec.ttl.as_seconds() == 0 { 0 } else { message.expires_at().as_millis() / 1_000 };
     let collapse =
-        own(&COLLAPSE_ID).or_else(|| spec.collapse_key.as_ref().map(|key| key.as_str().to_owned()));
+        own(&COLLAPSE_ID).or_else(|| spec.collapse_key.as_ref().map(|key| collapse_id(key).into_owned()));
     let texts = [
         (TOPIC, Some(own(&TOPIC).unwrap_or_else(|| usual_topic(bundle_id, &push_type)))),
         (PRIORITY, Some(own(&PRIORITY).unwrap_or_else(|| if urgent { "10" } else { "5" }.to_owned()))),
@@ -71,6 +74,15 @@ fn headers(message: &Message, bundle_id: &str) -> Vec<(HeaderName, HeaderValue)>
     ];
     let value = |(name, text): (HeaderName, Option<String>)| Some((name, HeaderValue::try_from(text?).ok()?));
     texts.into_iter().filter_map(value).collect()
+}
+
+/// Gives the `apns-collapse-id` of a key: the key, or its hash where it has too many bytes.
+pub(crate) fn collapse_id(key: &CollapseKey) -> Cow<'_, str> {
+    let text = key.as_str();
+    if text.len() <= COLLAPSE_ID_MAX_BYTES {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(blake3::hash(text.as_bytes()).to_hex().to_string())
 }
 
 /// Some push types have topics of their own, made from the bundle id.

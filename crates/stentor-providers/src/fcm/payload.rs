@@ -5,6 +5,7 @@ use stentor_core::error::Invalid;
 use stentor_core::message::{Content, Message, MessageSpec, Priority};
 use stentor_core::ports::clock::Timestamp;
 
+use crate::apns::payload::collapse_id;
 use crate::json;
 
 /// Most bytes of keys and values that reach a device.
@@ -94,7 +95,7 @@ fn apns(message: &Message) -> Map<String, Value> {
     headers.insert("apns-priority".into(), if urgent { "10" } else { "5" }.into());
     headers.insert("apns-expiration".into(), expiration(message).to_string().into());
     if let Some(key) = &spec.collapse_key {
-        headers.insert("apns-collapse-id".into(), key.as_str().into());
+        headers.insert("apns-collapse-id".into(), collapse_id(key).into());
     }
     let mut apns = Map::new();
     apns.insert("headers".into(), Value::Object(headers));

@@ -50,7 +50,7 @@ struct GroupList {
     next: Option<String>,
 }
 
-/// Members named in a request: 1 to 1,000 in all.
+/// Members named in a request: at least one, and at most 1,000 people and 1,000 devices.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct MembersRequest {

@@ -1,7 +1,7 @@
 //! Import of devices.
 
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,9 @@ struct LineError {
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
     detail: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
 }
 
 /// What an import came to.
@@ -71,6 +74,7 @@ impl From<ImportReport> for ImportResult {
             code: error.code.as_str(),
             field: error.field,
             detail: error.detail,
+            hint: error.hint,
         });
         Self {
             lines: report.lines,
@@ -96,6 +100,9 @@ async fn import(
     headers: HeaderMap,
     body: Body,
 ) -> Answered<Json<ImportResult>> {
+    if body.is_end_stream() && !headers.contains_key(header::CONTENT_TYPE) {
+        return Err(Problem::new(ErrorCode::InvalidRequest, "there is no body").into());
+    }
     let format = format(query.format.as_deref(), &headers)?;
     let pieces = patient(body.into_data_stream(), *api.import_patience());
     let options = ImportOptions { format, dry_run: query.dry_run };
@@ -104,16 +111,27 @@ async fn import(
 }
 
 fn format(asked: Option<&str>, headers: &HeaderMap) -> Answer<Format> {
-    if let Some(word) = asked {
-        return Ok(word.parse()?);
+    let asked = asked.map(str::parse::<Format>).transpose()?;
+    match (asked, told(headers)) {
+        (Some(asked), Some(told)) if asked != told => {
+            let detail = "`format` and the content type say different things; one of them is enough";
+            Err(Problem::new(ErrorCode::Conflict, detail).at("format"))
+        }
+        (asked, told) => asked.or(told).ok_or_else(|| {
+            Problem::new(
+                ErrorCode::UnsupportedMediaType,
+                "the content type must be application/x-ndjson or text/csv, or `format` must say which",
+            )
+        }),
     }
+}
+
+/// Gives the format that the content type names, if it is one of ours.
+fn told(headers: &HeaderMap) -> Option<Format> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(Format::Ndjson),
-        "text/csv" => Ok(Format::Csv),
-        _ => Err(Problem::new(
-            ErrorCode::UnsupportedMediaType,
-            "the content type must be application/x-ndjson or text/csv, or `format` must say which",
-        )),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Some(Format::Ndjson),
+        "text/csv" => Some(Format::Csv),
+        _ => None,
     }
 }

@@ -161,9 +161,9 @@ impl From<AudienceReport> for DryRun {
     }
 }
 
-/// Sends a message; 202 means that it is on disk. With `Idempotency-Key` repeating the request is harmless.
+/// Sends a message; 202 means that it is on disk. With the header `Idempotency-Key` (1 to 255 characters of visible ASCII)
+/// repeating the request is harmless: the same key and body get the first reply again, with `Idempotent-Replayed: true`.
 #[utoipa::path(post, path = "/v1/messages", tag = "messages", request_body = MessageRequest,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Repeats with the same key and body get the first reply again, with `Idempotent-Replayed: true`")),
     responses((status = 202, description = "Kept", body = AcceptedReply, headers(("Location" = String), ("Idempotent-Replayed" = String))),
         (status = 200, description = "Dry run: checked and counted, nothing kept", body = DryRun)))]
 async fn send(

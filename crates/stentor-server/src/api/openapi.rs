@@ -1,4 +1,9 @@
-//! The OpenAPI document, made from the routes themselves.
+//! The OpenAPI document, made from the routes themselves; what types cannot say is added from tables.
+
+mod exact;
+mod links;
+mod patterns;
+mod words;
 
 use std::sync::OnceLock;
 
@@ -37,8 +42,14 @@ const TAGS: &[(&str, &str)] = &[
 #[must_use]
 pub fn openapi_json() -> String {
     static DOCUMENT: OnceLock<String> = OnceLock::new();
-    let write = || document().to_pretty_json().map(|json| json + "\n").unwrap_or_default();
-    DOCUMENT.get_or_init(write).clone()
+    DOCUMENT.get_or_init(|| written().unwrap_or_default()).clone()
+}
+
+fn written() -> serde_json::Result<String> {
+    let mut document = serde_json::to_value(document())?;
+    exact::apply(&mut document);
+    links::apply(&mut document);
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
 /// Builds the document from the routes.

@@ -87,9 +87,9 @@ impl From<ScheduleView> for Schedule {
     }
 }
 
-/// Makes a schedule. With `Idempotency-Key` repeating the request is harmless.
+/// Makes a schedule. With the header `Idempotency-Key` (1 to 255 characters of visible ASCII) repeating the request is
+/// harmless: the same key and body get the first reply again.
 #[utoipa::path(post, path = "/v1/schedules", tag = "schedules", request_body = ScheduleRequest,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Repeats with the same key and body get the first reply again")),
     responses((status = 201, body = Schedule, headers(("Location" = String), ("Idempotent-Replayed" = String)))))]
 async fn create(
     State(api): State<Api>,

@@ -8,6 +8,7 @@
 //!   its ticks twice, the hour that it leaves out has none.
 //! - 29 February waits for a leap year; `L` is the last day of the month; day of month and day of week, when both are
 //!   given, fire when either fits.
+//! - A range may go over the end: `22-6` are the hours of the night, `FRI-MON` a long weekend.
 //! - A pattern that can never fire has no next tick; nothing fires after `until`.
 
 use std::time::Duration;
@@ -16,7 +17,7 @@ use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::Zoned;
 use jiff::civil::DateTime;
-use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use stentor_core::chunk::Class;
 use stentor_core::error::Invalid;
 use stentor_core::ports::clock::Timestamp;
@@ -72,6 +73,11 @@ pub fn ticks_to_fire(
     Ok(Due { fire: if fires { vec![latest] } else { Vec::new() }, next: calendar.next(latest) })
 }
 
+/// Finds a time zone in the system's database or else in the one that is part of the server: systems leave names out.
+pub(crate) fn zone(name: &str) -> Option<TimeZone> {
+    TimeZone::get(name).or_else(|_| TimeZoneDatabase::bundled().get(name)).ok()
+}
+
 /// Moves the start of an audience off the full minute, on which everybody's schedulers start: by up to `within`, and
 /// always as far for the same seed.
 #[must_use]
@@ -111,9 +117,10 @@ impl Calendar {
             ));
         };
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-        let cron = parser.parse(&recurrence.cron).map_err(|error| Invalid::new("cron", error.to_string()))?;
+        let pattern = ranges::unrolled(&fields);
+        let cron = parser.parse(&pattern).map_err(|error| Invalid::new("cron", error.to_string()))?;
         let name = recurrence.time_zone.as_str();
-        let zone = TimeZone::get(name).map_err(|_| {
+        let zone = zone(name).ok_or_else(|| {
             Invalid::new("time_zone", format!("`{name}` is not in the IANA database; try `Europe/Rome`"))
         })?;
         Ok(Self { cron, zone, until: recurrence.until, elapsed: hour.starts_with('*') })
@@ -176,5 +183,6 @@ impl Calendar {
     }
 }
 
+mod ranges;
 #[cfg(test)]
 mod tests;

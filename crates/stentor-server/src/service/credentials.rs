@@ -7,6 +7,7 @@ use serde::Serialize;
 use stentor_core::app::Credential;
 use stentor_core::audit::AuditAction;
 use stentor_core::device::ProviderKind;
+use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
@@ -117,7 +118,7 @@ impl Service {
         let author = Author::of(identity, from);
         let matter = Matter::new(AuditAction::CredentialPut, app, provider);
         self.administrated_by(&author, &matter, identity, app).await?;
-        crate::providers::check_credential(&credential, self.clock.clone())?;
+        crate::providers::check_credential(&credential, self.clock.clone()).map_err(unusable)?;
         let matter = matter.with_detail(&in_words(&summary(&credential)));
         self.change(author, matter, Change::PutCredential(credential)).await?;
         self.credentials.add(app, provider);
@@ -197,6 +198,17 @@ fn in_words(summary: &CredentialSummary) -> String {
     let names: Vec<_> = names.into_iter().flatten().map(String::as_str).collect();
     let endpoint = if summary.endpoint.is_some() { "own endpoint, " } else { "" };
     format!("{endpoint}quota {quota} {}", names.join(" ")).trim_end().to_owned()
+}
+
+/// Tells a key or certificate that cannot be read from a field that breaks a rule: no rule of form finds the former.
+fn unusable(invalid: Invalid) -> Problem {
+    let field = invalid.field.rsplit('.').next().unwrap_or_default();
+    let read = matches!(field, "key_p8" | "private_key" | "ca_pem");
+    // What is missing or blank is a matter of form.
+    if !read || invalid.problem == "is missing" || invalid.problem.starts_with("must not be empty") {
+        return invalid.into();
+    }
+    Problem::new(ErrorCode::CredentialUnusable, invalid.problem).at(invalid.field)
 }
 
 fn summary(credential: &Credential) -> CredentialSummary {

@@ -11,7 +11,7 @@ use stentor_core::ports::store::{AttemptRecord, DeviceFilter, Page, Registered};
 use utoipa::ToSchema;
 
 use super::calendar::known_zone;
-use super::{Answer, Caller, Counters, Problem, Service};
+use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
 
 /// One device as an app tells it.
 #[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
@@ -144,7 +144,8 @@ impl Service {
         let present = self.store.device(caller.app(), id).await?.registration;
         if (present.platform, present.provider) != (registration.platform, registration.provider) {
             let problem = format!("stays {} by {}", present.platform, present.provider);
-            return Err(Problem::field("platform", problem)
+            return Err(Problem::new(ErrorCode::Conflict, problem)
+                .at("platform")
                 .with_hint("another platform or provider is another device: register it"));
         }
         let patch = DevicePatch {
@@ -224,12 +225,12 @@ fn zone(name: String) -> Result<TimeZoneName, Invalid> {
 }
 
 fn tags(tags: Vec<String>) -> Result<Vec<Tag>, Invalid> {
-    let mut tags = tags.into_iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
-    tags.sort();
-    tags.dedup();
     if tags.len() > limits::TAGS_PER_DEVICE_MAX_COUNT {
         return Err(Invalid::new("tags", format!("at most {}", limits::TAGS_PER_DEVICE_MAX_COUNT)));
     }
+    let mut tags = tags.into_iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
+    tags.sort();
+    tags.dedup();
     Ok(tags)
 }
 

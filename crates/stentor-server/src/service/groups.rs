@@ -20,7 +20,12 @@ pub struct Members {
 
 impl Members {
     fn checked(self) -> Answer<Vec<Member>> {
-        check_count("users and devices", self.users.len() + self.devices.len())?;
+        let (users, devices) = (self.users.len(), self.devices.len());
+        if users + devices == 0 {
+            check_count("users and devices", 0)?;
+        }
+        check_count("users", users.max(1))?;
+        check_count("devices", devices.max(1))?;
         let users = self.users.into_iter().map(Member::User);
         Ok(users.chain(self.devices.into_iter().map(Member::Device)).collect())
     }

@@ -218,11 +218,11 @@ impl MessageRequest {
         .checked()
     }
 
-    fn due_at(&self, now: Timestamp) -> Result<Timestamp, Invalid> {
+    fn due_at(&self, now: Timestamp) -> Answer<Timestamp> {
         let Some(text) = &self.send_at else { return Ok(now) };
         let due = instant("send_at", text)?;
         if due > now.plus(SEND_AT_MAX) {
-            return Err(Invalid::new("send_at", "must be at most 366 days ahead"));
+            return Err(Problem::new(ErrorCode::LimitReached, "must be at most 366 days ahead").at("send_at"));
         }
         Ok(due.max(now))
     }

@@ -35,6 +35,8 @@ pub enum ErrorCode {
     Conflict,
     /// The Idempotency-Key was used for another request.
     IdempotencyKeyReused,
+    /// The texts of a credential are as they should be, but no key or certificate can be read from them.
+    CredentialUnusable,
     /// A limit of what may be kept is reached.
     LimitReached,
     /// Too many requests at once; Retry-After tells when to come back.
@@ -62,6 +64,7 @@ impl ErrorCode {
         Self::UnsupportedMediaType,
         Self::Conflict,
         Self::IdempotencyKeyReused,
+        Self::CredentialUnusable,
         Self::LimitReached,
         Self::RateLimited,
         Self::QueueFull,
@@ -85,6 +88,7 @@ impl ErrorCode {
             Self::UnsupportedMediaType => "unsupported_media_type",
             Self::Conflict => "conflict",
             Self::IdempotencyKeyReused => "idempotency_key_reused",
+            Self::CredentialUnusable => "credential_unusable",
             Self::LimitReached => "limit_reached",
             Self::RateLimited => "rate_limited",
             Self::QueueFull => "queue_full",
@@ -109,6 +113,7 @@ impl ErrorCode {
             Self::UnsupportedMediaType => "The content type is not understood here",
             Self::Conflict => "The present state forbids it",
             Self::IdempotencyKeyReused => "The Idempotency-Key was used for another request",
+            Self::CredentialUnusable => "The credential cannot be used",
             Self::LimitReached => "A limit is reached",
             Self::RateLimited => "Too many requests at once",
             Self::QueueFull => "The queue is full",
@@ -137,6 +142,9 @@ impl ErrorCode {
             Self::UnsupportedMediaType => "Send the content type that `detail` names.",
             Self::Conflict => "Look at the present state first; `hint` may say what is missing.",
             Self::IdempotencyKeyReused => "Use a new key for a new request.",
+            Self::CredentialUnusable => {
+                "Take the file as the vendor issued it; `field` names what cannot be read."
+            }
             Self::LimitReached => "Remove something first, or split the work.",
             Self::RateLimited | Self::QueueFull | Self::Unavailable => {
                 "Wait as long as Retry-After says, then repeat with the same Idempotency-Key."
@@ -180,6 +188,13 @@ impl Problem {
     /// Says that there is no such thing.
     pub fn not_found(what: &str) -> Self {
         Self::new(ErrorCode::NotFound, format!("there is no such {what} in this app"))
+    }
+
+    /// Names the field that it is about.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
     }
 
     /// Adds what to do about it.

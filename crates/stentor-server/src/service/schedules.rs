@@ -163,7 +163,7 @@ impl Service {
         };
         let next_due = calendar::next_tick(&recurrence, now)?;
         if next_due.is_none() {
-            return Err(Problem::field("cron", "has no occurrence from now on (or none before `until`)"));
+            return Err(without_occurrence(recurrence, now));
         }
         Ok(Schedule {
             id: ScheduleId::from_raw(self.next_id(now)),
@@ -245,6 +245,17 @@ fn named(matter: Matter, schedule: &Schedule) -> Matter {
         schedule.recurrence.cron,
         schedule.recurrence.time_zone.as_str()
     ))
+}
+
+/// Tells whether it is the pattern that never fires, or the end that comes before.
+fn without_occurrence(mut recurrence: Recurrence, now: Timestamp) -> Problem {
+    recurrence.until = None;
+    match calendar::next_tick(&recurrence, now) {
+        Ok(Some(_)) => {
+            Problem::new(ErrorCode::Conflict, "there is no occurrence from now until then").at("until")
+        }
+        _ => Problem::field("cron", "has no occurrence from now on"),
+    }
 }
 
 fn refuse_sending_fields(message: &MessageRequest) -> Result<(), Invalid> {

@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use stentor_server::words;
 
 use crate::harness::{Reading, server, server_with};
 
@@ -74,7 +75,10 @@ const DEVICES: &[Case] = &[
     (r#"{"platform":"android","token":"t","topics":[""]}"#, "invalid_field", Some("topics")),
     (r#"{"platform":"android","token":"t","user":"\u0007"}"#, "invalid_field", Some("user")),
     (r#"{"platform":"android","token":"t","locale":"d e"}"#, "invalid_field", Some("locale")),
-    (r#"{"platform":{"android":1},"token":"t"}"#, "invalid_field", Some("platform.android")),
+    (r#"{"platform":{"android":1},"token":"t"}"#, "invalid_field", Some("platform")),
+    (r#"{"platform":{"android":null},"token":"t"}"#, "invalid_field", Some("platform")),
+    (r#"{"platform":"linux","token":"t"}"#, "invalid_field", Some("platform")),
+    (r#"{"platform":"android","provider":"gcm","token":"t"}"#, "invalid_field", Some("provider")),
 ];
 
 #[tokio::test]
@@ -101,6 +105,36 @@ async fn a_misspelt_field_gets_a_suggestion() {
     let body = json!({"target": "everyone", "data": {"k": "v"}, "priorty": "high"});
     let read = server.send(&tenant, Method::POST, "/v1/messages").json(&body).read().await;
     assert_eq!(read.text("hint"), "did you mean `priority`?");
+}
+
+#[tokio::test]
+async fn a_refused_word_is_answered_with_the_words_that_would_be_right() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let message = json!({"target": "everyone", "data": {"k": "v"}, "priority": "urgent"});
+    let schedule = json!({"cron": "0 9 * * *", "time_zone": "UTC", "catch_up": "sometimes", "message": {"target": "everyone", "data": {"k": "v"}}});
+    let key = json!({"name": "k", "scopes": ["write"]});
+    let keys = format!("/v1/apps/{}/keys", tenant.id);
+    let asked = [
+        ("/v1/devices", json!({"platform": "huawei", "token": "t"}), "platform", words::PLATFORMS),
+        (
+            "/v1/devices",
+            json!({"platform": "web", "provider": "vapid", "token": "t"}),
+            "provider",
+            words::PROVIDERS,
+        ),
+        ("/v1/messages", message, "priority", words::PRIORITIES),
+        ("/v1/schedules", schedule, "catch_up", words::CATCH_UPS),
+        (keys.as_str(), key, "scopes[0]", words::SCOPES),
+    ];
+    for (path, body, field, right) in asked {
+        let read = server.with_key(&server.root, Method::POST, path).header("X-Stentor-App", &tenant.id);
+        let read = read.json(&body).read().await;
+        assert_eq!(read.refusal().2.as_deref(), Some(field), "{read:?}");
+        assert!(read.text("hint").ends_with(&format!("known are {}", right.join(", "))), "{read:?}");
+    }
+    let filtered = server.send(&tenant, Method::GET, "/v1/devices?provider=gcm").read().await;
+    assert!(filtered.text("hint").ends_with("known are fcm, apns, null"), "{filtered:?}");
 }
 
 #[tokio::test]

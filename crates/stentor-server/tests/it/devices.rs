@@ -50,6 +50,35 @@ async fn a_device_is_changed_rotated_and_removed() {
 }
 
 #[tokio::test]
+async fn a_platform_goes_by_the_name_that_people_use_and_is_shown_by_one() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let named = ["ios", "iPadOS", "macOS", "Apple"].map(|name| (name, "apple", "apns"));
+    for (name, shown, provider) in named.into_iter().chain([("Android", "android", "fcm")]) {
+        let body = json!({"platform": name, "token": "0a".repeat(32)});
+        let made = server.send(&tenant, Method::POST, "/v1/devices").json(&body).read().await;
+        assert_eq!(
+            made.status,
+            if name == "ios" || name == "Android" { 201 } else { 200 },
+            "{name}: {made:?}"
+        );
+        let device = server.get(&tenant, &format!("/v1/devices/{}", made.text("id"))).await;
+        assert_eq!((&device["platform"], &device["provider"]), (&json!(shown), &json!(provider)), "{name}");
+    }
+    let filtered = server.get(&tenant, "/v1/devices?provider=APNS").await;
+    assert_eq!(filtered["devices"].as_array().map(Vec::len), Some(1));
+    let token = json!({"platform": "iOS", "provider": "NULL", "token": "t"});
+    let body = json!({"target": {"token": token}, "data": {"k": "v"}, "priority": "HIGH"});
+    let sent = server.send(&tenant, Method::POST, "/v1/messages").json(&body).read().await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    let message = server.get(&tenant, &format!("/v1/messages/{}", sent.text("id"))).await;
+    assert_eq!(
+        (&message["target"]["token"]["platform"], &message["priority"]),
+        (&json!("apple"), &json!("high"))
+    );
+}
+
+#[tokio::test]
 async fn a_token_that_another_device_holds_is_a_conflict() {
     let server = server().await;
     let tenant = server.tenant().await;

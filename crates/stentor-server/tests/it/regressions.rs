@@ -6,6 +6,7 @@ mod mutation;
 mod outbound;
 mod rig;
 mod rotation;
+mod switch;
 mod way;
 
 use std::time::{Duration, Instant};

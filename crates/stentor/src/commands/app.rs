@@ -57,7 +57,7 @@ enum KeyCommand {
         #[arg(long, default_value = "key")]
         name: String,
         /// What it may do; everything when not given
-        #[arg(long = "scope", value_enum)]
+        #[arg(long = "scope", value_enum, ignore_case = true)]
         scopes: Vec<Scope>,
     },
     /// List the keys, without their secrets

@@ -23,7 +23,7 @@ Examples:
     #[command(after_help = "Example:\n  stentor app credential delete --provider fcm")]
     Delete {
         /// The push service
-        #[arg(long, value_enum)]
+        #[arg(long, value_enum, ignore_case = true)]
         provider: CredentialProvider,
     },
 }
@@ -53,7 +53,7 @@ impl CredentialProvider {
 #[derive(Debug, Args)]
 pub(super) struct CredentialSet {
     /// The push service
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, ignore_case = true)]
     provider: CredentialProvider,
     /// The service account (JSON, FCM) or the signing key (.p8, APNs) as the vendor issued it
     #[arg(value_name = "FILE")]

@@ -5,6 +5,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::output::{Output, facts, listing};
 use crate::progress::Progress;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Body;
 use serde_json::{Map, Value, json};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use stentor_server::words;
 use tokio_util::io::ReaderStream;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -75,13 +77,13 @@ A CSV file names the same fields in its first line; tags and topics are separate
 #[derive(Debug, Args)]
 struct Registration {
     /// The device's system
-    #[arg(long, value_parser = ["android", "apple", "web", "windows"])]
+    #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PLATFORMS))]
     platform: String,
     /// The push token
     #[arg(long)]
     token: String,
     /// The push service, when it is not the platform's usual one
-    #[arg(long, value_parser = ["fcm", "apns", "null"])]
+    #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PROVIDERS))]
     provider: Option<String>,
     /// Whose device it is (your own id of the user)
     #[arg(long)]
@@ -106,7 +108,7 @@ struct Import {
     /// The file; `-` reads standard input
     file: PathBuf,
     /// The format, when the file's name does not say
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, ignore_case = true)]
     format: Option<Format>,
     /// Check every line and register nothing
     #[arg(long)]
@@ -318,7 +320,11 @@ fn describe(reply: &Value) -> String {
     let errors = errors.filter(|errors| errors.as_array().is_some_and(|errors| !errors.is_empty()));
     match errors {
         Some(errors) => {
-            format!("{}\n\n{}", facts(&summary), listing(&errors, ["line", "field", "code", "detail"]))
+            format!(
+                "{}\n\n{}",
+                facts(&summary),
+                listing(&errors, ["line", "field", "code", "detail", "hint"])
+            )
         }
         None => facts(&summary),
     }

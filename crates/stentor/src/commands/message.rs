@@ -6,10 +6,12 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::output::{Output, cell, facts};
 use anyhow::Context;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use stentor_server::words;
 
 /// Send messages and look after them
 #[derive(Debug, Args)]
@@ -90,7 +92,7 @@ pub(super) struct Content {
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     data: Vec<(String, String)>,
     /// How urgent it is
-    #[arg(long, value_parser = ["normal", "high"])]
+    #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PRIORITIES))]
     priority: Option<String>,
     /// How long it may wait, in seconds
     #[arg(long, value_name = "SECONDS")]
@@ -120,10 +122,10 @@ struct Target {
     #[arg(long, value_name = "TOKEN", requires = "platform")]
     token: Option<String>,
     /// The system of the token's device
-    #[arg(long, value_parser = ["android", "apple", "web", "windows"], requires = "token")]
+    #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PLATFORMS), requires = "token")]
     platform: Option<String>,
     /// The push service of the token, when it is not the platform's usual one
-    #[arg(long, value_parser = ["fcm", "apns", "null"], requires = "token")]
+    #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PROVIDERS), requires = "token")]
     provider: Option<String>,
     /// To all devices of a user
     #[arg(long)]

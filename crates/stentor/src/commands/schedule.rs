@@ -4,8 +4,10 @@ use super::message::Content;
 use crate::client::{Client, segment};
 use crate::connection::Connection;
 use crate::output::{Output, cell, facts, listing};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use stentor_server::words;
 
 /// Send messages again and again
 #[derive(Debug, Args)]
@@ -68,7 +70,7 @@ struct Create {
     #[arg(long, value_name = "INSTANT")]
     until: Option<String>,
     /// What happens to instants that passed while the server was down
-    #[arg(long, value_parser = ["once", "skip", "all"])]
+    #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::CATCH_UPS))]
     catch_up: Option<String>,
     #[command(flatten)]
     content: Content,

@@ -3,7 +3,7 @@
 use super::{file, lines};
 use crate::finding::Finding;
 use crate::tidy::walls::{Edge, banned, forbidden_edge};
-use crate::tidy::{dead_files, text};
+use crate::tidy::{dead_files, promises, text};
 
 fn edge(from: &str, to: &str, tests_only: bool) -> Option<Finding> {
     let place = (format!("crates/{from}/Cargo.toml"), 12);
@@ -31,6 +31,21 @@ fn a_forbidden_edge_is_named_with_its_line() {
     assert!(edge("stentor-core", "stentor-storage", false).is_some());
     assert!(edge("stentor-storage", "stentor-server", false).is_some());
     assert!(edge("xtask", "stentor-core", false).is_some());
+}
+
+#[test]
+fn a_promise_names_a_test_that_exists() {
+    let known = ["r1_nothing_is_lost", "the_sums_are_always_right"].map(str::to_owned).into();
+    let rows: String = (1..=23).map(|number| format!("\n| R{number} | x | y |")).collect();
+    let page = |held_by: &str| format!("| | invariant | {held_by} |{rows}");
+    for well in ["server `r1_…`", "`the_sums_are_always_right`, `Ledger::is_balanced`, `core::limits`"] {
+        assert_eq!(promises::findings(&page(well), &known), [], "{well}");
+    }
+    for wrong in ["`r2_…`", "`the_sums_are_never_wrong`"] {
+        assert_eq!(lines(&promises::findings(&page(wrong), &known)), [1], "{wrong}");
+    }
+    let without = page("").replace("| R7 |", "| |");
+    assert!(promises::findings(&without, &known)[0].sentence.contains("R7 has no row"));
 }
 
 #[test]

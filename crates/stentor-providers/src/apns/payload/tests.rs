@@ -87,6 +87,15 @@ fn data_alone_is_a_background_push_of_priority_5() {
 }
 
 #[test]
+fn a_collapse_key_of_too_many_bytes_goes_as_its_hash() {
+    let id = |text: &str| collapse_id(&CollapseKey::new(text).expect("fits")).into_owned();
+    assert_eq!(id(&"x".repeat(64)), "x".repeat(64));
+    let (one, other) = (id(&"語".repeat(64)), id(&format!("{}x", "語".repeat(63))));
+    assert_eq!((one.len(), other.len()), (COLLAPSE_ID_MAX_BYTES, COLLAPSE_ID_MAX_BYTES));
+    assert_ne!(one, other, "different keys replace nothing of each other");
+}
+
+#[test]
 fn ttl_zero_collapse_key_and_normal_priority_become_headers() {
     let message = MessageSpec {
         ttl: Ttl::from_seconds(0).expect("fits"),

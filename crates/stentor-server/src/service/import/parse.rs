@@ -27,7 +27,7 @@ pub enum Format {
 impl FromStr for Format {
     type Err = Invalid;
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        match text {
+        match text.to_ascii_lowercase().as_str() {
             "ndjson" => Ok(Self::Ndjson),
             "csv" => Ok(Self::Csv),
             _ => Err(Invalid::new("format", "must be ndjson or csv")),

@@ -1,5 +1,7 @@
 //! What an import came to.
 
+use std::borrow::Cow;
+
 use super::parse::Parsed;
 use crate::service::{ErrorCode, Problem};
 
@@ -17,13 +19,16 @@ pub struct ImportProblem {
     pub field: Option<String>,
     /// Why.
     pub detail: String,
+    /// What to do about it.
+    pub hint: Option<String>,
 }
 
 impl ImportProblem {
     /// Refuses a line.
     #[must_use]
     pub fn new(line: u64, problem: Problem) -> Self {
-        Self { line, code: problem.code, field: problem.field, detail: problem.detail.into_owned() }
+        let (detail, hint) = (problem.detail.into_owned(), problem.hint.map(Cow::into_owned));
+        Self { line, code: problem.code, field: problem.field, detail, hint }
     }
 }
 

@@ -1,0 +1,281 @@
+//! What the types of requests cannot say of themselves: the very texts, numbers and combinations that are taken.
+
+use serde_json::{Map, Value, json};
+use stentor_core::limits;
+
+use super::words;
+
+/// Parameters in paths, and what each is.
+const PATH_PARAMETERS: [(&str, &str); 9] = [
+    ("app", "AppId"),
+    ("key", "KeyId"),
+    ("device", "DeviceId"),
+    ("message", "MessageId"),
+    ("campaign", "CampaignOrMessageId"),
+    ("schedule", "ScheduleId"),
+    ("topic", "TopicName"),
+    ("group", "GroupName"),
+    ("external_id", "ExternalId"),
+];
+
+/// Cursors by path, and what each is.
+const CURSORS: [(&str, &str); 9] = [
+    ("/v1/devices", "DeviceId"),
+    ("/v1/users", "ExternalId"),
+    ("/v1/groups", "GroupName"),
+    ("/v1/groups/{group}/members", "MemberCursor"),
+    ("/v1/topics", "TopicName"),
+    ("/v1/schedules", "ScheduleId"),
+    ("/v1/messages", "MessageId"),
+    ("/v1/campaigns", "CampaignOrMessageId"),
+    ("/v1/devices/{device}/deliveries", "MessageId"),
+];
+
+/// Makes the document say what is taken, and no more.
+pub(super) fn apply(document: &mut Value) {
+    if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+        schemas.extend(words::schemas());
+        fields().into_iter().for_each(|(name, fields)| tell_fields(schemas, name, fields));
+        schemas.insert("Target".into(), target());
+    }
+    for (name, rule) in rules() {
+        let schema = &mut document["components"]["schemas"][name];
+        merge(schema, rule);
+    }
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (path, item) in paths {
+        let operations = item.as_object_mut().into_iter().flatten();
+        operations.for_each(|(_, operation)| tell_parameters(path, operation));
+    }
+    let import = &mut document["paths"]["/v1/devices/import"]["post"]["requestBody"]["content"];
+    import["text/csv"]["schema"] = reference("CsvDevices");
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+fn nullable(name: &str) -> Value {
+    json!({"oneOf": [reference(name), {"type": "null"}]})
+}
+
+fn list(of: &str) -> Value {
+    json!({"type": "array", "items": reference(of)})
+}
+
+/// Gives the fields of requests that are certain texts or numbers.
+fn fields() -> Vec<(&'static str, Value)> {
+    let instant = json!({"type": ["string", "null"], "format": "date-time"});
+    let quota = json!({"oneOf": [reference("Quota"), {"type": "null"}]});
+    let connections = json!({"type": ["integer", "null"], "minimum": 1, "maximum": 1024});
+    vec![
+        ("AppRequest", json!({"name": reference("Label")})),
+        (
+            "KeyRequest",
+            json!({"name": reference("Label"), "scopes": {
+                "type": "array", "items": reference("Scope"), "minItems": 1,
+            }}),
+        ),
+        (
+            "FcmCredential",
+            json!({
+                "service_account": service_account(), "token_endpoint": nullable("Url"),
+                "endpoint": nullable("Endpoint"), "server_name": nullable("NotBlank"), "ca_pem": nullable("Pem"),
+                "quota": quota, "max_connections": connections,
+            }),
+        ),
+        (
+            "ApnsCredential",
+            json!({
+                "key_p8": reference("Pem"), "key_id": reference("AppleId"), "team_id": reference("AppleId"),
+                "bundle_id": reference("BundleId"), "environment": nullable("ApnsEnvironment"),
+                "endpoint": nullable("Endpoint"), "server_name": nullable("NotBlank"), "ca_pem": nullable("Pem"),
+                "quota": quota, "max_connections": connections,
+            }),
+        ),
+        (
+            "DeviceRegistration",
+            json!({
+                "platform": reference("Platform"), "provider": nullable("Provider"), "token": reference("PushToken"),
+                "user": nullable("ExternalId"), "locale": nullable("Locale"), "time_zone": nullable("TimeZone"),
+                "tags": tags("array"), "topics": {
+                    "type": "array", "items": reference("TopicName"), "maxItems": limits::TOPICS_PER_DEVICE_MAX_COUNT,
+                },
+            }),
+        ),
+        (
+            "DeviceChange",
+            json!({
+                "token": nullable("PushToken"), "user": nullable("ExternalId"), "locale": nullable("Locale"),
+                "time_zone": nullable("TimeZone"), "tags": {"oneOf": [tags("array"), {"type": "null"}]},
+            }),
+        ),
+        (
+            "TokenTarget",
+            json!({
+                "platform": reference("Platform"), "provider": nullable("Provider"), "token": reference("PushToken"),
+            }),
+        ),
+        ("MembersRequest", json!({"users": some("ExternalId", 0), "devices": some("DeviceId", 0)})),
+        ("SubscriptionRequest", json!({"devices": some("DeviceId", 1)})),
+        (
+            "MessageRequest",
+            json!({
+                "priority": reference("Priority"), "collapse_key": nullable("CollapseKey"), "send_at": instant,
+                "data": {
+                    "type": "object", "additionalProperties": {"type": "string"},
+                    "maxProperties": limits::DATA_ENTRIES_MAX_COUNT,
+                },
+            }),
+        ),
+        (
+            "ScheduleRequest",
+            json!({
+                "name": nullable("Label"), "cron": reference("Cron"), "time_zone": reference("TimeZone"),
+                "until": instant, "catch_up": reference("CatchUp"), "message": {"allOf": [
+                    reference("MessageRequest"),
+                    {"properties": {"send_at": {"type": "null"}, "dry_run": {"enum": [false]}}},
+                ]},
+            }),
+        ),
+        (
+            "MessageContent",
+            json!({"target": {"oneOf": [{"type": "object"}, {"type": "string", "enum": ["everyone"]}]}}),
+        ),
+    ]
+}
+
+/// The JSON of a service account; what else stands in it is kept and not read.
+fn service_account() -> Value {
+    let required = ["type", "project_id", "client_email", "private_key_id", "private_key"];
+    let text = reference("NotBlank");
+    json!({
+        "type": "object",
+        "required": required,
+        "properties": {
+            "type": {"type": "string", "enum": ["service_account"]},
+            "project_id": text, "client_email": text, "private_key_id": text,
+            "private_key": reference("Pem"), "token_uri": nullable("Url"),
+        },
+    })
+}
+
+fn tags(kind: &str) -> Value {
+    json!({"type": kind, "items": reference("Tag"), "maxItems": limits::TAGS_PER_DEVICE_MAX_COUNT})
+}
+
+fn some(of: &str, least: usize) -> Value {
+    let mut some = list(of);
+    some["minItems"] = least.into();
+    some["maxItems"] = limits::TARGET_DEVICES_MAX_COUNT.into();
+    some
+}
+
+/// Gives what holds between the fields of a request.
+fn rules() -> Vec<(&'static str, Value)> {
+    vec![
+        ("DeviceRegistration", with_adapter()),
+        ("TokenTarget", with_adapter()),
+        (
+            "MembersRequest",
+            json!({"anyOf": [
+                {"required": ["users"], "properties": {"users": {"minItems": 1}}},
+                {"required": ["devices"], "properties": {"devices": {"minItems": 1}}},
+            ]}),
+        ),
+        (
+            "MessageRequest",
+            json!({"anyOf": [
+                {"required": ["notification"], "properties": {"notification": {"type": "object"}}},
+                {"required": ["data"], "properties": {"data": {"minProperties": 1}}},
+                {"required": ["android"], "properties": {"android": {"type": "object"}}},
+                {"required": ["apns"], "properties": {"apns": {"type": "object"}}},
+            ]}),
+        ),
+        (
+            "Quota",
+            json!({"oneOf": [
+                {"type": "integer", "minimum": 1, "maximum": 1_000_000_000, "description": "Messages per minute."},
+                {"type": "string", "enum": ["none"], "description": "Nothing but the push service's own answers."},
+            ]}),
+        ),
+    ]
+}
+
+/// A platform without a usual adapter needs the adapter's name.
+fn with_adapter() -> Value {
+    use stentor_core::device::{Platform, ProviderKind};
+    use stentor_core::word::Word;
+    let known =
+        |word: &&&str| Platform::from_word(word).is_some_and(|known| known.usual_provider().is_some());
+    let usual: Vec<_> = Platform::WORDS.iter().filter(known).collect();
+    json!({"anyOf": [
+        {"properties": {"platform": {"enum": usual}}},
+        {"required": ["provider"], "properties": {"provider": {"enum": ProviderKind::WORDS}}},
+    ]})
+}
+
+/// To whom: one property, or the word for all.
+fn target() -> Value {
+    let one = |name: &str, schema: Value, description: &str| {
+        json!({
+            "type": "object", "required": [name], "properties": {name: schema}, "additionalProperties": false,
+            "description": description,
+        })
+    };
+    json!({
+        "description": "To whom: exactly one of these.",
+        "oneOf": [
+            one("device", reference("DeviceId"), "One device."),
+            one("devices", some("DeviceId", 1), "1 to 1,000 devices."),
+            one("token", reference("TokenTarget"), "One push token, registered or not."),
+            one("user", reference("ExternalId"), "All devices of a person."),
+            one("group", reference("GroupName"), "All devices of a group."),
+            one("topic", reference("TopicName"), "All devices subscribed to a topic."),
+            one("condition", reference("Condition"), "All devices whose topics fulfil it."),
+            {"type": "string", "enum": ["everyone"], "description": "All devices of the app."},
+        ],
+    })
+}
+
+/// Puts schemas in the place of what a field was said to be; its description stays.
+fn tell_fields(schemas: &mut Map<String, Value>, name: &str, fields: Value) {
+    let Some(known) = schemas.get_mut(name).and_then(|schema| schema["properties"].as_object_mut()) else {
+        return;
+    };
+    let Value::Object(fields) = fields else { return };
+    for (field, mut exact) in fields {
+        if let Some(description) = known.get(&field).and_then(|before| before.get("description")) {
+            exact["description"] = description.clone();
+        }
+        known.insert(field, exact);
+    }
+}
+
+fn tell_parameters(path: &str, operation: &mut Value) {
+    for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
+        let name = parameter["name"].as_str().unwrap_or_default();
+        let known = match parameter["in"].as_str() {
+            Some("path") => PATH_PARAMETERS.iter().find(|(known, _)| *known == name),
+            Some("query") if matches!(name, "after" | "before") => {
+                CURSORS.iter().find(|(known, _)| *known == path)
+            }
+            _ => None,
+        };
+        let schema = match (known, name) {
+            (Some((_, schema)), _) => reference(schema),
+            (None, "provider") => reference("Provider"),
+            (None, "user") => reference("ExternalId"),
+            (None, "tag") => reference("Tag"),
+            (None, "format") => json!({"type": "string", "enum": ["ndjson", "csv"]}),
+            _ => continue,
+        };
+        parameter["schema"] = schema;
+    }
+}
+
+fn merge(into: &mut Value, more: Value) {
+    if let (Some(into), Value::Object(more)) = (into.as_object_mut(), more) {
+        into.extend(more);
+    }
+}

@@ -1,0 +1,181 @@
+//! Which answer leads to which operation: what a tool follows that walks through the API by itself.
+
+use serde_json::{Map, Value, json};
+
+/// One or more answers, the values in them, and the operations that take these as parameters.
+struct Way {
+    from: &'static str,
+    statuses: &'static [&'static str],
+    values: &'static [(&'static str, &'static str)],
+    to: &'static [&'static str],
+}
+
+const ID: &str = "$response.body#/id";
+
+const WAYS: &[Way] = &[
+    Way {
+        from: "apps_create_app",
+        statuses: &["201"],
+        values: &[("app", ID)],
+        to: &[
+            "apps_show_app",
+            "apps_delete_app",
+            "apps_create_key",
+            "apps_list_keys",
+            "apps_list_credentials",
+            "apps_put_null",
+            "apps_delete_null",
+            "apps_put_fcm",
+            "apps_delete_fcm",
+            "apps_put_apns",
+            "apps_delete_apns",
+        ],
+    },
+    Way {
+        from: "apps_create_key",
+        statuses: &["201"],
+        values: &[("app", "$request.path.app"), ("key", ID)],
+        to: &["apps_delete_key"],
+    },
+    Way {
+        from: "devices_register",
+        statuses: &["200", "201"],
+        values: &[("device", ID)],
+        to: &[
+            "devices_show",
+            "devices_replace",
+            "devices_change",
+            "devices_remove",
+            "devices_topics",
+            "devices_subscribe",
+            "devices_history",
+        ],
+    },
+    Way {
+        from: "devices_subscribe",
+        statuses: &["204"],
+        values: &[("device", "$request.path.device"), ("topic", "$request.path.topic")],
+        to: &["devices_unsubscribe", "topics_show", "topics_remove"],
+    },
+    Way {
+        from: "devices_list",
+        statuses: &["200"],
+        values: &[("device", "$response.body#/devices/0/id")],
+        to: &["devices_show", "devices_history"],
+    },
+    Way {
+        from: "devices_history",
+        statuses: &["200"],
+        values: &[("device", "$request.path.device"), ("message", "$response.body#/deliveries/0/message")],
+        to: &["messages_deliveries"],
+    },
+    Way {
+        from: "users_put",
+        statuses: &["200"],
+        values: &[("external_id", "$response.body#/external_id")],
+        to: &["users_show", "users_remove"],
+    },
+    Way {
+        from: "groups_put",
+        statuses: &["200"],
+        values: &[("group", "$response.body#/name")],
+        to: &["groups_show", "groups_remove", "groups_members", "groups_add", "groups_take_out"],
+    },
+    Way {
+        from: "topics_subscribe",
+        statuses: &["200"],
+        values: &[("topic", "$request.path.topic")],
+        to: &["topics_show", "topics_remove", "topics_unsubscribe"],
+    },
+    Way {
+        from: "topics_list",
+        statuses: &["200"],
+        values: &[("topic", "$response.body#/topics/0/name")],
+        to: &["topics_show"],
+    },
+    Way {
+        from: "messages_send",
+        statuses: &["202"],
+        values: &[("message", ID), ("campaign", "$response.body#/campaign")],
+        to: &[
+            "messages_show",
+            "messages_ledger",
+            "campaigns_show",
+            "campaigns_cancel",
+            "campaigns_pause",
+            "campaigns_resume",
+        ],
+    },
+    Way {
+        from: "messages_list",
+        statuses: &["200"],
+        values: &[("message", "$response.body#/messages/0/id")],
+        to: &["messages_show", "messages_ledger"],
+    },
+    Way {
+        from: "campaigns_list",
+        statuses: &["200"],
+        values: &[("campaign", "$response.body#/campaigns/0/id")],
+        to: &["campaigns_show"],
+    },
+    Way {
+        from: "schedules_create",
+        statuses: &["201"],
+        values: &[("schedule", ID)],
+        to: &[
+            "schedules_show",
+            "schedules_remove",
+            "schedules_cancel",
+            "schedules_pause",
+            "schedules_resume",
+        ],
+    },
+    Way {
+        from: "schedules_list",
+        statuses: &["200"],
+        values: &[("schedule", "$response.body#/schedules/0/id")],
+        to: &["schedules_show"],
+    },
+];
+
+/// Puts the links into the answers they belong to.
+pub(super) fn apply(document: &mut Value) {
+    let taken = path_parameters(document);
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for operation in
+        paths.filter_map(|(_, item)| item.as_object_mut()).flatten().map(|(_, operation)| operation)
+    {
+        let name = operation["operationId"].as_str().unwrap_or_default();
+        let Some(way) = WAYS.iter().find(|way| way.from == name) else { continue };
+        for status in way.statuses {
+            if let Some(answer) = operation["responses"].get_mut(*status) {
+                answer["links"] = links(way, &taken);
+            }
+        }
+    }
+}
+
+fn links(way: &Way, taken: &Map<String, Value>) -> Value {
+    let one = |to: &&str| {
+        let takes = |name: &str| {
+            taken.get(*to).is_some_and(|names| names.as_array().is_some_and(|all| all.contains(&name.into())))
+        };
+        let values = way.values.iter().filter(|(name, _)| takes(name));
+        let parameters: Map<_, _> =
+            values.map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+        ((*to).to_owned(), json!({"operationId": to, "parameters": parameters}))
+    };
+    way.to.iter().map(one).collect::<Map<_, _>>().into()
+}
+
+/// Lists the parameters that each operation takes in its path.
+fn path_parameters(document: &Value) -> Map<String, Value> {
+    let items = document["paths"].as_object().into_iter().flatten().filter_map(|(_, item)| item.as_object());
+    let one = |operation: &Value| {
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let names: Vec<_> =
+            parameters.filter(|one| one["in"] == "path").map(|one| one["name"].clone()).collect();
+        Some((operation["operationId"].as_str()?.to_owned(), Value::from(names)))
+    };
+    items.flatten().filter_map(|(_, operation)| one(operation)).collect()
+}

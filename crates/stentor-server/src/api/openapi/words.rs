@@ -1,0 +1,159 @@
+//! The texts that the API takes, said so exactly that a generator of requests writes none that is refused.
+//!
+//! Patterns keep to what ECMA 262, Python and Rust read alike.
+
+use serde_json::{Map, Value, json};
+use stentor_core::limits;
+use stentor_core::message::Priority;
+use stentor_core::schedule::CatchUp;
+use stentor_core::word::Word;
+use stentor_core::{app::Scope, device::Platform, device::ProviderKind};
+
+/// What stands behind the prefix of an id: 63 bits, five to a character.
+const ID_DIGITS: &str = "[0-7][0-9a-hjkmnp-tv-z]{12}";
+/// Printable text.
+const PRINTABLE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$";
+/// What stands behind the prefix in examples.
+const EXAMPLE_ID: &str = "01kb2d3v00000";
+
+/// Gives the schemas of all texts under their names.
+pub(super) fn schemas() -> Map<String, Value> {
+    let mut all = Map::new();
+    let ids = [
+        ("AppId", "app"),
+        ("KeyId", "key"),
+        ("DeviceId", "dev"),
+        ("MessageId", "msg"),
+        ("CampaignId", "cmp"),
+        ("ScheduleId", "sch"),
+    ];
+    all.extend(ids.map(|(name, prefix)| (name.to_owned(), id(prefix))));
+    all.insert("CampaignOrMessageId".into(), json!({
+        "type": "string", "pattern": format!("^(cmp|msg)_{ID_DIGITS}$"), "example": format!("cmp_{EXAMPLE_ID}"),
+        "description": "A campaign, by its own id or by that of its message.",
+    }));
+    all.insert("MemberCursor".into(), json!({
+        "type": "string", "pattern": format!("^(user:[^\\u0000-\\u001f\\u007f-\\u009f]{{1,256}}|device:dev_{ID_DIGITS})$"),
+        "description": "A member, as `next` gives it.",
+    }));
+    all.insert("CsvDevices".into(), json!({
+        "type": "string", "pattern": CSV,
+        "description": "A header with `platform`, `token` and any of the others, in any order, then one device a line.",
+    }));
+    all.extend(names());
+    all.extend([
+        choice("Platform", Platform::WORDS, "System of a device; all names of Apple's mean `apple`, which answers say. Capitals do not matter."),
+        choice("Provider", ProviderKind::WORDS, "Adapter that reaches a device; `null` sends nothing. Capitals do not matter."),
+        choice("Priority", Priority::WORDS, "Urgency for the device. Capitals do not matter."),
+        choice("Scope", Scope::WORDS, "What a key may do. Capitals do not matter."),
+        choice("CatchUp", CatchUp::WORDS, "What happens to missed occurrences. Capitals do not matter."),
+    ]);
+    all.extend(credentials());
+    all.insert("TimeZone".into(), json!({
+        "type": "string", "enum": time_zones(), "example": "Europe/Rome",
+        "description": "A time zone of the IANA database; newer names are taken as soon as the server's database has them.",
+    }));
+    all.insert("Cron".into(), json!({
+        "type": "string", "pattern": super::patterns::cron(), "example": "0 9 * * 1-5",
+        "description": "Five fields: minute, hour, day of month, month, day of week. What can never fire (31 February) is refused.",
+    }));
+    all.insert("Condition".into(), json!({
+        "type": "string", "maxLength": limits::CONDITION_MAX_BYTES, "pattern": super::patterns::condition(),
+        "example": "'news' in topics && !('muted' in topics)",
+        "description": "Which topics a device has: `'a' in topics`, `&&`, `||`, `!` and parentheses, at most 16 topics. \
+                        The pattern says the usual forms; deeper parentheses are taken as well.",
+    }));
+    all
+}
+
+fn id(prefix: &str) -> Value {
+    json!({
+        "type": "string",
+        "pattern": format!("^{prefix}_{ID_DIGITS}$"),
+        "example": format!("{prefix}_{EXAMPLE_ID}"),
+    })
+}
+
+fn names() -> [(String, Value); 8] {
+    let name = |name: &str, pattern: &str, longest: usize, description: &str| {
+        let schema = json!({
+            "type": "string", "pattern": pattern, "minLength": 1, "maxLength": longest, "description": description,
+        });
+        (name.to_owned(), schema)
+    };
+    [
+        name(
+            "ExternalId",
+            PRINTABLE,
+            limits::NAME_MAX_CHARS,
+            "The app's own id of a person: printable text.",
+        ),
+        name("Label", PRINTABLE, limits::NAME_MAX_CHARS, "What people call it: printable text."),
+        name("GroupName", "^[A-Za-z0-9_.~%:-]+$", limits::NAME_MAX_CHARS, "The app's name of a group."),
+        name("TopicName", "^[A-Za-z0-9_.~%-]+$", limits::TOPIC_NAME_MAX_BYTES, "A topic."),
+        name("Tag", "^[A-Za-z0-9_.:=-]+$", limits::TAG_MAX_BYTES, "A mark."),
+        name(
+            "Locale",
+            "^[A-Za-z0-9_-]+$",
+            limits::LOCALE_MAX_BYTES,
+            "A BCP 47 language tag such as `de-CH`.",
+        ),
+        name(
+            "CollapseKey",
+            PRINTABLE,
+            limits::COLLAPSE_KEY_MAX_CHARS,
+            "Newer replaces older with the same key.",
+        ),
+        name(
+            "PushToken",
+            "^[!-~]+$",
+            limits::PUSH_TOKEN_MAX_BYTES,
+            "A device's address at its push service: visible ASCII.",
+        ),
+    ]
+}
+
+/// Gives the texts of credentials.
+fn credentials() -> [(String, Value); 7] {
+    let text = |name: &str, pattern: &str, description: &str| {
+        (name.to_owned(), json!({"type": "string", "pattern": pattern, "description": description}))
+    };
+    [
+        text("NotBlank", "\\S", "Anything but spaces."),
+        text(
+            "Url",
+            "^https?://[a-z][a-z0-9]*(\\.[a-z][a-z0-9]*)*(:[1-9][0-9]{0,3})?(/[a-z0-9]+)*$",
+            "An address.",
+        ),
+        text(
+            "Endpoint",
+            "^https?://[a-z][a-z0-9]*(\\.[a-z][a-z0-9]*)*(:[1-9][0-9]{0,3})?/?$",
+            "Scheme, host and port of a server; addresses of IP and other names of hosts are taken as well.",
+        ),
+        text("AppleId", "^[A-Za-z0-9]{10}$", "Ten letters and digits, as Apple gives them."),
+        (
+            "BundleId".to_owned(),
+            json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$", "minLength": 1, "maxLength": 255, "example": "com.example.app"}),
+        ),
+        choice("ApnsEnvironment", &["production", "sandbox"], "Which of Apple's services."),
+        text(
+            "Pem",
+            "\\S",
+            "A key or certificates in PEM. What cannot be read from it is `credential_unusable`.",
+        ),
+    ]
+}
+
+/// The header in the order of the reference, then any lines.
+const CSV: &str = "^platform(,provider)?,token(,user)?(,locale)?(,time_zone)?(,tags)?(,topics)?(\\n[ -~]*)*$";
+fn choice(name: &str, words: &[&str], description: &str) -> (String, Value) {
+    (name.to_owned(), json!({"type": "string", "enum": words, "description": description}))
+}
+
+/// Lists the zones of the database that is part of the server.
+fn time_zones() -> Vec<String> {
+    let database = jiff::tz::TimeZoneDatabase::bundled();
+    let mut names: Vec<_> = database.available().map(|name| name.to_string()).collect();
+    names.sort();
+    names
+}

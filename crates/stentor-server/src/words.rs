@@ -1,0 +1,18 @@
+//! The words that requests may use, for those who write requests.
+
+use stentor_core::app::Scope;
+use stentor_core::device::{Platform, ProviderKind};
+use stentor_core::message::Priority;
+use stentor_core::schedule::CatchUp;
+use stentor_core::word::Word;
+
+/// Systems of devices, the usual names of their variants included.
+pub const PLATFORMS: &[&str] = Platform::WORDS;
+/// Adapters that reach devices.
+pub const PROVIDERS: &[&str] = ProviderKind::WORDS;
+/// Urgencies of messages.
+pub const PRIORITIES: &[&str] = Priority::WORDS;
+/// Scopes of keys.
+pub const SCOPES: &[&str] = Scope::WORDS;
+/// What happens to missed ticks of a schedule.
+pub const CATCH_UPS: &[&str] = CatchUp::WORDS;

@@ -1,0 +1,77 @@
+//! Promises: every test that the tables of the documentation name exists, and every regression has a row.
+
+use std::collections::BTreeSet;
+
+use syn::visit::{self, Visit};
+
+use crate::finding::Finding;
+use crate::rust_file::RustFile;
+use crate::workspace::Workspace;
+
+/// The page with the tables of invariants.
+const PAGE: &str = "ARCHITECTURE.md";
+/// Regressions that have a row each, from 1.
+const REGRESSIONS: u32 = 23;
+/// A name of so many words is that of a test.
+const TEST_NAME_MIN_WORDS: usize = 4;
+
+/// Reports tests that are named and not there.
+pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result<Vec<Finding>> {
+    let page = std::fs::read_to_string(workspace.root.join(PAGE))?;
+    Ok(findings(&page, &functions(files)))
+}
+
+/// Reads the rows of a page against the names of all functions.
+pub(crate) fn findings(page: &str, known: &BTreeSet<String>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let rows = page.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
+    for (index, row) in rows {
+        for name in row.split('`').skip(1).step_by(2).filter(|name| is_test_name(name)) {
+            if !is_there(name, known) {
+                let sentence = format!("there is no test `{name}`: name the one that holds this");
+                findings.push(Finding::new(PAGE, index + 1, sentence));
+            }
+        }
+    }
+    let missing = (1..=REGRESSIONS).filter(|number| !page.contains(&format!("\n| R{number} |")));
+    findings
+        .extend(missing.map(|number| Finding::new(PAGE, 1, format!("R{number} has no row in the table"))));
+    findings
+}
+
+fn is_test_name(name: &str) -> bool {
+    let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    name.ends_with("_…") || (name.chars().all(letters) && name.split('_').count() >= TEST_NAME_MIN_WORDS)
+}
+
+/// A name that ends with `…` stands for all that begin so.
+fn is_there(name: &str, known: &BTreeSet<String>) -> bool {
+    match name.strip_suffix('…') {
+        Some(beginning) => known.iter().any(|one| one.starts_with(beginning)),
+        None => known.contains(name),
+    }
+}
+
+fn functions(files: &[RustFile]) -> BTreeSet<String> {
+    let mut names = Names::default();
+    files.iter().for_each(|file| names.visit_file(&file.ast));
+    names.0
+}
+
+#[derive(Default)]
+struct Names(BTreeSet<String>);
+
+impl<'ast> Visit<'ast> for Names {
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        self.0.insert(item.sig.ident.to_string());
+        visit::visit_item_fn(self, item);
+    }
+
+    /// Tests of properties and conformance suites are made by macros: their names stand in the tokens.
+    fn visit_macro(&mut self, item: &'ast syn::Macro) {
+        let text = item.tokens.to_string();
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        self.0.extend(words.filter(|word| is_test_name(word)).map(str::to_owned));
+        visit::visit_macro(self, item);
+    }
+}
