@@ -70,6 +70,7 @@ impl Service {
             hash: self.keyring.hash(secret.expose_secret()),
             created_at,
         };
+        self.keyring.expect(&key.hash);
         self.store.create_key(&key).await?;
         Ok(NewKey { key, secret })
     }

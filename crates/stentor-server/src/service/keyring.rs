@@ -1,5 +1,7 @@
 //! Keys known to this process, so that a request costs no look-up in the store.
 
+mod marks;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -9,6 +11,7 @@ use stentor_core::ports::store::Store;
 
 use super::{Answer, ErrorCode, Identity, Problem};
 use crate::keys::{KeyHash, Pepper, looks_like_key, same_hash};
+use marks::Marks;
 
 /// Most keys and apps kept in memory; when full, all are looked up anew.
 const REMEMBERED_MAX_COUNT: usize = 65_536;
@@ -19,6 +22,8 @@ pub struct Keyring {
     pepper: Pepper,
     root: KeyHash,
     known: RwLock<Known>,
+    /// Of every key that may be in the store: what has no mark is unknown without a look-up.
+    marks: Marks,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +39,19 @@ impl Keyring {
     #[must_use]
     pub fn new(pepper: Pepper, root_secret: &str) -> Self {
         let root = pepper.hash(root_secret);
-        Self { pepper, root, known: RwLock::default() }
+        Self { pepper, root, known: RwLock::default(), marks: Marks::default() }
+    }
+
+    /// Reads which keys there are, so that one that does not exist costs no look-up.
+    pub(super) async fn learn(&self, store: &dyn Store) -> Answer<()> {
+        let hashes = store.key_hashes(marks::MAX_COUNT + 1).await?;
+        self.marks.learn(&hashes);
+        Ok(())
+    }
+
+    /// Notes a key that is about to be kept in the store.
+    pub(super) fn expect(&self, hash: &KeyHash) {
+        self.marks.add(hash);
     }
 
     /// Hashes a secret as this installation does.
@@ -55,6 +72,7 @@ impl Keyring {
         let (found, removals) = self.remembered(&hash);
         match found {
             Some(identity) => Ok(identity),
+            None if !self.marks.may_have(&hash) => Err(unknown_key()),
             None => self.look_up(store, hash, removals).await,
         }
     }
@@ -88,6 +106,9 @@ impl Keyring {
 
     async fn look_up(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> Answer<Identity> {
         let found = store.key_by_hash(&hash).await?.filter(|key| same_hash(&key.hash, &hash));
+        if found.is_none() {
+            self.marks.drop(&hash);
+        }
         let identity = found.as_ref().and_then(identity_of).ok_or_else(unknown_key)?;
         let mut known = self.write();
         if known.removals == removals {
@@ -128,3 +149,6 @@ fn unknown_key() -> Problem {
     Problem::new(ErrorCode::Unauthorized, "the API key is not known")
         .with_hint("keys look like sk_…; the root key is in root.key of the data directory")
 }
+
+#[cfg(test)]
+mod tests;

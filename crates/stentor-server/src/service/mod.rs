@@ -155,10 +155,11 @@ pub struct Service {
 }
 
 impl Service {
-    /// Reads what must be known in memory (which app has which credential) and is ready.
+    /// Reads what must be known in memory (which keys there are, which app has which credential) and is ready.
     pub async fn open(ground: Ground) -> Answer<Self> {
         let Ground { store, clock, ids, belt, keyring, limits } = ground;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
+        keyring.learn(store.as_ref()).await?;
         let imports = tokio::sync::Semaphore::new(limits.imports_max_count);
         let counters = Counters::default();
         Ok(Self { store, clock, belt, ids, keyring, credentials, limits, imports, counters })

@@ -8,7 +8,7 @@ use stentor_core::ports::store::{AppStore, StoreError};
 
 use super::{SqliteStore, fleets, removal, sequences};
 use crate::sqlite::fault::{Done, Fault, conflict, is_repeat, missing};
-use crate::sqlite::query::{all, one, run};
+use crate::sqlite::query::{all, limit, one, run};
 use crate::sqlite::row::{code, hash, int, maybe_number, number, text, time};
 
 #[async_trait]
@@ -46,6 +46,11 @@ impl AppStore for SqliteStore {
         let hash = *hash;
         let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE hash = ?1";
         self.read(move |connection| one(connection, sql, [hash], key)).await
+    }
+
+    async fn key_hashes(&self, count: usize) -> Result<Vec<[u8; 32]>, StoreError> {
+        let sql = "SELECT hash FROM api_keys LIMIT ?1";
+        self.read(move |connection| all(connection, sql, [limit(count)], |row| hash(row, 0))).await
     }
 
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError> {
