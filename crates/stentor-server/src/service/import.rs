@@ -1,6 +1,7 @@
 //! Import: devices by the line, streamed; a bad line costs only itself, memory stays bounded, reading, parsing and
 //! writing overlap.
 
+mod batch;
 mod lines;
 mod parse;
 mod report;
@@ -18,10 +19,10 @@ use tokio::sync::mpsc;
 
 use super::devices::created_and_updated;
 use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
+use batch::Parsed;
 pub use lines::LINE_MAX_BYTES;
 pub use parse::Format;
 use parse::Importer;
-use parse::Parsed;
 pub use report::{ERRORS_MAX_COUNT, ImportProblem, ImportReport};
 
 /// Blocks that wait for being parsed.
@@ -205,8 +206,10 @@ async fn parse_blocks(
             work.await.map_err(|_| Problem::new(ErrorCode::Internal, "the parser failed"))?;
         importer = back;
         batch.append(parsed?);
-        if batch.is_large(batch_lines) && batches.send(std::mem::take(&mut batch)).await.is_err() {
-            return Ok(());
+        while let Some(full) = batch.cut(batch_lines) {
+            if batches.send(full).await.is_err() {
+                return Ok(());
+            }
         }
     }
     importer.finish()?;

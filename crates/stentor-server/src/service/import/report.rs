@@ -1,6 +1,6 @@
 //! What an import came to.
 
-use super::parse::Parsed;
+use super::batch::Parsed;
 use crate::service::{ErrorCode, Problem};
 
 /// Most errors that a report lists; all are counted.
