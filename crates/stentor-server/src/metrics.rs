@@ -30,6 +30,7 @@ pub async fn render(service: &Service, board: &Board) -> String {
         failures: board.belt.failures(),
         counts,
         uptime_seconds: board.uptime().as_secs_f64(),
+        log_bytes: board.log_bytes().await,
     };
     let mut registry = Registry::with_prefix("stentor");
     registry.register_collector(Box::new(gathered));
@@ -49,6 +50,7 @@ struct Gathered {
     failures: Vec<Failure>,
     counts: [(&'static str, &'static str, u64); 6],
     uptime_seconds: f64,
+    log_bytes: Option<u64>,
 }
 
 fn counts(service: &Service) -> [(&'static str, &'static str, u64); 6] {
@@ -71,6 +73,8 @@ impl Collector for Gathered {
             counters(to, name, help, [(Labels::new(), count)])?;
         }
         gauges(to, "uptime_seconds", "Time since start", [(Labels::new(), self.uptime_seconds)])?;
+        let log = self.log_bytes.map(|bytes| (Labels::new(), bytes as f64));
+        gauges(to, "store_wal_bytes", "Size of the store's write-ahead log", log)?;
         self.queue(to)?;
         self.pipeline(to)?;
         self.wire(to)?;

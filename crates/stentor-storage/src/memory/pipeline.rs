@@ -64,6 +64,10 @@ impl PipelineStore for MemoryStore {
         Ok(self.lock().set_aside.len() as u64)
     }
 
+    async fn log_bytes(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
         self.lock().recover(instance, now)
     }

@@ -11,6 +11,7 @@ mod readers;
 mod row;
 mod settings;
 mod store;
+mod wal;
 mod writer;
 
 pub use inspection::{Depth, Inspection, inspect};

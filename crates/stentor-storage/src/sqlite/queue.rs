@@ -56,7 +56,7 @@ impl SqliteQueue {
             }
             other => other?,
         };
-        let writer = Writer::start("stentor-queue", connection, &settings, || ())?;
+        let writer = Writer::start("stentor-queue", connection, &settings, |_| ())?;
         Ok(Self { writer, changes: Notify::new(), horizon: Mutex::default(), _lock: lock })
     }
 

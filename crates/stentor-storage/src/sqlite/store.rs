@@ -32,7 +32,7 @@ mod topics;
 mod upkeep;
 mod users;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -41,8 +41,9 @@ use stentor_core::ports::store::StoreError;
 use super::fault::Done;
 use super::file::{self, FileLock};
 use super::migrations;
-use super::readers::Readers;
+use super::readers::{Readers, Reading};
 use super::settings::SqliteSettings;
+use super::wal::{self, WalBound};
 use super::writer::{Line, Writer};
 use ahead::ReadAhead;
 use messages::MessageCache;
@@ -60,6 +61,7 @@ struct Inner {
     readers: Readers,
     messages: Arc<MessageCache>,
     ahead: Arc<ReadAhead>,
+    log: PathBuf,
     _lock: FileLock,
 }
 
@@ -75,11 +77,16 @@ impl SqliteStore {
         migrations::run(&connection, migrations::STORE)?;
         let ahead = Arc::new(ReadAhead::default());
         ahead.watch(&connection)?;
-        let settled = Arc::clone(&ahead);
-        let writer = Writer::start("stentor-store", connection, &settings, move || settled.note_settled())?;
-        let readers = Readers::new(path, &settings);
+        let (settled, gate, log) = (Arc::clone(&ahead), Arc::default(), wal::path_of(path));
+        let mut bound = WalBound::new(log.clone(), settings.wal_max_bytes, Arc::clone(&gate));
+        let settled = move |connection: &Connection| {
+            settled.note_settled();
+            bound.check(connection);
+        };
+        let writer = Writer::start("stentor-store", connection, &settings, settled)?;
+        let readers = Readers::new(path, &settings, gate);
         let messages = Arc::default();
-        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, ahead, _lock: lock }) })
+        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, ahead, log, _lock: lock }) })
     }
 
     /// Does a job in the next commit; what it gives is on disk.
@@ -100,13 +107,31 @@ impl SqliteStore {
         self.inner.writer.run(Line::First, work).await
     }
 
-    /// Reads in one snapshot.
+    /// Reads a few rows in one snapshot.
     async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.readers.run(work).await
+        self.inner.readers.run(Reading::Short, work).await
+    }
+
+    /// Reads what the pipeline walks over, a bounded stretch in one snapshot.
+    async fn read_walk<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.readers.run(Reading::Walk, work).await
+    }
+
+    /// Reads what a caller asked for, a bounded stretch of it in one snapshot.
+    async fn read_long<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.readers.run(Reading::Long, work).await
     }
 }
 

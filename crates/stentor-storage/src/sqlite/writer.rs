@@ -82,12 +82,13 @@ impl<T> Promise<T> {
 }
 
 impl Writer {
-    /// Starts the thread; it calls `settled` whenever a transaction has ended, before its jobs are answered.
+    /// Starts the thread; it calls `settled` with its connection whenever a transaction has ended, before its jobs are
+    /// answered.
     pub(super) fn start(
         name: &str,
         connection: Connection,
         settings: &SqliteSettings,
-        settled: impl Fn() + Send + 'static,
+        settled: impl FnMut(&Connection) + Send + 'static,
     ) -> Result<Self, StoreError> {
         let lines = Arc::new(Lines::new(settings.waiting_max_jobs));
         let mut desk = Desk {
@@ -176,7 +177,7 @@ impl Drop for Desk {
 }
 
 impl Desk {
-    fn run(&mut self, settled: impl Fn()) {
+    fn run(&mut self, mut settled: impl FnMut(&Connection)) {
         while let Some((line, first)) = self.lines.take(self.next) {
             self.next = if line == Line::First { Line::Usual } else { Line::First };
             let mut group = Vec::new();
@@ -184,7 +185,7 @@ impl Desk {
             if !self.connection.is_autocommit() {
                 let _ = self.execute("ROLLBACK");
             }
-            settled();
+            settled(&self.connection);
             for job in group {
                 job.answer(committed.clone());
             }

@@ -182,6 +182,9 @@ pub trait PipelineStore: Send + Sync {
     /// Counts the chunks that were set aside and not pruned yet.
     async fn set_aside_count(&self) -> Result<u64, StoreError>;
 
+    /// Gives the size of the engine's write-ahead log in bytes; 0 for an engine without one.
+    async fn log_bytes(&self) -> Result<u64, StoreError>;
+
     /// Releases the leases of every instance but this one, marks their deliveries ambiguous and adds them to the
     /// campaigns' `duplicate_bound`. For an engine that serves one process; called once at start. The instance's number
     /// counts as given out from then on: `last_id` is never below it.

@@ -55,7 +55,7 @@ impl AppStore for SqliteStore {
 
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError> {
         let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE app = ?1 ORDER BY id";
-        self.read(move |connection| all(connection, sql, [int(app.raw())], key)).await
+        self.read_long(move |connection| all(connection, sql, [int(app.raw())], key)).await
     }
 
     async fn delete_key(&self, app: AppId, key: KeyId) -> Result<(), StoreError> {

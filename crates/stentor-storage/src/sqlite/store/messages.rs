@@ -14,6 +14,7 @@ use stentor_core::ports::store::{
 };
 use stentor_core::target::Target;
 
+use super::fleets::Fleet;
 use super::{SqliteStore, accept, audience, books, campaigns, fleets, history};
 use crate::sqlite::fault::{Done, damaged, missing};
 use crate::sqlite::query::one;
@@ -101,12 +102,20 @@ impl MessageStore for SqliteStore {
         device: DeviceId,
         page: Page,
     ) -> Result<Vec<AttemptRecord>, StoreError> {
-        self.read(move |connection| history::of_device(connection, app, device, page)).await
+        self.read_long(move |connection| history::of_device(connection, app, device, page)).await
     }
 
     async fn count_audience(&self, app: AppId, target: &Target) -> Result<Vec<AudienceCount>, StoreError> {
-        let target = target.clone();
-        self.read(move |connection| audience::count(connection, app, &target)).await
+        let target = Arc::new(target.clone());
+        let given = Arc::clone(&target);
+        if !audience::is_walked(&target) {
+            return self.read(move |connection| audience::count(connection, app, &given)).await;
+        }
+        let mut counts = Vec::new();
+        for fleet in self.read(move |connection| audience::begin_count(connection, app, &given)).await? {
+            audience::push(&mut counts, fleet.provider, self.count_in(&target, fleet).await?);
+        }
+        Ok(counts)
     }
 }
 
@@ -140,6 +149,20 @@ impl MessageCache {
 }
 
 impl SqliteStore {
+    /// Counts an audience in one fleet, a stretch at a time: whoever else reads goes in between.
+    async fn count_in(&self, target: &Arc<Target>, fleet: Fleet) -> Result<u64, StoreError> {
+        let (mut count, mut next) = (0, Some(DeviceId::from_raw(0)));
+        while let Some(after) = next {
+            let target = Arc::clone(target);
+            let some =
+                self.read_long(move |connection| audience::count_some(connection, &target, (fleet, after)));
+            let found = some.await?;
+            count += found.0;
+            next = found.1;
+        }
+        Ok(count)
+    }
+
     /// Gives a message from memory, or reads it.
     pub(super) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
         let cache = Arc::clone(&self.inner.messages);

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use crate::sqlite::wal;
 use async_trait::async_trait;
 use rusqlite::Connection;
 use stentor_core::chunk::{Class, Ticket};
@@ -30,7 +31,7 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {
-        self.read(expand::tasks).await
+        self.read_walk(expand::tasks).await
     }
 
     async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
@@ -77,6 +78,10 @@ impl PipelineStore for SqliteStore {
         self.read(aside::count).await
     }
 
+    async fn log_bytes(&self) -> Result<u64, StoreError> {
+        Ok(wal::size(&self.inner.log))
+    }
+
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
         self.write(move |connection| {
             sequences::advance(connection, "id", instance)?;
@@ -86,7 +91,7 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
-        self.read(move |connection| {
+        self.read_walk(move |connection| {
             let queued = chunks::queued_after(connection, after, limit)?;
             Ok(queued.iter().map(Chunk::ticket).collect())
         })
