@@ -28,6 +28,7 @@ pub(super) const STORE: &[Step] = &[
         sql: include_str!("migrations/0006_store_token_leaves.sql"),
         work: Some(super::store::adopt_rows),
     },
+    Step::sql(include_str!("migrations/0007_store_leftovers.sql")),
 ];
 
 /// The steps of the queue's file.

@@ -5,6 +5,7 @@ mod fault;
 mod file;
 mod inspection;
 mod migrations;
+mod portion;
 mod query;
 mod queue;
 mod readers;

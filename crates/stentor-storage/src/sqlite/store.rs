@@ -16,6 +16,7 @@ mod fleets;
 mod groups;
 mod history;
 mod lease;
+mod leftovers;
 mod members;
 mod messages;
 mod owners;
@@ -29,6 +30,7 @@ mod settle;
 mod start;
 mod tokens;
 mod topics;
+mod unlisted;
 mod upkeep;
 mod users;
 

@@ -44,7 +44,8 @@ impl AppStore for SqliteStore {
 
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
         let hash = *hash;
-        let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE hash = ?1";
+        let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE hash = ?1
+            AND (app IS NULL OR app IN (SELECT id FROM apps))";
         self.read(move |connection| one(connection, sql, [hash], key)).await
     }
 

@@ -9,7 +9,7 @@ use stentor_core::ports::store::AudienceCount;
 use stentor_core::target::Target;
 
 use super::fleets::{self, Fleet, device_of, fleet_of};
-use super::{accept, condition, devices, groups, owners, start, tokens, topics};
+use super::{accept, condition, devices, groups, leftovers, owners, start, tokens, topics};
 use crate::sqlite::fault::{Done, Fault, damaged};
 use crate::sqlite::query::{exists, limit};
 
@@ -158,6 +158,13 @@ const OF_GROUP: &str = "SELECT m.key FROM group_devices m WHERE m.grp = ?1 AND m
     UNION SELECT m.key FROM group_user_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
     ORDER BY 1 LIMIT ?4";
 
+/// The same while devices of people who joined or left are still to follow.
+const OF_CHANGING_GROUP: &str =
+    "SELECT m.key FROM group_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
+    UNION SELECT m.key FROM group_user_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
+        AND EXISTS (SELECT 1 FROM group_users g WHERE g.user = m.user AND g.grp = m.grp)
+    ORDER BY 1 LIMIT ?4";
+
 fn everyone(connection: &Connection, stretch: Stretch, found: &mut Found) -> Done<Option<DeviceId>> {
     let sql = "SELECT key, listed = 1 AND retired_at IS NULL, token FROM devices WHERE key > ?1 AND key <= ?2
         ORDER BY key LIMIT ?3";
@@ -187,7 +194,8 @@ fn members(
 ) -> Done<Option<DeviceId>> {
     let (after, last) = stretch.bounds();
     let params = params![group, after, last, limit(WALKED_MAX_COUNT)];
-    walk(connection, OF_GROUP, params, stretch.max, |key, _| {
+    let sql = if leftovers::is_following(connection, group)? { OF_CHANGING_GROUP } else { OF_GROUP };
+    walk(connection, sql, params, stretch.max, |key, _| {
         let is_active = exists(connection, IS_ACTIVE, [key])?;
         if is_active {
             found.devices.push(device_of(key));

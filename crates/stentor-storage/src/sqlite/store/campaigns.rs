@@ -2,7 +2,6 @@
 
 use rusqlite::{Connection, Row, params};
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Stop};
-use stentor_core::chunk::Ticket;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::{AppId, CampaignId, ChunkId};
 use stentor_core::outcome::Reason;
@@ -12,8 +11,14 @@ use super::books::Shelf;
 use super::chunks::{self, Chunk};
 use super::fleets::Fleet;
 use crate::sqlite::fault::{Done, conflict, missing};
+use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, limit, one, run};
 use crate::sqlite::row::{code, int, maybe_code, maybe_time, number, time};
+
+/// Queued chunks that are ended at once; more are left to other transactions.
+const ENDED_AT_ONCE_MAX_COUNT: usize = 64;
+/// How often as many are ended in one transaction.
+const ROUNDS_MAX_COUNT: usize = 4;
 
 const SELECT: &str =
     "SELECT id, app, state, created_at, due_at, expires_at, started_at, ended_at, stop_reason, stop_detail,
@@ -33,24 +38,25 @@ pub(super) fn list(connection: &Connection, app: AppId, below: u64, count: usize
     all(connection, &sql, params![int(app.raw()), below, limit(count)], read)
 }
 
-/// Does what the owner asks; gives the campaign as it is then, and what is to be published.
+/// Does what the owner asks; gives the campaign as it is then. What is queued of a canceled one ends as far as a portion goes.
 pub(super) fn act(
     connection: &Connection,
     (app, id): (AppId, CampaignId),
     action: CampaignAction,
     now: Timestamp,
-) -> Done<(Campaign, Vec<Ticket>)> {
+) -> Done<Campaign> {
     let (campaign, begun) = find(connection, app, id)?;
     let before = campaign.state;
     let refused = || conflict(format!("cannot {action} a campaign that is {before}"));
     let after = before.after(action, begun).ok_or_else(refused)?;
     set_state(connection, id, after)?;
     if after == CampaignState::Canceled {
-        wind_up(connection, id, (DeliveryState::Canceled, Reason::CampaignCanceled), now)?;
+        run(connection, "DELETE FROM producers WHERE campaign = ?1", [int(id.raw())])?;
+        // What was expanded is all that there will be.
+        run(connection, "UPDATE ledgers SET audience_complete = 1 WHERE campaign = ?1", [int(id.raw())])?;
+        wind_up(connection, id, now)?;
     }
-    let resumed = action == CampaignAction::Resume && after == CampaignState::Running;
-    let tickets = if resumed { chunks::tickets(connection, id)? } else { Vec::new() };
-    Ok((find(connection, app, id)?.0, tickets))
+    Ok(find(connection, app, id)?.0)
 }
 
 /// Stops a campaign at a provider that refuses it; what is queued there ends with it.
@@ -66,8 +72,20 @@ pub(super) fn stop(
     let verdict = (DeliveryState::Failed, stop.reason);
     let ledger = &mut shelf.open(id, fleet.provider)?.ledger;
     (ledger.audience_complete, ledger.stop) = (true, Some(stop));
-    let queued = chunks::queued_at(connection, id, fleet.no)?;
-    queued.iter().try_for_each(|chunk| end_chunk(connection, shelf, chunk, verdict, now))
+    end_some_at(connection, shelf, (id, fleet.no), verdict, now).map(drop)
+}
+
+/// Ends some queued chunks of a campaign at a provider; gives how many.
+fn end_some_at(
+    connection: &Connection,
+    shelf: &mut Shelf<'_>,
+    (id, fleet): (CampaignId, u64),
+    verdict: (DeliveryState, Reason),
+    now: Timestamp,
+) -> Done<usize> {
+    let queued = chunks::queued_at(connection, id, fleet, ENDED_AT_ONCE_MAX_COUNT)?;
+    queued.iter().try_for_each(|chunk| end_chunk(connection, shelf, chunk, verdict, now))?;
+    Ok(queued.len())
 }
 
 /// Stops a campaign of which nothing was begun, because its message is damaged.
@@ -137,19 +155,56 @@ pub(super) fn finish(connection: &Connection, id: CampaignId, now: Timestamp) ->
     run(connection, sql, [int(id.raw())]).map(drop)
 }
 
-fn wind_up(
-    connection: &Connection,
-    id: CampaignId,
-    verdict: (DeliveryState, Reason),
-    now: Timestamp,
-) -> Done<()> {
-    run(connection, "DELETE FROM producers WHERE campaign = ?1", [int(id.raw())])?;
-    // What was expanded is all that there will be.
-    run(connection, "UPDATE ledgers SET audience_complete = 1 WHERE campaign = ?1", [int(id.raw())])?;
+/// Ends what is queued of a canceled campaign as far as a portion goes; tells whether more is.
+pub(super) fn wind_up(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<bool> {
+    let verdict = (DeliveryState::Canceled, Reason::CampaignCanceled);
+    let portion = Portion::begin(connection);
     let mut shelf = Shelf::new(connection);
-    end_queued(connection, &mut shelf, id, verdict, (usize::MAX, now))?;
+    let mut more = true;
+    for _ in 0..ROUNDS_MAX_COUNT {
+        if !more || portion.is_over() {
+            break;
+        }
+        let ended = end_queued(connection, &mut shelf, id, verdict, (ENDED_AT_ONCE_MAX_COUNT, now))?;
+        more = ended.len() == ENDED_AT_ONCE_MAX_COUNT;
+    }
     shelf.close(now)?;
-    finish(connection, id, now)
+    if !more {
+        finish(connection, id, now)?;
+    }
+    Ok(more)
+}
+
+/// Finds a canceled campaign of which something is still queued.
+pub(super) fn canceled(connection: &Connection) -> Done<Option<CampaignId>> {
+    let sql = "SELECT k.id FROM campaigns k WHERE k.state = 3 AND k.ended_at IS NULL AND k.app IN (SELECT id FROM apps)
+        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = 0) LIMIT 1";
+    one(connection, sql, [], |row| Ok(CampaignId::from_raw(number(row, 0)?)))
+}
+
+/// Ends some of what is queued at a provider at which its campaign was stopped; tells whether there was any.
+pub(super) fn end_some_stopped(connection: &Connection, now: Timestamp) -> Done<bool> {
+    let Some((id, fleet, reason)) = stopped(connection)? else { return Ok(false) };
+    let mut shelf = Shelf::new(connection);
+    let verdict = (DeliveryState::Failed, reason);
+    let ended = end_some_at(connection, &mut shelf, (id, fleet), verdict, now)?;
+    shelf.close(now)?;
+    Ok(ended > 0)
+}
+
+/// Tells whether something is still queued at a provider at which its campaign was stopped.
+pub(super) fn is_some_stopped(connection: &Connection) -> Done<bool> {
+    Ok(stopped(connection)?.is_some())
+}
+
+fn stopped(connection: &Connection) -> Done<Option<(CampaignId, u64, Reason)>> {
+    let sql = "SELECT l.campaign, f.no, l.stop_reason FROM ledgers l JOIN campaigns k ON k.id = l.campaign
+        JOIN fleets f ON f.app = k.app AND f.provider = l.provider
+        WHERE l.stop_reason IS NOT NULL AND l.queued > 0
+        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = l.campaign AND c.fleet = f.no AND c.state = 0) LIMIT 1";
+    one(connection, sql, [], |row| {
+        Ok((CampaignId::from_raw(number(row, 0)?), number(row, 1)?, code(row, 2, Reason::from_code)?))
+    })
 }
 
 fn set_state(connection: &Connection, id: CampaignId, state: CampaignState) -> Done<()> {

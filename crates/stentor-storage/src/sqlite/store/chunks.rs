@@ -134,14 +134,26 @@ pub(super) fn queued_of(connection: &Connection, campaign: CampaignId, count: us
 }
 
 /// Lists queued chunks of a campaign in a fleet.
-pub(super) fn queued_at(connection: &Connection, campaign: CampaignId, fleet: u64) -> Done<Vec<Chunk>> {
-    let rest = " WHERE c.state = 0 AND c.message = ?1 AND c.fleet = ?2 ORDER BY c.id";
-    list(connection, rest, [int(campaign.raw()), int(fleet)])
+pub(super) fn queued_at(
+    connection: &Connection,
+    campaign: CampaignId,
+    fleet: u64,
+    count: usize,
+) -> Done<Vec<Chunk>> {
+    let rest = " WHERE c.state = 0 AND c.message = ?1 AND c.fleet = ?2 ORDER BY c.id LIMIT ?3";
+    list(connection, rest, [int(campaign.raw()), int(fleet), limit(count)])
 }
 
-/// Lists tickets of a campaign's queued chunks.
-pub(super) fn tickets(connection: &Connection, campaign: CampaignId) -> Done<Vec<Ticket>> {
-    Ok(queued_of(connection, campaign, usize::MAX)?.iter().map(Chunk::ticket).collect())
+/// Lists tickets of a campaign's queued chunks after a chunk.
+pub(super) fn tickets(
+    connection: &Connection,
+    campaign: CampaignId,
+    after: ChunkId,
+    count: usize,
+) -> Done<Vec<Ticket>> {
+    let rest = " WHERE c.state = 0 AND c.message = ?1 AND c.id > ?2 ORDER BY c.id LIMIT ?3";
+    let queued = list(connection, rest, [int(campaign.raw()), int(after.raw()), limit(count)])?;
+    Ok(queued.iter().map(Chunk::ticket).collect())
 }
 
 /// Lists queued chunks of running campaigns after an id.

@@ -25,17 +25,22 @@ const SELECT: &str =
 
 #[async_trait]
 impl DeviceStore for SqliteStore {
-    async fn register(
+    async fn register_some(
         &self,
         app: AppId,
         registrations: &[Registration],
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError> {
         let batch = Batch::new(app, registrations, now);
-        self.write(move |connection| register::all(connection, &batch)).await
+        self.write(move |connection| register::some(connection, &batch)).await
     }
 
-    async fn rehearse(&self, app: AppId, given: &[Registration], now: Timestamp) -> Result<(), StoreError> {
+    async fn rehearse_some(
+        &self,
+        app: AppId,
+        given: &[Registration],
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
         let batch = Batch::new(app, given, now);
         self.write(move |connection| register::rehearse(connection, &batch)).await
     }

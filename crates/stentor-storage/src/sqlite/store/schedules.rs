@@ -58,7 +58,7 @@ impl ScheduleStore for SqliteStore {
 
     async fn due_schedules(&self, now: Timestamp, count: usize) -> Result<Vec<Schedule>, StoreError> {
         self.read(move |connection| {
-            let sql = format!("{SELECT} WHERE state = 0 AND next_due <= ?1 ORDER BY next_due, id LIMIT ?2");
+            let sql = format!("{SELECT} WHERE state = 0 AND next_due <= ?1 AND app IN (SELECT id FROM apps) ORDER BY next_due, id LIMIT ?2");
             all(connection, &sql, [now.as_millis(), limit(count)], read)
         })
         .await

@@ -7,7 +7,7 @@ use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Class, Ticket};
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
-use stentor_core::limits::CHUNK_MAX_DEVICES;
+use stentor_core::limits::{CHUNK_MAX_DEVICES, TARGET_DEVICES_MAX_COUNT};
 use stentor_core::message::Message;
 use stentor_core::name::ExternalId;
 use stentor_core::ports::clock::Timestamp;
@@ -19,7 +19,8 @@ use super::fleets::{self, Fleet, device_of, fleet_of};
 use super::register::{self, NewRow};
 use super::{campaigns, messages, owners, sequences, tokens};
 use crate::sqlite::fault::Done;
-use crate::sqlite::query::{all, limit, run};
+use crate::sqlite::portion::Portion;
+use crate::sqlite::query::{all, exists, limit, run};
 use crate::sqlite::row::{int, number};
 
 /// Starts scheduled campaigns that are due, the earliest first; one whose message makes no sense is stopped, so that it does
@@ -30,13 +31,18 @@ pub(super) fn due(
     chunk_max_devices: usize,
     now: Timestamp,
 ) -> Done<Vec<Ticket>> {
-    let sql = "SELECT id FROM campaigns WHERE state = 0 AND due_at <= ?1 ORDER BY due_at, id LIMIT ?2";
+    let sql = "SELECT id FROM campaigns WHERE state = 0 AND due_at <= ?1 AND app IN (SELECT id FROM apps)
+        ORDER BY due_at, id LIMIT ?2";
     let due = all(connection, sql, [now.as_millis(), limit(count)], |row| {
         Ok(MessageId::from_raw(number(row, 0)?))
     })?;
     let mut starter = Starter::new(connection, chunk_max_devices, now);
     let mut tickets = Vec::new();
+    let portion = Portion::begin(connection);
     for id in due {
+        if portion.is_over() {
+            break;
+        }
         match messages::load(connection, id) {
             Ok(Some(message)) => tickets.extend(starter.begin(&message)?),
             Ok(None) => campaigns::set_aside(connection, id.into(), now)?,
@@ -91,7 +97,8 @@ impl<'a> Starter<'a> {
     }
 
     fn begin(&mut self, message: &Message) -> Done<Vec<Ticket>> {
-        let (target, is_direct) = (&message.spec.target, message.spec.target.is_direct());
+        let target = &message.spec.target;
+        let is_direct = target.is_direct() && !has_many(self.connection, message.app, target)?;
         let direct = if is_direct { self.direct(message.app, target)? } else { BTreeMap::new() };
         let as_of = self.last_device()?;
         let sql = "UPDATE campaigns SET state = ?2, as_of = ?3 WHERE id = ?1";
@@ -236,6 +243,14 @@ pub(super) fn named(connection: &Connection, app: AppId, target: &Target) -> Don
         keys.extend(fleets::locate(connection, app, *id)?.map(|(_, key)| key));
     }
     Ok(keys)
+}
+
+/// Tells whether a person has so many devices that they are found step by step, like a wide audience.
+fn has_many(connection: &Connection, app: AppId, target: &Target) -> Done<bool> {
+    let Target::User(user) = target else { return Ok(false) };
+    let Some((no, _)) = owners::find(connection, app, user)? else { return Ok(false) };
+    let sql = "SELECT 1 FROM user_devices WHERE user = ?1 LIMIT 1 OFFSET ?2";
+    exists(connection, sql, [no, limit(TARGET_DEVICES_MAX_COUNT)])
 }
 
 fn of_user(connection: &Connection, app: AppId, user: &ExternalId) -> Done<Vec<i64>> {

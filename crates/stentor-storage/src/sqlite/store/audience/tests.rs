@@ -19,7 +19,9 @@ fn group_of(count: i64) -> Connection {
     let direct = format!(
         "{rows} INSERT INTO group_devices (grp, device, key) SELECT 1, i, 1 << 40 | i FROM n WHERE i % 10 = 0"
     );
-    for sql in [people, members, devices, direct] {
+    let through =
+        format!("{rows} INSERT INTO group_user_devices (grp, key, user) SELECT 1, 1 << 40 | i, i FROM n");
+    for sql in [people, members, through, devices, direct] {
         connection.execute(&sql, [count]).expect("written");
     }
     connection
