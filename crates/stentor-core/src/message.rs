@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::error::Invalid;
 use crate::id::{AppId, MessageId, ScheduleId, first_number_at};
 use crate::limits::{
-    DATA_ENTRIES_MAX_COUNT, MESSAGE_MAX_BYTES, NAME_MAX_BYTES, OVERRIDE_DEPTH_MAX_LEVELS, TTL_MAX_SECONDS,
+    DATA_ENTRIES_MAX_COUNT, MESSAGE_MAX_BYTES, NAME_MAX_CHARS, OVERRIDE_DEPTH_MAX_LEVELS, TTL_MAX_SECONDS,
 };
 use crate::name::CollapseKey;
 use crate::ports::clock::Timestamp;
@@ -169,7 +169,7 @@ impl MessageSpec {
 fn check_depth(name: &str, fields: Option<&Map<String, Value>>) -> Result<(), Invalid> {
     let deep = |(_, value): &(&String, &Value)| !fits_within(value, OVERRIDE_DEPTH_MAX_LEVELS);
     let Some((field, _)) = fields.into_iter().flatten().find(deep) else { return Ok(()) };
-    let path = if field.len() <= NAME_MAX_BYTES { format!("{name}.{field}") } else { name.to_owned() };
+    let path = if field.chars().count() <= NAME_MAX_CHARS { format!("{name}.{field}") } else { name.to_owned() };
     Err(Invalid::new(path, format!("may be nested at most {OVERRIDE_DEPTH_MAX_LEVELS} levels deep")))
 }
 

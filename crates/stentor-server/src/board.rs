@@ -117,6 +117,11 @@ impl Board {
         asked.ok()?.ok()
     }
 
+    /// Tells how long the store's write-ahead log is; `None` when the store does not answer.
+    pub async fn log_bytes(&self) -> Option<u64> {
+        self.store.log_bytes().await.ok()
+    }
+
     /// Tells how long the server runs.
     #[must_use]
     pub fn uptime(&self) -> Duration {

@@ -34,6 +34,7 @@ pub async fn render(service: &Service, board: &Board) -> String {
         counts,
         uptime_seconds: board.uptime().as_secs_f64(),
         listener: ListenerFacts::of(service, board, now),
+        log_bytes: board.log_bytes().await,
     };
     let mut registry = Registry::with_prefix("stentor");
     registry.register_collector(Box::new(gathered));
@@ -54,6 +55,7 @@ struct Gathered {
     counts: [(&'static str, &'static str, u64); 6],
     uptime_seconds: f64,
     listener: ListenerFacts,
+    log_bytes: Option<u64>,
 }
 
 fn counts(service: &Service) -> [(&'static str, &'static str, u64); 6] {
@@ -77,6 +79,8 @@ impl Collector for Gathered {
         }
         gauges(to, "uptime_seconds", "Time since start", [(Labels::new(), self.uptime_seconds)])?;
         self.listener.encode(to)?;
+        let log = self.log_bytes.map(|bytes| (Labels::new(), bytes as f64));
+        gauges(to, "store_wal_bytes", "Size of the store's write-ahead log", log)?;
         self.queue(to)?;
         self.pipeline(to)?;
         self.wire(to)?;

@@ -77,6 +77,8 @@ pub struct PipelineConfig {
     pub audit_retention_hours: u64,
     /// Replies to idempotency keys are kept this long; at least 24.
     pub idempotency_retention_hours: u64,
+    /// Push tokens that were messaged and never registered are kept this long, and as long as a campaign that counts them.
+    pub unlisted_retention_hours: u64,
 }
 
 impl Default for PipelineConfig {
@@ -114,6 +116,7 @@ impl Default for PipelineConfig {
             campaign_retention_hours: 30 * 24,
             audit_retention_hours: 365 * 24,
             idempotency_retention_hours: 48,
+            unlisted_retention_hours: 90 * 24,
         }
     }
 }

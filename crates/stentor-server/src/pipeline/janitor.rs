@@ -38,8 +38,10 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     tokio::join!(
         every(&shared, "publishing again", config.republish_interval_ms, republish),
         every(&shared, "sweeping", config.sweep_interval_ms, sweep),
+        every(&shared, "going on with what was begun", config.sweep_interval_ms, go_on),
         every(&shared, "pruning", config.prune_interval_ms, prune),
         every(&shared, "pruning the audit trail", config.prune_interval_ms, prune_audit),
+        every(&shared, "forgetting apps", config.prune_interval_ms, forget_apps),
         watch_depths(&shared),
         super::setback::watch(&shared),
     );
@@ -124,7 +126,24 @@ async fn sweep_once(shared: &Shared) -> Result<Swept, DutyError> {
     Ok(shared.store.sweep(PAGE_MAX_COUNT, now).await?)
 }
 
-/// Forgets ended campaigns and replies that were kept long enough, unless the clock has just leapt ahead.
+/// Removes what is left of what was removed, and ends what is left of what was ended, a part in each transaction.
+async fn go_on(shared: &Shared) -> Result<(), DutyError> {
+    while shared.store.continue_work(shared.now()).await? && !shared.stop.is_cancelled() {}
+    Ok(())
+}
+
+/// Forgets the lanes and quotas of apps that are gone.
+async fn forget_apps(shared: &Shared) -> Result<(), DutyError> {
+    // Asked in this order: an app made in between is not remembered yet.
+    let mut gone = shared.lanes.apps();
+    for app in shared.store.apps().await? {
+        gone.remove(&app.id);
+    }
+    shared.lanes.forget(&gone);
+    Ok(())
+}
+
+/// Forgets ended campaigns, replies and unregistered tokens that were kept long enough, unless the clock has just leapt ahead.
 async fn prune(shared: &Shared) -> Result<(), DutyError> {
     if !shared.may_forget() {
         return Ok(());
@@ -132,6 +151,11 @@ async fn prune(shared: &Shared) -> Result<(), DutyError> {
     let ended = hours_ago(shared, shared.config.campaign_retention_hours);
     let replies = hours_ago(shared, shared.config.idempotency_retention_hours);
     while shared.store.prune(ended, replies, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
+    let unlisted = before(shared.config.unlisted_retention_hours);
+    let mut next = Some(0);
+    while let Some(after) = next.filter(|_| !shared.stop.is_cancelled()) {
+        next = shared.store.prune_unlisted(unlisted, after).await?.1;
+    }
     Ok(())
 }
 

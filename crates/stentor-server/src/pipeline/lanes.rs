@@ -285,6 +285,22 @@ impl Lanes {
         }
     }
 
+    /// Lists the apps of which something is remembered.
+    pub(crate) fn apps(&self) -> HashSet<AppId> {
+        let mut apps: HashSet<_> = self.lock().keys().map(|(app, _)| *app).collect();
+        apps.extend(self.levels.lock().unwrap_or_else(PoisonError::into_inner).apps());
+        apps
+    }
+
+    /// Forgets all that is remembered of apps that are gone.
+    pub(crate) fn forget(&self, gone: &HashSet<AppId>) {
+        let entries: Vec<_> = self.lock().extract_if(|(app, _), _| gone.contains(app)).collect();
+        for outlet in entries.into_iter().filter_map(|(_, entry)| entry.outlet) {
+            self.closing.spawn(outlet.close());
+        }
+        self.levels.lock().unwrap_or_else(PoisonError::into_inner).forget(gone);
+    }
+
     /// Compares every credential with the one in use; gives the lanes for which it is another, or gone, or new.
     pub(crate) async fn reload(&self) -> Result<Vec<Key>, StoreError> {
         let kept: HashMap<Key, Credential> =

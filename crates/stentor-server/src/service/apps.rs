@@ -80,6 +80,7 @@ impl Service {
             hash: self.keyring.hash(secret.expose_secret()),
             created_at,
         };
+        self.keyring.expect(&key.hash);
         self.change(author, matter, Change::CreateKey(key.clone())).await?;
         Ok(NewKey { key, secret })
     }

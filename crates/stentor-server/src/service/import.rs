@@ -1,6 +1,7 @@
 //! Import: devices by the line, streamed; a bad line costs only itself, memory stays bounded, reading, parsing and
 //! writing overlap.
 
+mod batch;
 mod lines;
 mod parse;
 mod report;
@@ -19,10 +20,10 @@ use tokio::sync::mpsc;
 use super::devices::created_and_updated;
 use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
 use crate::shares::Spent;
+use batch::Parsed;
 pub use lines::LINE_MAX_BYTES;
 pub use parse::Format;
 use parse::Importer;
-use parse::Parsed;
 pub use report::{ERRORS_MAX_COUNT, ImportProblem, ImportReport};
 
 /// Blocks that wait for being parsed.
@@ -78,7 +79,7 @@ impl Service {
         mut batches: mpsc::Receiver<Parsed>,
     ) -> Answer<ImportReport> {
         let write = |batch: Parsed| async move {
-            let answer = self.write_some(app, &batch.registrations, dry_run).await;
+            let answer = self.write_first(app, &batch.registrations, dry_run).await;
             (batch, answer)
         };
         let mut report = ImportReport { dry_run, ..ImportReport::default() };
@@ -88,11 +89,11 @@ impl Service {
             tokio::select! {
                 biased;
                 Some((batch, answer)) = at_the_store.next() => {
-                    let was_refused = self.note(app, &batch, answer, &mut report).await?;
-                    while was_refused && let Some((batch, answer)) = at_the_store.next().await {
+                    let was_torn = self.note(app, &batch, answer, &mut report).await?;
+                    while was_torn && let Some((batch, answer)) = at_the_store.next().await {
                         self.note(app, &batch, answer, &mut report).await?;
-                        // The later of two lines for a token wins: what overtook a part of the refused is written again.
-                        let again = self.write_apart(app, &batch, None, dry_run).await;
+                        // The later of two lines for a token wins: what overtook a part of the torn is written again.
+                        let again = self.write_apart(app, &batch, 0, None, dry_run).await;
                         again.broken.map_or(Ok(()), |error| Err(interrupted(error, &report)))?;
                     }
                 }
@@ -106,57 +107,69 @@ impl Service {
         Ok(report)
     }
 
-    /// Registers registrations, or only sees whether they could be; gives how many devices were made and renewed.
-    async fn write_some(
+    /// Registers the first of some registrations, as many as the store takes at once, or only sees whether they could be.
+    async fn write_first(
         &self,
         app: AppId,
         some: &[Registration],
         dry_run: bool,
-    ) -> Result<(u64, u64), StoreError> {
+    ) -> Result<Written, StoreError> {
         if dry_run {
-            return self.store.rehearse(app, some, self.now()).await.map(|()| (0, 0));
+            let lines = self.store.rehearse_some(app, some, self.now()).await?;
+            return Ok(Written { lines, counts: (0, 0) });
         }
-        Ok(created_and_updated(&self.store.register(app, some, self.now()).await?))
+        let registered = self.store.register_some(app, some, self.now()).await?;
+        Ok(Written { lines: registered.len(), counts: created_and_updated(&registered) })
     }
 
-    /// Notes what came of a batch; tells whether the store refused some of it.
+    /// Notes what came of a batch; tells whether the store took only some of it at once.
     async fn note(
         &self,
         app: AppId,
         batch: &Parsed,
-        answer: Result<(u64, u64), StoreError>,
+        answer: Result<Written, StoreError>,
         report: &mut ImportReport,
     ) -> Answer<bool> {
         report.take(batch);
-        let (was_refused, apart) = match answer {
-            Ok(counts) => (false, Apart { counts, ..Apart::default() }),
-            Err(refusal) => (true, self.write_apart(app, batch, Some(refusal), report.dry_run).await),
+        let dry_run = report.dry_run;
+        let (was_torn, apart) = match answer {
+            Ok(Written { lines, counts }) if lines == batch.registrations.len() => {
+                (false, Apart { counts, ..Apart::default() })
+            }
+            Ok(Written { lines, counts }) => {
+                let rest = self.write_apart(app, batch, lines, None, dry_run).await;
+                (true, Apart { counts: sum(counts, rest.counts), ..rest })
+            }
+            Err(refusal) => (true, self.write_apart(app, batch, 0, Some(refusal), dry_run).await),
         };
         self.count_devices(apart.counts);
         report.count(apart.counts);
         apart.refused.into_iter().for_each(|problem| report.refuse_valid(problem));
-        apart.broken.map_or(Ok(was_refused), |error| Err(interrupted(error, report)))
+        apart.broken.map_or(Ok(was_torn), |error| Err(interrupted(error, report)))
     }
 
-    /// Registers a batch; what the store refuses, or has refused, is halved until the refused lines stand alone.
+    /// Registers a batch from one of its lines on; what the store refuses, or has refused, is halved until the refused lines
+    /// stand alone.
     async fn write_apart(
         &self,
         app: AppId,
         batch: &Parsed,
+        from: usize,
         mut refusal: Option<StoreError>,
         dry_run: bool,
     ) -> Apart {
         let mut apart = Apart::default();
-        let mut ranges: Vec<_> = Some(0..batch.registrations.len()).into_iter().collect();
+        let mut ranges: Vec<_> = Some(from..batch.registrations.len()).into_iter().collect();
         while let Some(range) = ranges.pop() {
             let some = &batch.registrations[range.clone()];
             let answer = match refusal.take() {
                 Some(refusal) => Err(refusal),
-                None => self.write_some(app, some, dry_run).await,
+                None => self.write_first(app, some, dry_run).await,
             };
             match answer {
-                Ok((created, updated)) => {
-                    apart.counts = (apart.counts.0 + created, apart.counts.1 + updated);
+                Ok(Written { lines, counts }) => {
+                    apart.counts = sum(apart.counts, counts);
+                    ranges.extend(Some(range.start + lines..range.end).filter(|rest| !rest.is_empty()));
                 }
                 Err(error) if !belongs_to_a_line(&error) => {
                     return Apart { broken: Some(error), ..apart };
@@ -172,6 +185,18 @@ impl Service {
         }
         apart
     }
+}
+
+/// What the store took at once.
+struct Written {
+    /// The first lines, so many.
+    lines: usize,
+    /// Devices made, and devices known before.
+    counts: (u64, u64),
+}
+
+const fn sum(some: (u64, u64), more: (u64, u64)) -> (u64, u64) {
+    (some.0 + more.0, some.1 + more.1)
 }
 
 /// What came of a batch.
@@ -212,8 +237,10 @@ async fn parse_blocks(
             work.await.map_err(|_| Problem::new(ErrorCode::Internal, "the parser failed"))?;
         importer = back;
         batch.append(parsed?);
-        if batch.is_large(batch_lines) && batches.send(std::mem::take(&mut batch)).await.is_err() {
-            return Ok(());
+        while let Some(full) = batch.cut(batch_lines) {
+            if batches.send(full).await.is_err() {
+                return Ok(());
+            }
         }
     }
     importer.finish()?;

@@ -1,5 +1,7 @@
 //! Keys known to this process, so that a request costs no look-up in the store.
 
+mod marks;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -10,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::{Answer, ErrorCode, Identity, Problem};
 use crate::keys::{KeyHash, Pepper, looks_like_key, same_hash};
+use marks::Marks;
 
 /// Most look-ups of keys in the store at once: whoever tries keys must not hold up those that are known.
 const LOOK_UPS_MAX_COUNT: usize = 64;
@@ -23,6 +26,8 @@ pub struct Keyring {
     root: KeyHash,
     known: RwLock<Known>,
     look_ups: Semaphore,
+    /// Of every key that may be in the store: what has no mark is unknown without a look-up.
+    marks: Marks,
 }
 
 #[derive(Debug, Default)]
@@ -39,7 +44,19 @@ impl Keyring {
     pub fn new(pepper: Pepper, root_secret: &str) -> Self {
         let root = pepper.hash(root_secret);
         let look_ups = Semaphore::new(LOOK_UPS_MAX_COUNT);
-        Self { pepper, root, known: RwLock::default(), look_ups }
+        Self { pepper, root, known: RwLock::default(), look_ups, marks: Marks::default() }
+    }
+
+    /// Reads which keys there are, so that one that does not exist costs no look-up.
+    pub(super) async fn learn(&self, store: &dyn Store) -> Answer<()> {
+        let hashes = store.key_hashes(marks::MAX_COUNT + 1).await?;
+        self.marks.learn(&hashes);
+        Ok(())
+    }
+
+    /// Notes a key that is about to be kept in the store.
+    pub(super) fn expect(&self, hash: &KeyHash) {
+        self.marks.add(hash);
     }
 
     /// Hashes a secret as this installation does.
@@ -60,6 +77,7 @@ impl Keyring {
         let (found, removals) = self.remembered(&hash);
         match found {
             Some(identity) => Ok(identity),
+            None if !self.marks.may_have(&hash) => Err(unknown_key()),
             None => self.look_up(store, hash, removals).await,
         }
     }
@@ -94,6 +112,9 @@ impl Keyring {
     async fn look_up(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> Answer<Identity> {
         let _place = self.look_ups.try_acquire().map_err(|_| too_many_look_ups())?;
         let found = store.key_by_hash(&hash).await?.filter(|key| same_hash(&key.hash, &hash));
+        if found.is_none() {
+            self.marks.drop(&hash);
+        }
         let identity = found.as_ref().and_then(identity_of).ok_or_else(unknown_key)?;
         let mut known = self.write();
         if known.removals == removals {
@@ -138,3 +159,6 @@ fn unknown_key() -> Problem {
     Problem::new(ErrorCode::Unauthorized, "the API key is not known")
         .with_hint("keys look like sk_…; the root key is in root.key of the data directory")
 }
+
+#[cfg(test)]
+mod tests;

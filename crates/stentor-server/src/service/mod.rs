@@ -179,10 +179,11 @@ pub struct Service {
 }
 
 impl Service {
-    /// Reads what must be known in memory (which app has which credential) and is ready.
+    /// Reads what must be known in memory (which keys there are, which app has which credential) and is ready.
     pub async fn open(ground: Ground) -> Answer<Self> {
         let Ground { store, clock, ids, belt, keyring, limits, outbound } = ground;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
+        keyring.learn(store.as_ref()).await?;
         let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
         let (making, refusals, counters) = Default::default();
         Ok(Self {

@@ -18,6 +18,7 @@ macro_rules! store_suite {
                     a_deleted_app_takes_everything_along
                     deleting_an_app_leaves_the_others_alone
                     a_key_is_found_by_its_hash_and_gone_when_deleted
+                    the_hashes_of_all_keys_are_given_up_to_a_limit
                     a_root_key_belongs_to_no_app
                     a_credential_is_replaced_and_removed
                     the_last_id_is_the_largest_in_use
@@ -195,6 +196,8 @@ macro_rules! store_suite {
                     a_campaign_that_ended_long_ago_is_forgotten
                     a_campaign_that_has_not_ended_is_never_forgotten
                     pruning_goes_on_until_nothing_is_left
+                    a_token_that_was_messaged_once_stays_as_long_as_a_campaign_counts_it
+                    an_unlisted_device_goes_when_nothing_counts_it_and_a_listed_one_stays
                 }
                 recover {
                     leases_of_a_dead_process_are_released_and_counted

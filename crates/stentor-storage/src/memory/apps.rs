@@ -33,6 +33,10 @@ impl AppStore for MemoryStore {
         Ok(self.lock().keys.values().find(|key| key.hash == *hash).cloned())
     }
 
+    async fn key_hashes(&self, limit: usize) -> Result<Vec<[u8; 32]>, StoreError> {
+        Ok(self.lock().keys.values().take(limit).map(|key| key.hash).collect())
+    }
+
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError> {
         Ok(self.lock().keys.values().filter(|key| key.app == Some(app)).cloned().collect())
     }

@@ -13,7 +13,7 @@ use super::state::{AppRow, State};
 
 #[async_trait]
 impl DeviceStore for MemoryStore {
-    async fn register(
+    async fn register_some(
         &self,
         app: AppId,
         registrations: &[Registration],
@@ -25,8 +25,13 @@ impl DeviceStore for MemoryStore {
         Ok(registrations.iter().map(|one| row.register(last_device, one, now)).collect())
     }
 
-    async fn rehearse(&self, app: AppId, given: &[Registration], _now: Timestamp) -> Result<(), StoreError> {
-        self.lock().app(app)?.check_topic_counts(given)
+    async fn rehearse_some(
+        &self,
+        app: AppId,
+        given: &[Registration],
+        _now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        self.lock().app(app)?.check_topic_counts(given).map(|()| given.len())
     }
 
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError> {
@@ -179,7 +184,7 @@ impl AppRow {
         Ok(device)
     }
 
-    fn remove_device(&mut self, id: DeviceId) -> Result<(), StoreError> {
+    pub(super) fn remove_device(&mut self, id: DeviceId) -> Result<(), StoreError> {
         let device = self.devices.remove(&id).ok_or(StoreError::NotFound("device"))?;
         self.tokens.remove(&(device.registration.provider, device.registration.token));
         self.users.values_mut().for_each(|user| _ = user.devices.remove(&id));

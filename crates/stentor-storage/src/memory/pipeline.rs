@@ -70,6 +70,14 @@ impl PipelineStore for MemoryStore {
         Ok(self.lock().set_aside.len() as u64)
     }
 
+    async fn continue_work(&self, _now: Timestamp) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn log_bytes(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
         self.lock().recover(instance, now)
     }
@@ -102,6 +110,10 @@ impl PipelineStore for MemoryStore {
         limit: usize,
     ) -> Result<u64, StoreError> {
         Ok(self.lock().prune(ended_before, replies_before, limit))
+    }
+
+    async fn prune_unlisted(&self, before: Timestamp, _after: u64) -> Result<(u64, Option<u64>), StoreError> {
+        self.lock().prune_unlisted(before).map(|gone| (gone, None))
     }
 }
 

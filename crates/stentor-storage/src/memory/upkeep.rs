@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use stentor_core::delivery::DeliveryState;
-use stentor_core::id::{CampaignId, ChunkId};
+use stentor_core::device::Device;
+use stentor_core::id::{CampaignId, ChunkId, DeviceId};
+use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Recovery, StoreError, Swept};
@@ -46,6 +48,20 @@ impl State {
             gone += (before - app.replies.len()) as u64;
         }
         gone
+    }
+
+    pub(super) fn prune_unlisted(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        let chunks = self.chunks.values();
+        let counted: BTreeSet<DeviceId> = chunks.flat_map(|chunk| chunk.devices.iter().copied()).collect();
+        let mut gone = 0;
+        for app in self.apps.values_mut() {
+            let is_old = |device: &&Device| !device.listed && device.registered_at < before;
+            let old = app.devices.values().filter(is_old).map(|device| device.id);
+            let old: Vec<DeviceId> = old.filter(|id| !counted.contains(id)).collect();
+            gone += old.len() as u64;
+            old.into_iter().try_for_each(|id| app.remove_device(id))?;
+        }
+        Ok(gone)
     }
 
     fn too_late(&self, now: Timestamp) -> impl Iterator<Item = ChunkId> {

@@ -13,8 +13,8 @@ use super::settings::SqliteSettings;
 
 /// Statements kept prepared by each connection.
 const PREPARED_MAX_COUNT: usize = 256;
-/// Size to which an emptied write-ahead log is cut back.
-const WAL_KEPT_BYTES: u32 = 64 * 1_024 * 1_024;
+/// An emptied write-ahead log is cut back to this part of its bound.
+const WAL_KEPT_SHARE: u64 = 2;
 
 /// The right to use a file, held as long as this value lives; the kernel takes it back when the process dies.
 #[derive(Debug)]
@@ -78,7 +78,11 @@ pub(super) fn open_writer(path: &Path, settings: &SqliteSettings) -> Done<Connec
     connection.pragma_update(None, "synchronous", settings.synchronous.as_str())?;
     check_in_force(&connection, path, settings)?;
     connection.pragma_update(None, "wal_autocheckpoint", settings.wal_autocheckpoint_pages)?;
-    connection.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES)?;
+    connection.pragma_update(
+        None,
+        "journal_size_limit",
+        super::row::int(settings.wal_max_bytes / WAL_KEPT_SHARE),
+    )?;
     Ok(connection)
 }
 

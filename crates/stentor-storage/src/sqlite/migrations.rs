@@ -30,8 +30,9 @@ pub(super) const STORE: &[Step] = &[
     },
     Step::sql(include_str!("migrations/0007_store_collapse_due.sql")),
     Step::sql(include_str!("migrations/0008_store_turns.sql")),
-    Step::sql(include_str!("migrations/0009_store_seals.sql")),
-    Step::sql(include_str!("migrations/0010_store_audit.sql")),
+    Step::sql(include_str!("migrations/0009_store_audit.sql")),
+    Step::sql(include_str!("migrations/0010_store_leftovers.sql")),
+    Step::sql(include_str!("migrations/0011_store_seals.sql")),
 ];
 
 /// The steps of the queue's file.

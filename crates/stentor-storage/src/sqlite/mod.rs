@@ -6,12 +6,14 @@ mod fault;
 mod file;
 mod inspection;
 mod migrations;
+mod portion;
 mod query;
 mod queue;
 mod readers;
 mod row;
 mod settings;
 mod store;
+mod wal;
 mod writer;
 
 pub use inspection::{Depth, Inspection, inspect, sealed_under};

@@ -59,7 +59,7 @@ impl SqliteQueue {
             other => other?,
         };
         let reader = Arc::new(Mutex::new(file::open_reader(path, &settings)?));
-        let writer = Writer::start("stentor-queue", connection, &settings, || ())?;
+        let writer = Writer::start("stentor-queue", connection, &settings, |_| ())?;
         Ok(Self { writer, reader, changes: Notify::new(), horizon: Mutex::default(), _lock: lock })
     }
 

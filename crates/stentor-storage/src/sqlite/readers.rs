@@ -1,4 +1,7 @@
 //! Connections that read, side by side with the one that writes; each read sees one snapshot.
+//!
+//! Reads wait in three lanes, so that no long one stands before a look-up. What may walk over many rows does it step by
+//! step, each step a read of its own: it queues again for each, and its snapshot ends with it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,34 +13,56 @@ use tokio::sync::Semaphore;
 use super::fault::Done;
 use super::file;
 use super::settings::SqliteSettings;
+use super::wal::Gate;
+
+/// How much a read has to look at, and for whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// A few rows that an index leads to.
+    Short,
+    /// A stretch of the registry or of the work that waits, for the pipeline.
+    Walk,
+    /// A stretch of whatever a caller asked for.
+    Long,
+}
 
 /// A bounded pool of reading connections, opened when needed.
 pub(super) struct Readers {
     shared: Arc<Shared>,
-    places: Arc<Semaphore>,
+    short: Arc<Semaphore>,
+    walk: Arc<Semaphore>,
+    long: Arc<Semaphore>,
 }
 
 struct Shared {
     path: PathBuf,
     settings: SqliteSettings,
+    gate: Arc<Gate>,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
-    /// Makes an empty pool.
-    pub(super) fn new(path: &Path, settings: &SqliteSettings) -> Self {
-        let shared = Shared { path: path.to_owned(), settings: settings.clone(), idle: Mutex::default() };
-        let places = Arc::new(Semaphore::new(settings.readers_max_count.max(1)));
-        Self { shared: Arc::new(shared), places }
+    /// Makes an empty pool; whoever reads passes the gate.
+    pub(super) fn new(path: &Path, settings: &SqliteSettings, gate: Arc<Gate>) -> Self {
+        let (path, idle) = (path.to_owned(), Mutex::default());
+        let places = |count: usize| Arc::new(Semaphore::new(count.max(1)));
+        let (short, long) = (places(settings.readers_max_count), places(settings.long_readers_max_count));
+        let walk = places(settings.long_readers_max_count);
+        Self { shared: Arc::new(Shared { path, settings: settings.clone(), gate, idle }), short, walk, long }
     }
 
     /// Reads in one snapshot, on a thread where waiting for the disk holds up nobody else.
-    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(super) async fn run<T, F>(&self, reading: Reading, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        let place = Arc::clone(&self.places).acquire_owned().await;
+        let lane = match reading {
+            Reading::Short => &self.short,
+            Reading::Walk => &self.walk,
+            Reading::Long => &self.long,
+        };
+        let place = Arc::clone(lane).acquire_owned().await;
         let place = place.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let shared = Arc::clone(&self.shared);
         let reading = tokio::task::spawn_blocking(move || {
@@ -56,9 +81,12 @@ impl Shared {
             Some(connection) => connection,
             None => file::open_reader(&self.path, &self.settings)?,
         };
+        // Left after the snapshot has ended.
+        let inside = self.gate.enter(connection.get_interrupt_handle());
         let snapshot = connection.unchecked_transaction()?;
         let result = work(&snapshot);
         snapshot.finish()?;
+        drop(inside);
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         result
     }
@@ -67,3 +95,6 @@ impl Shared {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,12 +38,16 @@ pub struct SqliteSettings {
     /// Page cache of each reading connection; what is beyond the 64 pages that SQLite is built to keep for it is taken and
     /// given back with every commit of the writer (.cargo/config.toml).
     pub reader_cache_kib: u32,
-    /// Connections that read.
+    /// Connections that read a few rows at once.
     pub readers_max_count: usize,
+    /// Connections that walk over many rows at once: so many for the pipeline, and as many for what callers ask.
+    pub long_readers_max_count: usize,
     /// How much of the file reading connections map into memory; 0 maps nothing.
     pub mmap_mib: u32,
     /// Pages in the write-ahead log after which it is copied into the file.
     pub wal_autocheckpoint_pages: u32,
+    /// Bytes of the write-ahead log above which readers are held back for a moment and it is begun anew.
+    pub wal_max_bytes: u64,
     /// Most jobs of one commit.
     pub group_commit_max_jobs: usize,
     /// After this long no further job joins a commit.
@@ -65,8 +69,10 @@ impl SqliteSettings {
             writer_cache_kib: 24 * 1_024,
             reader_cache_kib: 256,
             readers_max_count: 4,
+            long_readers_max_count: 2,
             mmap_mib: 0,
             wal_autocheckpoint_pages: 8_192,
+            wal_max_bytes: 128 * 1_024 * 1_024,
             group_commit_max_jobs: 512,
             group_commit_max_ms: 20,
             waiting_max_jobs: 1_024,

@@ -17,6 +17,7 @@ mod fleets;
 mod groups;
 mod history;
 mod lease;
+mod leftovers;
 mod members;
 mod messages;
 mod owners;
@@ -31,11 +32,12 @@ mod start;
 mod tokens;
 mod topics;
 mod turns;
+mod unlisted;
 mod upkeep;
 mod users;
 mod vault;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -44,8 +46,9 @@ use stentor_core::ports::store::StoreError;
 use super::fault::Done;
 use super::file::{self, FileLock};
 use super::migrations;
-use super::readers::Readers;
+use super::readers::{Readers, Reading};
 use super::settings::SqliteSettings;
+use super::wal::{self, WalBound};
 use super::writer::{Line, Writer};
 use crate::seal::SealKeys;
 use ahead::ReadAhead;
@@ -67,6 +70,7 @@ struct Inner {
     messages: Arc<MessageCache>,
     ahead: Arc<ReadAhead>,
     vault: Vault,
+    log: PathBuf,
     _lock: FileLock,
 }
 
@@ -98,11 +102,16 @@ impl SqliteStore {
         vault.adopt(&connection)?;
         let ahead = Arc::new(ReadAhead::default());
         ahead.watch(&connection)?;
-        let settled = Arc::clone(&ahead);
-        let writer = Writer::start("stentor-store", connection, &settings, move || settled.note_settled())?;
-        let readers = Readers::new(path, &settings);
+        let (settled, gate, log) = (Arc::clone(&ahead), Arc::default(), wal::path_of(path));
+        let mut bound = WalBound::new(log.clone(), settings.wal_max_bytes, Arc::clone(&gate));
+        let settled = move |connection: &Connection| {
+            settled.note_settled();
+            bound.check(connection);
+        };
+        let writer = Writer::start("stentor-store", connection, &settings, settled)?;
+        let readers = Readers::new(path, &settings, gate);
         let messages = Arc::default();
-        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, ahead, vault, _lock: lock }) })
+        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, ahead, vault, log, _lock: lock }) })
     }
 
     fn vault(&self) -> Vault {
@@ -127,13 +136,31 @@ impl SqliteStore {
         self.inner.writer.run(Line::First, work).await
     }
 
-    /// Reads in one snapshot.
+    /// Reads a few rows in one snapshot.
     async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.readers.run(work).await
+        self.inner.readers.run(Reading::Short, work).await
+    }
+
+    /// Reads what the pipeline walks over, a bounded stretch in one snapshot.
+    async fn read_walk<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.readers.run(Reading::Walk, work).await
+    }
+
+    /// Reads what a caller asked for, a bounded stretch of it in one snapshot.
+    async fn read_long<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.readers.run(Reading::Long, work).await
     }
 }
 

@@ -85,12 +85,13 @@ impl<T> Promise<T> {
 }
 
 impl Writer {
-    /// Starts the thread; it calls `settled` whenever a transaction has ended, before its jobs are answered.
+    /// Starts the thread; it calls `settled` with its connection whenever a transaction has ended, before its jobs are
+    /// answered.
     pub(super) fn start(
         name: &str,
         connection: Connection,
         settings: &SqliteSettings,
-        settled: impl Fn() + Send + 'static,
+        settled: impl FnMut(&Connection) + Send + 'static,
     ) -> Result<Self, StoreError> {
         let lines = Arc::new(Lines::new(settings.waiting_max_jobs));
         let health = Arc::new(Health::default());
@@ -200,13 +201,13 @@ impl Drop for Desk {
 
 impl Desk {
     /// Works to the end; a panic is noted before anybody is sent away.
-    fn watched(mut self, settled: impl Fn()) {
+    fn watched(mut self, settled: impl FnMut(&Connection)) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run(settled))) {
             self.health.end(text_of(&*panic));
         }
     }
 
-    fn run(&mut self, settled: impl Fn()) {
+    fn run(&mut self, mut settled: impl FnMut(&Connection)) {
         while let Some((line, first)) = self.lines.take(self.next) {
             self.next = if line == Line::First { Line::Usual } else { Line::First };
             let mut group = Vec::new();
@@ -216,7 +217,7 @@ impl Desk {
             if !self.connection.is_autocommit() {
                 let _ = self.execute("ROLLBACK");
             }
-            settled();
+            settled(&self.connection);
             for job in group {
                 job.answer(committed.clone());
             }

@@ -107,7 +107,7 @@ async fn what_earlier_versions_kept_in_clear_is_sealed_at_start_and_nothing_of_i
     let store = folder.clear();
     fill(&store, 300).await;
     drop(store);
-    folder.meddle("DROP TABLE scrubs; PRAGMA user_version = 8");
+    folder.meddle("DROP TABLE scrubs; PRAGMA user_version = 10");
     assert!(folder.holds(SECRET));
     let store = folder.sealed(&key(1)).expect("opened");
     assert!(!folder.holds(&SECRET[..20]), "neither rows, nor free space, nor the log, while it runs");
@@ -125,7 +125,7 @@ async fn a_secret_that_was_removed_before_the_upgrade_is_wiped_from_free_space()
     drop(store);
     folder.meddle(
         "DELETE FROM credentials; UPDATE sequences SET value = 9 WHERE name = 'id';
-        DROP TABLE scrubs; PRAGMA user_version = 8",
+        DROP TABLE scrubs; PRAGMA user_version = 10",
     );
     assert!(folder.holds(SECRET), "a deleted row's bytes stay");
     drop(folder.sealed(&key(1)).expect("opened"));

@@ -26,6 +26,9 @@ pub trait AppStore: Send + Sync {
     /// Finds a key by the hash of its secret.
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError>;
 
+    /// Gives the hashes of all keys, in no order, at most so many.
+    async fn key_hashes(&self, limit: usize) -> Result<Vec<[u8; 32]>, StoreError>;
+
     /// Gives an app's keys in order of id.
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError>;
 

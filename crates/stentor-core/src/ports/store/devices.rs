@@ -43,15 +43,38 @@ pub struct SubscriptionChange {
 /// Devices.
 #[async_trait]
 pub trait DeviceStore: Send + Sync {
-    /// Registers devices in one transaction, in order. A known (provider, token) of the app is updated: fields that are
-    /// given replace those kept (no tags: as they are), topics are added, a retired or unlisted device is revived and
-    /// listed, `token_since` becomes `now`. Reply i belongs to registration i.
-    async fn register(
+    /// Registers the first of some devices in one transaction, in order: as many as it can take without holding others up,
+    /// one at least. A known (provider, token) of the app is updated: fields that are given replace those kept (no tags: as
+    /// they are), topics are added, a retired or unlisted device is revived and listed, `token_since` becomes `now`. Reply i
+    /// belongs to registration i; what has no reply is to be given again.
+    async fn register_some(
         &self,
         app: AppId,
         registrations: &[Registration],
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError>;
+
+    /// Refuses what [`DeviceStore::register_some`] would refuse, and keeps nothing; gives how many were looked at.
+    async fn rehearse_some(
+        &self,
+        app: AppId,
+        registrations: &[Registration],
+        now: Timestamp,
+    ) -> Result<usize, StoreError>;
+
+    /// Registers devices in as many transactions as it takes; what was registered before a refusal stays.
+    async fn register(
+        &self,
+        app: AppId,
+        registrations: &[Registration],
+        now: Timestamp,
+    ) -> Result<Vec<Registered>, StoreError> {
+        let mut registered = self.register_some(app, registrations, now).await?;
+        while let Some(rest) = registrations.get(registered.len()..).filter(|rest| !rest.is_empty()) {
+            registered.extend(self.register_some(app, rest, now).await?);
+        }
+        Ok(registered)
+    }
 
     /// Refuses what [`DeviceStore::register`] would refuse, and keeps nothing.
     async fn rehearse(
@@ -59,7 +82,13 @@ pub trait DeviceStore: Send + Sync {
         app: AppId,
         registrations: &[Registration],
         now: Timestamp,
-    ) -> Result<(), StoreError>;
+    ) -> Result<(), StoreError> {
+        let mut count = self.rehearse_some(app, registrations, now).await?;
+        while let Some(rest) = registrations.get(count..).filter(|rest| !rest.is_empty()) {
+            count += self.rehearse_some(app, rest, now).await?;
+        }
+        Ok(())
+    }
 
     /// Gives one device.
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError>;
@@ -87,7 +116,8 @@ pub trait DeviceStore: Send + Sync {
 /// Topics.
 #[async_trait]
 pub trait TopicStore: Send + Sync {
-    /// Subscribes devices to a topic, which exists from then on; LimitReached when one would exceed its topics.
+    /// Subscribes devices to a topic, which exists from then on; LimitReached when one would exceed its topics. Many take
+    /// more than one transaction.
     async fn subscribe(
         &self,
         app: AppId,
@@ -114,7 +144,7 @@ pub trait TopicStore: Send + Sync {
     /// Gives one topic.
     async fn topic(&self, app: AppId, topic: &TopicName) -> Result<TopicSummary, StoreError>;
 
-    /// Removes a topic with its subscriptions.
+    /// Removes a topic; its subscriptions go by and by.
     async fn remove_topic(&self, app: AppId, topic: &TopicName) -> Result<(), StoreError>;
 
     /// Lists a device's topics by name.

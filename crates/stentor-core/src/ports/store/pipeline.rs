@@ -186,6 +186,13 @@ pub trait PipelineStore: Send + Sync {
     /// Counts the chunks that were set aside and not pruned yet.
     async fn set_aside_count(&self) -> Result<u64, StoreError>;
 
+    /// Goes on with what was begun and is too much for one transaction: the rows of removed topics, groups, people and apps,
+    /// which are gone for everybody already, and what is queued of campaigns canceled or stopped. Tells whether more is left.
+    async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Gives the size of the engine's write-ahead log in bytes; 0 for an engine without one.
+    async fn log_bytes(&self) -> Result<u64, StoreError>;
+
     /// Releases the leases of every instance but this one, marks their deliveries ambiguous and adds them to the
     /// campaigns' `duplicate_bound`. For an engine that serves one process; called once at start. The instance's number
     /// counts as given out from then on: `last_id` is never below it.
@@ -216,4 +223,9 @@ pub trait PipelineStore: Send + Sync {
         replies_before: Timestamp,
         limit: usize,
     ) -> Result<u64, StoreError>;
+
+    /// Forgets devices known only by a message to their token, made before `before`, that no message which is kept was sent
+    /// to. Looks at some of them, beginning after the place that the call before gave (0 at first); gives how many went,
+    /// and the place after which to look on, none at the end.
+    async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<(u64, Option<u64>), StoreError>;
 }

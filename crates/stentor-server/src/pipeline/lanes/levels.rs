@@ -3,7 +3,7 @@
 //! A record is written before its chunk is leased and never synced: it survives the end of the process, however it ends,
 //! and a power cut only as far as the system had written it by itself. A file that is lost or damaged costs a cold start.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -27,6 +27,8 @@ pub(crate) struct Levels {
     file: Option<Arc<File>>,
     /// The place of each, and what a process before left there.
     known: HashMap<Key, (u64, Option<Level>)>,
+    /// Places of nobody, below the last one in use.
+    free: BTreeSet<u64>,
     records: u64,
 }
 
@@ -53,20 +55,49 @@ impl Levels {
     }
 
     fn read(file: File, bytes: &[u8]) -> Self {
-        let records = bytes.chunks_exact(RECORD_BYTES).zip(0..);
-        let known = records
-            .filter_map(|(record, place)| decode(record).map(|(key, level)| (key, (place, Some(level)))));
-        let (known, records) = (known.collect(), (bytes.len() / RECORD_BYTES) as u64);
-        Self { file: Some(Arc::new(file)), known, records }
+        let places = bytes.chunks_exact(RECORD_BYTES).zip(0..);
+        let known: HashMap<Key, (u64, Option<Level>)> = places
+            .filter_map(|(record, place)| decode(record).map(|(key, level)| (key, (place, Some(level)))))
+            .collect();
+        let records = (bytes.len() / RECORD_BYTES) as u64;
+        let taken: BTreeSet<u64> = known.values().map(|(place, _)| *place).collect();
+        let free = (0..records).filter(|place| !taken.contains(place)).collect();
+        Self { file: Some(Arc::new(file)), known, free, records }
+    }
+
+    /// Lists the apps that have places.
+    pub(super) fn apps(&self) -> impl Iterator<Item = AppId> {
+        self.known.keys().map(|(app, _)| *app)
+    }
+
+    /// Gives the places of apps that are gone to others; none of their credentials may use its place any more.
+    pub(super) fn forget(&mut self, gone: &HashSet<AppId>) {
+        let free = &mut self.free;
+        self.known.retain(|(app, _), (place, _)| {
+            let stays = !gone.contains(app);
+            if !stays {
+                free.insert(*place);
+            }
+            stays
+        });
+        let Some(file) = &self.file else { return };
+        for place in free.iter() {
+            if let Err(error) = file.write_all_at(&[0; RECORD_BYTES], place * RECORD_BYTES as u64) {
+                tracing::warn!(%error, "the quota of an app that is gone could not be removed");
+            }
+        }
     }
 
     /// Gives the place of a credential, and what it had left when it was last written.
     pub(super) fn slot(&mut self, key: Key) -> (Option<Slot>, Option<Level>) {
         let Some(file) = self.file.clone() else { return (None, None) };
-        let records = &mut self.records;
+        let (records, free) = (&mut self.records, &mut self.free);
         let (place, level) = self.known.entry(key).or_insert_with(|| {
-            *records += 1;
-            (*records - 1, None)
+            let new = || {
+                *records += 1;
+                *records - 1
+            };
+            (free.pop_first().unwrap_or_else(new), None)
         });
         (Some(Slot { file, place: *place, key }), level.take())
     }

@@ -5,11 +5,11 @@ mod csv_line;
 use std::str::FromStr;
 
 use serde::Deserialize;
-use stentor_core::device::Registration;
 use stentor_core::error::Invalid;
 
+use super::batch::Parsed;
 use super::lines::LINE_MAX_BYTES;
-use super::report::{ERRORS_MAX_COUNT, ImportProblem};
+use super::report::ImportProblem;
 use crate::objects::Objects;
 use crate::service::{Answer, DeviceRequest, ErrorCode, Problem};
 use crate::wording;
@@ -32,37 +32,6 @@ impl FromStr for Format {
             "csv" => Ok(Self::Csv),
             _ => Err(Invalid::new("format", "must be ndjson or csv")),
         }
-    }
-}
-
-/// Good lines as registrations, bad lines as problems.
-#[derive(Debug, Default)]
-pub(super) struct Parsed {
-    /// Good lines.
-    pub(super) registrations: Vec<Registration>,
-    /// Where each came from.
-    pub(super) lines: Vec<u64>,
-    /// Bad lines, at most as many as a report lists more than needed.
-    pub(super) problems: Vec<ImportProblem>,
-}
-
-impl Parsed {
-    pub(super) fn line_count(&self) -> u64 {
-        (self.registrations.len() + self.problems.len()) as u64
-    }
-
-    pub(super) fn append(&mut self, mut other: Self) {
-        if self.lines.is_empty() && self.problems.is_empty() {
-            *self = other;
-            return;
-        }
-        self.registrations.append(&mut other.registrations);
-        self.lines.append(&mut other.lines);
-        self.problems.append(&mut other.problems);
-    }
-
-    pub(super) fn is_large(&self, batch_lines: usize) -> bool {
-        self.registrations.len() >= batch_lines || self.problems.len() >= ERRORS_MAX_COUNT
     }
 }
 
@@ -117,8 +86,7 @@ impl Importer {
         }
         match self.device(line).and_then(|device| device.checked().map_err(Problem::from)) {
             Ok(registration) => {
-                parsed.registrations.push(registration);
-                parsed.lines.push(self.line);
+                parsed.push(self.line, registration);
             }
             Err(problem) => parsed.problems.push(ImportProblem::new(self.line, problem)),
         }

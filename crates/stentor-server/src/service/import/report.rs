@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::parse::Parsed;
+use super::batch::Parsed;
 use crate::service::{ErrorCode, Problem};
 
 /// Most errors that a report lists; all are counted.

@@ -78,6 +78,18 @@ pub async fn a_key_is_found_by_its_hash_and_gone_when_deleted(store: &dyn Store)
     assert_eq!(store.key_by_hash(&[1; 32]).await, Ok(None));
 }
 
+pub async fn the_hashes_of_all_keys_are_given_up_to_a_limit(store: &dyn Store) {
+    assert_eq!(store.key_hashes(10).await, Ok(Vec::new()));
+    let scene = Scene::new(store).await;
+    for no in [1, 2, 3] {
+        store.create_key(&key(u64::from(no), Some(scene.app), no)).await.expect("kept");
+    }
+    let mut all = store.key_hashes(10).await.expect("given");
+    all.sort_unstable();
+    assert_eq!(all, [[1; 32], [2; 32], [3; 32]]);
+    assert_eq!(store.key_hashes(2).await.map(|some| some.len()), Ok(2));
+}
+
 pub async fn a_root_key_belongs_to_no_app(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let root = key(11, None, 3);

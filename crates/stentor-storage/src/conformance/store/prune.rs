@@ -1,10 +1,12 @@
 //! Forgetting what is over.
 
 use stentor_core::campaign::CampaignAction;
+use stentor_core::device::ProviderKind;
+use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Store, StoreError};
-use stentor_core::target::Target;
+use stentor_core::target::{Target, TokenTarget};
 
-use crate::conformance::scene::{Draft, Scene, accept_all, at, first};
+use crate::conformance::scene::{Draft, Scene, accept_all, at, first, registration};
 
 pub async fn a_campaign_that_ended_long_ago_is_forgotten(store: &dyn Store) {
     let scene = Scene::new(store).await;
@@ -52,4 +54,55 @@ pub async fn pruning_goes_on_until_nothing_is_left(store: &dyn Store) {
     }
     assert_eq!(store.campaigns(scene.app, first(10)).await, Ok(Vec::new()));
     assert!(rounds > 1, "a call forgets no more than its limit");
+}
+
+pub async fn a_token_that_was_messaged_once_stays_as_long_as_a_campaign_counts_it(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let to_token = |address: &str| Draft::to(Target::Token(token_target(address)));
+    let (message, tickets) = scene.send(to_token("once")).await;
+    let once = scene.lease(tickets[0].chunk, at(1)).await.devices[0];
+    let (_, tickets) = scene.send(to_token("twice")).await;
+    let leased = scene.lease(tickets[0].chunk, at(1)).await;
+    let twice = leased.devices[0];
+    scene.settled(accept_all(&leased, at(2))).await;
+    while store.prune(at(100), at(-100), 100).await.expect("pruned") > 0 {}
+    scene.send(Draft::to(Target::Devices(vec![once, twice]))).await;
+    assert_eq!(forget_unlisted(store, at(100)).await, 0);
+    assert_eq!(store.delivery(scene.app, message, once).await.map(|attempts| attempts.len()), Ok(1));
+    assert!(store.device(scene.app, twice).await.is_ok(), "the message that names both is kept");
+}
+
+pub async fn an_unlisted_device_goes_when_nothing_counts_it_and_a_listed_one_stays(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let (_, tickets) = scene.send(Draft::to(Target::Token(token_target("once")))).await;
+    let leased = scene.lease(tickets[0].chunk, at(1)).await;
+    let once = leased.devices[0];
+    scene.settled(accept_all(&leased, at(2))).await;
+    let (_, tickets) = scene.send(Draft::to(Target::Token(token_target("registered")))).await;
+    let leased = scene.lease(tickets[0].chunk, at(1)).await;
+    scene.register(registration(ProviderKind::Fcm, "registered")).await;
+    scene.settled(accept_all(&leased, at(2))).await;
+    assert_eq!(forget_unlisted(store, at(100)).await, 0, "their campaigns are kept");
+    while store.prune(at(100), at(-100), 100).await.expect("pruned") > 0 {}
+    assert_eq!(forget_unlisted(store, at(0)).await, 0, "it is not old enough");
+    assert_eq!(forget_unlisted(store, at(100)).await, 1);
+    assert!(matches!(store.device(scene.app, once).await, Err(StoreError::NotFound(_))));
+    assert!(store.device(scene.app, leased.devices[0]).await.is_ok(), "it was registered");
+    let (_, tickets) = scene.send(Draft::to(Target::Token(token_target("once")))).await;
+    assert_ne!(scene.lease(tickets[0].chunk, at(3)).await.devices[0], once, "it is made anew");
+}
+
+async fn forget_unlisted(store: &dyn Store, before: Timestamp) -> u64 {
+    let (mut gone, mut next) = (0, Some(0));
+    while let Some(after) = next {
+        let some = store.prune_unlisted(before, after).await.expect("pruned");
+        gone += some.0;
+        next = some.1;
+    }
+    gone
+}
+
+fn token_target(address: &str) -> TokenTarget {
+    let given = registration(ProviderKind::Fcm, address);
+    TokenTarget { platform: given.platform, provider: given.provider, token: given.token }
 }

@@ -9,7 +9,7 @@ use stentor_core::ports::store::{AppStore, StoreError};
 use super::{SqliteStore, fleets, removal, sequences};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, Fault, conflict, is_repeat, missing};
-use crate::sqlite::query::{one, run};
+use crate::sqlite::query::{all, limit, one, run};
 use crate::sqlite::row::{hash, int, maybe_number, number, text, time};
 
 #[async_trait]
@@ -40,14 +40,20 @@ impl AppStore for SqliteStore {
 
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
         let hash = *hash;
-        let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE hash = ?1";
+        let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE hash = ?1
+            AND (app IS NULL OR app IN (SELECT id FROM apps))";
         self.read(move |connection| one(connection, sql, [hash], key)).await
+    }
+
+    async fn key_hashes(&self, count: usize) -> Result<Vec<[u8; 32]>, StoreError> {
+        let sql = "SELECT hash FROM api_keys LIMIT ?1";
+        self.read(move |connection| all(connection, sql, [limit(count)], |row| hash(row, 0))).await
     }
 
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError> {
         let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE app = ?1 ORDER BY id";
         let rows = (sql, [int(app.raw())]);
-        self.read(move |connection| Ok(readable(connection, "api_keys", rows, usize::MAX, key)?.0)).await
+        self.read_long(move |connection| Ok(readable(connection, "api_keys", rows, usize::MAX, key)?.0)).await
     }
 
     async fn delete_key(&self, app: AppId, key: KeyId) -> Result<(), StoreError> {

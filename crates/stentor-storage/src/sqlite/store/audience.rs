@@ -1,6 +1,6 @@
 //! Who is meant by a target.
 
-use rusqlite::{Connection, Params, params};
+use rusqlite::{Connection, Params, Row, params};
 use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, DeviceId};
@@ -9,14 +9,18 @@ use stentor_core::ports::store::AudienceCount;
 use stentor_core::target::Target;
 
 use super::fleets::{self, Fleet, device_of, fleet_of};
-use super::{accept, condition, devices, groups, start, tokens, topics};
+use super::{accept, condition, devices, groups, leftovers, owners, start, tokens, topics};
 use crate::sqlite::fault::{Done, Fault};
-use crate::sqlite::query::{all, exists, limit};
+use crate::sqlite::query::{exists, limit};
 
 use stentor_core::ports::store::StoreError;
 
-/// Devices read at once when an audience is only counted.
-const COUNTED_AT_ONCE_MAX_COUNT: usize = 10_000;
+/// Rows walked over in one read, whether or not they lead to a device.
+pub(super) const WALKED_MAX_COUNT: usize = 32_768;
+
+/// Asks whether a device is listed and not retired.
+pub(super) const IS_ACTIVE: &str =
+    "SELECT 1 FROM devices WHERE key = ?1 AND listed = 1 AND retired_at IS NULL";
 
 /// A stretch of a fleet: after one device, up to another, at most so many.
 #[derive(Clone, Copy)]
@@ -28,9 +32,9 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    /// Gives the key after which it begins, the last key, and the most rows.
-    pub(super) fn bounds(self) -> (i64, i64, i64) {
-        (self.fleet.bound(self.after), self.fleet.bound(self.as_of), limit(self.max))
+    /// Gives the key after which it begins, and the last key.
+    pub(super) fn bounds(self) -> (i64, i64) {
+        (self.fleet.bound(self.after), self.fleet.bound(self.as_of))
     }
 }
 
@@ -49,6 +53,15 @@ impl Found {
         Self { chunk_max_devices: chunk_max_devices.clamp(1, CHUNK_MAX_DEVICES), ..Self::default() }
     }
 
+    /// Takes over the device and token of a row whose second column says that it is listed and not retired; tells whether.
+    fn push_active(&mut self, key: i64, row: &Row<'_>) -> Done<bool> {
+        let is_active = row.get(1)?;
+        if is_active {
+            self.push(device_of(key), row.get_ref(2)?.as_str().ok());
+        }
+        Ok(is_active)
+    }
+
     /// Adds a device; one whose token cannot be read counts, and is found to be gone when its chunk is leased.
     fn push(&mut self, device: DeviceId, token: Option<&str>) {
         let size = self.chunk_max_devices;
@@ -63,32 +76,60 @@ impl Found {
     }
 }
 
-/// Finds the listed, unretired devices of a wide target in a stretch, ascending; fewer than asked for means no more.
+/// Adds the listed, unretired devices of a wide target in a stretch, ascending; gives the device after which to look on, none
+/// when the stretch is over. A look ends when enough were found, or enough rows were walked over.
 pub(super) fn wide(
     connection: &Connection,
     target: &Target,
     stretch: Stretch,
-    mut found: Found,
-) -> Done<Found> {
+    found: &mut Found,
+) -> Done<Option<DeviceId>> {
+    let app = stretch.fleet.app;
     match target {
-        Target::Everyone => everyone(connection, stretch, &mut found)?,
-        Target::Topic(name) => {
-            if let Some(topic) = topics::find(connection, stretch.fleet.app, name)? {
-                subscribed(connection, topic, stretch, &mut found)?;
-            }
-        }
-        Target::Group(name) => match groups::find(connection, stretch.fleet.app, name) {
-            Ok(group) => found.devices = members(connection, group, stretch)?,
-            Err(Fault::Store(StoreError::NotFound(_))) => {}
-            Err(other) => return Err(other),
+        Target::Everyone => everyone(connection, stretch, found),
+        Target::Topic(name) => match topics::find(connection, app, name)? {
+            Some(topic) => gather(connection, OF_TOPIC, topic, stretch, found),
+            None => Ok(None),
         },
-        Target::Condition(condition) => found.devices = condition::scan(connection, condition, stretch)?,
-        Target::Device(_) | Target::Devices(_) | Target::Token(_) | Target::User(_) => {}
+        Target::Group(name) => match groups::find(connection, app, name) {
+            Ok(group) => members(connection, group, stretch, found),
+            Err(Fault::Store(StoreError::NotFound(_))) => Ok(None),
+            Err(other) => Err(other),
+        },
+        Target::User(user) => match owners::find(connection, app, user)? {
+            Some((user, _)) => gather(connection, OF_USER, user, stretch, found),
+            None => Ok(None),
+        },
+        Target::Condition(condition) => condition::scan(connection, condition, stretch, &mut found.devices),
+        Target::Device(_) | Target::Devices(_) | Target::Token(_) => Ok(None),
     }
-    Ok(found)
 }
 
-/// Counts whom a target would reach now, by provider.
+/// Tells whether a target's audience is walked through to be counted.
+pub(super) const fn is_walked(target: &Target) -> bool {
+    matches!(target, Target::Topic(_) | Target::Group(_) | Target::Condition(_) | Target::User(_))
+}
+
+/// Checks app and target; gives the fleets through which to walk.
+pub(super) fn begin_count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<Fleet>> {
+    fleets::check_app(connection, app)?;
+    accept::check_target(connection, app, target)?;
+    fleets::of_app(connection, app)
+}
+
+/// Counts the next ones of an audience in a fleet; gives the device after which to count on, none when it is over.
+pub(super) fn count_some(
+    connection: &Connection,
+    target: &Target,
+    (fleet, after): (Fleet, DeviceId),
+) -> Done<(u64, Option<DeviceId>)> {
+    let stretch = Stretch { fleet, after, as_of: DeviceId::from_raw(u64::MAX), max: WALKED_MAX_COUNT };
+    let mut found = Found::default();
+    let next = wide(connection, target, stretch, &mut found)?;
+    Ok((found.devices.len() as u64, next))
+}
+
+/// Counts whom a target that is not walked through would reach now, by provider.
 pub(super) fn count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AudienceCount>> {
     fleets::check_app(connection, app)?;
     accept::check_target(connection, app, target)?;
@@ -100,46 +141,89 @@ pub(super) fn count(connection: &Connection, app: AppId, target: &Target) -> Don
             let reaches = holder.flatten().map_or(Ok(true), |key| is_unretired(connection, key))?;
             Ok(if reaches { vec![(token.provider, 1)] } else { Vec::new() })
         }
-        direct if direct.is_direct() => count_named(connection, app, direct),
-        wide => count_wide(connection, app, wide),
+        named => count_named(connection, app, named),
     }
 }
 
-const OF_TOPIC: &str = "SELECT s.key, d.token FROM subscriptions s CROSS JOIN devices d ON d.key = s.key
-    WHERE s.topic = ?1 AND s.key > ?2 AND s.key <= ?3 AND d.listed = 1 AND d.retired_at IS NULL ORDER BY s.key LIMIT ?4";
+const OF_TOPIC: &str =
+    "SELECT s.key, d.listed = 1 AND d.retired_at IS NULL, d.token FROM subscriptions s CROSS JOIN devices d ON d.key = s.key
+    WHERE s.topic = ?1 AND s.key > ?2 AND s.key <= ?3 ORDER BY s.key LIMIT ?4";
+
+const OF_USER: &str =
+    "SELECT u.key, d.listed = 1 AND d.retired_at IS NULL, d.token FROM user_devices u CROSS JOIN devices d ON d.key = u.key
+    WHERE u.user = ?1 AND u.key > ?2 AND u.key <= ?3 ORDER BY u.key LIMIT ?4";
 
 /// Both halves come in order of key and are merged: a step reads its own stretch of each and stops.
-const OF_GROUP: &str = "SELECT m.key FROM group_devices m CROSS JOIN devices d ON d.key = m.key
-    WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3 AND d.listed = 1 AND d.retired_at IS NULL
-    UNION SELECT m.key FROM group_user_devices m CROSS JOIN devices d ON d.key = m.key
-    WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3 AND d.listed = 1 AND d.retired_at IS NULL
+const OF_GROUP: &str = "SELECT m.key FROM group_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
+    UNION SELECT m.key FROM group_user_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
     ORDER BY 1 LIMIT ?4";
 
-fn everyone(connection: &Connection, stretch: Stretch, found: &mut Found) -> Done<()> {
-    let sql =
-        "SELECT key, token FROM devices WHERE key > ?1 AND key <= ?2 AND listed = 1 AND retired_at IS NULL
+/// The same while devices of people who joined or left are still to follow.
+const OF_CHANGING_GROUP: &str =
+    "SELECT m.key FROM group_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
+    UNION SELECT m.key FROM group_user_devices m WHERE m.grp = ?1 AND m.key > ?2 AND m.key <= ?3
+        AND EXISTS (SELECT 1 FROM group_users g WHERE g.user = m.user AND g.grp = m.grp)
+    ORDER BY 1 LIMIT ?4";
+
+fn everyone(connection: &Connection, stretch: Stretch, found: &mut Found) -> Done<Option<DeviceId>> {
+    let sql = "SELECT key, listed = 1 AND retired_at IS NULL, token FROM devices WHERE key > ?1 AND key <= ?2
         ORDER BY key LIMIT ?3";
-    let (after, last, max) = stretch.bounds();
-    gather(connection, sql, params![after, last, max], found)
+    let (after, last) = stretch.bounds();
+    let params = params![after, last, limit(WALKED_MAX_COUNT)];
+    walk(connection, sql, params, stretch.max, |key, row| found.push_active(key, row))
 }
 
-fn subscribed(connection: &Connection, topic: i64, stretch: Stretch, found: &mut Found) -> Done<()> {
-    let (after, last, max) = stretch.bounds();
-    gather(connection, OF_TOPIC, params![topic, after, last, max], found)
+/// Gathers devices with their tokens from a list that has a number.
+fn gather(
+    connection: &Connection,
+    sql: &str,
+    list: i64,
+    stretch: Stretch,
+    found: &mut Found,
+) -> Done<Option<DeviceId>> {
+    let (after, last) = stretch.bounds();
+    let params = params![list, after, last, limit(WALKED_MAX_COUNT)];
+    walk(connection, sql, params, stretch.max, |key, row| found.push_active(key, row))
 }
 
-fn members(connection: &Connection, group: i64, stretch: Stretch) -> Done<Vec<DeviceId>> {
-    let (after, last, max) = stretch.bounds();
-    all(connection, OF_GROUP, params![group, after, last, max], |row| Ok(device_of(row.get(0)?)))
+fn members(
+    connection: &Connection,
+    group: i64,
+    stretch: Stretch,
+    found: &mut Found,
+) -> Done<Option<DeviceId>> {
+    let (after, last) = stretch.bounds();
+    let params = params![group, after, last, limit(WALKED_MAX_COUNT)];
+    let sql = if leftovers::is_following(connection, group)? { OF_CHANGING_GROUP } else { OF_GROUP };
+    walk(connection, sql, params, stretch.max, |key, _| {
+        let is_active = exists(connection, IS_ACTIVE, [key])?;
+        if is_active {
+            found.devices.push(device_of(key));
+        }
+        Ok(is_active)
+    })
 }
 
-fn gather(connection: &Connection, sql: &str, params: impl Params, found: &mut Found) -> Done<()> {
+/// Walks over rows of keys until so many were taken; gives the last device if there may be more.
+fn walk(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    max: usize,
+    mut take: impl FnMut(i64, &Row<'_>) -> Done<bool>,
+) -> Done<Option<DeviceId>> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
+    let (mut walked, mut taken) = (0, 0);
     while let Some(row) = rows.next()? {
-        found.push(device_of(row.get(0)?), row.get_ref(1)?.as_str().ok());
+        let key = row.get(0)?;
+        walked += 1;
+        taken += usize::from(take(key, row)?);
+        if taken == max || walked == WALKED_MAX_COUNT {
+            return Ok(Some(device_of(key)));
+        }
     }
-    Ok(())
+    Ok(None)
 }
 
 fn count_named(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AudienceCount>> {
@@ -155,26 +239,8 @@ fn count_named(connection: &Connection, app: AppId, target: &Target) -> Done<Vec
     Ok(counts)
 }
 
-fn count_wide(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AudienceCount>> {
-    let mut counts = Vec::new();
-    for fleet in fleets::of_app(connection, app)? {
-        let (mut count, mut after) = (0, DeviceId::from_raw(0));
-        loop {
-            let as_of = DeviceId::from_raw(u64::MAX);
-            let stretch = Stretch { fleet, after, as_of, max: COUNTED_AT_ONCE_MAX_COUNT };
-            let found = wide(connection, target, stretch, Found::default())?.devices;
-            count += found.len() as u64;
-            match found.last() {
-                Some(last) if found.len() == COUNTED_AT_ONCE_MAX_COUNT => after = *last,
-                _ => break,
-            }
-        }
-        push(&mut counts, fleet.provider, count);
-    }
-    Ok(counts)
-}
-
-fn push(counts: &mut Vec<AudienceCount>, provider: ProviderKind, count: u64) {
+/// Adds a count, unless it is of nobody.
+pub(super) fn push(counts: &mut Vec<AudienceCount>, provider: ProviderKind, count: u64) {
     if count > 0 {
         counts.push((provider, count));
     }

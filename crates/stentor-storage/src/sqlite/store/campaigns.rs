@@ -2,7 +2,6 @@
 
 use rusqlite::{Connection, Params, Row, params};
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Stop};
-use stentor_core::chunk::Ticket;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::{AppId, CampaignId, ChunkId};
 use stentor_core::outcome::Reason;
@@ -14,8 +13,14 @@ use super::chunks::{self, Chunk, ChunkState};
 use super::fleets::Fleet;
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, conflict, missing};
+use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{code, int, maybe_code, maybe_time, number, time};
+
+/// Queued chunks that are ended at once; more are left to other transactions.
+const ENDED_AT_ONCE_MAX_COUNT: usize = 64;
+/// How often as many are ended in one transaction.
+const ROUNDS_MAX_COUNT: usize = 4;
 
 const SELECT: &str =
     "SELECT id, app, state, created_at, due_at, expires_at, started_at, ended_at, stop_reason, stop_detail,
@@ -45,17 +50,17 @@ pub(super) fn broken(connection: &Connection, app: AppId, below: u64, count: usi
     Ok(broken.into_iter().map(|id| CampaignId::from_raw(id.cast_unsigned())).collect())
 }
 
-/// Does what the owner asks; gives the campaign as it is then, and what is to be published.
+/// Does what the owner asks; gives the campaign as it is then. What is queued of a canceled one ends as far as a portion goes.
 pub(super) fn act(
     connection: &Connection,
     (app, id): (AppId, CampaignId),
     action: CampaignAction,
     now: Timestamp,
-) -> Done<(Campaign, Vec<Ticket>)> {
+) -> Done<Campaign> {
     let (campaign, begun) = match find(connection, app, id) {
         Err(fault) if fault.is_damage() && action == CampaignAction::Cancel => {
             cancel_unread(connection, id, now)?;
-            return Ok((find(connection, app, id)?.0, Vec::new()));
+            return Ok(find(connection, app, id)?.0);
         }
         found => found?,
     };
@@ -64,11 +69,10 @@ pub(super) fn act(
     let after = before.after(action, begun).ok_or_else(refused)?;
     set_state(connection, id, after)?;
     if after == CampaignState::Canceled {
-        wind_up(connection, id, (DeliveryState::Canceled, Reason::CampaignCanceled), now)?;
+        expand_no_more(connection, id)?;
+        wind_up(connection, id, now)?;
     }
-    let resumed = action == CampaignAction::Resume && after == CampaignState::Running;
-    let tickets = if resumed { chunks::tickets(connection, id)? } else { Vec::new() };
-    Ok((find(connection, app, id)?.0, tickets))
+    Ok(find(connection, app, id)?.0)
 }
 
 /// Stops a campaign at a provider that refuses it; what is queued there ends with it.
@@ -84,14 +88,26 @@ pub(super) fn stop(
     let verdict = (DeliveryState::Failed, stop.reason);
     let ledger = &mut shelf.open(id, fleet.provider)?.ledger;
     (ledger.audience_complete, ledger.stop) = (true, Some(stop));
-    for chunk in chunks::queued_at(connection, id, fleet.no)? {
-        match chunks::find(connection, chunk) {
+    end_some_at(connection, shelf, (id, fleet.no), verdict, now).map(drop)
+}
+
+/// Ends some queued chunks of a campaign at a provider; gives how many.
+fn end_some_at(
+    connection: &Connection,
+    shelf: &mut Shelf<'_>,
+    (id, fleet): (CampaignId, u64),
+    verdict: (DeliveryState, Reason),
+    now: Timestamp,
+) -> Done<usize> {
+    let queued = chunks::queued_at(connection, id, fleet, ENDED_AT_ONCE_MAX_COUNT)?;
+    for chunk in &queued {
+        match chunks::find(connection, *chunk) {
             Ok(Some(chunk)) => end_chunk(connection, shelf, &chunk, verdict, now)?,
             Err(fault) if !fault.is_damage() => return Err(fault),
-            Ok(None) | Err(_) => chunks::write_set_aside(connection, chunk, now)?,
+            Ok(None) | Err(_) => chunks::write_set_aside(connection, *chunk, now)?,
         }
     }
-    Ok(())
+    Ok(queued.len())
 }
 
 /// Stops a campaign of which nothing was begun, because its message is damaged.
@@ -106,10 +122,17 @@ pub(super) fn set_aside(connection: &Connection, id: CampaignId, now: Timestamp)
 
 /// Ends a campaign that cannot be read, as its owner asks.
 fn cancel_unread(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
-    let sql = "UPDATE campaigns SET state = ?2, ended_at = ?3, stop_reason = NULL, stop_detail = NULL WHERE id = ?1";
+    let sql = "UPDATE campaigns SET state = ?2, ended_at = NULL, stop_reason = NULL, stop_detail = NULL WHERE id = ?1";
     let state = i64::from(CampaignState::Canceled.code());
-    force(connection, id, sql, [int(id.raw()), state, now.as_millis()])?;
-    wind_up(connection, id, (DeliveryState::Canceled, Reason::CampaignCanceled), now)
+    force(connection, id, sql, [int(id.raw()), state])?;
+    expand_no_more(connection, id)?;
+    wind_up(connection, id, now).map(drop)
+}
+
+/// Says that what was expanded is all that there will be.
+fn expand_no_more(connection: &Connection, id: CampaignId) -> Done<()> {
+    run(connection, "DELETE FROM producers WHERE campaign = ?1", [int(id.raw())])?;
+    run(connection, "UPDATE ledgers SET audience_complete = 1 WHERE campaign = ?1", [int(id.raw())]).map(drop)
 }
 
 fn force<P: Params + Copy>(connection: &Connection, id: CampaignId, sql: &str, params: P) -> Done<()> {
@@ -173,18 +196,56 @@ pub(super) fn finish(connection: &Connection, id: CampaignId, now: Timestamp) ->
     run(connection, sql, [int(id.raw())]).map(drop)
 }
 
-fn wind_up(
-    connection: &Connection,
-    id: CampaignId,
-    verdict: (DeliveryState, Reason),
-    now: Timestamp,
-) -> Done<()> {
-    run(connection, "DELETE FROM producers WHERE campaign = ?1", [int(id.raw())])?;
-    // What was expanded is all that there will be.
-    run(connection, "UPDATE ledgers SET audience_complete = 1 WHERE campaign = ?1", [int(id.raw())])?;
-    let queued = chunks::queued_of(connection, id, usize::MAX)?;
-    end_queued(connection, &queued, verdict, now)?;
-    finish(connection, id, now)
+/// Ends what is queued of a canceled campaign as far as a portion goes; tells whether more is.
+pub(super) fn wind_up(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<bool> {
+    let verdict = (DeliveryState::Canceled, Reason::CampaignCanceled);
+    let portion = Portion::begin(connection);
+    let mut more = true;
+    for _ in 0..ROUNDS_MAX_COUNT {
+        if !more || portion.is_over() {
+            break;
+        }
+        let queued = chunks::queued_of(connection, id, ENDED_AT_ONCE_MAX_COUNT)?;
+        end_queued(connection, &queued, verdict, now)?;
+        more = queued.len() == ENDED_AT_ONCE_MAX_COUNT;
+    }
+    if !more {
+        finish(connection, id, now)?;
+    }
+    Ok(more)
+}
+
+/// Finds a canceled campaign of which something is still queued.
+pub(super) fn canceled(connection: &Connection) -> Done<Option<CampaignId>> {
+    let sql = "SELECT k.id FROM campaigns k WHERE k.state = 3 AND k.ended_at IS NULL AND k.app IN (SELECT id FROM apps)
+        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = 0) LIMIT 1";
+    one(connection, sql, [], |row| Ok(CampaignId::from_raw(number(row, 0)?)))
+}
+
+/// Ends some of what is queued at a provider at which its campaign was stopped; tells whether there was any.
+pub(super) fn end_some_stopped(connection: &Connection, now: Timestamp) -> Done<bool> {
+    let Some((id, fleet, reason)) = stopped(connection)? else { return Ok(false) };
+    let mut shelf = Shelf::new(connection);
+    let verdict = (DeliveryState::Failed, reason);
+    let ended = end_some_at(connection, &mut shelf, (id, fleet), verdict, now)?;
+    shelf.close(now)?;
+    Ok(ended > 0)
+}
+
+/// Tells whether something is still queued at a provider at which its campaign was stopped.
+pub(super) fn is_some_stopped(connection: &Connection) -> Done<bool> {
+    Ok(stopped(connection)?.is_some())
+}
+
+fn stopped(connection: &Connection) -> Done<Option<(CampaignId, u64, Reason)>> {
+    let sql = "SELECT l.campaign, f.no, l.stop_reason FROM ledgers l JOIN campaigns k ON k.id = l.campaign
+        JOIN fleets f ON f.app = k.app AND f.provider = l.provider
+        WHERE l.stop_reason IS NOT NULL AND l.queued > 0
+        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = l.campaign AND c.fleet = f.no AND c.state = 0)";
+    let found = damage::readable(connection, "ledgers", (sql, []), 1, |row| {
+        Ok((CampaignId::from_raw(number(row, 0)?), number(row, 1)?, code(row, 2, Reason::from_code)?))
+    })?;
+    Ok(found.0.into_iter().next())
 }
 
 fn set_state(connection: &Connection, id: CampaignId, state: CampaignState) -> Done<()> {

@@ -141,18 +141,35 @@ pub(super) fn queued_of(connection: &Connection, campaign: CampaignId, count: us
 }
 
 /// Lists queued chunks of a campaign in a fleet.
-pub(super) fn queued_at(connection: &Connection, campaign: CampaignId, fleet: u64) -> Done<Vec<ChunkId>> {
-    let sql = "SELECT id FROM chunks WHERE state = 0 AND message = ?1 AND fleet = ?2 ORDER BY id";
-    all(connection, sql, [int(campaign.raw()), int(fleet)], id)
+pub(super) fn queued_at(
+    connection: &Connection,
+    campaign: CampaignId,
+    fleet: u64,
+    count: usize,
+) -> Done<Vec<ChunkId>> {
+    let sql = "SELECT id FROM chunks WHERE state = 0 AND message = ?1 AND fleet = ?2 ORDER BY id LIMIT ?3";
+    all(connection, sql, [int(campaign.raw()), int(fleet), limit(count)], id)
 }
 
-/// Lists tickets of a campaign's queued chunks, those that can be read.
-pub(super) fn tickets(connection: &Connection, campaign: CampaignId) -> Done<Vec<Ticket>> {
+/// Lists tickets of a campaign's queued chunks after a chunk, those that can be read; fewer than `count` only at the end.
+pub(super) fn tickets(
+    connection: &Connection,
+    campaign: CampaignId,
+    mut after: ChunkId,
+    count: usize,
+) -> Done<Vec<Ticket>> {
+    let sql = "SELECT id FROM chunks WHERE state = 0 AND message = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
     let mut tickets = Vec::new();
-    for id in queued_of(connection, campaign, usize::MAX)? {
-        match find(connection, id) {
-            Err(fault) if !fault.is_damage() => return Err(fault),
-            found => tickets.extend(found.ok().flatten().map(|chunk| chunk.ticket())),
+    while tickets.len() < count {
+        let page = [int(campaign.raw()), int(after.raw()), limit(count - tickets.len())];
+        let ids = all(connection, sql, page, id)?;
+        let Some(last) = ids.last() else { break };
+        after = *last;
+        for id in ids {
+            match find(connection, id) {
+                Err(fault) if !fault.is_damage() => return Err(fault),
+                found => tickets.extend(found.ok().flatten().map(|chunk| chunk.ticket())),
+            }
         }
     }
     Ok(tickets)

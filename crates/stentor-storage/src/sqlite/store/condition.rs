@@ -8,7 +8,7 @@ use stentor_core::id::DeviceId;
 use stentor_core::name::TopicName;
 use stentor_core::topic::Condition;
 
-use super::audience::Stretch;
+use super::audience::{IS_ACTIVE, Stretch, WALKED_MAX_COUNT};
 use super::fleets::device_of;
 use super::topics;
 use crate::sqlite::fault::Done;
@@ -16,13 +16,17 @@ use crate::sqlite::query::exists;
 
 const SUBSCRIBED: &str =
     "SELECT key FROM subscriptions WHERE topic = ?1 AND key > ?2 AND key <= ?3 ORDER BY key";
-const ACTIVE: &str =
-    "SELECT key FROM devices WHERE key > ?1 AND key <= ?2 AND listed = 1 AND retired_at IS NULL ORDER BY key";
-const IS_ACTIVE: &str = "SELECT 1 FROM devices WHERE key = ?1 AND listed = 1 AND retired_at IS NULL";
+const DEVICES: &str = "SELECT key FROM devices WHERE key > ?1 AND key <= ?2 ORDER BY key";
 
-/// Finds listed, unretired devices of the stretch that fulfil the condition.
-pub(super) fn scan(connection: &Connection, condition: &Condition, stretch: Stretch) -> Done<Vec<DeviceId>> {
-    let (after, last, _) = stretch.bounds();
+/// Finds listed, unretired devices of the stretch that fulfil the condition; gives the device after which to look on, none
+/// when the stretch is over.
+pub(super) fn scan(
+    connection: &Connection,
+    condition: &Condition,
+    stretch: Stretch,
+    found: &mut Vec<DeviceId>,
+) -> Done<Option<DeviceId>> {
+    let (after, last) = stretch.bounds();
     let mut lists: Vec<(&TopicName, i64, CachedStatement<'_>)> = Vec::new();
     for name in condition.topics() {
         if let Some(topic) = topics::find(connection, stretch.fleet.app, name)? {
@@ -34,27 +38,31 @@ pub(super) fn scan(connection: &Connection, condition: &Condition, stretch: Stre
         walks.push((*name, Walk::begin(statement.query([*topic, after, last])?)?));
     }
     let by_device = condition.expr().holds(&|_| false);
-    let mut devices = connection.prepare_cached(ACTIVE)?;
+    let mut devices = connection.prepare_cached(DEVICES)?;
     let mut devices = if by_device { Some(Walk::begin(devices.query([after, last])?)?) } else { None };
-    let mut found = Vec::new();
-    while found.len() < stretch.max {
+    let (full, mut walked) = (found.len() + stretch.max, 0);
+    loop {
         let head = match &mut devices {
             Some(devices) => devices.step()?,
             None => walks.iter().filter_map(|(_, walk)| walk.head).min(),
         };
-        let Some(key) = head else { break };
+        let Some(key) = head else { return Ok(None) };
+        walked += 1;
         let mut having = Vec::with_capacity(walks.len());
         for (name, walk) in &mut walks {
             if walk.is_at(key)? {
                 having.push(*name);
+                walked += 1;
             }
         }
         let fulfilled = condition.expr().holds(&|topic| having.contains(&topic));
-        if fulfilled && (by_device || exists(connection, IS_ACTIVE, [key])?) {
+        if fulfilled && exists(connection, IS_ACTIVE, [key])? {
             found.push(device_of(key));
         }
+        if found.len() == full || walked >= WALKED_MAX_COUNT {
+            return Ok(Some(device_of(key)));
+        }
     }
-    Ok(found)
 }
 
 /// One ascending list of keys, read once.

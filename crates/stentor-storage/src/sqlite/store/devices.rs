@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
+use rusqlite::{Connection, Row, params};
 use stentor_core::device::{
     Device, DevicePatch, Platform, ProviderKind, PushToken, Registration, Retirement,
 };
@@ -14,26 +14,34 @@ use super::register::Batch;
 use super::{SqliteStore, owners, register, removal, tokens};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
-use crate::sqlite::query::{one, run};
+use crate::sqlite::query::{all, one, run};
 use crate::sqlite::row::{code, int, maybe_code, maybe_text, maybe_time, number, text, time};
 
+mod listing;
+
+/// What is read of a device.
 const SELECT: &str =
     "SELECT d.key, d.token_since, d.registered_at, d.platform, d.listed, d.retired_at, d.retired_reason,
     u.external_id, d.token, d.locale, d.time_zone, d.tags FROM devices d LEFT JOIN users u ON u.no = d.user";
 
 #[async_trait]
 impl DeviceStore for SqliteStore {
-    async fn register(
+    async fn register_some(
         &self,
         app: AppId,
         registrations: &[Registration],
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError> {
         let batch = Batch::new(app, registrations, now);
-        self.write(move |connection| register::all(connection, &batch)).await
+        self.write(move |connection| register::some(connection, &batch)).await
     }
 
-    async fn rehearse(&self, app: AppId, given: &[Registration], now: Timestamp) -> Result<(), StoreError> {
+    async fn rehearse_some(
+        &self,
+        app: AppId,
+        given: &[Registration],
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
         let batch = Batch::new(app, given, now);
         self.write(move |connection| register::rehearse(connection, &batch)).await
     }
@@ -48,8 +56,15 @@ impl DeviceStore for SqliteStore {
         filter: &DeviceFilter,
         page: Page,
     ) -> Result<Vec<Device>, StoreError> {
-        let filter = filter.clone();
-        self.read(move |connection| list(connection, app, &filter, page)).await
+        let given = filter.clone();
+        let plan = self.read(move |connection| listing::plan(connection, app, &given)).await?;
+        let mut found = Vec::new();
+        for list in plan {
+            found.extend(self.list(list, page).await?);
+        }
+        found.sort_by_key(|device: &Device| device.id);
+        found.truncate(page.limit);
+        Ok(found)
     }
 
     async fn update_device(
@@ -185,50 +200,6 @@ fn device(row: &Row<'_>, fleet: Fleet) -> Done<Device> {
         retired: retired.map(|(at, reason)| Retirement { at, reason }),
         listed: row.get(4)?,
     })
-}
-
-/// Lists by id over all fleets: each gives its first ones, and the first of those are the page.
-fn list(connection: &Connection, app: AppId, filter: &DeviceFilter, page: Page) -> Done<Vec<Device>> {
-    fleets::check_app(connection, app)?;
-    let user = match &filter.user {
-        None => None,
-        Some(user) => match owners::find(connection, app, user)? {
-            Some((no, _)) => Some(no),
-            None => return Ok(Vec::new()),
-        },
-    };
-    let mut found = Vec::new();
-    for fleet in fleets::of_app(connection, app)? {
-        if filter.provider.is_none_or(|provider| provider == fleet.provider) {
-            found.extend(list_fleet(connection, fleet, user, filter.tag.as_ref(), page)?);
-        }
-    }
-    found.sort_by_key(|device: &Device| device.id);
-    found.truncate(page.limit);
-    Ok(found)
-}
-
-fn list_fleet(
-    connection: &Connection,
-    fleet: Fleet,
-    user: Option<i64>,
-    tag: Option<&Tag>,
-    page: Page,
-) -> Done<Vec<Device>> {
-    let mut sql = format!("{SELECT} WHERE d.key > ? AND d.key <= ? AND d.listed = 1");
-    let after = fleet.bound(DeviceId::from_raw(page.after));
-    let mut values: Vec<Value> = vec![after.into(), fleet.bound(DeviceId::from_raw(u64::MAX)).into()];
-    if let Some(user) = user {
-        sql.push_str(" AND d.key IN (SELECT key FROM user_devices WHERE user = ?)");
-        values.push(user.into());
-    }
-    if let Some(tag) = tag {
-        sql.push_str(" AND d.key IN (SELECT key FROM device_tags WHERE app = ? AND tag = ?)");
-        values.extend([int(fleet.app.raw()).into(), tag.as_str().to_owned().into()]);
-    }
-    sql.push_str(" ORDER BY d.key");
-    let rows = (sql.as_str(), params_from_iter(values));
-    Ok(readable(connection, "devices", rows, page.limit, |row| device(row, fleet))?.0)
 }
 
 fn update(

@@ -9,6 +9,8 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
 
+use stentor_core::target::Target;
+
 use super::SqliteStore;
 use super::ahead::Seen;
 use super::audience::{self, Found, Stretch};
@@ -31,11 +33,19 @@ struct Position {
     class: Class,
 }
 
-/// What one look at the store found.
+/// What looking at the store came to.
 enum Look {
     Ended,
     Paused,
+    /// It moved, or its campaign changed, while it was looked at.
+    Changed,
     Found(Position, Found),
+}
+
+/// One step of looking: who was found by then, and after which device to look on.
+enum Step {
+    Over(Look),
+    More(Position, Found, Option<DeviceId>),
 }
 
 impl SqliteStore {
@@ -49,23 +59,11 @@ impl SqliteStore {
         let max = how.chunk_max_devices.max(1).saturating_mul(how.max_chunks.max(1));
         loop {
             let Some(message) = &message else { return Ok(ended()) };
-            let target = message.spec.target.clone();
             let mark = self.inner.ahead.mark();
-            let look = self.read(move |connection| {
-                Ok(match position(connection, task)? {
-                    None => Look::Ended,
-                    Some(at) if at.state != CampaignState::Running => Look::Paused,
-                    Some(at) => {
-                        let Position { fleet, cursor: after, as_of, .. } = at;
-                        let stretch = Stretch { fleet, after, as_of, max };
-                        let found = Found::along(how.chunk_max_devices);
-                        Look::Found(at, audience::wide(connection, &target, stretch, found)?)
-                    }
-                })
-            });
-            let (at, found) = match look.await? {
+            let (at, found) = match self.look(task, &message.spec.target, how, max).await? {
                 Look::Ended => return Ok(ended()),
                 Look::Paused => return Ok(Expanded { tickets: Vec::new(), done: false, paused: true }),
+                Look::Changed => continue,
                 Look::Found(at, found) => (at, found),
             };
             let Found { devices, tokens, .. } = found;
@@ -83,6 +81,55 @@ impl SqliteStore {
             }
         }
     }
+}
+
+impl SqliteStore {
+    /// Looks for the next devices of a producer, in as many reads as it takes: an audience may be few among many.
+    async fn look(
+        &self,
+        task: ProducerTask,
+        target: &Target,
+        how: Expansion,
+        max: usize,
+    ) -> Result<Look, StoreError> {
+        let mut state = None;
+        loop {
+            let target = target.clone();
+            let before = state.take();
+            let step = self.read_walk(move |connection| {
+                let at = position(connection, task)?;
+                look_on(connection, &target, (at, before), how, max)
+            });
+            match step.await? {
+                Step::Over(look) => return Ok(look),
+                Step::More(at, found, None) => return Ok(Look::Found(at, found)),
+                Step::More(at, found, _) if found.devices.len() >= max => return Ok(Look::Found(at, found)),
+                Step::More(at, found, Some(next)) => state = Some((at, found, next)),
+            }
+        }
+    }
+}
+
+/// Looks on from where it was before, if nothing has changed since.
+fn look_on(
+    connection: &Connection,
+    target: &Target,
+    (now, before): (Option<Position>, Option<(Position, Found, DeviceId)>),
+    how: Expansion,
+    max: usize,
+) -> Done<Step> {
+    let Some(at) = now else { return Ok(Step::Over(Look::Ended)) };
+    if at.state != CampaignState::Running {
+        return Ok(Step::Over(Look::Paused));
+    }
+    if before.as_ref().is_some_and(|(before, ..)| *before != at) {
+        return Ok(Step::Over(Look::Changed));
+    }
+    let begin = || (Found::along(how.chunk_max_devices), at.cursor);
+    let (mut found, after) = before.map_or_else(begin, |(_, found, after)| (found, after));
+    let stretch = Stretch { fleet: at.fleet, after, as_of: at.as_of, max: max - found.devices.len() };
+    let next = audience::wide(connection, target, stretch, &mut found)?;
+    Ok(Step::More(at, found, next))
 }
 
 /// Lists producers that have not ended and whose campaign runs.

@@ -6,10 +6,12 @@ use stentor_core::name::GroupName;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
 
+use super::leftovers::{self, Kind, Leftover};
 use super::{SqliteStore, fleets, members};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, missing};
-use crate::sqlite::query::{one, run};
+use crate::sqlite::portion::Portion;
+use crate::sqlite::query::{limit, one, run};
 use crate::sqlite::row::{int, number, text, time};
 
 #[async_trait]
@@ -70,11 +72,13 @@ impl GroupStore for SqliteStore {
         now: Timestamp,
     ) -> Result<SubscriptionChange, StoreError> {
         let (group, members) = (group.clone(), members.to_vec());
-        self.write(move |connection| {
+        let change = self.write(move |connection| {
             let no = find(connection, app, &group)?;
-            members::add_all(connection, app, no, &members, now)
-        })
-        .await
+            Ok((no, members::add_all(connection, app, no, &members, now)?))
+        });
+        let (no, change) = change.await?;
+        self.follow(no).await;
+        Ok(change)
     }
 
     async fn remove_members(
@@ -84,22 +88,35 @@ impl GroupStore for SqliteStore {
         members: &[Member],
     ) -> Result<SubscriptionChange, StoreError> {
         let (group, members) = (group.clone(), members.to_vec());
-        self.write(move |connection| {
+        let change = self.write(move |connection| {
             let no = find(connection, app, &group)?;
-            members::remove_all(connection, app, no, &members)
-        })
-        .await
+            Ok((no, members::remove_all(connection, app, no, &members)?))
+        });
+        let (no, change) = change.await?;
+        self.follow(no).await;
+        Ok(change)
     }
 
     async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError> {
         let group = group.clone();
         self.write(move |connection| {
             let no = find(connection, app, &group)?;
-            run(connection, "DELETE FROM group_users WHERE grp = ?1", [no])?;
-            run(connection, "DELETE FROM group_devices WHERE grp = ?1", [no])?;
-            run(connection, "DELETE FROM groups WHERE no = ?1", [no]).map(drop)
+            run(connection, "DELETE FROM groups WHERE no = ?1", [no])?;
+            Leftover::of(Kind::Group, no).begin(connection, &Portion::begin(connection))
         })
         .await
+    }
+}
+
+impl SqliteStore {
+    /// Lets the devices of people who joined or left a group follow them, before that is answered; what cannot be done now is
+    /// done later.
+    async fn follow(&self, group: i64) {
+        let more = move |connection: &Connection| leftovers::is_following(connection, group);
+        if !matches!(self.read(more).await, Ok(true)) {
+            return;
+        }
+        while let Ok(true) = self.write(move |connection| leftovers::follow_group(connection, group)).await {}
     }
 }
 

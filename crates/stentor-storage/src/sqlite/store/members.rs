@@ -7,8 +7,10 @@ use stentor_core::name::ExternalId;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::SubscriptionChange;
 
+use super::leftovers::Leftover;
 use super::{fleets, owners};
 use crate::sqlite::fault::Done;
+use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, limit, run};
 use crate::sqlite::row::{int, number, text};
 
@@ -39,9 +41,10 @@ pub(super) fn add_all(
     now: Timestamp,
 ) -> Done<SubscriptionChange> {
     let mut change = SubscriptionChange::default();
+    let portion = Portion::begin(connection);
     for member in members {
         let added = match member {
-            Member::User(user) => Some(add_user(connection, app, group, user, now)?),
+            Member::User(user) => Some(add_user(connection, app, group, (user, now), &portion)?),
             Member::Device(device) => add_device(connection, app, group, *device)?,
         };
         tell(&mut change, added);
@@ -58,9 +61,10 @@ pub(super) fn remove_all(
     members: &[Member],
 ) -> Done<SubscriptionChange> {
     let mut change = SubscriptionChange::default();
+    let portion = Portion::begin(connection);
     for member in members {
         let removed = match member {
-            Member::User(user) => take_user(connection, app, group, user)?,
+            Member::User(user) => take_user(connection, app, group, user, &portion)?,
             Member::Device(device) => take_device(connection, app, group, *device)?,
         };
         tell(&mut change, removed);
@@ -69,11 +73,12 @@ pub(super) fn remove_all(
     Ok(change)
 }
 
-/// Takes a person out of every group.
+/// Takes a person out of every group; the devices follow.
 pub(super) fn remove_user(connection: &Connection, user: i64) -> Done<()> {
     let groups = "SELECT grp FROM group_users WHERE user = ?1";
     for group in all(connection, groups, [user], |row| Ok(row.get(0)?))? {
         count(connection, group, -1)?;
+        Leftover::member(group, user).note(connection)?;
     }
     run(connection, "DELETE FROM group_users WHERE user = ?1", [user]).map(drop)
 }
@@ -103,12 +108,16 @@ fn add_user(
     connection: &Connection,
     app: AppId,
     group: i64,
-    user: &ExternalId,
-    now: Timestamp,
+    (user, now): (&ExternalId, Timestamp),
+    portion: &Portion<'_>,
 ) -> Done<bool> {
     let no = owners::ensure(connection, app, user, now)?;
     let sql = "INSERT OR IGNORE INTO group_users (grp, external_id, user) VALUES (?1, ?2, ?3)";
-    Ok(run(connection, sql, params![group, user.as_str(), no])? > 0)
+    let added = run(connection, sql, params![group, user.as_str(), no])? > 0;
+    if added {
+        Leftover::member(group, no).begin(connection, portion)?;
+    }
+    Ok(added)
 }
 
 fn add_device(connection: &Connection, app: AppId, group: i64, device: DeviceId) -> Done<Option<bool>> {
@@ -117,12 +126,20 @@ fn add_device(connection: &Connection, app: AppId, group: i64, device: DeviceId)
     Ok(Some(run(connection, sql, [group, int(device.raw()), key])? > 0))
 }
 
-fn take_user(connection: &Connection, app: AppId, group: i64, user: &ExternalId) -> Done<Option<bool>> {
-    if owners::find(connection, app, user)?.is_none() {
-        return Ok(None);
-    }
+fn take_user(
+    connection: &Connection,
+    app: AppId,
+    group: i64,
+    user: &ExternalId,
+    portion: &Portion<'_>,
+) -> Done<Option<bool>> {
+    let Some((no, _)) = owners::find(connection, app, user)? else { return Ok(None) };
     let sql = "DELETE FROM group_users WHERE grp = ?1 AND external_id = ?2";
-    Ok(Some(run(connection, sql, params![group, user.as_str()])? > 0))
+    let removed = run(connection, sql, params![group, user.as_str()])? > 0;
+    if removed {
+        Leftover::member(group, no).begin(connection, portion)?;
+    }
+    Ok(Some(removed))
 }
 
 fn take_device(connection: &Connection, app: AppId, group: i64, device: DeviceId) -> Done<Option<bool>> {

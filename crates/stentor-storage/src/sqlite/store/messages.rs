@@ -3,9 +3,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
-use stentor_core::campaign::{Campaign, CampaignAction, Ledger};
+use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
 use stentor_core::chunk::Ticket;
-use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId, ScheduleId};
+use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId, ScheduleId};
 use stentor_core::message::{Message, MessageSpec};
 use stentor_core::name::IdempotencyKey;
 use stentor_core::ports::clock::Timestamp;
@@ -14,7 +14,8 @@ use stentor_core::ports::store::{
 };
 use stentor_core::target::Target;
 
-use super::{SqliteStore, accept, audience, books, campaigns, fleets, history};
+use super::fleets::Fleet;
+use super::{SqliteStore, accept, audience, books, campaigns, chunks, fleets, history};
 use crate::sqlite::fault::{Done, damaged, missing};
 use crate::sqlite::query::one;
 use crate::sqlite::row::{int, maybe_number, maybe_time, number, time};
@@ -22,6 +23,8 @@ use crate::sqlite::writer::Line;
 
 /// Messages that are being sent, decoded; most leases ask for the same few.
 const CACHED_MAX_COUNT: usize = 64;
+/// Tickets that are read at once.
+const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
 
 #[async_trait]
 impl MessageStore for SqliteStore {
@@ -82,7 +85,16 @@ impl MessageStore for SqliteStore {
         action: CampaignAction,
         now: Timestamp,
     ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
-        self.write(move |connection| campaigns::act(connection, (app, id), action, now)).await
+        let campaign =
+            self.write(move |connection| campaigns::act(connection, (app, id), action, now)).await?;
+        match action {
+            CampaignAction::Cancel => Ok((self.wind_up(campaign, now).await?, Vec::new())),
+            CampaignAction::Resume if campaign.state == CampaignState::Running => {
+                let tickets = self.tickets(id).await?;
+                Ok((campaign, tickets))
+            }
+            CampaignAction::Resume | CampaignAction::Pause => Ok((campaign, Vec::new())),
+        }
     }
 
     async fn delivery(
@@ -105,12 +117,20 @@ impl MessageStore for SqliteStore {
         device: DeviceId,
         page: Page,
     ) -> Result<Vec<AttemptRecord>, StoreError> {
-        self.read(move |connection| history::of_device(connection, app, device, page)).await
+        self.read_long(move |connection| history::of_device(connection, app, device, page)).await
     }
 
     async fn count_audience(&self, app: AppId, target: &Target) -> Result<Vec<AudienceCount>, StoreError> {
-        let target = target.clone();
-        self.read(move |connection| audience::count(connection, app, &target)).await
+        let target = Arc::new(target.clone());
+        let given = Arc::clone(&target);
+        if !audience::is_walked(&target) {
+            return self.read(move |connection| audience::count(connection, app, &given)).await;
+        }
+        let mut counts = Vec::new();
+        for fleet in self.read(move |connection| audience::begin_count(connection, app, &given)).await? {
+            audience::push(&mut counts, fleet.provider, self.count_in(&target, fleet).await?);
+        }
+        Ok(counts)
     }
 }
 
@@ -144,6 +164,48 @@ impl MessageCache {
 }
 
 impl SqliteStore {
+    /// Ends the rest of what is queued of a canceled campaign, a part in each transaction; gives the campaign as it is then.
+    /// What cannot be done now is done later.
+    async fn wind_up(&self, campaign: Campaign, now: Timestamp) -> Result<Campaign, StoreError> {
+        let (app, id) = (campaign.app, campaign.id);
+        if campaign.ended_at.is_some() {
+            return Ok(campaign);
+        }
+        while let Ok(true) = self.write(move |connection| campaigns::wind_up(connection, id, now)).await {}
+        self.read(move |connection| campaigns::find(connection, app, id)).await.map(|(campaign, _)| campaign)
+    }
+
+    /// Lists the tickets of what is queued of a campaign, page by page.
+    async fn tickets(&self, id: CampaignId) -> Result<Vec<Ticket>, StoreError> {
+        let mut tickets: Vec<Ticket> = Vec::new();
+        loop {
+            let after = tickets.last().map_or(ChunkId::from_raw(0), |last| last.chunk);
+            let page = move |connection: &Connection| {
+                chunks::tickets(connection, id, after, TICKETS_AT_ONCE_MAX_COUNT)
+            };
+            let page = self.read_walk(page).await?;
+            let is_last = page.len() < TICKETS_AT_ONCE_MAX_COUNT;
+            tickets.extend(page);
+            if is_last {
+                return Ok(tickets);
+            }
+        }
+    }
+
+    /// Counts an audience in one fleet, a stretch at a time: whoever else reads goes in between.
+    async fn count_in(&self, target: &Arc<Target>, fleet: Fleet) -> Result<u64, StoreError> {
+        let (mut count, mut next) = (0, Some(DeviceId::from_raw(0)));
+        while let Some(after) = next {
+            let target = Arc::clone(target);
+            let some =
+                self.read_long(move |connection| audience::count_some(connection, &target, (fleet, after)));
+            let found = some.await?;
+            count += found.0;
+            next = found.1;
+        }
+        Ok(count)
+    }
+
     /// Gives a message from memory, or reads it.
     pub(super) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
         let cache = Arc::clone(&self.inner.messages);

@@ -13,10 +13,20 @@ use stentor_core::settlement::Settlement;
 
 use super::chunks::{self, Chunk};
 use super::lease::Known;
-use super::{SqliteStore, aside, expand, lease, sequences, settle, start, upkeep};
+use super::{
+    SqliteStore, aside, campaigns, expand, lease, leftovers, sequences, settle, start, unlisted, upkeep,
+};
+use crate::sqlite::fault::Done;
+use crate::sqlite::portion::Portion;
+use crate::sqlite::row::int;
+use crate::sqlite::wal;
 
 /// Settlements of no more deliveries than this go first: they are single messages', or done at once.
 const SMALL_MAX_DELIVERIES: usize = 64;
+/// Changes of devices that settlements make in one transaction, unless a single one makes more.
+const CHANGES_MAX_COUNT: usize = 2_048;
+/// Chunks, or rows, that one transaction sweeps or prunes, whatever is asked for.
+const SWEPT_MAX_COUNT: usize = 256;
 
 #[async_trait]
 impl PipelineStore for SqliteStore {
@@ -30,7 +40,7 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {
-        self.read(expand::tasks).await
+        self.read_walk(expand::tasks).await
     }
 
     async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
@@ -59,9 +69,14 @@ impl PipelineStore for SqliteStore {
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
         let deliveries: usize = settlements.iter().map(|settlement| settlement.records.len()).sum();
-        let work = move |connection: &Connection| settle::all(connection, settlements);
-        let is_small = deliveries <= SMALL_MAX_DELIVERIES;
-        if is_small { self.write_first(work).await } else { self.write(work).await }
+        if deliveries <= SMALL_MAX_DELIVERIES {
+            return self.write_first(move |connection| settle::all(connection, settlements)).await;
+        }
+        let mut replies = Vec::with_capacity(settlements.len());
+        for some in together(settlements) {
+            replies.extend(self.write(move |connection| settle::all(connection, some)).await?);
+        }
+        Ok(replies)
     }
 
     async fn set_aside(
@@ -75,6 +90,22 @@ impl PipelineStore for SqliteStore {
 
     async fn set_aside_count(&self) -> Result<u64, StoreError> {
         self.read(aside::count).await
+    }
+
+    async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError> {
+        let waits = |connection: &Connection| {
+            Ok(leftovers::are_some(connection)?
+                || campaigns::canceled(connection)?.is_some()
+                || campaigns::is_some_stopped(connection)?)
+        };
+        if !self.read(waits).await? {
+            return Ok(false);
+        }
+        self.write(move |connection| continue_work(connection, now)).await
+    }
+
+    async fn log_bytes(&self) -> Result<u64, StoreError> {
+        Ok(wal::size(&self.inner.log))
     }
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
@@ -94,7 +125,7 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
-        let found = self.read(move |connection| chunks::queued_after(connection, after, limit));
+        let found = self.read_walk(move |connection| chunks::queued_after(connection, after, limit));
         let (queued, broken) = found.await?;
         if !broken.is_empty() {
             let now = queued.iter().map(|chunk| chunk.due_at).max().unwrap_or_default();
@@ -118,6 +149,7 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
+        let limit = limit.min(SWEPT_MAX_COUNT);
         self.write(move |connection| upkeep::sweep(connection, limit, now)).await
     }
 
@@ -127,6 +159,47 @@ impl PipelineStore for SqliteStore {
         replies_before: Timestamp,
         limit: usize,
     ) -> Result<u64, StoreError> {
+        let limit = limit.min(SWEPT_MAX_COUNT);
         self.write(move |connection| upkeep::prune(connection, ended_before, replies_before, limit)).await
     }
+
+    async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<(u64, Option<u64>), StoreError> {
+        let look = move |connection: &Connection| unlisted::old(connection, before, int(after));
+        let (old, next) = self.read_walk(look).await?;
+        let next = next.map(i64::unsigned_abs);
+        if old.is_empty() {
+            return Ok((0, next));
+        }
+        let gone = self.write(move |connection| unlisted::forget(connection, &old)).await?;
+        Ok((gone, next))
+    }
+}
+
+/// Does a portion of what was begun and is too much for one transaction; tells whether more is left.
+fn continue_work(connection: &Connection, now: Timestamp) -> Done<bool> {
+    if let Some(id) = campaigns::canceled(connection)? {
+        campaigns::wind_up(connection, id, now)?;
+        return Ok(true);
+    }
+    if campaigns::end_some_stopped(connection, now)? {
+        return Ok(true);
+    }
+    leftovers::go_on(connection, &Portion::begin(connection))
+}
+
+/// Puts settlements together whose changes of devices fit one transaction.
+fn together(settlements: Vec<Settlement>) -> Vec<Vec<Settlement>> {
+    let (mut groups, mut changes) = (vec![Vec::new()], 0);
+    for settlement in settlements {
+        let own = settlement.tokens.len();
+        if changes > 0 && changes + own > CHANGES_MAX_COUNT {
+            groups.push(Vec::new());
+            changes = 0;
+        }
+        changes += own;
+        if let Some(group) = groups.last_mut() {
+            group.push(settlement);
+        }
+    }
+    groups
 }

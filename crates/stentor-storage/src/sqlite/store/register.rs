@@ -3,6 +3,8 @@
 //! Look-ups go through the token hashes in their order, so that neighbours share pages; ids are given in the order of
 //! the caller; a repeat writes nothing but `token_since`.
 
+use std::time::Duration;
+
 use rusqlite::Connection;
 use stentor_core::device::Registration;
 use stentor_core::id::AppId;
@@ -15,7 +17,13 @@ use super::registrar::{Found, Registrar};
 use super::tokens;
 use crate::sqlite::bulk;
 use crate::sqlite::fault::Done;
+use crate::sqlite::portion::Portion;
 use crate::sqlite::query::run;
+
+/// Rows for people, tags and topics that one transaction writes, those that triggers write included.
+const ROWS_MAX_COUNT: u64 = 16_384;
+/// A transaction takes no more registrations once it took so long.
+const TIME: Duration = Duration::from_millis(40);
 
 /// Registrations with all that can be prepared outside the transaction.
 pub(super) struct Batch {
@@ -38,22 +46,27 @@ impl Batch {
     }
 }
 
-/// Registers a batch and takes it back at once: what would be refused is refused.
-pub(super) fn rehearse(connection: &Connection, batch: &Batch) -> Done<()> {
+/// Registers what one transaction takes of a batch and takes it back at once: what would be refused is refused. Gives how many.
+pub(super) fn rehearse(connection: &Connection, batch: &Batch) -> Done<usize> {
     run(connection, "SAVEPOINT rehearsal", [])?;
-    all(connection, batch)?;
+    let count = some(connection, batch)?.len();
     run(connection, "ROLLBACK TO rehearsal", [])?;
-    run(connection, "RELEASE rehearsal", []).map(drop)
+    run(connection, "RELEASE rehearsal", [])?;
+    Ok(count)
 }
 
-/// Registers all.
-pub(super) fn all(connection: &Connection, batch: &Batch) -> Done<Vec<Registered>> {
+/// Registers the first of a batch, as many as one transaction takes: plain ones all, of those with much beside them fewer.
+pub(super) fn some(connection: &Connection, batch: &Batch) -> Done<Vec<Registered>> {
     fleets::check_app(connection, batch.app)?;
     let mut registrar = Registrar::new(connection, batch)?;
     let found = registrar.look_up()?;
     let mut registered = Vec::with_capacity(found.len());
     let mut keys: Vec<i64> = Vec::with_capacity(found.len());
+    let portion = Portion::of(connection, ROWS_MAX_COUNT, TIME);
     for (one, found) in batch.given.iter().zip(found) {
+        if portion.is_over() && !keys.is_empty() {
+            break;
+        }
         let (key, created) = match found {
             Found::New => (registrar.insert(one)?, true),
             Found::Known(kept) => (registrar.renew(*kept, one)?, false),

@@ -185,7 +185,8 @@ impl<'a> Registrar<'a> {
 
     /// Notes which new device holds which token, in order of hash.
     pub(super) fn note(&self, keys: &[i64], registered: &[Registered]) -> Done<()> {
-        let new = self.batch.by_hash.iter().filter(|at| registered[**at].created);
+        let is_new = |at: &&usize| registered.get(**at).is_some_and(|one| one.created);
+        let new = self.batch.by_hash.iter().filter(is_new);
         tokens::note(self.connection, new.map(|at| (self.batch.hashes[*at], keys[*at])))
     }
 

@@ -1,14 +1,16 @@
-//! Removing a device, or an app with all that belongs to it.
+//! Removing a device, or an app.
 
 use rusqlite::{Connection, params};
 use stentor_core::device::PushToken;
-use stentor_core::id::{AppId, DeviceId};
+use stentor_core::id::AppId;
 
 use super::apps::found;
 use super::fleets::{self, Fleet};
+use super::leftovers::{self, Kind, Leftover};
 use super::{devices, members, sequences, tokens, topics};
 use crate::sqlite::fault::{Done, missing};
-use crate::sqlite::query::{all, one, run};
+use crate::sqlite::portion::Portion;
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{int, number, text};
 
 /// What a device leaves behind in other tables.
@@ -38,58 +40,15 @@ pub(super) fn device(connection: &Connection, fleet: Fleet, key: i64) -> Done<()
     fleets::count_active(connection, fleet.no, -i64::from(traces.active))
 }
 
-/// Removes an app with all that belongs to it.
+/// Removes an app: it is gone for everybody with this transaction, what is much of it goes later.
 pub(super) fn app(connection: &Connection, app: AppId) -> Done<()> {
     let id = int(app.raw());
     found(run(connection, "DELETE FROM apps WHERE id = ?1", [id])?, "app")?;
     remember_ids(connection, app)?;
-    for fleet in fleets::of_app(connection, app)? {
-        remove_fleet(connection, fleet)?;
-    }
-    for sql in OF_CAMPAIGNS.iter().chain(OF_APP) {
-        run(connection, sql, [id])?;
-    }
-    Ok(())
-}
-
-/// What hangs on an app's campaigns, groups, users, topics and schedules, before those go themselves.
-const OF_CAMPAIGNS: &[&str] = &[
-    "DELETE FROM chunks WHERE message IN (SELECT id FROM campaigns WHERE app = ?1)",
-    "DELETE FROM producers WHERE campaign IN (SELECT id FROM campaigns WHERE app = ?1)",
-    "DELETE FROM reasons WHERE campaign IN (SELECT id FROM campaigns WHERE app = ?1)",
-    "DELETE FROM ledgers WHERE campaign IN (SELECT id FROM campaigns WHERE app = ?1)",
-    "DELETE FROM messages WHERE id IN (SELECT id FROM campaigns WHERE app = ?1)",
-    "DELETE FROM group_users WHERE grp IN (SELECT no FROM groups WHERE app = ?1)",
-    "DELETE FROM group_devices WHERE grp IN (SELECT no FROM groups WHERE app = ?1)",
-    "DELETE FROM user_devices WHERE user IN (SELECT no FROM users WHERE app = ?1)",
-    "DELETE FROM subscriptions WHERE topic IN (SELECT no FROM topics WHERE app = ?1)",
-    "DELETE FROM occurrences WHERE schedule IN (SELECT id FROM schedules WHERE app = ?1)",
-];
-
-const OF_APP: &[&str] = &[
-    "DELETE FROM campaigns WHERE app = ?1",
-    "DELETE FROM groups WHERE app = ?1",
-    "DELETE FROM users WHERE app = ?1",
-    "DELETE FROM topics WHERE app = ?1",
-    "DELETE FROM schedules WHERE app = ?1",
-    "DELETE FROM device_tags WHERE app = ?1",
-    "DELETE FROM replies WHERE app = ?1",
-    "DELETE FROM credentials WHERE app = ?1",
-    "DELETE FROM api_keys WHERE app = ?1",
-    "DELETE FROM fleets WHERE app = ?1",
-];
-
-fn remove_fleet(connection: &Connection, fleet: Fleet) -> Done<()> {
-    let (first, last) = (fleet.bound(DeviceId::from_raw(0)), fleet.bound(DeviceId::from_raw(u64::MAX)));
-    let sql = "SELECT key, token FROM devices WHERE key BETWEEN ?1 AND ?2";
-    let read = |row: &rusqlite::Row<'_>| {
-        Ok((tokens::hash(fleet.app, fleet.provider, &text(row, 1, PushToken::new)?), row.get::<_, i64>(0)?))
-    };
-    let mut notes: Vec<(i64, i64)> = all(connection, sql, [first, last], read)?;
-    notes.sort_unstable();
-    notes.iter().try_for_each(|(hash, key)| tokens::forget(connection, *hash, *key))?;
-    run(connection, "DELETE FROM devices WHERE key BETWEEN ?1 AND ?2", [first, last])?;
-    run(connection, "DELETE FROM device_topics WHERE key BETWEEN ?1 AND ?2", [first, last]).map(drop)
+    run(connection, "DELETE FROM credentials WHERE app = ?1", [id])?;
+    leftovers::leave_fleets(connection, id)?;
+    Leftover::of(Kind::App, id).note(connection)?;
+    leftovers::go_on(connection, &Portion::begin(connection)).map(drop)
 }
 
 /// Keeps the largest of the ids that go, so that none is ever given again.

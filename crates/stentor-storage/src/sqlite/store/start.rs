@@ -7,7 +7,7 @@ use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Class, Ticket};
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
-use stentor_core::limits::CHUNK_MAX_DEVICES;
+use stentor_core::limits::{CHUNK_MAX_DEVICES, TARGET_DEVICES_MAX_COUNT};
 use stentor_core::message::Message;
 use stentor_core::name::ExternalId;
 use stentor_core::ports::clock::Timestamp;
@@ -20,8 +20,9 @@ use super::register::{self, NewRow};
 use super::{campaigns, messages, owners, sequences, tokens, turns};
 use crate::sqlite::damage::attempt;
 use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{all, run};
-use crate::sqlite::row::int;
+use crate::sqlite::portion::Portion;
+use crate::sqlite::query::{all, exists, run};
+use crate::sqlite::row::{int, number};
 
 /// Starts scheduled campaigns that are due, every app in its turn where not all can; one whose message makes no sense is stopped, so that it does
 /// not hold up the others.
@@ -33,10 +34,14 @@ pub(super) fn due(
 ) -> Done<Vec<Ticket>> {
     let due = turns::due_campaigns(connection, now, count)?;
     let due: Vec<_> = due.into_iter().map(|id| MessageId::from_raw(id.cast_unsigned())).collect();
+    let portion = Portion::begin(connection);
     let some = |ids: &[MessageId]| {
         let mut starter = Starter::new(connection, chunk_max_devices, now);
         let mut tickets = Vec::new();
         for id in ids {
+            if portion.is_over() {
+                break;
+            }
             let message = messages::load(connection, *id)?.ok_or_else(|| damaged("a message is missing"))?;
             tickets.extend(starter.begin(&message)?);
         }
@@ -47,6 +52,7 @@ pub(super) fn due(
         return Ok(tickets);
     }
     let mut tickets = Vec::new();
+    let portion = Portion::begin(connection);
     for id in due {
         match attempt(connection, || some(&[id]))? {
             Ok(begun) => tickets.extend(begun),
@@ -99,7 +105,8 @@ impl<'a> Starter<'a> {
     }
 
     fn begin(&mut self, message: &Message) -> Done<Vec<Ticket>> {
-        let (target, is_direct) = (&message.spec.target, message.spec.target.is_direct());
+        let target = &message.spec.target;
+        let is_direct = target.is_direct() && !has_many(self.connection, message.app, target)?;
         let direct = if is_direct { self.direct(message.app, target)? } else { BTreeMap::new() };
         let as_of = self.last_device()?;
         let sql = "UPDATE campaigns SET state = ?2, as_of = ?3 WHERE id = ?1";
@@ -244,6 +251,14 @@ pub(super) fn named(connection: &Connection, app: AppId, target: &Target) -> Don
         keys.extend(fleets::locate(connection, app, *id)?.map(|(_, key)| key));
     }
     Ok(keys)
+}
+
+/// Tells whether a person has so many devices that they are found step by step, like a wide audience.
+fn has_many(connection: &Connection, app: AppId, target: &Target) -> Done<bool> {
+    let Target::User(user) = target else { return Ok(false) };
+    let Some((no, _)) = owners::find(connection, app, user)? else { return Ok(false) };
+    let sql = "SELECT 1 FROM user_devices WHERE user = ?1 LIMIT 1 OFFSET ?2";
+    exists(connection, sql, [no, limit(TARGET_DEVICES_MAX_COUNT)])
 }
 
 fn of_user(connection: &Connection, app: AppId, user: &ExternalId) -> Done<Vec<i64>> {

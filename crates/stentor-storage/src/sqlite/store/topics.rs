@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use stentor_core::id::{AppId, DeviceId};
@@ -6,11 +8,16 @@ use stentor_core::name::TopicName;
 use stentor_core::ports::store::{StoreError, SubscriptionChange, TopicStore};
 use stentor_core::topic::TopicSummary;
 
+use super::leftovers::{Kind, Leftover};
 use super::{SqliteStore, fleets};
 use crate::sqlite::damage::readable;
-use crate::sqlite::fault::{Done, missing};
+use crate::sqlite::fault::{Done, Fault, missing};
+use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{int, number, text};
+
+/// So many devices are subscribed at once; whether more have room is looked at before.
+const UNCHECKED_MAX_COUNT: usize = 64;
 
 #[async_trait]
 impl TopicStore for SqliteStore {
@@ -20,15 +27,27 @@ impl TopicStore for SqliteStore {
         topic: &TopicName,
         devices: &[DeviceId],
     ) -> Result<SubscriptionChange, StoreError> {
-        let (topic, devices) = (topic.clone(), devices.to_vec());
-        self.write(move |connection| {
-            fleets::check_app(connection, app)?;
-            let no = ensure(connection, app, &topic)?;
-            let change = change_all(connection, app, no, &devices, add)?;
-            count(connection, no, int(change.changed))?;
-            Ok(change)
-        })
-        .await
+        let devices: Arc<[DeviceId]> = devices.into();
+        if devices.len() > UNCHECKED_MAX_COUNT {
+            let (topic, devices) = (topic.clone(), Arc::clone(&devices));
+            self.read_long(move |connection| check_room(connection, app, &topic, &devices)).await?;
+        }
+        let mut change = Change::default();
+        loop {
+            let (topic, devices) = (topic.clone(), Arc::clone(&devices));
+            let done = self.write(move |connection| {
+                fleets::check_app(connection, app)?;
+                let no = ensure(connection, app, &topic)?;
+                change.go_on(connection, (app, no), &devices, add)?;
+                count(connection, no, int(change.changed_now()))?;
+                Ok((change, change.upto >= devices.len()))
+            });
+            let (after, is_over) = done.await?;
+            if is_over {
+                return Ok(after.sum);
+            }
+            change = after.next();
+        }
     }
 
     async fn unsubscribe(
@@ -37,14 +56,22 @@ impl TopicStore for SqliteStore {
         topic: &TopicName,
         devices: &[DeviceId],
     ) -> Result<SubscriptionChange, StoreError> {
-        let (topic, devices) = (topic.clone(), devices.to_vec());
-        self.write(move |connection| {
-            let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
-            let change = change_all(connection, app, no, &devices, take)?;
-            count(connection, no, -int(change.changed))?;
-            Ok(change)
-        })
-        .await
+        let devices: Arc<[DeviceId]> = devices.into();
+        let mut change = Change::default();
+        loop {
+            let (topic, devices) = (topic.clone(), Arc::clone(&devices));
+            let done = self.write(move |connection| {
+                let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
+                change.go_on(connection, (app, no), &devices, take)?;
+                count(connection, no, -int(change.changed_now()))?;
+                Ok((change, change.upto >= devices.len()))
+            });
+            let (after, is_over) = done.await?;
+            if is_over {
+                return Ok(after.sum);
+            }
+            change = after.next();
+        }
     }
 
     async fn topics(
@@ -75,7 +102,8 @@ impl TopicStore for SqliteStore {
         let topic = topic.clone();
         self.write(move |connection| {
             let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
-            remove(connection, no)
+            run(connection, "DELETE FROM topics WHERE no = ?1", [no])?;
+            Leftover::of(Kind::Topic, no).begin(connection, &Portion::begin(connection))
         })
         .await
     }
@@ -119,14 +147,13 @@ pub(super) fn add_within(
     key: i64,
     room: &mut Option<i64>,
 ) -> Done<bool> {
-    let known = "SELECT 1 FROM subscriptions WHERE topic = ?1 AND key = ?2";
-    if exists(connection, known, [topic, key])? {
+    if exists(connection, IS_SUBSCRIBED, [topic, key])? {
         return Ok(false);
     }
     let most = limit(TOPICS_PER_DEVICE_MAX_COUNT);
     let left = room.map_or_else(|| Ok(most - topic_count(connection, key)?), Done::Ok)?;
     if left <= 0 {
-        return Err(StoreError::LimitReached(format!("a device has at most {most} topics")).into());
+        return Err(too_many());
     }
     run(connection, "INSERT INTO subscriptions (topic, key) VALUES (?1, ?2)", [topic, key])?;
     run(connection, "INSERT INTO device_topics (key, topic) VALUES (?1, ?2)", [key, topic])?;
@@ -134,6 +161,7 @@ pub(super) fn add_within(
     Ok(true)
 }
 
+const IS_SUBSCRIBED: &str = "SELECT 1 FROM subscriptions WHERE topic = ?1 AND key = ?2";
 const TOPIC_COUNT: &str = "SELECT count(*) FROM device_topics WHERE key = ?1";
 
 fn topic_count(connection: &Connection, key: i64) -> Done<i64> {
@@ -162,30 +190,65 @@ fn take(connection: &Connection, topic: i64, key: i64) -> Done<bool> {
     Ok(run(connection, "DELETE FROM subscriptions WHERE topic = ?1 AND key = ?2", [topic, key])? > 0)
 }
 
-fn change_all(
-    connection: &Connection,
-    app: AppId,
-    topic: i64,
-    devices: &[DeviceId],
-    change: fn(&Connection, i64, i64) -> Done<bool>,
-) -> Done<SubscriptionChange> {
-    let mut result = SubscriptionChange::default();
-    for device in devices {
-        match fleets::locate(connection, app, *device)? {
-            None => result.unknown += 1,
-            Some((_, key)) if change(connection, topic, key)? => result.changed += 1,
-            Some(_) => result.unchanged += 1,
-        }
-    }
-    Ok(result)
+/// A change of many subscriptions, a portion in each transaction.
+#[derive(Debug, Clone, Copy, Default)]
+struct Change {
+    sum: SubscriptionChange,
+    /// Devices that were looked at.
+    upto: usize,
+    /// Subscriptions changed by transactions before this one.
+    before: u64,
 }
 
-fn remove(connection: &Connection, topic: i64) -> Done<()> {
-    let sql = "DELETE FROM device_topics WHERE topic = ?1
-        AND key IN (SELECT key FROM subscriptions WHERE topic = ?1)";
-    run(connection, sql, [topic])?;
-    run(connection, "DELETE FROM subscriptions WHERE topic = ?1", [topic])?;
-    run(connection, "DELETE FROM topics WHERE no = ?1", [topic]).map(drop)
+impl Change {
+    /// Changes the next subscriptions, as far as a portion goes.
+    fn go_on(
+        &mut self,
+        connection: &Connection,
+        (app, topic): (AppId, i64),
+        devices: &[DeviceId],
+        change: fn(&Connection, i64, i64) -> Done<bool>,
+    ) -> Done<()> {
+        let portion = Portion::begin(connection);
+        for device in &devices[self.upto..] {
+            match fleets::locate(connection, app, *device)? {
+                None => self.sum.unknown += 1,
+                Some((_, key)) if change(connection, topic, key)? => self.sum.changed += 1,
+                Some(_) => self.sum.unchanged += 1,
+            }
+            self.upto += 1;
+            if portion.is_over() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    const fn changed_now(&self) -> u64 {
+        self.sum.changed - self.before
+    }
+
+    const fn next(self) -> Self {
+        Self { before: self.sum.changed, ..self }
+    }
+}
+
+/// Refuses to begin when one of many devices has no room for a topic.
+fn check_room(connection: &Connection, app: AppId, topic: &TopicName, devices: &[DeviceId]) -> Done<()> {
+    let topic = find(connection, app, topic)?;
+    let most = limit(TOPICS_PER_DEVICE_MAX_COUNT);
+    for device in devices {
+        let Some((_, key)) = fleets::locate(connection, app, *device)? else { continue };
+        let is_known = topic.map_or(Ok(false), |topic| exists(connection, IS_SUBSCRIBED, [topic, key]))?;
+        if !is_known && topic_count(connection, key)? >= most {
+            return Err(too_many());
+        }
+    }
+    Ok(())
+}
+
+fn too_many() -> Fault {
+    StoreError::LimitReached(format!("a device has at most {TOPICS_PER_DEVICE_MAX_COUNT} topics")).into()
 }
 
 fn summary(row: &Row<'_>) -> Done<TopicSummary> {

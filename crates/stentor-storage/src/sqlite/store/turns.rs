@@ -18,23 +18,25 @@ struct Kind {
 }
 
 const SCHEDULES: Kind = Kind {
-    earliest: "SELECT id FROM schedules WHERE state = 0 AND next_due <= ?1 ORDER BY next_due, id LIMIT ?2",
+    earliest: "SELECT id FROM schedules WHERE state = 0 AND next_due <= ?1 AND app IN (SELECT id FROM apps)
+        ORDER BY next_due, id LIMIT ?2",
     apps: "WITH RECURSIVE apps (app) AS (SELECT min(app) FROM schedules UNION ALL
             SELECT (SELECT min(s.app) FROM schedules s WHERE s.app > apps.app) FROM apps WHERE apps.app IS NOT NULL),
         heads AS (SELECT app, (SELECT min(s.next_due) FROM schedules s
             WHERE s.app = apps.app AND s.state = 0 AND s.next_due <= ?1) AS head FROM apps)
-        SELECT app FROM heads WHERE head IS NOT NULL ORDER BY head, app LIMIT ?2",
+        SELECT app FROM heads WHERE head IS NOT NULL AND app IN (SELECT id FROM apps) ORDER BY head, app LIMIT ?2",
     of_app: "SELECT id FROM schedules WHERE app = ?1 AND state = 0 AND next_due <= ?2 ORDER BY next_due, id LIMIT ?3",
 };
 
 const CAMPAIGNS: Kind = Kind {
-    earliest: "SELECT id FROM campaigns WHERE state = 0 AND due_at <= ?1 ORDER BY due_at, id LIMIT ?2",
+    earliest: "SELECT id FROM campaigns WHERE state = 0 AND due_at <= ?1 AND app IN (SELECT id FROM apps)
+        ORDER BY due_at, id LIMIT ?2",
     apps: "WITH RECURSIVE apps (app) AS (SELECT min(app) FROM campaigns WHERE state = 0 AND due_at <> created_at UNION ALL
             SELECT (SELECT min(c.app) FROM campaigns c WHERE c.state = 0 AND c.due_at <> c.created_at AND c.app > apps.app)
             FROM apps WHERE apps.app IS NOT NULL),
         heads AS (SELECT app, (SELECT min(c.due_at) FROM campaigns c
             WHERE c.app = apps.app AND c.state = 0 AND c.due_at <> c.created_at AND c.due_at <= ?1) AS head FROM apps)
-        SELECT app FROM heads WHERE head IS NOT NULL ORDER BY head, app LIMIT ?2",
+        SELECT app FROM heads WHERE head IS NOT NULL AND app IN (SELECT id FROM apps) ORDER BY head, app LIMIT ?2",
     of_app: "SELECT id FROM campaigns WHERE app = ?1 AND state = 0 AND due_at <> created_at AND due_at <= ?2
         ORDER BY due_at, id LIMIT ?3",
 };

@@ -94,7 +94,7 @@ fn end_forsaken(connection: &Connection, count: usize, now: Timestamp) -> Done<(
 }
 
 /// Removes a campaign's chunks, and when none is left the rest of it; gives how many rows, at most so many.
-fn forget(connection: &Connection, campaign: CampaignId, count: usize) -> Done<usize> {
+pub(super) fn forget(connection: &Connection, campaign: CampaignId, count: usize) -> Done<usize> {
     let id = int(campaign.raw());
     let sql = "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE message = ?1 LIMIT ?2)";
     let gone = run(connection, sql, [id, limit(count)])?;

@@ -7,9 +7,11 @@ use stentor_core::ports::store::{StoreError, UserStore};
 use stentor_core::user::User;
 
 use super::fleets::{self, device_of};
+use super::leftovers::{Kind, Leftover};
 use super::{SqliteStore, members, owners};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, missing};
+use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, limit, run};
 use crate::sqlite::row::{int, text, time};
 
@@ -69,9 +71,7 @@ fn show(connection: &Connection, app: AppId, user: &ExternalId) -> Done<User> {
 
 fn remove(connection: &Connection, app: AppId, user: &ExternalId) -> Done<()> {
     let (no, _) = owners::find(connection, app, user)?.ok_or(missing("user"))?;
-    let sql = "UPDATE devices SET user = NULL WHERE key IN (SELECT key FROM user_devices WHERE user = ?1)";
-    run(connection, sql, [no])?;
-    run(connection, "DELETE FROM user_devices WHERE user = ?1", [no])?;
     members::remove_user(connection, no)?;
-    run(connection, "DELETE FROM users WHERE no = ?1", [no]).map(drop)
+    run(connection, "DELETE FROM users WHERE no = ?1", [no])?;
+    Leftover::of(Kind::Person, no).begin(connection, &Portion::begin(connection))
 }

@@ -13,7 +13,7 @@ fn writer(jobs: usize) -> (tempfile::TempDir, Writer) {
         group_commit_max_ms: 60_000,
         ..SqliteSettings::store()
     };
-    (folder, Writer::start("writer-test", connection, &settings, || ()).expect("started"))
+    (folder, Writer::start("writer-test", connection, &settings, |_| ()).expect("started"))
 }
 
 fn insert(number: i64) -> impl FnOnce(&Connection) -> Done<usize> + Send {

@@ -52,6 +52,7 @@ CREATE INDEX campaigns_ended ON campaigns (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX campaigns_open ON campaigns (expires_at) WHERE state IN (1, 2);
 CREATE INDEX campaigns_scheduled ON campaigns (due_at) WHERE state = 0;
 CREATE INDEX campaigns_scheduled_by_app ON campaigns (app, due_at) WHERE state = 0 AND due_at <> created_at;
+CREATE INDEX campaigns_winding_up ON campaigns (id) WHERE state = 3 AND ended_at IS NULL;
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     message INTEGER NOT NULL,
@@ -111,6 +112,7 @@ CREATE TABLE devices (
     time_zone TEXT,
     tags TEXT -- sorted, with commas between
 ) STRICT;
+CREATE INDEX devices_unlisted ON devices (key) WHERE listed = 0;
 CREATE TABLE fleets (
     no INTEGER PRIMARY KEY,
     app INTEGER NOT NULL,
@@ -136,17 +138,10 @@ CREATE TRIGGER group_user_devices_of_device AFTER INSERT ON user_devices BEGIN
     INSERT OR IGNORE INTO group_user_devices (grp, key, user)
         SELECT grp, NEW.key, NEW.user FROM group_users WHERE user = NEW.user;
 END;
-CREATE TRIGGER group_user_devices_of_user AFTER INSERT ON group_users BEGIN
-    INSERT OR IGNORE INTO group_user_devices (grp, key, user)
-        SELECT NEW.grp, key, NEW.user FROM user_devices WHERE user = NEW.user;
-END;
 CREATE TRIGGER group_user_devices_without_device AFTER DELETE ON user_devices BEGIN
     DELETE FROM group_user_devices WHERE key = OLD.key AND user = OLD.user
-        AND grp IN (SELECT grp FROM group_users WHERE user = OLD.user);
-END;
-CREATE TRIGGER group_user_devices_without_user AFTER DELETE ON group_users BEGIN
-    DELETE FROM group_user_devices WHERE grp = OLD.grp AND user = OLD.user
-        AND key IN (SELECT key FROM user_devices WHERE user = OLD.user);
+        AND grp IN (SELECT grp FROM group_users WHERE user = OLD.user
+            UNION SELECT no FROM leftovers WHERE kind = 5 AND other = OLD.user);
 END;
 CREATE TABLE group_users (
     grp INTEGER NOT NULL,
@@ -182,6 +177,15 @@ CREATE TABLE ledgers (
     duplicate_bound INTEGER NOT NULL, stop_reason INTEGER, stop_detail TEXT,
     PRIMARY KEY (campaign, provider)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX ledgers_winding_up ON ledgers (campaign) WHERE stop_reason IS NOT NULL AND queued > 0;
+CREATE TABLE leftovers (
+    kind INTEGER NOT NULL,
+    no INTEGER NOT NULL,
+    other INTEGER NOT NULL,
+    cursor INTEGER NOT NULL,
+    PRIMARY KEY (kind, no, other)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX leftovers_by_person ON leftovers (other) WHERE kind = 5;
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY,
     app INTEGER NOT NULL,

@@ -37,6 +37,27 @@ fn a_damaged_record_is_as_if_it_had_never_been() {
 }
 
 #[test]
+fn the_places_of_apps_that_are_gone_go_to_others_and_are_empty_after_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("quotas");
+    let key = |app| (AppId::from_raw(app), ProviderKind::Fcm);
+    let mut levels = Levels::open(Some(&path));
+    for app in 1..=3 {
+        levels.slot(key(app)).0.expect("a place").keep(level(1));
+    }
+    levels.forget(&HashSet::from([AppId::from_raw(2)]));
+    let mut next = Levels::open(Some(&path));
+    assert_eq!(next.apps().collect::<HashSet<_>>(), HashSet::from([1, 3].map(AppId::from_raw)));
+    for levels in [&mut levels, &mut next] {
+        let (slot, before) = levels.slot(key(4));
+        assert_eq!(before, None);
+        slot.expect("a place").keep(level(4));
+        assert_eq!(path.metadata().expect("there").len(), 3 * RECORD_BYTES as u64, "no place was added");
+    }
+    assert_eq!(Levels::open(Some(&path)).slot(key(3)).1, Some(level(1)), "the others stay");
+}
+
+#[test]
 fn without_a_file_nothing_is_kept_and_nothing_fails() {
     let folder = tempfile::tempdir().expect("a folder");
     for path in [None, Some(folder.path())] {

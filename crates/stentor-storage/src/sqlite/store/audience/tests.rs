@@ -19,7 +19,9 @@ fn group_of(count: i64) -> Connection {
     let direct = format!(
         "{rows} INSERT INTO group_devices (grp, device, key) SELECT 1, i, 1 << 40 | i FROM n WHERE i % 10 = 0"
     );
-    for sql in [people, members, devices, direct] {
+    let through =
+        format!("{rows} INSERT INTO group_user_devices (grp, key, user) SELECT 1, 1 << 40 | i, i FROM n");
+    for sql in [people, members, through, devices, direct] {
         connection.execute(&sql, [count]).expect("written");
     }
     connection
@@ -33,8 +35,10 @@ fn stretch(after: u64, max: usize) -> Stretch {
 /// Counts what the engine does for one step.
 fn cost_of_a_step(count: i64, after: u64) -> i32 {
     let connection = group_of(count);
-    let found = members(&connection, 1, stretch(after, 50)).expect("read");
-    assert_eq!(found, (after + 1..=after + 50).map(DeviceId::from_raw).collect::<Vec<_>>());
+    let mut found = Found::default();
+    let next = members(&connection, 1, stretch(after, 50), &mut found).expect("read");
+    assert_eq!(next.map(DeviceId::raw), Some(after + 50));
+    assert_eq!(found.devices, (after + 1..=after + 50).map(DeviceId::from_raw).collect::<Vec<_>>());
     let statement = connection.prepare_cached(OF_GROUP).expect("kept");
     statement.get_status(StatementStatus::VmStep)
 }
@@ -53,4 +57,46 @@ fn a_step_through_a_group_sorts_nothing() {
     let lines = statement.query_map([1, 0, i64::MAX, 50], |row| row.get::<_, String>(3)).expect("asked");
     let plan: Vec<_> = lines.map(|line| line.expect("read")).collect();
     assert!(plan.iter().all(|line| !line.contains("TEMP B-TREE") && !line.contains("SCAN")), "{plan:?}");
+}
+
+/// Makes a registry of so many devices, of which only the last is listed, all in one topic and all of one person.
+fn sparse(count: i64) -> Connection {
+    let connection = Connection::open_in_memory().expect("opened");
+    migrations::run(&connection, migrations::STORE).expect("made");
+    let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)";
+    let devices = format!(
+        "{rows} INSERT INTO devices (key, token_since, registered_at, platform, listed, token)
+         SELECT 1 << 40 | i, 0, 0, 1, i = ?1, 't' || i FROM n"
+    );
+    let subscribed = format!("{rows} INSERT INTO subscriptions (topic, key) SELECT 1, 1 << 40 | i FROM n");
+    let owned = format!("{rows} INSERT INTO user_devices (user, key) SELECT 1, 1 << 40 | i FROM n");
+    for sql in [devices, subscribed, owned] {
+        connection.execute(&sql, [count]).expect("written");
+    }
+    let named = "INSERT INTO topics (no, app, name, device_count) VALUES (1, 1, 'news', 0);
+        INSERT INTO users (no, app, external_id, created_at) VALUES (1, 1, 'ada', 0);";
+    connection.execute_batch(named).expect("written");
+    connection
+}
+
+#[test]
+fn who_is_few_among_many_is_found_in_looks_of_a_bounded_number_of_rows() {
+    let count = 2 * WALKED_MAX_COUNT as u64 + 10;
+    let connection = sparse(count.cast_signed());
+    let targets = [
+        Target::Everyone,
+        Target::Topic(stentor_core::name::TopicName::new("news").expect("a topic")),
+        Target::User(stentor_core::name::ExternalId::new("ada").expect("a person")),
+        Target::Condition(stentor_core::topic::Condition::parse("'news' in topics").expect("a condition")),
+    ];
+    for target in targets {
+        let (mut found, mut next, mut looks) = (Found::default(), Some(DeviceId::from_raw(0)), 0);
+        while let Some(after) = next {
+            let stretch = stretch(after.raw(), 5);
+            next = wide(&connection, &target, stretch, &mut found).expect("read");
+            looks += 1;
+        }
+        assert_eq!(found.devices, [DeviceId::from_raw(count)], "{target:?}");
+        assert!((3..=5).contains(&looks), "{looks} looks for {target:?}");
+    }
 }

@@ -1,0 +1,115 @@
+//! What was read and waits to be written, cut so that no batch is a burden to memory or to the store.
+
+use stentor_core::device::Registration;
+
+use super::report::{ERRORS_MAX_COUNT, ImportProblem};
+
+/// Most bytes of memory that a batch's registrations take; plain lines come to less.
+const BATCH_MAX_BYTES: usize = 8 * 1_024 * 1_024;
+/// Most rows that a batch writes for people, tags and topics, beside one for each device.
+const BATCH_MAX_ROWS: usize = 8_192;
+/// What a name on the heap takes beside its letters: where it is, how long, and what the allocator adds.
+const NAME_BYTES: usize = size_of::<String>() + 16;
+
+/// Good lines as registrations, bad lines as problems.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    /// Good lines.
+    pub(super) registrations: Vec<Registration>,
+    /// Where each came from.
+    pub(super) lines: Vec<u64>,
+    /// Bad lines, at most as many as a report lists more than needed.
+    pub(super) problems: Vec<ImportProblem>,
+    weight: Weight,
+}
+
+/// What registrations cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Weight {
+    bytes: usize,
+    rows: usize,
+}
+
+impl Parsed {
+    /// Adds a good line.
+    pub(super) fn push(&mut self, line: u64, registration: Registration) {
+        self.weight.add(Weight::of(&registration));
+        self.registrations.push(registration);
+        self.lines.push(line);
+    }
+
+    pub(super) fn line_count(&self) -> u64 {
+        (self.registrations.len() + self.problems.len()) as u64
+    }
+
+    pub(super) fn append(&mut self, mut other: Self) {
+        if self.lines.is_empty() && self.problems.is_empty() {
+            *self = other;
+            return;
+        }
+        self.registrations.append(&mut other.registrations);
+        self.lines.append(&mut other.lines);
+        self.problems.append(&mut other.problems);
+        self.weight.add(other.weight);
+    }
+
+    /// Takes the first lines out that fill a batch, in whichever respect it is full first; `None` while there is room.
+    pub(super) fn cut(&mut self, batch_lines: usize) -> Option<Self> {
+        let is_full = self.registrations.len() >= batch_lines
+            || self.problems.len() >= ERRORS_MAX_COUNT
+            || self.weight.is_full();
+        is_full.then(|| {
+            let (count, weight) = self.fitting(batch_lines);
+            let (registrations, lines) = (self.registrations.split_off(count), self.lines.split_off(count));
+            let rest = Self { registrations, lines, weight: self.weight.without(weight), ..Self::default() };
+            Self { weight, ..std::mem::replace(self, rest) }
+        })
+    }
+
+    /// Counts and weighs the first lines that fit a batch: one at least, if there is one.
+    fn fitting(&self, batch_lines: usize) -> (usize, Weight) {
+        let mut sum = Weight::default();
+        for (count, registration) in self.registrations.iter().enumerate() {
+            let mut next = sum;
+            next.add(Weight::of(registration));
+            if count > 0 && (count >= batch_lines || next.is_over()) {
+                return (count, sum);
+            }
+            sum = next;
+        }
+        (self.registrations.len(), sum)
+    }
+}
+
+impl Weight {
+    fn of(registration: &Registration) -> Self {
+        let Registration { token, user, tags, topics, .. } = registration;
+        let names = tags.iter().map(|tag| tag.as_str().len()).sum::<usize>()
+            + topics.iter().map(|topic| topic.as_str().len()).sum::<usize>()
+            + user.as_ref().map_or(0, |user| user.as_str().len());
+        let bytes = size_of::<Registration>() + token.expose().len() + names;
+        // A person and a topic are looked up, and both of their lists are written.
+        let rows = 2 * usize::from(user.is_some()) + tags.len() + 2 * topics.len();
+        Self { bytes: bytes + (tags.len() + topics.len()) * NAME_BYTES, rows }
+    }
+
+    const fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.rows += other.rows;
+    }
+
+    const fn without(self, part: Self) -> Self {
+        Self { bytes: self.bytes.saturating_sub(part.bytes), rows: self.rows.saturating_sub(part.rows) }
+    }
+
+    const fn is_full(self) -> bool {
+        self.bytes >= BATCH_MAX_BYTES || self.rows >= BATCH_MAX_ROWS
+    }
+
+    const fn is_over(self) -> bool {
+        self.bytes > BATCH_MAX_BYTES || self.rows > BATCH_MAX_ROWS
+    }
+}
+
+#[cfg(test)]
+mod tests;

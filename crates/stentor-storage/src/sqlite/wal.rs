@@ -1,0 +1,141 @@
+//! How long the write-ahead log may become.
+//!
+//! SQLite begins the log anew only when nobody reads from it, and while reads overlap that never happens. So when the log is
+//! over its bound, readers are held back at a gate for a moment: in the gap between them the log is copied into the
+//! database and cut. A read that does not end in time is interrupted; it fails as if the store were busy.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, InterruptHandle};
+
+use super::fault::Done;
+
+/// How long readers have to leave by themselves, and again once they were interrupted.
+const PATIENCE: Duration = Duration::from_millis(40);
+/// After an attempt that failed the next is so much later.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The way of all readers to their snapshots.
+#[derive(Default)]
+pub(super) struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_shut: bool,
+    inside: BTreeMap<u64, InterruptHandle>,
+    entered: u64,
+}
+
+/// A reader inside; it leaves when this is dropped.
+pub(super) struct Inside<'a> {
+    gate: &'a Gate,
+    number: u64,
+}
+
+impl Gate {
+    /// Waits while the gate is shut, and enters.
+    pub(super) fn enter(&self, interrupt: InterruptHandle) -> Inside<'_> {
+        let mut state = self.lock();
+        while state.is_shut {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.entered += 1;
+        let number = state.entered;
+        state.inside.insert(number, interrupt);
+        Inside { gate: self, number }
+    }
+
+    /// Does something while nobody is inside; `None` when somebody stays there.
+    fn alone<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        self.lock().is_shut = true;
+        let is_empty = self.is_left() || {
+            self.lock().inside.values().for_each(InterruptHandle::interrupt);
+            self.is_left()
+        };
+        let done = is_empty.then(work);
+        self.lock().is_shut = false;
+        self.changed.notify_all();
+        done
+    }
+
+    /// Tells whether all leave in time.
+    fn is_left(&self) -> bool {
+        let wait = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !state.inside.is_empty());
+        wait.unwrap_or_else(PoisonError::into_inner).0.inside.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.gate.lock().inside.remove(&self.number);
+        self.gate.changed.notify_all();
+    }
+}
+
+/// Keeps the log of one file within its bound.
+pub(super) struct WalBound {
+    path: PathBuf,
+    max_bytes: u64,
+    gate: Arc<Gate>,
+    not_before: Option<Instant>,
+}
+
+impl WalBound {
+    /// Bounds the log of a database file.
+    pub(super) const fn new(path: PathBuf, max_bytes: u64, gate: Arc<Gate>) -> Self {
+        Self { path, max_bytes, gate, not_before: None }
+    }
+
+    /// Looks at the log after a commit, and cuts it when it is too long.
+    pub(super) fn check(&mut self, connection: &Connection) {
+        let bytes = size(&self.path);
+        if bytes <= self.max_bytes || self.not_before.is_some_and(|then| Instant::now() < then) {
+            return;
+        }
+        let cut = self.gate.alone(|| cut(connection));
+        match cut {
+            Some(Ok(true)) => return,
+            Some(Err(fault)) => {
+                tracing::warn!(?fault, bytes, "the write-ahead log is too long and could not be cut");
+            }
+            // Another process reads it, a backup for instance, or a read of ours did not end.
+            Some(Ok(false)) | None => tracing::debug!(bytes, "the write-ahead log is too long and in use"),
+        }
+        self.not_before = Some(Instant::now() + PAUSE);
+    }
+}
+
+/// Gives the path of a database's log.
+pub(super) fn path_of(database: &Path) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-wal");
+    path.into()
+}
+
+/// Gives the size of a log in bytes; 0 when there is none.
+pub(super) fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |data| data.len())
+}
+
+/// Copies the log into the database and empties it, without waiting for other processes; tells whether it could.
+fn cut(connection: &Connection) -> Done<bool> {
+    let patience_ms: u32 = connection.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+    connection.busy_timeout(Duration::ZERO)?;
+    let busy: rusqlite::Result<i64> =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+    connection.busy_timeout(Duration::from_millis(patience_ms.into()))?;
+    Ok(busy? == 0)
+}
+
+#[cfg(test)]
+mod tests;
