@@ -56,9 +56,7 @@ fn written(value: &Value) -> String {
             || number.to_u128().map_or_else(|| format!("{:?}", number.to_f64()), |whole| whole.to_string()),
             |whole| whole.to_string(),
         ),
-        Value::Array(_, items) => {
-            format!("[{}]", items.iter().map(|item| shown(key, item)).collect::<Vec<_>>().join(", "))
-        }
+        Value::Array(_, parts) => format!("[{}]", parts.iter().map(written).collect::<Vec<_>>().join(", ")),
         other => format!("{other:?}"),
     }
 }

@@ -151,7 +151,7 @@ async fn prune(shared: &Shared) -> Result<(), DutyError> {
     let ended = hours_ago(shared, shared.config.campaign_retention_hours);
     let replies = hours_ago(shared, shared.config.idempotency_retention_hours);
     while shared.store.prune(ended, replies, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
-    let unlisted = before(shared.config.unlisted_retention_hours);
+    let unlisted = hours_ago(shared, shared.config.unlisted_retention_hours);
     let mut next = Some(0);
     while let Some(after) = next.filter(|_| !shared.stop.is_cancelled()) {
         next = shared.store.prune_unlisted(unlisted, after).await?.1;

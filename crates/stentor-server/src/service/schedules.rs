@@ -233,7 +233,7 @@ const fn audited(state: ScheduleState) -> AuditAction {
     match state {
         ScheduleState::Active | ScheduleState::Finished => AuditAction::ScheduleResume,
         ScheduleState::Paused => AuditAction::SchedulePause,
-        ScheduleState::Canceled => AuditAction::ScheduleCancel,
+        ScheduleState::Canceled | ScheduleState::Damaged => AuditAction::ScheduleCancel,
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::Device;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
-use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Recovery, StoreError, Swept};

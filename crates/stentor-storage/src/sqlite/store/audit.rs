@@ -24,7 +24,11 @@ impl AuditStore for SqliteStore {
             Change::PutCredential(credential) => Change::PutCredential(self.vault().seal(credential)?),
             other => other,
         };
-        self.write(move |connection| {
+        let act = match &change {
+            Change::Act(_, _, action, now) => Some((*action, *now)),
+            _ => None,
+        };
+        let changed = self.write(move |connection| {
             // Before the change, which may take the key away that asked for it.
             let name = key_name(connection, note.actor)?;
             let changed = apply(connection, change)?;
@@ -32,8 +36,14 @@ impl AuditStore for SqliteStore {
                 insert(connection, &note, name.as_ref(), max_count)?;
             }
             Ok(changed)
-        })
-        .await
+        });
+        match (changed.await?, act) {
+            (Changed::Campaign(campaign, _), Some((action, now))) => {
+                let (campaign, tickets) = self.after_act(*campaign, action, now).await?;
+                Ok(Changed::Campaign(Box::new(campaign), tickets))
+            }
+            (changed, _) => Ok(changed),
+        }
     }
 
     async fn note_refused(&self, note: AuditNote, max_count: u64) -> Result<(), StoreError> {
@@ -75,8 +85,8 @@ fn apply(connection: &Connection, change: Change) -> Done<Changed> {
             return Ok(Changed::Schedule(Box::new(schedule)));
         }
         Change::Act(app, id, action, now) => {
-            let (campaign, tickets) = campaigns::act(connection, (app, id), action, now)?;
-            return Ok(Changed::Campaign(Box::new(campaign), tickets));
+            let campaign = campaigns::act(connection, (app, id), action, now)?;
+            return Ok(Changed::Campaign(Box::new(campaign), Vec::new()));
         }
     }
     Ok(Changed::Done)

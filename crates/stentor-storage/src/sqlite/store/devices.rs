@@ -14,7 +14,7 @@ use super::register::Batch;
 use super::{SqliteStore, owners, register, removal, tokens};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
-use crate::sqlite::query::{all, one, run};
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{code, int, maybe_code, maybe_text, maybe_time, number, text, time};
 
 mod listing;

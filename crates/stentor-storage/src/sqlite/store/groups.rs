@@ -11,7 +11,7 @@ use super::{SqliteStore, fleets, members};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, missing};
 use crate::sqlite::portion::Portion;
-use crate::sqlite::query::{limit, one, run};
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{int, number, text, time};
 
 #[async_trait]

@@ -87,14 +87,7 @@ impl MessageStore for SqliteStore {
     ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
         let campaign =
             self.write(move |connection| campaigns::act(connection, (app, id), action, now)).await?;
-        match action {
-            CampaignAction::Cancel => Ok((self.wind_up(campaign, now).await?, Vec::new())),
-            CampaignAction::Resume if campaign.state == CampaignState::Running => {
-                let tickets = self.tickets(id).await?;
-                Ok((campaign, tickets))
-            }
-            CampaignAction::Resume | CampaignAction::Pause => Ok((campaign, Vec::new())),
-        }
+        self.after_act(campaign, action, now).await
     }
 
     async fn delivery(
@@ -164,6 +157,24 @@ impl MessageCache {
 }
 
 impl SqliteStore {
+    /// Does what an owner's word to a campaign leaves to be done after its transaction; gives the campaign as it is then, and
+    /// the tickets of what may be sent again.
+    pub(super) async fn after_act(
+        &self,
+        campaign: Campaign,
+        action: CampaignAction,
+        now: Timestamp,
+    ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
+        match action {
+            CampaignAction::Cancel => Ok((self.wind_up(campaign, now).await?, Vec::new())),
+            CampaignAction::Resume if campaign.state == CampaignState::Running => {
+                let tickets = self.tickets(campaign.id).await?;
+                Ok((campaign, tickets))
+            }
+            CampaignAction::Resume | CampaignAction::Pause => Ok((campaign, Vec::new())),
+        }
+    }
+
     /// Ends the rest of what is queued of a canceled campaign, a part in each transaction; gives the campaign as it is then.
     /// What cannot be done now is done later.
     async fn wind_up(&self, campaign: Campaign, now: Timestamp) -> Result<Campaign, StoreError> {

@@ -21,8 +21,8 @@ use super::{campaigns, messages, owners, sequences, tokens, turns};
 use crate::sqlite::damage::attempt;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::portion::Portion;
-use crate::sqlite::query::{all, exists, run};
-use crate::sqlite::row::{int, number};
+use crate::sqlite::query::{all, exists, limit, run};
+use crate::sqlite::row::int;
 
 /// Starts scheduled campaigns that are due, every app in its turn where not all can; one whose message makes no sense is stopped, so that it does
 /// not hold up the others.
@@ -52,8 +52,10 @@ pub(super) fn due(
         return Ok(tickets);
     }
     let mut tickets = Vec::new();
-    let portion = Portion::begin(connection);
     for id in due {
+        if portion.is_over() {
+            break;
+        }
         match attempt(connection, || some(&[id]))? {
             Ok(begun) => tickets.extend(begun),
             Err(_) => campaigns::set_aside(connection, id.into(), now)?,
