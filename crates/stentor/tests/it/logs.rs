@@ -139,7 +139,9 @@ fn a_server_whose_reader_died_works_as_ever() {
 
 #[test]
 fn a_server_whose_reader_reads_nothing_works_as_ever() {
-    let (_reader, writer) = std::io::pipe().unwrap();
+    let (_reader, mut writer) = std::io::pipe().unwrap();
+    // Nearly as much as a pipe holds.
+    writer.write_all(&[b'x'; 60 * 1_024]).unwrap();
     works_as_ever("trace", writer.into());
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use stentor_core::device::ProviderKind;
+use stentor_core::id::first_number_at;
 use stentor_core::ports::store::{Fate, Lease, LeaseReply, NewMessage, Storing};
 use stentor_core::target::Target;
 use stentor_core::topic::Condition;
@@ -18,7 +19,9 @@ impl World<'_> {
         let ttl = if how & 8 == 0 { 100_000 } else { 60 };
         let mut draft = Draft::to(target).ttl(ttl).sent_at(now).due(due_at);
         draft.collapse_key = (how & 48 == 0).then_some("score");
-        let message = draft.message(self.app, self.number());
+        // Numbers have the time in them, as those of the server.
+        let number = first_number_at(now) + self.number();
+        let message = draft.message(self.app, number);
         let id = message.id;
         let new = NewMessage {
             message,
