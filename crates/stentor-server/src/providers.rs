@@ -172,6 +172,18 @@ mod tests {
     }
 
     #[test]
+    fn r17_the_user_in_an_endpoint_of_an_older_credential_is_not_shown() {
+        for (kept, shown) in [
+            ("https://me:hush@host:8443", "https://host:8443"),
+            ("https://me:hu@sh@host", "https://host"),
+            ("me:hush@host", "host"),
+            ("https://host:8443", "https://host:8443"),
+        ] {
+            assert_eq!(shown_endpoint(kept), shown);
+        }
+    }
+
+    #[test]
     fn a_credential_has_the_quota_it_names_or_its_push_service_s() {
         assert_eq!(quota(&credential(ProviderKind::Fcm, "{}")), Some(600_000));
         assert_eq!(quota(&credential(ProviderKind::Apns, "{}")), None);

@@ -302,6 +302,19 @@ fn what_was_not_sent_because_another_was_told_to_wait_waits_as_long_and_closes_t
 }
 
 #[test]
+fn r17_what_may_not_be_connected_to_closes_the_lane_and_ends_nothing() {
+    let mut last = sending(3);
+    last.attempt = RetryPolicy::default().max_attempts;
+    let refused = Outcome::Unsent { reason: Reason::AddressRefused, retry_after: None };
+    let settled = decide(&last, &vec![refused; 3]);
+    assert_eq!(states(&settled), [(DeliveryState::Queued, Reason::AddressRefused); 3]);
+    assert_eq!((settled.settlement.attempts, settled.settlement.children[0].attempt), (0, last.attempt));
+    let parking = settled.parking.expect("parked");
+    assert_eq!((parking.until, parking.reason), (None, Reason::AddressRefused));
+    assert!(parking.detail.contains("outbound.allowed_networks"), "{}", parking.detail);
+}
+
+#[test]
 fn what_was_certainly_not_sent_is_tried_again_and_is_no_attempt() {
     let mut last = sending(2);
     last.attempt = RetryPolicy::default().max_attempts;

@@ -39,13 +39,15 @@ fn r17_no_proxy_of_the_environment_is_used() {
 }
 
 #[test]
-fn r17_a_server_without_settings_refuses_this_machine_and_the_doctor_finds_what_was_stored_before() {
+fn r17_a_server_without_the_setting_refuses_this_machine_and_the_doctor_finds_what_was_stored() {
     let directory = TempDir::new().unwrap();
     let (mut server, emulator, caller) = shop(directory.path(), "");
     server.process.signal(Signal::TERM);
     assert!(server.process.wait().success());
 
-    let server = Server::start_in(&[], directory.path(), "");
+    // Nothing is tried before there is something to send, and then again and again.
+    let settings = "[pipeline]\nready_max_credentials = 0\ncredential_probe_ms = 20\n";
+    let server = Server::start_in(&[], directory.path(), settings);
     let (code, found) = server.run(&["doctor"]);
     let check = credentials(&found);
     assert_eq!((code, &check["health"]), (1, &json!("BROKEN")), "{found}");
@@ -65,6 +67,11 @@ fn r17_a_server_without_settings_refuses_this_machine_and_the_doctor_finds_what_
     let (code, told) = server.run(&set);
     assert_eq!((code, &told["code"]), (1, &json!("address_refused")), "{told}");
     caller.call(&server, Method::POST, "/v1/messages", Some(&to_token("fcm-token:1")));
+    until("it is tried again", || (caller.metric(&server, "stentor_deliveries_total{") >= 5.0).then_some(()));
+    let log = server.process.log();
+    for told in ["lane parked", "no FCM access token"] {
+        assert_eq!(log.matches(told).count(), 1, "{told}: {log}");
+    }
     drop(server);
     assert_eq!(counts(&emulator)["accepted"], json!(0));
 
