@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use stentor_core::chunk::Class;
+use tokio::time::Instant;
 
 use super::load::Load;
 
@@ -31,8 +32,6 @@ pub(crate) struct Claim<'a> {
     pub(crate) class: Class,
     /// Whether what it takes is soon there again.
     pub(crate) is_quick: bool,
-    /// What any lane may have, if it is there.
-    pub(crate) least: u64,
 }
 
 /// What one fleet has unsettled.
@@ -63,7 +62,8 @@ impl Budget {
         self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit).ok()?;
         fleet.of(class).fetch_add(count, Ordering::AcqRel);
         load.add(count);
-        Some(Reservation { budget: self.clone(), fleet: fleet.clone(), load: load.clone(), class, count })
+        let (budget, fleet, load) = (self.clone(), fleet.clone(), load.clone());
+        Some(Reservation { budget, fleet, load, class, count, began: Instant::now() })
     }
 
     /// Gives the most that a lane may have.
@@ -71,7 +71,7 @@ impl Budget {
         match claim.is_quick {
             true if self.lanes.load(Ordering::Acquire) <= 1 => max,
             true => max - max / FREE_PART,
-            false => max.saturating_sub(used).max(claim.least),
+            false => max.saturating_sub(used),
         }
     }
 
@@ -107,6 +107,7 @@ pub(crate) struct Reservation {
     load: Arc<Load>,
     class: Class,
     count: u64,
+    began: Instant,
 }
 
 impl Reservation {
@@ -124,7 +125,7 @@ impl Reservation {
 
     /// Gives it back as settled work.
     pub(crate) fn settled(self) {
-        self.load.settle(self.count);
+        self.load.settle(self.count, self.began.elapsed());
     }
 }
 
@@ -148,7 +149,7 @@ mod tests {
 
     impl Lane {
         fn claim(&self, class: Class, is_quick: bool) -> Claim<'_> {
-            Claim { fleet: &self.fleet, load: &self.load, class, is_quick, least: 0 }
+            Claim { fleet: &self.fleet, load: &self.load, class, is_quick }
         }
 
         /// Takes as many parts as it gets.
@@ -200,15 +201,5 @@ mod tests {
         assert_eq!(Lane::default().fill(&budget, true).len(), 80);
         budget.lanes().store(2, Ordering::Release);
         assert_eq!(Lane::default().fill(&budget, true).len(), 70);
-    }
-
-    #[test]
-    fn the_least_is_given_while_it_is_there() {
-        let budget = Budget::new(100, 80);
-        let (quick, slow) = (Lane::default(), Lane::default());
-        let _most = budget.reserve(quick.claim(Class::Bulk, true), 70).expect("fits");
-        let claim = Claim { least: 8, ..slow.claim(Class::Bulk, false) };
-        let held: Vec<_> = std::iter::from_fn(|| budget.reserve(claim, 1)).collect();
-        assert_eq!(held.len(), 8);
     }
 }

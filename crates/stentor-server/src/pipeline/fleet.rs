@@ -277,8 +277,8 @@ impl Fleet {
         let (busy, others) = (self.crew.busy() + taken, self.loads.others(app));
         let now = self.began.elapsed();
         let lane = self.loads.of(app, now, || window(&shared, now));
-        let (is_quick, least) = (lane.is_quick(), WINDOW_MIN_CHUNKS * chunk);
-        let claim = Claim { fleet: &self.meter.unsettled, load: &lane.load, class, is_quick, least };
+        let is_quick = lane.is_quick();
+        let claim = Claim { fleet: &self.meter.unsettled, load: &lane.load, class, is_quick };
         let mut holds = Vec::new();
         while holds.len() < max {
             let out = lane.load.deliveries();

@@ -25,6 +25,8 @@ pub(crate) struct Load {
     deliveries: AtomicU64,
     chunks: AtomicUsize,
     settled: AtomicU64,
+    /// How long the last chunks took from their reservation to their settlement, on average; 0 before the first.
+    took_us: AtomicU64,
 }
 
 impl Load {
@@ -53,8 +55,16 @@ impl Load {
         self.deliveries.fetch_sub(from, Ordering::AcqRel);
     }
 
-    pub(super) fn settle(&self, deliveries: u64) {
+    pub(super) fn settle(&self, deliveries: u64, took: Duration) {
         self.settled.fetch_add(deliveries, Ordering::AcqRel);
+        let took_us = (took.as_micros() as u64).max(1);
+        let mean = |mean: u64| if mean == 0 { took_us } else { (mean * 7 + took_us) / 8 };
+        let _ = self.took_us.fetch_update(Ordering::AcqRel, Ordering::Acquire, |before| Some(mean(before)));
+    }
+
+    /// Tells whether what was settled lately had not taken long.
+    fn is_quick(&self) -> bool {
+        Duration::from_micros(self.took_us.load(Ordering::Acquire)) <= QUICK
     }
 
     pub(super) fn remove(&self, deliveries: u64) {
@@ -68,6 +78,9 @@ impl Load {
 struct Turnover {
     began: Duration,
     began_settled: u64,
+    /// The most that was held since then: answers that come all at once leave little.
+    most_held: u64,
+    last_count: u64,
     last_settled: Duration,
     /// What was measured last; `None` before anything was settled.
     takes: Option<Duration>,
@@ -75,20 +88,23 @@ struct Turnover {
 
 impl Turnover {
     const fn new(now: Duration) -> Self {
-        Self { began: now, began_settled: 0, last_settled: now, takes: None }
+        Self { began: now, began_settled: 0, most_held: 0, last_count: 0, last_settled: now, takes: None }
     }
 
     fn observe(&mut self, now: Duration, held: u64, settled: u64) {
         let span = now.saturating_sub(self.began);
         let count = settled - self.began_settled;
-        if count > 0 {
+        self.most_held = self.most_held.max(held);
+        if count > self.last_count || held == 0 {
             self.last_settled = now;
         }
-        if held == 0 {
-            (self.began, self.began_settled, self.last_settled) = (now, settled, now);
-        } else if count > 0 && (span >= SPAN_MIN || self.takes.is_none()) {
-            self.takes = Some(span.mul_f64(held as f64 / count as f64));
-            (self.began, self.began_settled) = (now, settled);
+        self.last_count = count;
+        let is_measured = count > 0 && (span >= SPAN_MIN || self.takes.is_none());
+        if is_measured {
+            self.takes = Some(span.mul_f64(self.most_held as f64 / count as f64));
+        }
+        if is_measured || held == 0 {
+            (self.began, self.began_settled, self.most_held, self.last_count) = (now, settled, held, 0);
         }
     }
 
@@ -108,9 +124,9 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Tells whether what it takes is soon there again.
+    /// Tells whether what it takes is soon there again: what was settled had not taken long, and it was as much as is held.
     pub(crate) fn is_quick(&self) -> bool {
-        self.turnover.is_quick(self.looked)
+        self.load.is_quick() && self.turnover.is_quick(self.looked)
     }
 }
 
@@ -210,6 +226,23 @@ mod tests {
         assert_eq!(seconds(&mut turnover, 4, 3, 40_000, 10), [false; 3], "it answers now and then");
         assert_eq!(seconds(&mut turnover, 7, 2, 40_000, 20_000), [true; 2]);
         assert_eq!(seconds(&mut turnover, 9, 4, 40_000, 0), [true, true, false, false], "it answers no more");
+    }
+
+    #[test]
+    fn what_took_long_is_not_quick_however_much_of_it_is_settled_at_once() {
+        let load = Load::default();
+        load.settle(1_000, Duration::from_secs(20));
+        assert!(!load.is_quick());
+        (0..20).for_each(|_| load.settle(1_000, Duration::from_secs(1)));
+        assert!(load.is_quick());
+    }
+
+    #[test]
+    fn answers_that_come_late_and_all_at_once_are_late() {
+        let mut turnover = Turnover::new(Duration::ZERO);
+        turnover.observe(Duration::from_secs(1), 4_000, 0);
+        turnover.observe(Duration::from_secs(20), 100, 3_900);
+        assert!(!turnover.is_quick(Duration::from_secs(20)));
     }
 
     #[test]

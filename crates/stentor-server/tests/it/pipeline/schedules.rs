@@ -124,10 +124,14 @@ async fn a_hundred_thousand_schedules_of_one_app_delay_nobody_elses() {
     let other = AppId::from_raw(2);
     let name = Label::new("other").expect("fits");
     house.store.create_app(&App { id: other, name, created_at: house.clock.now() }).await.expect("kept");
-    for _ in 0..100_000 {
-        recurring_in(&house, APP, every_minute()).await;
+    let first = recurring_in(&house, APP, every_minute()).await;
+    let first = house.store.schedule(APP, first).await.expect("kept");
+    let one_of =
+        |app| Schedule { id: ScheduleId::from_raw(house.ids.next(first.created_at)), app, ..first.clone() };
+    for _ in 1..100_000 {
+        house.store.create_schedule(&one_of(APP), None).await.expect("kept");
     }
-    recurring_in(&house, other, every_minute()).await;
+    house.store.create_schedule(&one_of(other), None).await.expect("kept");
     house.start(quick()).await;
     while count_of(&house, other, true).await == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
