@@ -36,7 +36,7 @@ const STREAMS_MAX_COUNT: u32 = 256;
 const HTTP1_BUFFER_MAX_BYTES: usize = 64 * 1_024;
 /// Time that a connection without requests has to end when it is told to.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Wait after accepting failed, so that a lack of file handles does not become a busy loop.
+/// Wait after accepting failed, so that a lack of file handles does not become a busy loop; idle connections give theirs back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Who is at the other end of a request's connection.
@@ -113,6 +113,7 @@ impl Door {
                     },
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
+                        self.connections.relieve();
                         sleep(ACCEPT_PAUSE).await;
                     }
                 },

@@ -153,6 +153,11 @@ impl Connections {
         Some(Place { connections: self.clone(), origin, activity })
     }
 
+    /// Closes the longest idle connections, because the machine lacks what another would need.
+    pub(crate) fn relieve(&self) {
+        self.make_room(&mut self.open(), None, self.max_count.div_ceil(MADE_ROOM_PART));
+    }
+
     /// Tells how many there are, and what became of others.
     pub(crate) fn counts(&self) -> ConnectionCounts {
         ConnectionCounts {

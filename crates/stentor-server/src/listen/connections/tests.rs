@@ -64,6 +64,17 @@ async fn idle_connections_make_room_the_longest_idle_of_the_greediest_address_fi
     assert_eq!((connections.counts().open, connections.counts().replaced), (4, 1));
 }
 
+#[test]
+fn idle_connections_are_closed_when_the_machine_lacks_something_and_no_others() {
+    let connections = Connections::new(10, 10);
+    let _held = busy(&connections, v4(1), 2);
+    let idle = connections.admit(v4(2)).expect("room");
+    connections.relieve();
+    connections.relieve();
+    assert!(idle.activity.replaced.is_cancelled());
+    assert_eq!((connections.counts().open, connections.counts().replaced), (2, 1));
+}
+
 #[tokio::test]
 async fn where_all_are_at_work_new_ones_wait_until_one_ends_or_rests() {
     for ends in [true, false] {
