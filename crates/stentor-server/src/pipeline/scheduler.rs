@@ -36,8 +36,14 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Fires what is due and starts it.
+/// Fires what is due and starts it; what is wrong with one of these holds up neither the rest of it nor the other.
 async fn look(shared: &Shared) -> Result<(), StoreError> {
+    let fired = fire_all(shared).await;
+    start(shared).await?;
+    fired
+}
+
+async fn fire_all(shared: &Shared) -> Result<(), StoreError> {
     let now = shared.now();
     let mut trouble = Ok(());
     for schedule in shared.store.due_schedules(now, DUE_MAX_COUNT).await? {
@@ -45,9 +51,11 @@ async fn look(shared: &Shared) -> Result<(), StoreError> {
         if let Err(error) = &fired {
             tracing::error!(schedule = %schedule.id, %error, "a schedule could not fire");
         }
-        trouble = trouble.and(fired);
+        trouble = trouble.and(match fired {
+            Err(StoreError::Damaged(_)) => shared.store.set_schedule_aside(schedule.id).await,
+            fired => fired,
+        });
     }
-    start(shared).await?;
     trouble
 }
 

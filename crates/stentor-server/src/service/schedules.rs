@@ -6,7 +6,7 @@ use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
 use stentor_core::ports::clock::Timestamp;
-use stentor_core::ports::store::{IdempotentReply, Page, Storing};
+use stentor_core::ports::store::{IdempotentReply, Page, StoreError, Storing};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use utoipa::ToSchema;
 
@@ -95,6 +95,21 @@ impl Service {
         caller.require(Send)?;
         let schedules = self.store.schedules(caller.app(), page).await?;
         Ok(schedules.into_iter().map(|schedule| self.view(schedule)).collect())
+    }
+
+    /// Lists the schedules of such a list that cannot be read; they can be canceled by removing them.
+    pub async fn broken_schedules(&self, caller: Caller, page: Page) -> Answer<Vec<ScheduleId>> {
+        caller.require(Send)?;
+        Ok(self.store.broken_schedules(caller.app(), page).await?)
+    }
+
+    /// Ends a schedule, also one that cannot be read.
+    pub async fn remove_schedule(&self, caller: Caller, id: ScheduleId) -> Answer<()> {
+        caller.require(Send)?;
+        match self.store.schedule(caller.app(), id).await {
+            Err(StoreError::Damaged(_)) => Ok(self.store.cancel_broken_schedule(caller.app(), id).await?),
+            _ => self.set_schedule(caller, id, ScheduleState::Canceled).await.map(drop),
+        }
     }
 
     /// Pauses, resumes or cancels; ticks of a pause are not made up for.
