@@ -16,6 +16,7 @@ mod fleets;
 mod groups;
 mod history;
 mod lease;
+mod lost;
 mod members;
 mod messages;
 mod owners;
@@ -45,6 +46,7 @@ use super::readers::Readers;
 use super::settings::SqliteSettings;
 use super::writer::{Line, Writer};
 use ahead::ReadAhead;
+use lost::Lost;
 use messages::MessageCache;
 pub(super) use tokens::adopt_rows;
 
@@ -60,6 +62,7 @@ struct Inner {
     readers: Readers,
     messages: Arc<MessageCache>,
     ahead: Arc<ReadAhead>,
+    lost: Arc<Lost>,
     _lock: FileLock,
 }
 
@@ -78,8 +81,8 @@ impl SqliteStore {
         let settled = Arc::clone(&ahead);
         let writer = Writer::start("stentor-store", connection, &settings, move || settled.note_settled())?;
         let readers = Readers::new(path, &settings);
-        let messages = Arc::default();
-        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, ahead, _lock: lock }) })
+        let (messages, lost) = (Arc::default(), Arc::default());
+        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, ahead, lost, _lock: lock }) })
     }
 
     /// Does a job in the next commit; what it gives is on disk.
@@ -98,6 +101,31 @@ impl SqliteStore {
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
         self.inner.writer.run(Line::First, work).await
+    }
+
+    /// Does a job that works on many chunks, and again without those that the disk does not give while it gives the rest.
+    async fn write_around<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection, &Lost) -> Done<T> + Clone + Send + 'static,
+    {
+        loop {
+            let (lost, work) = (Arc::clone(&self.inner.lost), work.clone());
+            lost.touch(None);
+            let done = self.write(move |connection| work(connection, &lost)).await;
+            let Err(StoreError::Unavailable(problem)) = done else {
+                self.inner.lost.note_success();
+                return done;
+            };
+            if self.prove_writing().await.is_err() || !self.inner.lost.note_failure() {
+                return Err(StoreError::Unavailable(problem));
+            }
+        }
+    }
+
+    /// Writes something of no meaning.
+    async fn prove_writing(&self) -> Result<(), StoreError> {
+        self.write(|connection| sequences::advance(connection, "id", 0)).await
     }
 
     /// Reads in one snapshot.

@@ -5,4 +5,5 @@ mod sqlite;
 mod sqlite_files;
 mod sqlite_golden;
 mod sqlite_power;
+mod sqlite_scratch;
 mod unsynced_vfs;

@@ -12,6 +12,7 @@ use super::aside;
 use super::books::Shelf;
 use super::chunks::{self, Chunk, ChunkState};
 use super::fleets::Fleet;
+use super::lost::Lost;
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, conflict, missing};
 use crate::sqlite::query::{one, run};
@@ -42,7 +43,7 @@ pub(super) fn broken(connection: &Connection, app: AppId, below: u64, count: usi
     let sql = format!("{SELECT} WHERE app = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
     let values = params![int(app.raw()), below, i64::MAX];
     let broken = damage::readable(connection, "campaigns", (&sql, values), count, read)?.1;
-    Ok(broken.into_iter().map(|id| CampaignId::from_raw(id.cast_unsigned())).collect())
+    Ok(broken.into_iter().filter_map(|id| u64::try_from(id).ok()).map(CampaignId::from_raw).collect())
 }
 
 /// Does what the owner asks; gives the campaign as it is then, and what is to be published.
@@ -101,7 +102,7 @@ pub(super) fn set_aside(connection: &Connection, id: CampaignId, now: Timestamp)
         "UPDATE campaigns SET state = ?2, ended_at = ?3, stop_reason = ?4, stop_detail = 'the message cannot be read'
         WHERE id = ?1";
     let (state, reason) = (i64::from(CampaignState::Stopped.code()), i64::from(Reason::Damaged.code()));
-    force(connection, id, sql, [int(id.raw()), state, now.as_millis(), reason])
+    force(connection, id, sql, [int(id.raw()), state, now.as_millis(), reason]).map(drop)
 }
 
 /// Ends a campaign that cannot be read, as its owner asks.
@@ -112,9 +113,9 @@ fn cancel_unread(connection: &Connection, id: CampaignId, now: Timestamp) -> Don
     wind_up(connection, id, (DeliveryState::Canceled, Reason::CampaignCanceled), now)
 }
 
-fn force<P: Params + Copy>(connection: &Connection, id: CampaignId, sql: &str, params: P) -> Done<()> {
+fn force<P: Params + Copy>(connection: &Connection, id: CampaignId, sql: &str, params: P) -> Done<usize> {
     let condition = format!("id = {}", int(id.raw()));
-    damage::force(connection, ("campaigns", &condition), sql, params).map(drop)
+    damage::force(connection, ("campaigns", &condition), sql, params)
 }
 
 /// Gives how deliveries of a campaign in this state end, at a provider that was stopped or not; `None` while they wait.
@@ -147,9 +148,9 @@ pub(super) fn end_queued(
     connection: &Connection,
     ids: &[ChunkId],
     verdict: (DeliveryState, Reason),
-    now: Timestamp,
+    (lost, now): (&Lost, Timestamp),
 ) -> Done<Vec<ChunkId>> {
-    aside::with_each(connection, (ids, ChunkState::Queued), now, |shelf, chunk| {
+    aside::with_each(connection, (ids, ChunkState::Queued), (lost, now), |shelf, chunk| {
         end_chunk(connection, shelf, &chunk, verdict, now).map(|()| chunk.id)
     })
 }
@@ -165,7 +166,7 @@ pub(super) fn finish(connection: &Connection, id: CampaignId, now: Timestamp) ->
         WHERE id = ?1 AND ended_at IS NULL AND (state IN (3, 4) OR state IN (1, 2) AND as_of IS NOT NULL)
         AND NOT EXISTS (SELECT 1 FROM producers WHERE campaign = ?1)
         AND NOT EXISTS (SELECT 1 FROM ledgers WHERE campaign = ?1 AND queued + sending > 0)";
-    if run(connection, sql, [int(id.raw()), now.as_millis()])? == 0 {
+    if force(connection, id, sql, [int(id.raw()), now.as_millis()])? == 0 {
         return Ok(());
     }
     let sql = "UPDATE campaigns SET (stop_reason, stop_detail) = (SELECT stop_reason, stop_detail FROM ledgers
@@ -183,7 +184,7 @@ fn wind_up(
     // What was expanded is all that there will be.
     run(connection, "UPDATE ledgers SET audience_complete = 1 WHERE campaign = ?1", [int(id.raw())])?;
     let queued = chunks::queued_of(connection, id, usize::MAX)?;
-    end_queued(connection, &queued, verdict, now)?;
+    end_queued(connection, &queued, verdict, (&Lost::default(), now))?;
     finish(connection, id, now)
 }
 

@@ -38,7 +38,7 @@ impl ScheduleStore for SqliteStore {
     async fn broken_schedules(&self, app: AppId, page: Page) -> Result<Vec<ScheduleId>, StoreError> {
         self.read(move |connection| {
             let broken = list(connection, app, page)?.1;
-            Ok(broken.into_iter().map(|id| ScheduleId::from_raw(id.cast_unsigned())).collect())
+            Ok(broken.into_iter().filter_map(|id| u64::try_from(id).ok()).map(ScheduleId::from_raw).collect())
         })
         .await
     }
