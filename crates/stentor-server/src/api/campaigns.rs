@@ -58,6 +58,10 @@ struct CampaignSummary {
 #[derive(Serialize, ToSchema)]
 struct CampaignList {
     campaigns: Vec<CampaignSummary>,
+    /// Those that cannot be read, in the same order; absent when there is none. They can be canceled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<String>>)]
+    damaged: Vec<CampaignId>,
     /// Cursor of the next piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -249,8 +253,13 @@ async fn list(
     let page =
         query.page(|text| <CampaignId as super::extract::Segment>::read(text).ok().map(CampaignId::raw))?;
     let campaigns = api.service().campaigns(caller, page).await?;
+    let damaged = api.service().broken_campaigns(caller, page).await?;
     let next = next_of(&campaigns, page.limit, |campaign| campaign.id.to_string());
-    Ok(Json(CampaignList { campaigns: campaigns.into_iter().map(CampaignSummary::from).collect(), next }))
+    Ok(Json(CampaignList {
+        campaigns: campaigns.into_iter().map(CampaignSummary::from).collect(),
+        damaged,
+        next,
+    }))
 }
 
 /// Gives the books of a campaign; the id of its message does as well.

@@ -66,6 +66,10 @@ struct MessageSummary {
 #[derive(Serialize, ToSchema)]
 struct MessageList {
     messages: Vec<MessageSummary>,
+    /// Those whose campaign cannot be read, in the same order; absent when there is none. It can be canceled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<String>>)]
+    damaged: Vec<MessageId>,
     /// Cursor of the next piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -186,6 +190,8 @@ async fn list(
 ) -> Answered<Json<MessageList>> {
     let page = query.page(|text| text.parse().ok().map(MessageId::raw))?;
     let campaigns = api.service().campaigns(caller, page).await?;
+    let damaged =
+        api.service().broken_campaigns(caller, page).await?.into_iter().map(MessageId::from).collect();
     let next = next_of(&campaigns, page.limit, |campaign| MessageId::from(campaign.id).to_string());
     let messages = campaigns.into_iter().map(|campaign| MessageSummary {
         id: campaign.id.into(),
@@ -194,7 +200,7 @@ async fn list(
         created_at: campaign.created_at.into(),
         due_at: campaign.due_at.into(),
     });
-    Ok(Json(MessageList { messages: messages.collect(), next }))
+    Ok(Json(MessageList { messages: messages.collect(), damaged, next }))
 }
 
 /// Shows a message as it was asked for.

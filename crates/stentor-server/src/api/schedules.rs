@@ -46,7 +46,7 @@ struct Schedule {
     catch_up: CatchUp,
     /// Whether audiences start at the very tick instead of some seconds later.
     exact: bool,
-    /// `active`, `paused`, `canceled` or `finished`.
+    /// `active`, `paused`, `canceled`, `finished` or `damaged`.
     state: &'static str,
     created_at: Instant,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,6 +62,10 @@ struct Schedule {
 #[derive(Serialize, ToSchema)]
 struct ScheduleList {
     schedules: Vec<Schedule>,
+    /// Those that cannot be read, in the same order; absent when there is none. They can be deleted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<String>>)]
+    damaged: Vec<ScheduleId>,
     /// Cursor of the next piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -115,8 +119,9 @@ async fn list(
     let raw = |text: &str| text.parse().ok().map(ScheduleId::raw);
     let page = Page { after: cursor("after", query.after.as_deref(), raw)?, limit: query.limit()? };
     let views = api.service().schedules(caller, page).await?;
+    let damaged = api.service().broken_schedules(caller, page).await?;
     let next = next_of(&views, page.limit, |view| view.schedule.id.to_string());
-    Ok(Json(ScheduleList { schedules: views.into_iter().map(Schedule::from).collect(), next }))
+    Ok(Json(ScheduleList { schedules: views.into_iter().map(Schedule::from).collect(), damaged, next }))
 }
 
 /// Shows a schedule with its next five occurrences.
@@ -125,7 +130,7 @@ async fn show(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) 
     Ok(Json(api.service().schedule(caller, id).await?.into()))
 }
 
-/// Ends a schedule; what it has sent stays.
+/// Ends a schedule, also one that cannot be read; what it has sent stays.
 #[utoipa::path(delete, path = "/v1/schedules/{schedule}", tag = "schedules", params(("schedule" = String, Path)), responses((status = 204)))]
 async fn remove(
     State(api): State<Api>,
@@ -133,7 +138,7 @@ async fn remove(
     Via(from): Via,
     At(id): At<ScheduleId>,
 ) -> Answered<StatusCode> {
-    api.service().set_schedule((caller, from), id, ScheduleState::Canceled).await?;
+    api.service().remove_schedule((caller, from), id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

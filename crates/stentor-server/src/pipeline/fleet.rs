@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::budget::{Claim, Reservation};
 use super::consumer::Job;
 use super::crew::Crew;
+use super::insist::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
 use super::lanes::{Grant, Key, Look, Outlet, Probe};
 use super::load::{self, Load};
 use super::shared::{Shared, sleep_until};
@@ -312,11 +313,6 @@ impl Fleet {
                 self.receive(orders.into_iter().zip(replies)).await;
                 true
             }
-            Err(error @ StoreError::Unavailable(_)) => {
-                tracing::warn!(%error, provider = %self.kind, "leasing chunks failed");
-                self.put_back(orders).await;
-                false
-            }
             Err(error) => {
                 tracing::warn!(%error, provider = %self.kind, "chunks could not be leased together");
                 self.dispatch_singly(orders).await
@@ -326,24 +322,59 @@ impl Fleet {
 
     /// Leases chunk by chunk, so that one that is damaged holds up no other; tells whether all went well or aside.
     async fn dispatch_singly(&mut self, orders: Vec<Order>) -> bool {
-        let (mut over, mut failed) = (Vec::new(), Vec::new());
+        let (mut over, mut untried, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut worked = false;
         for order in orders {
+            if !worked && failed.len() >= FAILURES_MAX_COUNT {
+                untried.push(order);
+                continue;
+            }
             let chunk = order.lease.ticket.chunk;
             match self.shared.store.lease(&[chunk], self.shared.lease(self.class)).await {
-                Ok(replies) => self.receive(std::iter::once(order).zip(replies)).await,
-                Err(StoreError::Unavailable(_)) => failed.push(order),
+                Ok(replies) => {
+                    worked = true;
+                    self.receive(std::iter::once(order).zip(replies)).await;
+                }
+                Err(error @ StoreError::Unavailable(_)) => failed.push((order, error)),
                 Err(error) if self.shared.set_aside(chunk, None, &error).await => over.push(order.lease),
-                Err(_) => failed.push(order),
+                Err(error) => failed.push((order, error)),
             }
         }
+        let failed = self.give_up_often_refused(failed, worked, &mut over).await;
         self.shared.ack(over).await;
-        let well = failed.is_empty();
-        self.put_back(failed).await;
+        let well = failed.is_empty() && untried.is_empty();
+        // Those that failed come later than those that were not tried, lest they are always the first.
+        self.put_back(untried, FAILURE_PAUSE).await;
+        self.put_back(failed, 2 * FAILURE_PAUSE).await;
         well
     }
 
-    async fn put_back(&self, orders: Vec<Order>) {
-        let due_at = self.shared.now().plus(FAILURE_PAUSE);
+    /// Sets chunks aside that could not be leased again and again while others could; gives the rest. While nothing can be
+    /// written, that is no chunk's own fault.
+    async fn give_up_often_refused(
+        &self,
+        failed: Vec<(Order, StoreError)>,
+        worked: bool,
+        over: &mut Vec<QueueLease>,
+    ) -> Vec<Order> {
+        if failed.is_empty() || !worked && self.shared.store.try_to_write().await.is_err() {
+            return failed.into_iter().map(|(order, _)| order).collect();
+        }
+        let mut rest = Vec::new();
+        for (order, error) in failed {
+            let chunk = order.lease.ticket.chunk;
+            let often = self.shared.note_refused(chunk) >= TRIES_MAX_COUNT;
+            if often && self.shared.set_aside(chunk, None, &error).await {
+                over.push(order.lease);
+            } else {
+                rest.push(order);
+            }
+        }
+        rest
+    }
+
+    async fn put_back(&self, orders: Vec<Order>, pause: Duration) {
+        let due_at = self.shared.now().plus(pause);
         self.shared.nack(orders.into_iter().map(|order| order.lease).collect(), due_at).await;
     }
 

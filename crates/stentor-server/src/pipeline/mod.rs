@@ -14,6 +14,7 @@ mod consumer;
 mod crew;
 pub mod evidence;
 mod fleet;
+mod insist;
 mod janitor;
 mod lanes;
 mod leap;

@@ -94,10 +94,26 @@ async fn produce(shared: Arc<Shared>, task: ProducerTask) {
                 wait_while_resting(&shared, task).await;
             }
             Err(StoreError::NotFound(_)) => return,
+            Err(error @ StoreError::Damaged(_)) if give_up(&shared, task, &error).await => return,
             Err(error) => {
                 tracing::warn!(%error, message = %task.message, provider = %task.provider, "expanding failed");
                 wait_for_progress(&shared, progress).await;
             }
+        }
+    }
+}
+
+/// Stops a campaign of which nothing more can be found out; tells whether that was written.
+async fn give_up(shared: &Shared, task: ProducerTask, why: &StoreError) -> bool {
+    match shared.store.give_up_producer(task, shared.now()).await {
+        Ok(()) => {
+            tracing::error!(%why, message = %task.message, provider = %task.provider, "an audience cannot be expanded: its campaign is stopped there");
+            shared.bells.progress.notify_waiters();
+            true
+        }
+        Err(error) => {
+            tracing::warn!(%error, message = %task.message, "a damaged campaign could not be stopped");
+            false
         }
     }
 }

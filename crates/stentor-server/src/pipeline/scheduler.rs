@@ -39,7 +39,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Fires what is due and starts it, however the firing went.
+/// Fires what is due and starts it; what is wrong with one of these holds up neither the rest of it nor the other.
 async fn look(shared: &Shared) -> Result<(), StoreError> {
     let fired = fire_all(shared, shared.now()).await;
     start(shared).await?;
@@ -53,12 +53,16 @@ async fn fire_all(shared: &Shared, now: Timestamp) -> Result<(), StoreError> {
     join_all(firing).await.into_iter().collect()
 }
 
+/// Fires a schedule; one that turns out to be damaged fires no more.
 async fn fire_or_tell(shared: &Shared, schedule: &Schedule, now: Timestamp) -> Result<(), StoreError> {
     let fired = fire(shared, schedule, now).await;
     if let Err(error) = &fired {
         tracing::error!(schedule = %schedule.id, %error, "a schedule could not fire");
     }
-    fired
+    match fired {
+        Err(StoreError::Damaged(_)) => shared.store.set_schedule_aside(schedule.id).await,
+        fired => fired,
+    }
 }
 
 /// Starts what is due; the next look goes on when there may be more.

@@ -30,6 +30,9 @@ use super::watch::Watch;
 /// A store that takes longer does not need more to do.
 const TURNAROUND_MAX_US: u64 = 100_000;
 
+/// Most chunks of which it is remembered how often they could not be leased.
+const REFUSED_MAX_COUNT: usize = 10_000;
+
 /// Everything that the tasks of one pipeline share.
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
@@ -60,6 +63,8 @@ pub(crate) struct Shared {
     pub(crate) stale: AtomicU64,
     pub(crate) store_retries: AtomicU64,
     pub(crate) set_aside: AtomicU64,
+    /// Chunks that could not be leased while others could, with how often.
+    refused: Mutex<HashMap<ChunkId, u32>>,
     pub(crate) recovery: Recovery,
     /// Whether the clock leapt ahead.
     leap: Mutex<Leap>,
@@ -123,6 +128,7 @@ impl Shared {
             stale: AtomicU64::new(0),
             store_retries: AtomicU64::new(0),
             set_aside: AtomicU64::new(0),
+            refused: Mutex::default(),
             recovery,
             leap: Mutex::new(Leap::since(known, Instant::now())),
             config,
@@ -212,6 +218,17 @@ impl Shared {
                 false
             }
         }
+    }
+
+    /// Notes that a chunk could not be leased though others can; tells how often that happened.
+    pub(crate) fn note_refused(&self, chunk: ChunkId) -> u32 {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() >= REFUSED_MAX_COUNT {
+            refused.clear();
+        }
+        let tries = refused.entry(chunk).or_default();
+        *tries += 1;
+        *tries
     }
 
     /// Notes chunks on their way to the queue.

@@ -24,6 +24,12 @@ impl Service {
         Ok(self.store.campaigns(caller.app(), page).await?)
     }
 
+    /// Lists the campaigns of such a list that cannot be read; they can be canceled.
+    pub async fn broken_campaigns(&self, caller: Caller, page: Page) -> Answer<Vec<CampaignId>> {
+        caller.require(Send)?;
+        Ok(self.store.broken_campaigns(caller.app(), page).await?)
+    }
+
     /// Cancels, pauses or resumes, and gives the books after it.
     pub async fn act(
         &self,

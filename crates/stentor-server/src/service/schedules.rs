@@ -10,7 +10,7 @@ use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
 use stentor_core::ports::clock::Timestamp;
-use stentor_core::ports::store::{Change, Changed, IdempotentReply, Page, Storing};
+use stentor_core::ports::store::{Change, Changed, IdempotentReply, Page, StoreError, Storing};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use utoipa::ToSchema;
 
@@ -106,6 +106,24 @@ impl Service {
         caller.require(Send)?;
         let schedules = self.store.schedules(caller.app(), page).await?;
         Ok(schedules.into_iter().map(|schedule| self.view(schedule)).collect())
+    }
+
+    /// Lists the schedules of such a list that cannot be read; they can be canceled by removing them.
+    pub async fn broken_schedules(&self, caller: Caller, page: Page) -> Answer<Vec<ScheduleId>> {
+        caller.require(Send)?;
+        Ok(self.store.broken_schedules(caller.app(), page).await?)
+    }
+
+    /// Ends a schedule, also one that cannot be read.
+    pub async fn remove_schedule(&self, (caller, from): (Caller, Origin), id: ScheduleId) -> Answer<()> {
+        let author = Author::for_caller(caller, from.clone());
+        let matter = Matter::new(AuditAction::ScheduleCancel, caller.app(), id);
+        self.permitted(&author, &matter, caller.require(Send)).await?;
+        if let Err(StoreError::Damaged(_)) = self.store.schedule(caller.app(), id).await {
+            let change = Change::CancelBrokenSchedule(caller.app(), id);
+            return self.change(author, matter, change).await.map(drop);
+        }
+        self.set_schedule((caller, from), id, ScheduleState::Canceled).await.map(drop)
     }
 
     /// Pauses, resumes or cancels; ticks of a pause are not made up for.

@@ -3,6 +3,7 @@
 mod campaigns;
 mod clocks;
 mod crashes;
+mod damage;
 mod fairness;
 mod neighbours;
 mod parking;

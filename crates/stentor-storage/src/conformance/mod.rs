@@ -16,6 +16,7 @@ pub mod model;
 pub mod queue;
 pub mod scene;
 pub mod store;
+pub mod strike;
 mod suites;
 
 pub use benchmark::{Figures, Load, benchmark};

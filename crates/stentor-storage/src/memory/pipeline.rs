@@ -66,6 +66,10 @@ impl PipelineStore for MemoryStore {
         self.lock().set_aside(chunk, epoch, now)
     }
 
+    async fn try_to_write(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn set_aside_count(&self) -> Result<u64, StoreError> {
         Ok(self.lock().set_aside.len() as u64)
     }

@@ -41,10 +41,7 @@ impl ScheduleStore for MemoryStore {
     }
 
     async fn cancel_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
-        let mut kept = self.lock();
-        let schedule = kept.schedule_mut(app, id)?;
-        (schedule.state, schedule.next_due) = (ScheduleState::Canceled, None);
-        Ok(())
+        self.lock().cancel_broken_schedule(app, id)
     }
 
     async fn set_schedule(
@@ -98,6 +95,12 @@ pub(super) fn by_app<T>(sorted: Vec<T>, app: impl Fn(&T) -> AppId, limit: usize)
 }
 
 impl State {
+    pub(super) fn cancel_broken_schedule(&mut self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
+        let schedule = self.schedule_mut(app, id)?;
+        (schedule.state, schedule.next_due) = (ScheduleState::Canceled, None);
+        Ok(())
+    }
+
     pub(super) fn set_schedule(
         &mut self,
         app: AppId,

@@ -18,6 +18,7 @@ mod groups;
 mod history;
 mod lease;
 mod leftovers;
+mod lost;
 mod members;
 mod messages;
 mod owners;
@@ -52,6 +53,7 @@ use super::wal::{self, WalBound};
 use super::writer::{Line, Writer};
 use crate::seal::SealKeys;
 use ahead::ReadAhead;
+use lost::Lost;
 use messages::MessageCache;
 pub(super) use tokens::adopt_rows;
 use vault::Vault;
@@ -71,6 +73,7 @@ struct Inner {
     ahead: Arc<ReadAhead>,
     vault: Vault,
     log: PathBuf,
+    lost: Arc<Lost>,
     _lock: FileLock,
 }
 
@@ -110,8 +113,9 @@ impl SqliteStore {
         };
         let writer = Writer::start("stentor-store", connection, &settings, settled)?;
         let readers = Readers::new(path, &settings, gate);
-        let messages = Arc::default();
-        Ok(Self { inner: Arc::new(Inner { writer, readers, messages, ahead, vault, log, _lock: lock }) })
+        let (messages, lost) = (Arc::default(), Arc::default());
+        let inner = Inner { writer, readers, messages, ahead, vault, log, lost, _lock: lock };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     fn vault(&self) -> Vault {
@@ -134,6 +138,31 @@ impl SqliteStore {
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
         self.inner.writer.run(Line::First, work).await
+    }
+
+    /// Does a job that works on many chunks, and again without those that the disk does not give while it gives the rest.
+    async fn write_around<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection, &Lost) -> Done<T> + Clone + Send + 'static,
+    {
+        loop {
+            let (lost, work) = (Arc::clone(&self.inner.lost), work.clone());
+            lost.touch(None);
+            let done = self.write(move |connection| work(connection, &lost)).await;
+            let Err(StoreError::Unavailable(problem)) = done else {
+                self.inner.lost.note_success();
+                return done;
+            };
+            if self.prove_writing().await.is_err() || !self.inner.lost.note_failure() {
+                return Err(StoreError::Unavailable(problem));
+            }
+        }
+    }
+
+    /// Writes something of no meaning.
+    async fn prove_writing(&self) -> Result<(), StoreError> {
+        self.write(|connection| sequences::advance(connection, "id", 0)).await
     }
 
     /// Reads a few rows in one snapshot.

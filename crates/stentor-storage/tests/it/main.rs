@@ -5,6 +5,7 @@ mod sqlite;
 mod sqlite_files;
 mod sqlite_golden;
 mod sqlite_power;
+mod sqlite_scratch;
 mod sqlite_seal;
 mod sqlite_trouble;
 mod unsynced_vfs;

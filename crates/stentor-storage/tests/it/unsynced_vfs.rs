@@ -19,6 +19,21 @@ pub(crate) const NAME: &CStr = c"unsynced";
 /// Every file that was opened, by path. One lock for all, so that a copy sees no half-done sync.
 static FILES: LazyLock<Mutex<HashMap<String, Unsynced>>> = LazyLock::new(Mutex::default);
 
+/// Files and pieces of their contents: a page that holds one of them cannot be read.
+static SCRATCHED: Mutex<Vec<(String, Vec<u8>)>> = Mutex::new(Vec::new());
+
+/// Makes every page of a file with these bytes one that the disk does not give from now on.
+pub(crate) fn scratch(path: &Path, bytes: &[u8]) {
+    let path = path.to_string_lossy().into_owned();
+    SCRATCHED.lock().unwrap_or_else(PoisonError::into_inner).push((path, bytes.to_vec()));
+}
+
+fn is_scratched(path: &str, page: &[u8]) -> bool {
+    let scratched = SCRATCHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pieces = scratched.iter().filter(|(of, _)| of == path);
+    pieces.any(|(_, piece)| page.windows(piece.len()).any(|window| window == piece))
+}
+
 /// What is written, and which of it the disk does not know yet.
 #[derive(Default)]
 struct Unsynced {
@@ -188,6 +203,11 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, into: *mut c_void, amoun
         })
     };
     into[copied..].fill(0);
+    // SAFETY: `open` put a path there, and `close` takes it away last.
+    let path = unsafe { &*(*file.cast::<File>()).path };
+    if is_scratched(path, into) {
+        return ffi::SQLITE_IOERR_READ;
+    }
     if copied == amount { ffi::SQLITE_OK } else { ffi::SQLITE_IOERR_SHORT_READ }
 }
 

@@ -179,9 +179,13 @@ pub trait PipelineStore: Send + Sync {
     /// Gives up a chunk that can neither be leased nor settled, so that it holds nothing else up: one leased under `epoch`,
     /// or a queued one. Its deliveries end failed for [`Reason::Damaged`](crate::outcome::Reason), those of a leased one
     /// ambiguous. Where its row or books make no sense, the chunk alone is taken away and the books stay as they are.
+    /// Where it can neither be read nor written while other things can, it is left alone until the next start.
     /// Tells whether it was there.
     async fn set_aside(&self, chunk: ChunkId, epoch: Option<u32>, now: Timestamp)
     -> Result<bool, StoreError>;
+
+    /// Writes something of no meaning and commits it: tells whether anything can be written at all.
+    async fn try_to_write(&self) -> Result<(), StoreError>;
 
     /// Counts the chunks that were set aside and not pruned yet.
     async fn set_aside_count(&self) -> Result<u64, StoreError>;

@@ -8,6 +8,7 @@ use stentor_core::ports::clock::Timestamp;
 
 use super::books::{self, Shelf};
 use super::chunks::{self, Chunk, ChunkState};
+use super::lost::Lost;
 use crate::sqlite::damage::{self, attempt};
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{exists, one};
@@ -46,33 +47,42 @@ pub(super) fn take_away(connection: &Connection, id: ChunkId, now: Timestamp) ->
 pub(super) fn with_each<T>(
     connection: &Connection,
     (ids, state): (&[ChunkId], ChunkState),
-    now: Timestamp,
+    (lost, now): (&Lost, Timestamp),
     work: impl Fn(&mut Shelf<'_>, Chunk) -> Done<T>,
 ) -> Done<Vec<T>> {
     let some = |ids: &[ChunkId]| {
         let mut shelf = Shelf::new(connection);
         let mut done = Vec::with_capacity(ids.len());
-        for id in ids {
+        for id in ids.iter().filter(|id| !lost.has(**id)) {
+            lost.touch(Some(*id));
             let chunk =
                 chunks::find(connection, *id)?.ok_or_else(|| damaged("a chunk without its campaign"))?;
             if chunk.state == state {
                 done.push(work(&mut shelf, chunk)?);
             }
         }
+        lost.touch(ids.first().copied().filter(|_| ids.len() == 1));
         shelf.close(now)?;
+        lost.touch(None);
         Ok(done)
     };
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    if let Ok(done) = attempt(connection, || some(ids))? {
+    if !lost.is_alone()
+        && let Ok(done) = attempt(connection, || some(ids))?
+    {
         return Ok(done);
     }
     let mut done = Vec::with_capacity(ids.len());
     for id in ids {
         match attempt(connection, || some(std::slice::from_ref(id)))? {
             Ok(one) => done.extend(one),
-            Err(_) => take_away(connection, *id, now)?,
+            Err(_) => {
+                lost.touch(Some(*id));
+                take_away(connection, *id, now)?;
+                lost.touch(None);
+            }
         }
     }
     Ok(done)

@@ -11,6 +11,7 @@ use super::aside;
 use super::books::Shelf;
 use super::chunks::{self, Chunk, ChunkState};
 use super::fleets::Fleet;
+use super::lost::Lost;
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, conflict, missing};
 use crate::sqlite::portion::Portion;
@@ -47,7 +48,7 @@ pub(super) fn broken(connection: &Connection, app: AppId, below: u64, count: usi
     let sql = format!("{SELECT} WHERE app = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
     let values = params![int(app.raw()), below, i64::MAX];
     let broken = damage::readable(connection, "campaigns", (&sql, values), count, read)?.1;
-    Ok(broken.into_iter().map(|id| CampaignId::from_raw(id.cast_unsigned())).collect())
+    Ok(broken.into_iter().filter_map(|id| u64::try_from(id).ok()).map(CampaignId::from_raw).collect())
 }
 
 /// Does what the owner asks; gives the campaign as it is then. What is queued of a canceled one ends as far as a portion goes.
@@ -117,7 +118,7 @@ pub(super) fn set_aside(connection: &Connection, id: CampaignId, now: Timestamp)
         "UPDATE campaigns SET state = ?2, ended_at = ?3, stop_reason = ?4, stop_detail = 'the message cannot be read'
         WHERE id = ?1";
     let (state, reason) = (i64::from(CampaignState::Stopped.code()), i64::from(Reason::Damaged.code()));
-    force(connection, id, sql, [int(id.raw()), state, now.as_millis(), reason])
+    force(connection, id, sql, [int(id.raw()), state, now.as_millis(), reason]).map(drop)
 }
 
 /// Ends a campaign that cannot be read, as its owner asks.
@@ -135,9 +136,9 @@ fn expand_no_more(connection: &Connection, id: CampaignId) -> Done<()> {
     run(connection, "UPDATE ledgers SET audience_complete = 1 WHERE campaign = ?1", [int(id.raw())]).map(drop)
 }
 
-fn force<P: Params + Copy>(connection: &Connection, id: CampaignId, sql: &str, params: P) -> Done<()> {
+fn force<P: Params + Copy>(connection: &Connection, id: CampaignId, sql: &str, params: P) -> Done<usize> {
     let condition = format!("id = {}", int(id.raw()));
-    damage::force(connection, ("campaigns", &condition), sql, params).map(drop)
+    damage::force(connection, ("campaigns", &condition), sql, params)
 }
 
 /// Gives how deliveries of a campaign in this state end, at a provider that was stopped or not; `None` while they wait.
@@ -170,9 +171,9 @@ pub(super) fn end_queued(
     connection: &Connection,
     ids: &[ChunkId],
     verdict: (DeliveryState, Reason),
-    now: Timestamp,
+    (lost, now): (&Lost, Timestamp),
 ) -> Done<Vec<ChunkId>> {
-    aside::with_each(connection, (ids, ChunkState::Queued), now, |shelf, chunk| {
+    aside::with_each(connection, (ids, ChunkState::Queued), (lost, now), |shelf, chunk| {
         end_chunk(connection, shelf, &chunk, verdict, now).map(|()| chunk.id)
     })
 }
@@ -188,7 +189,7 @@ pub(super) fn finish(connection: &Connection, id: CampaignId, now: Timestamp) ->
         WHERE id = ?1 AND ended_at IS NULL AND (state IN (3, 4) OR state IN (1, 2) AND as_of IS NOT NULL)
         AND NOT EXISTS (SELECT 1 FROM producers WHERE campaign = ?1)
         AND NOT EXISTS (SELECT 1 FROM ledgers WHERE campaign = ?1 AND queued + sending > 0)";
-    if run(connection, sql, [int(id.raw()), now.as_millis()])? == 0 {
+    if force(connection, id, sql, [int(id.raw()), now.as_millis()])? == 0 {
         return Ok(());
     }
     let sql = "UPDATE campaigns SET (stop_reason, stop_detail) = (SELECT stop_reason, stop_detail FROM ledgers
@@ -206,7 +207,7 @@ pub(super) fn wind_up(connection: &Connection, id: CampaignId, now: Timestamp) -
             break;
         }
         let queued = chunks::queued_of(connection, id, ENDED_AT_ONCE_MAX_COUNT)?;
-        end_queued(connection, &queued, verdict, now)?;
+        end_queued(connection, &queued, verdict, (&Lost::default(), now))?;
         more = queued.len() == ENDED_AT_ONCE_MAX_COUNT;
     }
     if !more {
@@ -218,8 +219,11 @@ pub(super) fn wind_up(connection: &Connection, id: CampaignId, now: Timestamp) -
 /// Finds a canceled campaign of which something is still queued.
 pub(super) fn canceled(connection: &Connection) -> Done<Option<CampaignId>> {
     let sql = "SELECT k.id FROM campaigns k WHERE k.state = 3 AND k.ended_at IS NULL AND k.app IN (SELECT id FROM apps)
-        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = 0) LIMIT 1";
-    one(connection, sql, [], |row| Ok(CampaignId::from_raw(number(row, 0)?)))
+        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = 0)";
+    let found = damage::readable(connection, "campaigns", (sql, []), 1, |row| {
+        Ok(CampaignId::from_raw(number(row, 0)?))
+    })?;
+    Ok(found.0.into_iter().next())
 }
 
 /// Ends some of what is queued at a provider at which its campaign was stopped; tells whether there was any.

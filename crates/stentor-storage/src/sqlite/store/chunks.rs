@@ -13,7 +13,7 @@ use stentor_core::ports::clock::Timestamp;
 use super::fleets::Fleet;
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{code, int, maybe_time, number, time};
 
 /// Most levels a span can have: a device id has 40 bits.
@@ -219,11 +219,16 @@ pub(super) fn waiting(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<Tick
     Ok(tickets)
 }
 
-/// Lists chunks leased by any other instance, or by none that can be read.
-pub(super) fn leased_by_others(connection: &Connection, instance: u64) -> Done<Vec<ChunkId>> {
+/// Lists leased chunks.
+pub(super) fn leased(connection: &Connection) -> Done<Vec<ChunkId>> {
     // The small index of leases is named: it is the only one that does not hold every chunk there is.
-    let sql = "SELECT id FROM chunks INDEXED BY chunks_leased WHERE state = 1 AND instance IS NOT ?1 ORDER BY lease_until";
-    all(connection, sql, [int(instance)], id)
+    let sql = "SELECT id FROM chunks INDEXED BY chunks_leased WHERE state = 1 ORDER BY lease_until";
+    all(connection, sql, [], id)
+}
+
+/// Tells whether a chunk is leased by an instance.
+pub(super) fn is_leased_by(connection: &Connection, id: ChunkId, instance: u64) -> Done<bool> {
+    exists(connection, "SELECT 1 FROM chunks WHERE id = ?1 AND instance = ?2", [int(id.raw()), int(instance)])
 }
 
 /// Lists chunks whose lease has run out.

@@ -12,7 +12,6 @@ use super::chunks::{self, LEVELS};
 use super::fleets::{self, Fleet};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::all;
 use crate::sqlite::row::{int, maybe_time, number, time};
 
 /// The state of a chunk that was set aside.
@@ -74,7 +73,8 @@ fn expanded_to(connection: &Connection, fleet: Fleet, device: DeviceId, below: i
     for level in 0..LEVELS {
         let farthest = id.saturating_add((1 << level) - 1);
         let values = params![int(fleet.no), level, id, farthest, below];
-        messages.extend(all(connection, sql, values, |row| Ok(MessageId::from_raw(number(row, 0)?)))?);
+        let read = |row: &Row<'_>| Ok(MessageId::from_raw(number(row, 0)?));
+        messages.extend(readable(connection, "chunks", (sql, values), usize::MAX, read)?.0);
     }
     Ok(messages)
 }

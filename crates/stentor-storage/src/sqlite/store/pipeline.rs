@@ -58,8 +58,15 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
-        let chunks = chunks.to_vec();
-        self.write(move |connection| lease::extend(connection, &chunks, lease)).await
+        let all = chunks.to_vec();
+        let together = self.write(move |connection| lease::extend(connection, &all, lease)).await;
+        let Err(StoreError::Unavailable(_)) = together else { return together };
+        // One that the disk does not give must not let all others run out.
+        let mut worked = chunks.len() == 1 && self.prove_writing().await.is_ok();
+        for one in chunks.iter().copied().filter(|_| chunks.len() > 1) {
+            worked |= self.write(move |connection| lease::extend(connection, &[one], lease)).await.is_ok();
+        }
+        if worked { Ok(()) } else { together }
     }
 
     async fn release(&self, chunks: &[(ChunkId, u32)], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
@@ -85,7 +92,18 @@ impl PipelineStore for SqliteStore {
         epoch: Option<u32>,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.write(move |connection| aside::set_aside(connection, chunk, epoch, now)).await
+        match self.write(move |connection| aside::set_aside(connection, chunk, epoch, now)).await {
+            Err(StoreError::Unavailable(problem)) => {
+                self.prove_writing().await.map_err(|_| StoreError::Unavailable(problem))?;
+                self.inner.lost.add(chunk);
+                Ok(true)
+            }
+            done => done,
+        }
+    }
+
+    async fn try_to_write(&self) -> Result<(), StoreError> {
+        self.prove_writing().await
     }
 
     async fn set_aside_count(&self) -> Result<u64, StoreError> {
@@ -109,9 +127,9 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
-        self.write(move |connection| {
+        self.write_around(move |connection, lost| {
             sequences::advance(connection, "id", instance)?;
-            upkeep::recover(connection, instance, now)
+            upkeep::recover(connection, instance, (lost, now))
         })
         .await
     }
@@ -136,7 +154,8 @@ impl PipelineStore for SqliteStore {
                 tracing::warn!(%error, "chunks that cannot be read could not be set aside");
             }
         }
-        Ok(queued.iter().map(Chunk::ticket).collect())
+        let lost = &self.inner.lost;
+        Ok(queued.iter().filter(|chunk| !lost.has(chunk.id)).map(Chunk::ticket).collect())
     }
 
     async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
@@ -150,7 +169,7 @@ impl PipelineStore for SqliteStore {
 
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
         let limit = limit.min(SWEPT_MAX_COUNT);
-        self.write(move |connection| upkeep::sweep(connection, limit, now)).await
+        self.write_around(move |connection, lost| upkeep::sweep(connection, limit, (lost, now))).await
     }
 
     async fn prune(

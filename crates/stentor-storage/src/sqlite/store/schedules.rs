@@ -38,7 +38,7 @@ impl ScheduleStore for SqliteStore {
     async fn broken_schedules(&self, app: AppId, page: Page) -> Result<Vec<ScheduleId>, StoreError> {
         self.read(move |connection| {
             let broken = list(connection, app, page)?.1;
-            Ok(broken.into_iter().map(|id| ScheduleId::from_raw(id.cast_unsigned())).collect())
+            Ok(broken.into_iter().filter_map(|id| u64::try_from(id).ok()).map(ScheduleId::from_raw).collect())
         })
         .await
     }
@@ -48,13 +48,7 @@ impl ScheduleStore for SqliteStore {
     }
 
     async fn cancel_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
-        self.write(move |connection| {
-            let sql = "UPDATE schedules SET state = ?3, next_due = NULL WHERE id = ?1 AND app = ?2";
-            let canceled = i64::from(ScheduleState::Canceled.code());
-            let done = force(connection, id, sql, [int(id.raw()), int(app.raw()), canceled])?;
-            if done == 0 { Err(missing("schedule")) } else { Ok(()) }
-        })
-        .await
+        self.write(move |connection| cancel_broken(connection, app, id)).await
     }
 
     async fn set_schedule(
@@ -122,6 +116,14 @@ fn list(connection: &Connection, app: AppId, page: Page) -> Done<(Vec<Schedule>,
     let sql = format!("{SELECT} WHERE app = ?1 AND id > ?2 ORDER BY id");
     let rows = (sql.as_str(), [int(app.raw()), int(page.after)]);
     damage::readable(connection, "schedules", rows, page.limit, read)
+}
+
+/// Cancels a schedule, whatever else it holds.
+pub(super) fn cancel_broken(connection: &Connection, app: AppId, id: ScheduleId) -> Done<()> {
+    let sql = "UPDATE schedules SET state = ?3, next_due = NULL WHERE id = ?1 AND app = ?2";
+    let canceled = i64::from(ScheduleState::Canceled.code());
+    let done = force(connection, id, sql, [int(id.raw()), int(app.raw()), canceled])?;
+    if done == 0 { Err(missing("schedule")) } else { Ok(()) }
 }
 
 /// Lets a schedule that cannot be read fire no more.

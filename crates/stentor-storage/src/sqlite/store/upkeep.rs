@@ -8,6 +8,7 @@ use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Recovery, Swept};
 
 use super::chunks::ChunkState;
+use super::lost::Lost;
 use super::{aside, books, campaigns, chunks, lease, sequences};
 use crate::ZERO_TTL_GRACE;
 use crate::sqlite::fault::Done;
@@ -15,23 +16,34 @@ use crate::sqlite::query::{all, limit, run};
 use crate::sqlite::row::int;
 
 /// Releases what dead processes had leased.
-pub(super) fn recover(connection: &Connection, instance: u64, now: Timestamp) -> Done<Recovery> {
-    let ids = chunks::leased_by_others(connection, instance)?;
-    let released = aside::with_each(connection, (&ids, ChunkState::Leased), now, |shelf, chunk| {
+pub(super) fn recover(
+    connection: &Connection,
+    instance: u64,
+    (lost, now): (&Lost, Timestamp),
+) -> Done<Recovery> {
+    let ids = chunks::leased(connection)?;
+    let released = aside::with_each(connection, (&ids, ChunkState::Leased), (lost, now), |shelf, chunk| {
         let count = chunk.count as u64;
-        lease::queue_again(connection, shelf, chunk, now, true).map(|_| count)
+        if chunks::is_leased_by(connection, chunk.id, instance)? {
+            return Ok(None);
+        }
+        lease::queue_again(connection, shelf, chunk, now, true).map(|_| Some(count))
     })?;
+    let released: Vec<u64> = released.into_iter().flatten().collect();
     Ok(Recovery { chunks: released.len() as u64, deliveries: released.iter().sum() })
 }
 
 /// Ends what is too late and releases leases that ran out.
-pub(super) fn sweep(connection: &Connection, count: usize, now: Timestamp) -> Done<Swept> {
+pub(super) fn sweep(connection: &Connection, count: usize, (lost, now): (&Lost, Timestamp)) -> Done<Swept> {
     let ids = chunks::leases_over(connection, now, count)?;
-    let released = aside::with_each(connection, (&ids, ChunkState::Leased), now, |shelf, chunk| {
+    let released = aside::with_each(connection, (&ids, ChunkState::Leased), (lost, now), |shelf, chunk| {
         lease::queue_again(connection, shelf, chunk, now, true)
     })?;
-    let expired = expire(connection, count, now)?;
-    end_forsaken(connection, count, now)?;
+    let expired = expire(connection, count, (lost, now))?;
+    if !lost.has_any() {
+        // It looks at chunks' own rows.
+        end_forsaken(connection, count, now)?;
+    }
     let released = released.into_iter().flatten();
     let released = released.filter(|ticket| !expired.contains(&ticket.chunk)).collect();
     Ok(Swept { expired, released })
@@ -65,7 +77,7 @@ fn campaign(row: &Row<'_>) -> Done<CampaignId> {
 }
 
 /// Ends queued chunks of campaigns past their ttl; those with ttl 0 have a grace for their one attempt.
-fn expire(connection: &Connection, count: usize, now: Timestamp) -> Done<Vec<ChunkId>> {
+fn expire(connection: &Connection, count: usize, (lost, now): (&Lost, Timestamp)) -> Done<Vec<ChunkId>> {
     let sql = "SELECT k.id FROM campaigns k WHERE k.state IN (1, 2) AND k.expires_at <= ?1
         AND (k.expires_at > k.due_at OR k.expires_at + ?3 <= ?1)
         AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = 0) LIMIT ?2";
@@ -76,17 +88,17 @@ fn expire(connection: &Connection, count: usize, now: Timestamp) -> Done<Vec<Chu
     for campaign in late {
         queued.extend(chunks::queued_of(connection, campaign, count - queued.len())?);
     }
-    campaigns::end_queued(connection, &queued, verdict, now)
+    campaigns::end_queued(connection, &queued, verdict, (lost, now))
 }
 
 /// Ends campaigns past their ttl that have nothing open any more and whose books or producers say otherwise: what they
 /// counted on could not be read and was taken away.
 fn end_forsaken(connection: &Connection, count: usize, now: Timestamp) -> Done<()> {
-    let sql = "SELECT k.id FROM campaigns k WHERE k.state IN (1, 2) AND k.as_of IS NOT NULL AND k.expires_at + ?3 <= ?1
+    let sql = "SELECT k.id FROM campaigns k WHERE k.state IN (1, 2) AND k.as_of IS NOT NULL AND k.expires_at <= ?1
         AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state IN (0, 1))
         AND NOT EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet WHERE p.campaign = k.id) LIMIT ?2";
-    let grace_ms = ZERO_TTL_GRACE.as_secs().cast_signed() * 1_000;
-    for id in all(connection, sql, [now.as_millis(), limit(count), grace_ms], campaign)? {
+    let expired_by = now.minus(ZERO_TTL_GRACE).as_millis();
+    for id in all(connection, sql, [expired_by, limit(count)], campaign)? {
         run(connection, "DELETE FROM producers WHERE campaign = ?1", [int(id.raw())])?;
         books::write_off(connection, int(id.raw()), None, now)?;
     }

@@ -1,0 +1,157 @@
+//! Repeats what the store could not write, for as long as nothing can be written; what alone cannot be written while the
+//! rest can is given up after a few tries, so that it holds up nothing else.
+
+use std::future::Future;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use stentor_core::id::ChunkId;
+use stentor_core::ports::store::StoreError;
+
+use super::shared::Shared;
+
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_LAST: Duration = Duration::from_secs(5);
+/// Tries of a chunk that fail while others succeed, before it is given up.
+pub(super) const TRIES_MAX_COUNT: u32 = 5;
+/// Failures in a row after which a round counts as one in which nothing can be written.
+pub(super) const FAILURES_MAX_COUNT: usize = 4;
+
+/// What is asked of the store about one chunk.
+pub(super) trait Ask: Clone {
+    /// Gives the chunk and the epoch of its lease.
+    fn chunk(&self) -> (ChunkId, u32);
+}
+
+/// What the insisting needs of the pipeline.
+pub(super) trait Terms {
+    /// Tells whether there is no time left.
+    fn is_over(&self) -> bool;
+    /// Tells whether the store can write anything now.
+    async fn can_write(&self) -> bool;
+    /// Waits before the next round, or until there is no time left.
+    async fn wait(&self, problem: &StoreError, wait: Duration);
+    /// Gives up a chunk, and says why.
+    async fn give_up(&self, chunk: ChunkId, epoch: u32, why: &StoreError);
+}
+
+impl Terms for Shared {
+    fn is_over(&self) -> bool {
+        self.cut.is_cancelled()
+    }
+
+    async fn can_write(&self) -> bool {
+        self.store.try_to_write().await.is_ok()
+    }
+
+    async fn wait(&self, problem: &StoreError, wait: Duration) {
+        tracing::warn!(%problem, "the store is unavailable; outcomes are kept until it is back");
+        self.store_retries.fetch_add(1, Ordering::Relaxed);
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = self.cut.cancelled() => {}
+        }
+    }
+
+    async fn give_up(&self, chunk: ChunkId, epoch: u32, why: &StoreError) {
+        self.set_aside(chunk, Some(epoch), why).await;
+    }
+}
+
+/// Asks the store until everything is written or given up, and gives the answers. What is refused for another reason than
+/// that the store is unavailable is given up at once; what is left when the time is over stays leased.
+pub(super) async fn insist<A: Ask, T, F>(
+    terms: &impl Terms,
+    asked: Vec<A>,
+    call: impl Fn(Vec<A>) -> F,
+) -> Vec<T>
+where
+    F: Future<Output = Result<Vec<T>, StoreError>>,
+{
+    let mut left: Vec<(A, u32)> = asked.into_iter().map(|one| (one, 0)).collect();
+    let (mut answers, mut wait) = (Vec::new(), RETRY_FIRST);
+    while !left.is_empty() {
+        let together = call(left.iter().map(|(one, _)| one.clone()).collect()).await;
+        let problem = match together {
+            Ok(more) => {
+                answers.extend(more);
+                return answers;
+            }
+            Err(problem) => problem,
+        };
+        let Round { failed, untried, worked, problem } =
+            one_by_one(terms, left, problem, &call, &mut answers).await;
+        if failed.is_empty() {
+            left = untried;
+            continue;
+        }
+        let worked = worked || terms.can_write().await;
+        left = untried;
+        for (one, tries) in failed {
+            let (chunk, epoch) = one.chunk();
+            match tries + u32::from(worked) {
+                TRIES_MAX_COUNT.. => terms.give_up(chunk, epoch, &problem).await,
+                tries => left.push((one, tries)),
+            }
+        }
+        if terms.is_over() {
+            return answers;
+        }
+        if !left.is_empty() {
+            terms.wait(&problem, wait).await;
+            wait = (wait * 2).min(RETRY_LAST);
+        }
+    }
+    answers
+}
+
+/// What one round of single calls came to.
+struct Round<A> {
+    failed: Vec<(A, u32)>,
+    untried: Vec<(A, u32)>,
+    worked: bool,
+    problem: StoreError,
+}
+
+async fn one_by_one<A: Ask, T, F>(
+    terms: &impl Terms,
+    left: Vec<(A, u32)>,
+    mut problem: StoreError,
+    call: &impl Fn(Vec<A>) -> F,
+    answers: &mut Vec<T>,
+) -> Round<A>
+where
+    F: Future<Output = Result<Vec<T>, StoreError>>,
+{
+    let (mut failed, mut untried, mut worked) = (Vec::new(), Vec::new(), false);
+    let mut repeat = (left.len() == 1).then(|| problem.clone());
+    for (one, tries) in left {
+        if !worked && failed.len() >= FAILURES_MAX_COUNT {
+            untried.push((one, tries));
+            continue;
+        }
+        // Alone it was called already.
+        let answer = match repeat.take() {
+            Some(problem) => Err(problem),
+            None => call(vec![one.clone()]).await,
+        };
+        match answer {
+            Ok(more) => {
+                worked = true;
+                answers.extend(more);
+            }
+            Err(StoreError::Unavailable(why)) => {
+                problem = StoreError::Unavailable(why);
+                failed.push((one, tries));
+            }
+            Err(why) => {
+                let (chunk, epoch) = one.chunk();
+                terms.give_up(chunk, epoch, &why).await;
+            }
+        }
+    }
+    Round { failed, untried, worked, problem }
+}
+
+#[cfg(test)]
+mod tests;

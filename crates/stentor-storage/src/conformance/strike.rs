@@ -1,0 +1,98 @@
+//! Damages a database file of ours, value by value, as a broken disk would: no rule of the schema protects what is there.
+//!
+//! What there is to damage is asked of the file, so that a new table is struck without being named here.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Error, params_from_iter};
+
+/// One thing to do to a file: a column gets a value in some of a table's rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Strike {
+    /// The table.
+    pub table: String,
+    /// The column.
+    pub column: String,
+    /// The value, as SQL writes it.
+    pub value: &'static str,
+    keys: Vec<String>,
+}
+
+impl std::fmt::Display for Strike {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{} = {}", self.table, self.column, self.value)
+    }
+}
+
+/// Lists what can be done to a file: every column of every table gets each of the values that its kind has here, and a
+/// value of another kind.
+///
+/// # Panics
+///
+/// When the file cannot be read.
+#[must_use]
+pub fn strikes(path: &Path) -> Vec<Strike> {
+    let connection = Connection::open(path).expect("the file opens");
+    let sql = "SELECT t.name, c.name, c.type, c.pk FROM sqlite_schema t, pragma_table_info(t.name) c
+        WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' ORDER BY t.name, c.cid";
+    let mut statement = connection.prepare(sql).expect("a statement");
+    let columns = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+    let columns: Vec<(String, String, String, i64)> =
+        columns.expect("columns").collect::<Result<_, Error>>().expect("columns");
+    let mut strikes = Vec::new();
+    for (table, column, kind, _) in &columns {
+        let values: &[&str] = match kind.as_str() {
+            "INTEGER" => &["-1", "9223372036854775807", "'x'"],
+            "TEXT" => &["''", "x'ff00'"],
+            _ => &["x'ff'", "'x'"],
+        };
+        let of_table = columns.iter().filter(|(other, .., key)| other == table && *key > 0);
+        let keys: Vec<String> = of_table.map(|(_, name, ..)| name.clone()).collect();
+        let keys = if keys.is_empty() { vec!["rowid".to_owned()] } else { keys };
+        strikes.extend(values.iter().map(|value| Strike {
+            table: table.clone(),
+            column: column.clone(),
+            value,
+            keys: keys.clone(),
+        }));
+    }
+    strikes
+}
+
+/// Does it to those rows of a file that another file, an earlier copy of it, has too; tells how many they are. Rows that
+/// would take the key of another stay as they are.
+///
+/// # Panics
+///
+/// When the file cannot be written.
+pub fn strike(path: &Path, earlier: &Path, strike: &Strike) -> usize {
+    let connection = Connection::open(path).expect("the file opens");
+    let schema: Vec<(String, String)> = {
+        let sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+        let mut statement = connection.prepare(sql).expect("a statement");
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+        rows.expect("tables").collect::<Result<_, Error>>().expect("tables")
+    };
+    let rewrite = |change: &dyn Fn(&str) -> String| {
+        connection.execute_batch("PRAGMA writable_schema = ON").expect("allowed");
+        for (name, sql) in &schema {
+            let values = params_from_iter([change(sql), name.clone()]);
+            connection
+                .execute("UPDATE sqlite_schema SET sql = ?1 WHERE type = 'table' AND name = ?2", values)
+                .expect("changed");
+        }
+        connection.execute_batch("PRAGMA writable_schema = RESET").expect("read again");
+    };
+    rewrite(&|sql| sql.replace("STRICT, WITHOUT ROWID", "WITHOUT ROWID").replace(") STRICT", ")"));
+    connection.execute("ATTACH ?1 AS earlier", [earlier.to_string_lossy()]).expect("attached");
+    let Strike { table, column, value, keys } = strike;
+    let keys = keys.join(", ");
+    let sql = format!(
+        "UPDATE OR IGNORE main.{table} SET {column} = {value} WHERE ({keys}) IN (SELECT {keys} FROM earlier.{table})"
+    );
+    // What SQLite itself cannot hold, such as a text for the number of a row, no disk can make of it either.
+    let struck = connection.execute(&sql, []).unwrap_or_default();
+    connection.execute_batch("DETACH earlier").expect("detached");
+    rewrite(&|sql| sql.to_owned());
+    struck
+}
