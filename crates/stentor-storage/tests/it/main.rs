@@ -4,5 +4,6 @@ mod memory;
 mod sqlite;
 mod sqlite_files;
 mod sqlite_golden;
+mod sqlite_portions;
 mod sqlite_power;
 mod unsynced_vfs;

@@ -25,6 +25,8 @@ use crate::sqlite::wal;
 const SMALL_MAX_DELIVERIES: usize = 64;
 /// Changes of devices that settlements make in one transaction, unless a single one makes more.
 const CHANGES_MAX_COUNT: usize = 2_048;
+/// Leases that one transaction prolongs.
+const EXTENDED_MAX_COUNT: usize = 2_000;
 /// Chunks, or rows, that one transaction sweeps or prunes, whatever is asked for.
 const SWEPT_MAX_COUNT: usize = 256;
 
@@ -58,8 +60,11 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
-        let chunks = chunks.to_vec();
-        self.write(move |connection| lease::extend(connection, &chunks, lease)).await
+        for some in chunks.chunks(EXTENDED_MAX_COUNT) {
+            let some = some.to_vec();
+            self.write(move |connection| lease::extend(connection, &some, lease)).await?;
+        }
+        Ok(())
     }
 
     async fn release(&self, chunks: &[(ChunkId, u32)], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
