@@ -8,6 +8,8 @@ pub const NAME_MAX_CHARS: usize = 256;
 pub const TOPIC_NAME_MAX_BYTES: usize = 900;
 /// Most topics one device may subscribe to (FCM: 2,000 per app instance).
 pub const TOPICS_PER_DEVICE_MAX_COUNT: usize = 2_000;
+/// Most groups that one person or device is in: whatever happens to a device happens in each of its groups.
+pub const GROUPS_PER_MEMBER_MAX_COUNT: usize = 1_000;
 /// Most tags on one device.
 pub const TAGS_PER_DEVICE_MAX_COUNT: usize = 32;
 /// Longest tag.

@@ -1,6 +1,7 @@
 //! The port to the store: the ledger and everything that must not be lost.
 //!
-//! Every method is one transaction: it happens whole or not at all, and what it returns is on disk.
+//! Every method is one transaction: it happens whole or not at all, and what it returns is on disk. Those that may have much
+//! to do say so: they do it in several, each whole, and what a crash leaves over is gone on with later.
 
 mod apps;
 mod audit;

@@ -123,6 +123,7 @@ macro_rules! store_suite {
                     groups_are_listed_by_name
                     a_removed_group_is_gone_and_its_members_stay
                     members_of_an_unknown_group_are_not_found
+                    a_person_or_device_is_in_at_most_a_thousand_groups
                 }
                 history {
                     a_delivery_tells_every_attempt_in_order
@@ -249,6 +250,7 @@ macro_rules! store_suite {
                     topics_are_listed_by_name
                     a_removed_topic_takes_its_subscriptions_along
                     a_device_has_at_most_two_thousand_topics
+                    one_full_device_among_many_keeps_all_from_being_subscribed
                     topics_of_an_unknown_device_are_not_found
                 }
                 users {

@@ -4,6 +4,7 @@ use std::ops::Bound;
 use async_trait::async_trait;
 use stentor_core::group::{Group, Member};
 use stentor_core::id::AppId;
+use stentor_core::limits::GROUPS_PER_MEMBER_MAX_COUNT;
 use stentor_core::name::GroupName;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
@@ -93,7 +94,13 @@ impl AppRow {
         members: &[Member],
         now: Timestamp,
     ) -> Result<SubscriptionChange, StoreError> {
-        self.group(group)?;
+        let own = &self.group(group)?.members;
+        let in_groups = |member| self.groups.values().filter(|row| row.members.contains(member)).count();
+        let mut joining = members.iter().filter(|member| !own.contains(member));
+        if joining.any(|member| in_groups(member) >= GROUPS_PER_MEMBER_MAX_COUNT) {
+            let why = format!("a person or device is in at most {GROUPS_PER_MEMBER_MAX_COUNT} groups");
+            return Err(StoreError::LimitReached(why));
+        }
         let mut change = SubscriptionChange::default();
         for member in members {
             if let Member::User(user) = member {

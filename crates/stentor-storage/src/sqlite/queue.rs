@@ -22,6 +22,8 @@ use super::row::{code, int, maybe_time, number, time};
 use super::settings::SqliteSettings;
 use super::writer::{Line, Writer};
 
+/// Tickets that one transaction publishes: a campaign that is resumed may have any number.
+const AT_ONCE_MAX_COUNT: usize = 1_000;
 /// Longest wait before `changed` returns for no reason, in case a wake-up went to another waiter.
 const CHANGED_MAX_MS: u64 = 1_000;
 
@@ -81,9 +83,11 @@ impl SqliteQueue {
 #[async_trait]
 impl Queue for SqliteQueue {
     async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
-        let tickets = tickets.to_vec();
         let next = tickets.iter().map(|ticket| ticket.due_at).min();
-        self.work(move |connection| tickets.iter().try_for_each(|ticket| put(connection, *ticket))).await?;
+        for some in tickets.chunks(AT_ONCE_MAX_COUNT) {
+            let some = some.to_vec();
+            self.work(move |connection| some.iter().try_for_each(|ticket| put(connection, *ticket))).await?;
+        }
         self.expect(next);
         Ok(())
     }

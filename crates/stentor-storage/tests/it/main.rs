@@ -4,6 +4,7 @@ mod memory;
 mod sqlite;
 mod sqlite_files;
 mod sqlite_golden;
+mod sqlite_portions;
 mod sqlite_power;
 mod sqlite_scratch;
 mod sqlite_seal;

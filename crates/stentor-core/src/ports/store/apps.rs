@@ -17,7 +17,7 @@ pub trait AppStore: Send + Sync {
     /// Gives all apps in order of id.
     async fn apps(&self) -> Result<Vec<App>, StoreError>;
 
-    /// Removes an app with all that belongs to it; campaigns that run are gone with it.
+    /// Removes an app with all that belongs to it; campaigns that run are gone with it. What is much of it goes by and by.
     async fn delete_app(&self, id: AppId) -> Result<(), StoreError>;
 
     /// Keeps a new key.

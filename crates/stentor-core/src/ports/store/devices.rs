@@ -168,7 +168,7 @@ pub trait UserStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<User>, StoreError>;
 
-    /// Forgets a person; the devices stay, without owner.
+    /// Forgets a person; the devices stay, without owner. What is much of it goes by and by.
     async fn remove_user(&self, app: AppId, user: &ExternalId) -> Result<(), StoreError>;
 }
 
@@ -198,7 +198,8 @@ pub trait GroupStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Member>, StoreError>;
 
-    /// Adds members; unknown devices are counted, unknown people are made known.
+    /// Adds members; unknown devices are counted, unknown people are made known. LimitReached when one would be in too many
+    /// groups; then nobody is added.
     async fn add_members(
         &self,
         app: AppId,
@@ -215,6 +216,6 @@ pub trait GroupStore: Send + Sync {
         members: &[Member],
     ) -> Result<SubscriptionChange, StoreError>;
 
-    /// Removes a group.
+    /// Removes a group. What is much of it goes by and by.
     async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError>;
 }

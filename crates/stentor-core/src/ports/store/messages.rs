@@ -124,7 +124,8 @@ pub trait MessageStore: Send + Sync {
     /// Gives the books of a campaign in one snapshot.
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError>;
 
-    /// Does what the owner asks. Canceling ends queued chunks at once; resuming gives back the chunks to publish.
+    /// Does what the owner asks. Canceling ends queued chunks at once, many in several transactions; resuming gives back the
+    /// chunks to publish.
     async fn act(
         &self,
         app: AppId,

@@ -168,12 +168,13 @@ pub trait PipelineStore: Send + Sync {
     /// Gives back leased chunks of which not a byte was sent: queued again, the attempt not counted.
     async fn release(&self, chunks: &[(ChunkId, u32)], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError>;
 
-    /// Writes settlements in one transaction, each compare-and-set on its epoch: records, books, token hygiene, child
+    /// Writes settlements, each in one transaction and compare-and-set on its epoch: records, books, token hygiene, child
     /// chunks, stop. Reads the campaign again: retries of an ended one end with it. Reply i belongs to settlement i.
     ///
-    /// A stop ends the campaign at the chunk's provider alone: its queued chunks fail for the stop's reason, its producer
-    /// ends, what is leased settles, its retries fail too. The first stop counts. A campaign that finishes with a stopped
-    /// provider and nothing accepted anywhere is `Stopped`, for the reason of the first such provider.
+    /// A stop ends the campaign at the chunk's provider alone: its queued chunks fail for the stop's reason (many of them
+    /// later, see [`PipelineStore::continue_work`]), its producer ends, what is leased settles, its retries fail too. The
+    /// first stop counts. A campaign that finishes with a stopped provider and nothing accepted anywhere is `Stopped`, for
+    /// the reason of the first such provider.
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError>;
 
     /// Gives up a chunk that can neither be leased nor settled, so that it holds nothing else up: one leased under `epoch`,

@@ -3,12 +3,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use futures_util::FutureExt;
 use stentor_core::app::Credential;
 use stentor_core::chunk::Class;
+use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::Provider;
 use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::{PipelineStore, Recovery};
+use stentor_core::ports::store::{AppStore, PipelineStore, Recovery};
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
@@ -73,4 +74,17 @@ async fn a_lease_that_nobody_notes_is_taken_back_when_it_has_run_out() {
     clock.0.store(at(3_600).as_millis(), Ordering::SeqCst);
     sweep(&shared).await.expect("swept");
     assert_eq!(scene.tally(message).await.queued, 1);
+}
+
+#[tokio::test]
+async fn the_lanes_of_apps_that_are_gone_are_forgotten_and_others_are_not() {
+    let (store, clock) = (MemoryStore::new(), Arc::new(JumpingClock(AtomicI64::new(at(1).as_millis()))));
+    let shared = shared(&store, &clock);
+    let (gone, stays) = (Scene::in_app(&store, 1).await.app, Scene::in_app(&store, 2).await.app);
+    for app in [gone, stays] {
+        assert!(shared.lanes.outlet((app, ProviderKind::Fcm), shared.now()).await.is_none(), "parked");
+    }
+    store.delete_app(gone).await.expect("deleted");
+    forget_apps(&shared).await.expect("forgotten");
+    assert_eq!(shared.lanes.apps().into_iter().collect::<Vec<_>>(), [stays]);
 }

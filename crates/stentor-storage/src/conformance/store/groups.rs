@@ -2,6 +2,7 @@
 
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::group::Member;
+use stentor_core::limits::GROUPS_PER_MEMBER_MAX_COUNT;
 use stentor_core::ports::store::{Store, StoreError, SubscriptionChange};
 use stentor_core::target::Target;
 
@@ -120,4 +121,25 @@ pub async fn a_groups_audience_follows_its_people_and_their_devices(store: &dyn 
 async fn reached(scene: &Scene<'_>) -> u64 {
     let counts = scene.store.count_audience(scene.app, &Target::Group(group("team"))).await;
     counts.expect("counted").iter().map(|(_, count)| count).sum()
+}
+
+pub async fn a_person_or_device_is_in_at_most_a_thousand_groups(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.fcm(1).await[0];
+    let members = [Member::User(person("ada")), Member::Device(device)];
+    for no in 0..GROUPS_PER_MEMBER_MAX_COUNT {
+        let name = group(&format!("group-{no}"));
+        store.put_group(scene.app, &name, at(0)).await.expect("made");
+        store.add_members(scene.app, &name, &members, at(0)).await.expect("added");
+    }
+    store.put_group(scene.app, &group("more"), at(0)).await.expect("made");
+    for member in members {
+        let given = [Member::User(person("bob")), member.clone()];
+        let refused = store.add_members(scene.app, &group("more"), &given, at(0)).await;
+        assert!(matches!(refused, Err(StoreError::LimitReached(_))), "{refused:?}");
+        let again = store.add_members(scene.app, &group("group-0"), &[member], at(0)).await;
+        assert_eq!(again.map(|change| change.unchanged), Ok(1), "it is in that one already");
+    }
+    let more = store.group(scene.app, &group("more")).await.expect("there");
+    assert_eq!(more.member_count, 0, "nobody was added");
 }

@@ -81,3 +81,23 @@ pub async fn topics_of_an_unknown_device_are_not_found(store: &dyn Store) {
     let foreign = Scene::in_app(store, 2).await.fcm(1).await[0];
     assert!(matches!(store.topics_of(scene.app, foreign).await, Err(StoreError::NotFound(_))));
 }
+
+pub async fn one_full_device_among_many_keeps_all_from_being_subscribed(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let mut devices = scene.fcm(300).await;
+    let mut given = registration(stentor_core::device::ProviderKind::Fcm, "full");
+    given.topics = many_topics(TOPICS_PER_DEVICE_MAX_COUNT);
+    devices.push(scene.register(given).await);
+    let refused = store.subscribe(scene.app, &topic("news"), &devices).await;
+    assert!(matches!(refused, Err(StoreError::LimitReached(_))), "{refused:?}");
+    for device in [devices[0], devices[299]] {
+        assert_eq!(store.topics_of(scene.app, device).await, Ok(Vec::new()));
+    }
+    devices.pop();
+    let change = store.subscribe(scene.app, &topic("news"), &devices).await.expect("subscribed");
+    assert_eq!((change.changed, change.unchanged, change.unknown), (300, 0, 0));
+    assert_eq!(store.topic(scene.app, &topic("news")).await.map(|topic| topic.device_count), Ok(300));
+    let change = store.unsubscribe(scene.app, &topic("news"), &devices).await.expect("unsubscribed");
+    assert_eq!(change.changed, 300);
+    assert_eq!(store.topic(scene.app, &topic("news")).await.map(|topic| topic.device_count), Ok(0));
+}

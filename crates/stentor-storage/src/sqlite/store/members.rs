@@ -3,15 +3,16 @@
 use rusqlite::{Connection, params};
 use stentor_core::group::Member;
 use stentor_core::id::{AppId, DeviceId};
+use stentor_core::limits::GROUPS_PER_MEMBER_MAX_COUNT;
 use stentor_core::name::ExternalId;
 use stentor_core::ports::clock::Timestamp;
-use stentor_core::ports::store::SubscriptionChange;
+use stentor_core::ports::store::{StoreError, SubscriptionChange};
 
 use super::leftovers::Leftover;
 use super::{fleets, owners};
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
-use crate::sqlite::query::{all, limit, run};
+use crate::sqlite::query::{all, limit, one, run};
 use crate::sqlite::row::{int, number, text};
 
 /// Lists members in order, after the one given: first people by name, then devices by id.
@@ -115,6 +116,7 @@ fn add_user(
     let sql = "INSERT OR IGNORE INTO group_users (grp, external_id, user) VALUES (?1, ?2, ?3)";
     let added = run(connection, sql, params![group, user.as_str(), no])? > 0;
     if added {
+        check_count(connection, "SELECT count(*) FROM group_users WHERE user = ?1", no)?;
         Leftover::member(group, no).begin(connection, portion)?;
     }
     Ok(added)
@@ -123,7 +125,21 @@ fn add_user(
 fn add_device(connection: &Connection, app: AppId, group: i64, device: DeviceId) -> Done<Option<bool>> {
     let Some((_, key)) = fleets::locate(connection, app, device)? else { return Ok(None) };
     let sql = "INSERT OR IGNORE INTO group_devices (grp, device, key) VALUES (?1, ?2, ?3)";
-    Ok(Some(run(connection, sql, [group, int(device.raw()), key])? > 0))
+    let added = run(connection, sql, [group, int(device.raw()), key])? > 0;
+    if added {
+        check_count(connection, "SELECT count(*) FROM group_devices WHERE key = ?1", key)?;
+    }
+    Ok(Some(added))
+}
+
+/// Refuses a member that is in too many groups now.
+fn check_count(connection: &Connection, sql: &str, member: i64) -> Done<()> {
+    let count = one(connection, sql, [member], |row| number(row, 0))?;
+    if count.is_none_or(|count| count <= GROUPS_PER_MEMBER_MAX_COUNT as u64) {
+        return Ok(());
+    }
+    let why = format!("a person or device is in at most {GROUPS_PER_MEMBER_MAX_COUNT} groups");
+    Err(StoreError::LimitReached(why).into())
 }
 
 fn take_user(

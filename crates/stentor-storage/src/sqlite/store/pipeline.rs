@@ -25,6 +25,8 @@ use crate::sqlite::wal;
 const SMALL_MAX_DELIVERIES: usize = 64;
 /// Changes of devices that settlements make in one transaction, unless a single one makes more.
 const CHANGES_MAX_COUNT: usize = 2_048;
+/// Leases that one transaction prolongs.
+const EXTENDED_MAX_COUNT: usize = 2_000;
 /// Chunks, or rows, that one transaction sweeps or prunes, whatever is asked for.
 const SWEPT_MAX_COUNT: usize = 256;
 
@@ -58,15 +60,11 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
-        let all = chunks.to_vec();
-        let together = self.write(move |connection| lease::extend(connection, &all, lease)).await;
-        let Err(StoreError::Unavailable(_)) = together else { return together };
-        // One that the disk does not give must not let all others run out.
-        let mut worked = chunks.len() == 1 && self.prove_writing().await.is_ok();
-        for one in chunks.iter().copied().filter(|_| chunks.len() > 1) {
-            worked |= self.write(move |connection| lease::extend(connection, &[one], lease)).await.is_ok();
+        let mut all = Ok(());
+        for some in chunks.chunks(EXTENDED_MAX_COUNT) {
+            all = all.and(self.extend_some(some, lease).await);
         }
-        if worked { Ok(()) } else { together }
+        all
     }
 
     async fn release(&self, chunks: &[(ChunkId, u32)], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
@@ -191,6 +189,20 @@ impl PipelineStore for SqliteStore {
         }
         let gone = self.write(move |connection| unlisted::forget(connection, &old)).await?;
         Ok((gone, next))
+    }
+}
+
+impl SqliteStore {
+    /// Prolongs the leases of a few chunks. One that the disk does not give must not let all others run out.
+    async fn extend_some(&self, some: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
+        let all = some.to_vec();
+        let together = self.write(move |connection| lease::extend(connection, &all, lease)).await;
+        let Err(StoreError::Unavailable(_)) = together else { return together };
+        let mut worked = some.len() == 1 && self.prove_writing().await.is_ok();
+        for one in some.iter().copied().filter(|_| some.len() > 1) {
+            worked |= self.write(move |connection| lease::extend(connection, &[one], lease)).await.is_ok();
+        }
+        if worked { Ok(()) } else { together }
     }
 }
 

@@ -57,12 +57,15 @@ pub(super) fn rehearse(connection: &Connection, batch: &Batch) -> Done<usize> {
 
 /// Registers the first of a batch, as many as one transaction takes: plain ones all, of those with much beside them fewer.
 pub(super) fn some(connection: &Connection, batch: &Batch) -> Done<Vec<Registered>> {
+    up_to(connection, batch, &Portion::of(connection, ROWS_MAX_COUNT, TIME))
+}
+
+fn up_to(connection: &Connection, batch: &Batch, portion: &Portion<'_>) -> Done<Vec<Registered>> {
     fleets::check_app(connection, batch.app)?;
     let mut registrar = Registrar::new(connection, batch)?;
     let found = registrar.look_up()?;
     let mut registered = Vec::with_capacity(found.len());
     let mut keys: Vec<i64> = Vec::with_capacity(found.len());
-    let portion = Portion::of(connection, ROWS_MAX_COUNT, TIME);
     for (one, found) in batch.given.iter().zip(found) {
         if portion.is_over() && !keys.is_empty() {
             break;
@@ -112,3 +115,6 @@ pub(super) fn insert(connection: &Connection, rows: &[NewRow<'_>]) -> Done<()> {
         places.put(row.tags.as_deref())
     })
 }
+
+#[cfg(test)]
+mod tests;
