@@ -63,7 +63,7 @@ impl Secret {
                 sealing.problem().map_or(Ok(()), |problem| Err(Failure::not_done(problem).into()))
             }
             SecretCommand::Rotate => {
-                super::config::start_log(&config);
+                super::config::start_log(&config)?;
                 let done = rotate(&config).map_err(|error| Failure::not_done(error.to_string()))?;
                 output.result(&rotated(&done), || told(&done))
             }

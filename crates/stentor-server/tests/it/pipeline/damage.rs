@@ -245,7 +245,7 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
         queue: Arc::<Trap>::default(),
         clock: clock.clone(),
         ids: ids.clone(),
-        factory: Arc::new(Factory { stub: stub.clone(), quota: None }),
+        factory: Arc::new(Factory { stub: stub.clone(), quota: None, neighbours: Vec::new() }),
         bulk: None,
         instance: HEIR,
         levels: None,
