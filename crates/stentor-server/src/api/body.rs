@@ -8,24 +8,39 @@ use futures_util::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
 use super::Api;
+use super::front::FrontLimits;
 use super::seat::Seat;
 use crate::service::{Answer, ErrorCode, Problem};
 
 /// Reads the body of a request whose key is known.
 pub(super) async fn read(request: Request, api: &Api, max_bytes: usize) -> Answer<Bytes> {
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    if announced.and_then(|text| text.parse().ok()).is_some_and(|bytes: u64| bytes > max_bytes as u64) {
+    let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
+    let Some(announced) = usize::try_from(announced).ok().filter(|bytes| *bytes <= max_bytes) else {
         return Err(too_large(max_bytes));
-    }
+    };
     let (parts, body) = request.into_parts();
     let deadline = Instant::now() + api.front().body_timeout;
-    match timeout_at(deadline, collect(body, &parts.extensions, api, max_bytes)).await {
+    let (announced, limits) = (Announced { bytes: announced, max_bytes }, api.front());
+    match timeout_at(deadline, collect(body, &parts.extensions, limits, announced)).await {
         Ok(read) => read,
         Err(_) => Err(too_slow(api)),
     }
 }
 
-async fn collect(body: Body, extensions: &Extensions, api: &Api, max_bytes: usize) -> Answer<Bytes> {
+/// How long a body is by its header, zero when that is not said, and how long it may be.
+#[derive(Clone, Copy)]
+struct Announced {
+    bytes: usize,
+    max_bytes: usize,
+}
+
+async fn collect(
+    body: Body,
+    extensions: &Extensions,
+    limits: &FrontLimits,
+    Announced { bytes, max_bytes }: Announced,
+) -> Answer<Bytes> {
     let mut pieces = body.into_data_stream();
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(piece) = pieces.next().await {
@@ -33,10 +48,13 @@ async fn collect(body: Body, extensions: &Extensions, api: &Api, max_bytes: usiz
         if piece.len() > max_bytes - first.len().max(all.len()) {
             return Err(too_large(max_bytes));
         }
-        Seat::grow(extensions, api.front(), piece.len())?;
+        Seat::grow(extensions, limits, piece.len())?;
         if first.is_empty() && all.is_empty() {
             first = piece;
             continue;
+        }
+        if all.is_empty() {
+            all.reserve(bytes.max(first.len() + piece.len()));
         }
         // Copied, so that a small piece does not keep the buffer that it came in.
         all.extend_from_slice(&std::mem::take(&mut first));
