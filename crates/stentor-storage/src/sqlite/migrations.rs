@@ -15,6 +15,12 @@ impl Step {
     const fn sql(sql: &'static str) -> Self {
         Self { sql, work: None }
     }
+
+    /// Tells whether secrets are sealed from this step on.
+    #[cfg(test)]
+    pub(super) fn begins_to_seal(&self) -> bool {
+        self.sql.contains("CREATE TABLE scrubs")
+    }
 }
 
 /// The steps of the store's file; step i leads to version i + 1 and is never changed once released.

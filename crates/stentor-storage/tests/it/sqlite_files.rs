@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
+use stentor_core::audit::{Actor, AuditAction, AuditNote};
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Class, Lane, Ticket};
 use stentor_core::device::ProviderKind;
@@ -11,9 +12,11 @@ use stentor_core::id::{AppId, CampaignId, ChunkId};
 use stentor_core::name::GroupName;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::queue::Queue;
-use stentor_core::ports::store::{DeviceStore, MessageStore, PipelineStore, ScheduleStore, StoreError};
+use stentor_core::ports::store::{
+    AppStore, AuditStore, Change, DeviceStore, MessageStore, PipelineStore, ScheduleStore, StoreError,
+};
 use stentor_core::target::Target;
-use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at, lease_at};
+use stentor_storage::conformance::scene::{Draft, Scene, accept_all, app, at, lease_at};
 use stentor_storage::sqlite::{Depth, SqliteQueue, SqliteSettings, SqliteStore, inspect};
 use tempfile::TempDir;
 
@@ -71,9 +74,9 @@ fn a_second_opener_is_refused_until_the_first_is_gone() {
 fn an_empty_file_is_brought_to_the_present_schema_and_stays_there() {
     let folder = Folder::new();
     drop(folder.store().expect("made"));
-    assert_eq!(version(&folder.path("stentor.db")), 7);
+    assert_eq!(version(&folder.path("stentor.db")), 11);
     drop(folder.store().expect("opened again"));
-    assert_eq!(version(&folder.path("stentor.db")), 7);
+    assert_eq!(version(&folder.path("stentor.db")), 11);
 }
 
 #[tokio::test]
@@ -370,4 +373,28 @@ fn a_look_at_no_file_or_nonsense_says_so_and_makes_none() {
     assert!(!path.exists());
     std::fs::write(&path, "by no means a database, though long enough ".repeat(99)).expect("written");
     assert!(!inspect(&path, Depth::Quick).expect("read").problems.is_empty());
+}
+
+#[tokio::test]
+async fn a_change_whose_entry_cannot_be_written_is_not_made() {
+    let folder = Folder::new();
+    drop(folder.store().expect("made"));
+    let connection = Connection::open(folder.path("stentor.db")).expect("opened");
+    let sql = "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no entry'); END";
+    connection.execute_batch(sql).expect("meddled");
+    drop(connection);
+    let store = folder.store().expect("opened");
+    let note = AuditNote {
+        at: at(0),
+        actor: Actor::Root,
+        app: Some(AppId::from_raw(1)),
+        action: AuditAction::AppCreate,
+        thing: "app".to_owned(),
+        detail: String::new(),
+        address: None,
+        request_id: String::new(),
+        refused: false,
+    };
+    assert!(store.change(Change::CreateApp(app(1)), note, 10).await.is_err());
+    assert_eq!(store.apps().await, Ok(Vec::new()));
 }

@@ -195,3 +195,6 @@ fn read(row: &Row<'_>) -> Done<Credential> {
         updated_at: time(row, 3)?,
     })
 }
+
+#[cfg(test)]
+mod tests;
