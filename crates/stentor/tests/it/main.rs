@@ -7,6 +7,7 @@ mod claims;
 mod clock;
 mod commands;
 mod demo;
+mod description;
 mod doctor;
 mod energy;
 mod lab;

@@ -35,7 +35,10 @@ const CURSORS: [(&str, &str); 9] = [
 pub(super) fn apply(document: &mut Value) {
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
         schemas.extend(words::schemas());
-        fields().into_iter().for_each(|(name, fields)| tell_fields(schemas, name, fields));
+        fields()
+            .into_iter()
+            .chain(credentials())
+            .for_each(|(name, fields)| tell_fields(schemas, name, fields));
         schemas.insert("Target".into(), target());
     }
     for (name, rule) in rules() {
@@ -66,8 +69,6 @@ fn list(of: &str) -> Value {
 /// Gives the fields of requests that are certain texts or numbers.
 fn fields() -> Vec<(&'static str, Value)> {
     let instant = json!({"type": ["string", "null"], "format": "date-time"});
-    let quota = json!({"oneOf": [reference("Quota"), {"type": "null"}]});
-    let connections = json!({"type": ["integer", "null"], "minimum": 1, "maximum": 1024});
     vec![
         ("AppRequest", json!({"name": reference("Label")})),
         (
@@ -75,23 +76,6 @@ fn fields() -> Vec<(&'static str, Value)> {
             json!({"name": reference("Label"), "scopes": {
                 "type": "array", "items": reference("Scope"), "minItems": 1,
             }}),
-        ),
-        (
-            "FcmCredential",
-            json!({
-                "service_account": service_account(), "token_endpoint": nullable("Url"),
-                "endpoint": nullable("Endpoint"), "server_name": nullable("NotBlank"), "ca_pem": nullable("Pem"),
-                "quota": quota, "max_connections": connections,
-            }),
-        ),
-        (
-            "ApnsCredential",
-            json!({
-                "key_p8": reference("Pem"), "key_id": reference("AppleId"), "team_id": reference("AppleId"),
-                "bundle_id": reference("BundleId"), "environment": nullable("ApnsEnvironment"),
-                "endpoint": nullable("Endpoint"), "server_name": nullable("NotBlank"), "ca_pem": nullable("Pem"),
-                "quota": quota, "max_connections": connections,
-            }),
         ),
         (
             "DeviceRegistration",
@@ -141,6 +125,31 @@ fn fields() -> Vec<(&'static str, Value)> {
         (
             "MessageContent",
             json!({"target": {"oneOf": [{"type": "object"}, {"type": "string", "enum": ["everyone"]}]}}),
+        ),
+    ]
+}
+
+/// Gives the fields of credentials.
+fn credentials() -> Vec<(&'static str, Value)> {
+    let quota = json!({"oneOf": [reference("Quota"), {"type": "null"}]});
+    let connections = json!({"type": ["integer", "null"], "minimum": 1, "maximum": 1024});
+    vec![
+        (
+            "FcmCredential",
+            json!({
+                "service_account": service_account(), "token_endpoint": nullable("Url"),
+                "endpoint": nullable("Endpoint"), "server_name": nullable("NotBlank"), "ca_pem": nullable("Pem"),
+                "quota": quota, "max_connections": connections,
+            }),
+        ),
+        (
+            "ApnsCredential",
+            json!({
+                "key_p8": reference("Pem"), "key_id": reference("AppleId"), "team_id": reference("AppleId"),
+                "bundle_id": reference("BundleId"), "environment": nullable("ApnsEnvironment"),
+                "endpoint": nullable("Endpoint"), "server_name": nullable("NotBlank"), "ca_pem": nullable("Pem"),
+                "quota": quota, "max_connections": connections,
+            }),
         ),
     ]
 }

@@ -1,0 +1,50 @@
+//! An unmodified reader of descriptions judges ours: it makes requests from `openapi.json`, good and bad ones, and walks
+//! along the links.
+
+use crate::server::Server;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Requests for each operation; by hand a hundred (CONTRIBUTING.md).
+const EXAMPLES: &str = "8";
+
+#[test]
+fn a_foreign_tool_finds_nothing_in_the_description_that_the_server_does_otherwise() {
+    let Some(tool) = tool() else { return };
+    let directory = TempDir::new().unwrap();
+    let server = Server::start(directory.path());
+    let made = server.ok(&["app", "create", "shop"]);
+    server.ok(&["app", "credential", "set", "--provider", "null"]);
+    let app = made["app"]["id"].as_str().or(made["id"].as_str()).unwrap_or_else(|| panic!("{made}"));
+    let description = format!("{}/openapi.json", server.process.url());
+    let mut run = Command::new(tool);
+    run.current_dir(directory.path()).args(["--no-color", "run", &description, "--checks", "all"]);
+    run.args(["--max-examples", EXAMPLES, "--phases", "examples,coverage,fuzzing,stateful"]);
+    run.args(["--continue-on-failure", "--generation-database", "none"]);
+    run.args(["--header", &format!("Authorization: Bearer {}", server.root_key())]);
+    run.args(["--header", &format!("X-Stentor-App: {app}")]);
+    let output = run.output().unwrap();
+    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{told}\n{errors}");
+    assert!(told.contains("API Links") && !told.contains(" 0 covered"), "it walks along the links: {told}");
+}
+
+/// Finds the tool where `tests/judges/install` puts it; without it the test is skipped, unless it must not be.
+fn tool() -> Option<PathBuf> {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join("schemathesis");
+    let pins =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/judges/clients/schemathesis/requirements.txt");
+    let current = std::fs::read(home.join("pins")).ok() == std::fs::read(pins).ok();
+    if current {
+        return Some(home.join("bin/schemathesis"));
+    }
+    let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+    let why = "schemathesis is not installed: run tests/judges/install";
+    assert!(
+        !required.split(',').any(|word| word.trim() == "judges"),
+        "{why} (STENTOR_TEST_REQUIRE wants it)"
+    );
+    println!("skipped: {why}");
+    None
+}
