@@ -7,14 +7,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use stentor_core::chunk::Ticket;
+use stentor_core::chunk::{Lane, Ticket};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::queue::LaneDepth;
 
 use super::lanes::Key;
 
-/// The counts of the queue by app and credential: as many as it said when last asked, and those that came since.
+/// The counts of the queue by app and credential: as many as it said when last asked, with those that came and went since.
 pub(crate) struct Room {
     queued_max_chunks: u64,
     parked_max_chunks: u64,
@@ -63,6 +63,12 @@ impl Room {
         tickets.iter().for_each(|ticket| stock.add((ticket.lane.app, ticket.lane.provider), 1));
     }
 
+    /// Counts chunks that are taken off the queue.
+    pub(crate) fn note_gone(&self, lanes: impl Iterator<Item = Lane>) {
+        let mut stock = self.lock();
+        lanes.for_each(|lane| stock.subtract((lane.app, lane.provider)));
+    }
+
     /// Counts anew what the queue holds.
     pub(crate) fn count(&self, depths: &[LaneDepth], resting: HashSet<Key>) {
         let mut fresh = Stock { resting, ..Stock::default() };
@@ -106,6 +112,25 @@ impl Stock {
             self.open_sum += chunks;
         }
     }
+
+    /// What is not where it was counted is counted anew with the next look.
+    fn subtract(&mut self, key: Key) {
+        if self.resting.contains(&key) {
+            self.parked_sum -= u64::from(take_one(&mut self.parked, &key));
+        } else {
+            self.open_sum -= u64::from(take_one(&mut self.open, &key.0));
+        }
+    }
+}
+
+/// Takes one off a count, which is forgotten at nothing; tells whether there was one.
+fn take_one<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u64>, key: &K) -> bool {
+    let Some(count) = counts.get_mut(key) else { return false };
+    *count -= 1;
+    if *count == 0 {
+        counts.remove(key);
+    }
+    true
 }
 
 /// Gives the part of one beside so many others; it is never nothing.
@@ -115,7 +140,7 @@ fn share(max: u64, others: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use stentor_core::chunk::{Class, Lane};
+    use stentor_core::chunk::Class;
     use stentor_core::id::ChunkId;
     use stentor_core::ports::clock::Timestamp;
 
@@ -165,6 +190,17 @@ mod tests {
         assert_eq!(fill(&room, 3), 120);
         room.count(&[depth(1, 60)], HashSet::new());
         assert_eq!(room.crowd(key(1)), None, "it can be sent again");
+    }
+
+    #[test]
+    fn what_is_taken_off_the_queue_makes_room_at_once() {
+        let room = Room::new(2, 1);
+        room.note(&tickets(1, 2));
+        assert!(!room.is_open_to(app(1), NONE));
+        room.note_gone(tickets(1, 1).iter().map(|ticket| ticket.lane));
+        assert!(room.is_open_to(app(1), NONE));
+        room.note_gone(tickets(1, 9).iter().chain(&tickets(2, 9)).map(|ticket| ticket.lane));
+        assert_eq!((fill(&room, 2), fill(&room, 1)), (2, 1), "there are no fewer than none");
     }
 
     #[test]

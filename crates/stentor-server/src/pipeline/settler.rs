@@ -101,6 +101,7 @@ async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>)
         if class == Class::Bulk {
             shared.turnaround.note_settlement(began.elapsed());
         }
+        shared.note_queued(&tickets);
         shared.publish(&tickets).await;
         give_back(shared, settled).await;
     }

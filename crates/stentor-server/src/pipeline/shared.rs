@@ -187,6 +187,7 @@ impl Shared {
         if leases.is_empty() {
             return;
         }
+        self.room.note_gone(leases.iter().map(|lease| lease.ticket.lane));
         if let Err(error) = self.queue.ack(leases).await {
             tracing::warn!(%error, "acknowledging failed; the tickets will be found void");
         }

@@ -156,7 +156,8 @@ async fn ten_thousand_messages_for_one_instant_delay_nobody_elses() {
         let message = Message { id, app, spec: everyone(), created_at: now, due_at, occurrence: None };
         NewMessage { message, idempotency: None, chunk_max_devices: 100, begins_later: false }
     };
-    let all: Vec<_> = (0..10_000).map(|_| later(APP)).chain([later(other)]).collect();
+    let mut all: Vec<_> = (0..10_000).map(|_| later(APP)).collect();
+    all.push(later(other));
     house.store.accept(all).await.into_iter().for_each(|kept| drop(kept.expect("kept")));
     house.start(quick()).await;
     while count_of(&house, other, true).await == 0 {
