@@ -39,6 +39,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
+use super::damage::attempt;
 use super::fault::Done;
 use super::file::{self, FileLock};
 use super::migrations;
@@ -76,6 +77,7 @@ impl SqliteStore {
         let lock = FileLock::take(path)?;
         let connection = file::open_writer(path, &settings)?;
         migrations::run(&connection, migrations::STORE)?;
+        mend(&connection)?;
         let ahead = Arc::new(ReadAhead::default());
         ahead.watch(&connection)?;
         let settled = Arc::clone(&ahead);
@@ -136,6 +138,17 @@ impl SqliteStore {
     {
         self.inner.readers.run(work).await
     }
+}
+
+/// Puts right what all apps share; what cannot be is told where it is needed.
+fn mend(connection: &Connection) -> Done<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    for mend in [sequences::mend, tokens::mend] {
+        if let Err(fault) = attempt(connection, || mend(connection))? {
+            tracing::error!(%fault, "a counter could not be put right");
+        }
+    }
+    Ok(connection.execute_batch("COMMIT")?)
 }
 
 impl std::fmt::Debug for SqliteStore {
