@@ -169,7 +169,8 @@ impl MessageSpec {
 fn check_depth(name: &str, fields: Option<&Map<String, Value>>) -> Result<(), Invalid> {
     let deep = |(_, value): &(&String, &Value)| !fits_within(value, OVERRIDE_DEPTH_MAX_LEVELS);
     let Some((field, _)) = fields.into_iter().flatten().find(deep) else { return Ok(()) };
-    let path = if field.chars().count() <= NAME_MAX_CHARS { format!("{name}.{field}") } else { name.to_owned() };
+    let path =
+        if field.chars().count() <= NAME_MAX_CHARS { format!("{name}.{field}") } else { name.to_owned() };
     Err(Invalid::new(path, format!("may be nested at most {OVERRIDE_DEPTH_MAX_LEVELS} levels deep")))
 }
 

@@ -192,6 +192,7 @@ macro_rules! store_suite {
                     a_canceled_campaign_ends_its_producers
                     an_audience_cut_short_by_a_cancel_is_complete
                     a_device_removed_before_its_turn_is_not_in_the_audience
+                    a_producer_given_up_stops_its_campaign_at_its_provider_alone
                 }
                 prune {
                     a_campaign_that_ended_long_ago_is_forgotten
@@ -228,6 +229,7 @@ macro_rules! store_suite {
                     a_paused_or_canceled_schedule_does_not_fire
                     a_skipped_tick_advances_and_sends_nothing
                     a_schedule_without_a_further_tick_is_finished
+                    a_schedule_set_aside_fires_no_more_and_can_be_canceled
                 }
                 tokens {
                     a_dead_token_retires_its_device

@@ -44,6 +44,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
+use super::damage::attempt;
 use super::fault::Done;
 use super::file::{self, FileLock};
 use super::migrations;
@@ -103,6 +104,7 @@ impl SqliteStore {
         vault.check(&connection)?;
         migrations::run(&connection, migrations::STORE)?;
         vault.adopt(&connection)?;
+        mend(&connection)?;
         let ahead = Arc::new(ReadAhead::default());
         ahead.watch(&connection)?;
         let (settled, gate, log) = (Arc::clone(&ahead), Arc::default(), wal::path_of(path));
@@ -191,6 +193,17 @@ impl SqliteStore {
     {
         self.inner.readers.run(Reading::Long, work).await
     }
+}
+
+/// Puts right what all apps share; what cannot be is told where it is needed.
+fn mend(connection: &Connection) -> Done<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    for mend in [sequences::mend, tokens::mend] {
+        if let Err(fault) = attempt(connection, || mend(connection))? {
+            tracing::error!(%fault, "a counter could not be put right");
+        }
+    }
+    Ok(connection.execute_batch("COMMIT")?)
 }
 
 impl std::fmt::Debug for SqliteStore {

@@ -4,11 +4,12 @@ use stentor_core::campaign::{CampaignAction, CampaignState};
 use stentor_core::device::ProviderKind;
 use stentor_core::group::Member;
 use stentor_core::id::MessageId;
+use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{Expansion, ProducerTask, Store};
 use stentor_core::target::Target;
 use stentor_core::topic::Condition;
 
-use crate::conformance::scene::{Draft, Scene, at, group, topic};
+use crate::conformance::scene::{Draft, Scene, accept_all, at, group, topic};
 
 pub async fn a_wide_message_waits_for_its_producers(store: &dyn Store) {
     let scene = Scene::new(store).await;
@@ -190,4 +191,25 @@ async fn task_at_fcm(store: &dyn Store, message: MessageId) -> ProducerTask {
     let tasks = store.producers().await.expect("listed");
     let mut own = tasks.into_iter().filter(|task| task.message == message);
     own.find(|task| task.provider == ProviderKind::Fcm).expect("a producer at fcm")
+}
+
+pub async fn a_producer_given_up_stops_its_campaign_at_its_provider_alone(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(7).await;
+    let (message, _) = scene.send(Draft::to(Target::Everyone)).await;
+    let task = task_at_fcm(store, message).await;
+    let how = Expansion { chunk_max_devices: 3, max_chunks: 1, now: at(1) };
+    let tickets = store.expand(task, how).await.expect("expanded").tickets;
+    let leased = scene.lease(tickets[0].chunk, at(1)).await;
+    store.expand(task, how).await.expect("expanded");
+    store.give_up_producer(task, at(2)).await.expect("given up");
+    assert!(store.producers().await.expect("listed").iter().all(|one| one.provider != ProviderKind::Fcm));
+    let books = scene.books(message).await;
+    assert_eq!(books.stop.expect("stopped").reason, Reason::Damaged);
+    assert_eq!((books.tally.sending, books.tally.failed, books.audience_complete), (3, 3, true));
+    scene.settled(accept_all(&leased, at(3))).await;
+    scene.expand(message, at(4)).await;
+    assert_eq!(scene.ledger(message).await.campaign.state, CampaignState::Finished);
+    store.give_up_producer(task, at(5)).await.expect("once is enough");
+    assert_eq!(store.try_to_write().await, Ok(()));
 }

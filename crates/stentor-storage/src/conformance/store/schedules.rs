@@ -258,3 +258,19 @@ fn message(scene: &Scene<'_>, target: Target, instant: Timestamp) -> Message {
     let message = Draft::to(target).sent_at(instant).message(scene.app, scene.next());
     Message { occurrence: Some((ScheduleId::from_raw(31), instant)), ..message }
 }
+
+pub async fn a_schedule_set_aside_fires_no_more_and_can_be_canceled(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let one = schedule(&scene, 31, Some(at(60)));
+    store.create_schedule(&one, None).await.expect("kept");
+    store.set_schedule_aside(one.id).await.expect("set aside");
+    assert_eq!(store.schedule(scene.app, one.id).await.expect("there").state, ScheduleState::Damaged);
+    assert_eq!(store.due_schedules(at(1_000), 10).await, Ok(Vec::new()));
+    assert_eq!(store.next_due().await, Ok(None), "it is not waited for");
+    assert_eq!(store.broken_schedules(scene.app, first(5)).await, Ok(Vec::new()), "it can be read here");
+    let other = Scene::in_app(store, 2).await;
+    let foreign = store.cancel_broken_schedule(other.app, one.id).await;
+    assert!(matches!(foreign, Err(StoreError::NotFound(_))), "{foreign:?}");
+    store.cancel_broken_schedule(scene.app, one.id).await.expect("canceled");
+    assert_eq!(store.schedule(scene.app, one.id).await.expect("there").state, ScheduleState::Canceled);
+}

@@ -13,9 +13,10 @@ use crate::sqlite::row::{code, int, number};
 
 /// Low bits of a device key: the device's id.
 const DEVICE_BITS: u32 = 40;
-const DEVICE_MAX: u64 = (1 << DEVICE_BITS) - 1;
+/// The largest number of a device.
+pub(super) const DEVICE_MAX: u64 = (1 << DEVICE_BITS) - 1;
 /// Keys stay below 2^63.
-const FLEET_MAX: u64 = (1 << 22) - 1;
+pub(super) const FLEET_MAX: u64 = (1 << 22) - 1;
 
 /// The devices of one app at one provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

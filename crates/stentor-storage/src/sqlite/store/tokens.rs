@@ -12,7 +12,7 @@ use stentor_core::id::{AppId, DeviceId};
 use super::fleets::{Fleet, device_of};
 use crate::sqlite::bulk::{self, Places};
 use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::query::{all, exists, limit, one, run};
 use leaves::{BITS, Leaves, Pair};
 
 /// How large the small table may become.
@@ -186,6 +186,22 @@ fn move_stretch(connection: &Connection, most: usize) -> Done<usize> {
     old(connection).add(&taken.pairs)?;
     run(connection, "UPDATE token_leaves_fresh_count SET moved_from = ?1", [taken.next])?;
     Ok(taken.pairs.len())
+}
+
+/// Puts the count of fresh hashes right where it is missing or makes no sense: all move on, and it begins anew.
+pub(super) fn mend(connection: &Connection) -> Done<()> {
+    let sane =
+        "SELECT 1 FROM token_leaves_fresh_count WHERE typeof(count) = 'integer' AND count BETWEEN 0 AND ?1
+        AND typeof(moved_from) = 'integer'";
+    if exists(connection, sane, [1_i64 << BITS])? {
+        return Ok(());
+    }
+    tracing::error!("the count of fresh token hashes makes no sense: it begins anew");
+    let taken = fresh(connection).take(i64::MIN, usize::MAX)?;
+    old(connection).add(&taken.pairs)?;
+    run(connection, "DELETE FROM token_leaves_fresh_count", [])?;
+    let sql = "INSERT INTO token_leaves_fresh_count (count, moved_from) VALUES (0, ?1)";
+    run(connection, sql, [i64::MIN]).map(drop)
 }
 
 fn fresh(connection: &Connection) -> Leaves<'_> {
