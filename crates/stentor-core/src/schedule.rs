@@ -20,6 +20,20 @@ codes! {
         Canceled = 2, "canceled";
         /// Has no further occurrence.
         Finished = 3, "finished";
+        /// Deleted by its owner: kept for what it sent, and shown to nobody.
+        Deleted = 4, "deleted";
+    }
+}
+
+impl ScheduleState {
+    /// Tells whether a schedule in this state may come into another: what ended can only be deleted.
+    #[must_use]
+    pub const fn may_become(self, next: Self) -> bool {
+        match self {
+            Self::Active | Self::Paused => true,
+            Self::Canceled | Self::Finished => matches!(next, Self::Deleted),
+            Self::Deleted => false,
+        }
     }
 }
 

@@ -123,10 +123,10 @@ async fn show(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) 
     Ok(Json(api.service().schedule(caller, id).await?.into()))
 }
 
-/// Ends a schedule; what it has sent stays.
+/// Ends a schedule and removes it; what it has sent stays.
 #[utoipa::path(delete, path = "/v1/schedules/{schedule}", tag = "schedules", params(("schedule" = String, Path)), responses((status = 204)))]
 async fn remove(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) -> Answered<StatusCode> {
-    api.service().set_schedule(caller, id, ScheduleState::Canceled).await?;
+    api.service().set_schedule(caller, id, ScheduleState::Deleted).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

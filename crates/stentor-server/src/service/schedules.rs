@@ -86,8 +86,16 @@ impl Service {
     /// Gives one schedule.
     pub async fn schedule(&self, caller: Caller, id: ScheduleId) -> Answer<ScheduleView> {
         caller.require(Send)?;
-        let schedule = self.store.schedule(caller.app(), id).await?;
-        Ok(self.view(schedule))
+        Ok(self.view(self.shown(caller.app(), id).await?))
+    }
+
+    /// Reads a schedule that was not deleted.
+    async fn shown(&self, app: AppId, id: ScheduleId) -> Answer<Schedule> {
+        let schedule = self.store.schedule(app, id).await?;
+        match schedule.state {
+            ScheduleState::Deleted => Err(Problem::not_found("schedule")),
+            _ => Ok(schedule),
+        }
     }
 
     /// Lists schedules in order of id.
@@ -97,7 +105,7 @@ impl Service {
         Ok(schedules.into_iter().map(|schedule| self.view(schedule)).collect())
     }
 
-    /// Pauses, resumes or cancels; ticks of a pause are not made up for.
+    /// Pauses, resumes, cancels or deletes; ticks of a pause are not made up for.
     pub async fn set_schedule(
         &self,
         caller: Caller,
@@ -105,7 +113,7 @@ impl Service {
         state: ScheduleState,
     ) -> Answer<ScheduleView> {
         caller.require(Send)?;
-        let present = self.store.schedule(caller.app(), id).await?;
+        let present = self.shown(caller.app(), id).await?;
         if present.state == state {
             return Ok(self.view(present));
         }

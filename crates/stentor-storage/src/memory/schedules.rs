@@ -25,6 +25,7 @@ impl ScheduleStore for MemoryStore {
     async fn schedules(&self, app: AppId, page: Page) -> Result<Vec<Schedule>, StoreError> {
         let state = self.lock();
         let own = state.schedules.values().filter(|one| one.app == app && one.id.raw() > page.after);
+        let own = own.filter(|one| one.state != ScheduleState::Deleted);
         Ok(own.take(page.limit).cloned().collect())
     }
 
@@ -37,7 +38,7 @@ impl ScheduleStore for MemoryStore {
     ) -> Result<Schedule, StoreError> {
         let mut kept = self.lock();
         let schedule = kept.schedule_mut(app, id)?;
-        if matches!(schedule.state, ScheduleState::Canceled | ScheduleState::Finished) {
+        if !schedule.state.may_become(state) {
             return Err(StoreError::Conflict(format!("the schedule is {}", schedule.state)));
         }
         (schedule.state, schedule.next_due) = (state, next_due);

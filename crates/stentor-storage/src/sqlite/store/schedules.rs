@@ -32,7 +32,8 @@ impl ScheduleStore for SqliteStore {
 
     async fn schedules(&self, app: AppId, page: Page) -> Result<Vec<Schedule>, StoreError> {
         self.read(move |connection| {
-            let sql = format!("{SELECT} WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
+            // 4: deleted.
+            let sql = format!("{SELECT} WHERE app = ?1 AND id > ?2 AND state <> 4 ORDER BY id LIMIT ?3");
             all(connection, &sql, [int(app.raw()), int(page.after), limit(page.limit)], read)
         })
         .await
@@ -47,7 +48,7 @@ impl ScheduleStore for SqliteStore {
     ) -> Result<Schedule, StoreError> {
         self.write(move |connection| {
             let before = find(connection, app, id)?.state;
-            if matches!(before, ScheduleState::Canceled | ScheduleState::Finished) {
+            if !before.may_become(state) {
                 return Err(conflict(format!("the schedule is {before}")));
             }
             set(connection, id, state, next_due)?;
