@@ -22,6 +22,21 @@ codes! {
         Finished = 3, "finished";
         /// What is kept of it cannot be read: it fires nothing until it is canceled.
         Damaged = 4, "damaged";
+        /// Deleted by its owner: kept for what it sent, and shown to nobody.
+        Deleted = 5, "deleted";
+    }
+}
+
+impl ScheduleState {
+    /// Whether a schedule in this state may come into another: what ended can only be deleted.
+    #[must_use]
+    pub const fn may_become(self, next: Self) -> bool {
+        match self {
+            Self::Active | Self::Paused => true,
+            Self::Damaged => matches!(next, Self::Canceled | Self::Deleted),
+            Self::Canceled | Self::Finished => matches!(next, Self::Deleted),
+            Self::Deleted => false,
+        }
     }
 }
 

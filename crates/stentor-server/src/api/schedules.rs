@@ -130,7 +130,7 @@ async fn show(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) 
     Ok(Json(api.service().schedule(caller, id).await?.into()))
 }
 
-/// Ends a schedule, also one that cannot be read; what it has sent stays.
+/// Ends a schedule and removes it, also one that cannot be read; what it has sent stays.
 #[utoipa::path(delete, path = "/v1/schedules/{schedule}", tag = "schedules", params(("schedule" = String, Path)), responses((status = 204)))]
 async fn remove(
     State(api): State<Api>,

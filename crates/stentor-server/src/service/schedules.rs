@@ -97,8 +97,16 @@ impl Service {
     /// Gives one schedule.
     pub async fn schedule(&self, caller: Caller, id: ScheduleId) -> Answer<ScheduleView> {
         caller.require(Send)?;
-        let schedule = self.store.schedule(caller.app(), id).await?;
-        Ok(self.view(schedule))
+        Ok(self.view(self.shown(caller.app(), id).await?))
+    }
+
+    /// Reads a schedule that was not deleted.
+    async fn shown(&self, app: AppId, id: ScheduleId) -> Answer<Schedule> {
+        let schedule = self.store.schedule(app, id).await?;
+        match schedule.state {
+            ScheduleState::Deleted => Err(Problem::not_found("schedule")),
+            _ => Ok(schedule),
+        }
     }
 
     /// Lists schedules in order of id.
@@ -114,7 +122,7 @@ impl Service {
         Ok(self.store.broken_schedules(caller.app(), page).await?)
     }
 
-    /// Ends a schedule, also one that cannot be read.
+    /// Ends a schedule and removes it, also one that cannot be read.
     pub async fn remove_schedule(&self, (caller, from): (Caller, Origin), id: ScheduleId) -> Answer<()> {
         let author = Author::for_caller(caller, from.clone());
         let matter = Matter::new(AuditAction::ScheduleCancel, caller.app(), id);
@@ -123,10 +131,10 @@ impl Service {
             let change = Change::CancelBrokenSchedule(caller.app(), id);
             return self.change(author, matter, change).await.map(drop);
         }
-        self.set_schedule((caller, from), id, ScheduleState::Canceled).await.map(drop)
+        self.set_schedule((caller, from), id, ScheduleState::Deleted).await.map(drop)
     }
 
-    /// Pauses, resumes or cancels; ticks of a pause are not made up for.
+    /// Pauses, resumes, cancels or deletes; ticks of a pause are not made up for.
     pub async fn set_schedule(
         &self,
         (caller, from): (Caller, Origin),
@@ -136,7 +144,7 @@ impl Service {
         let author = Author::for_caller(caller, from);
         let matter = Matter::new(audited(state), caller.app(), id);
         self.permitted(&author, &matter, caller.require(Send)).await?;
-        let present = self.store.schedule(caller.app(), id).await?;
+        let present = self.shown(caller.app(), id).await?;
         if present.state == state {
             return Ok(self.view(present));
         }
@@ -251,7 +259,9 @@ const fn audited(state: ScheduleState) -> AuditAction {
     match state {
         ScheduleState::Active | ScheduleState::Finished => AuditAction::ScheduleResume,
         ScheduleState::Paused => AuditAction::SchedulePause,
-        ScheduleState::Canceled | ScheduleState::Damaged => AuditAction::ScheduleCancel,
+        ScheduleState::Canceled | ScheduleState::Damaged | ScheduleState::Deleted => {
+            AuditAction::ScheduleCancel
+        }
     }
 }
 

@@ -194,10 +194,17 @@ async fn a_schedule_shows_what_comes_next_and_can_be_held_and_ended() {
     assert_eq!((&held["state"], &held["upcoming"]), (&json!("paused"), &json!([])));
     assert_eq!(server.post(&tenant, &format!("{path}/resume"), json!({})).await["state"], "active");
     assert_eq!(server.get(&tenant, "/v1/schedules").await["schedules"][0]["name"], "morning");
-    assert_eq!(server.send(&tenant, Method::DELETE, &path).read().await.status, 204);
+    assert_eq!(server.post(&tenant, &format!("{path}/cancel"), json!({})).await["state"], "canceled");
     assert_eq!(server.get(&tenant, &path).await["state"], "canceled");
     let late = server.send(&tenant, Method::POST, &format!("{path}/pause")).read().await;
     assert_eq!(late.refusal().1, "conflict");
+    assert_eq!(server.send(&tenant, Method::DELETE, &path).read().await.status, 204);
+    assert_eq!(server.get(&tenant, "/v1/schedules").await["schedules"], json!([]));
+    for (method, path) in
+        [(Method::GET, path.clone()), (Method::DELETE, path.clone()), (Method::POST, format!("{path}/pause"))]
+    {
+        assert_eq!(server.send(&tenant, method, &path).read().await.status, 404, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ impl ScheduleStore for MemoryStore {
     async fn schedules(&self, app: AppId, page: Page) -> Result<Vec<Schedule>, StoreError> {
         let state = self.lock();
         let own = state.schedules.values().filter(|one| one.app == app && one.id.raw() > page.after);
+        let own = own.filter(|one| one.state != ScheduleState::Deleted);
         Ok(own.take(page.limit).cloned().collect())
     }
 
@@ -109,7 +110,7 @@ impl State {
         next_due: Option<Timestamp>,
     ) -> Result<Schedule, StoreError> {
         let schedule = self.schedule_mut(app, id)?;
-        if matches!(schedule.state, ScheduleState::Canceled | ScheduleState::Finished) {
+        if !schedule.state.may_become(state) {
             return Err(StoreError::Conflict(format!("the schedule is {}", schedule.state)));
         }
         (schedule.state, schedule.next_due) = (state, next_due);

@@ -199,6 +199,12 @@ pub async fn a_paused_or_canceled_schedule_does_not_fire(store: &dyn Store) {
     }
     let late = store.set_schedule(scene.app, id, ScheduleState::Active, Some(at(60))).await;
     assert!(matches!(late, Err(StoreError::Conflict(_))), "what was canceled stays so: {late:?}");
+    let page = stentor_core::ports::store::Page { after: 0, limit: 10 };
+    assert_eq!(store.schedules(scene.app, page).await.expect("read").len(), 1);
+    store.set_schedule(scene.app, id, ScheduleState::Deleted, None).await.expect("deleted");
+    assert_eq!(store.schedules(scene.app, page).await.expect("read"), [], "what was deleted is not listed");
+    let again = store.set_schedule(scene.app, id, ScheduleState::Canceled, None).await;
+    assert!(matches!(again, Err(StoreError::Conflict(_))), "what was deleted stays so: {again:?}");
 }
 
 pub async fn a_skipped_tick_advances_and_sends_nothing(store: &dyn Store) {

@@ -113,8 +113,9 @@ fn due(connection: &Connection, now: Timestamp, count: usize) -> Done<(Vec<Sched
 }
 
 fn list(connection: &Connection, app: AppId, page: Page) -> Done<(Vec<Schedule>, Vec<i64>)> {
-    let sql = format!("{SELECT} WHERE app = ?1 AND id > ?2 ORDER BY id");
-    let rows = (sql.as_str(), [int(app.raw()), int(page.after)]);
+    let sql = format!("{SELECT} WHERE app = ?1 AND id > ?2 AND state <> ?3 ORDER BY id");
+    let deleted = i64::from(ScheduleState::Deleted.code());
+    let rows = (sql.as_str(), [int(app.raw()), int(page.after), deleted]);
     damage::readable(connection, "schedules", rows, page.limit, read)
 }
 
@@ -179,7 +180,7 @@ pub(super) fn change(
     next_due: Option<Timestamp>,
 ) -> Done<Schedule> {
     let before = find(connection, app, id)?.state;
-    if matches!(before, ScheduleState::Canceled | ScheduleState::Finished) {
+    if !before.may_become(state) {
         return Err(conflict(format!("the schedule is {before}")));
     }
     set(connection, id, state, next_due)?;
