@@ -24,7 +24,7 @@ const SCHEDULES: Kind = Kind {
             SELECT (SELECT min(s.app) FROM schedules s WHERE s.app > apps.app) FROM apps WHERE apps.app IS NOT NULL),
         heads AS (SELECT app, (SELECT min(s.next_due) FROM schedules s
             WHERE s.app = apps.app AND s.state = 0 AND s.next_due <= ?1) AS head FROM apps)
-        SELECT app FROM heads WHERE head IS NOT NULL AND app IN (SELECT id FROM apps) ORDER BY head, app LIMIT ?2",
+        SELECT app FROM heads WHERE head IS NOT NULL AND app IN (SELECT id FROM main.apps) ORDER BY head, app LIMIT ?2",
     of_app: "SELECT id FROM schedules WHERE app = ?1 AND state = 0 AND next_due <= ?2 ORDER BY next_due, id LIMIT ?3",
 };
 
@@ -36,7 +36,7 @@ const CAMPAIGNS: Kind = Kind {
             FROM apps WHERE apps.app IS NOT NULL),
         heads AS (SELECT app, (SELECT min(c.due_at) FROM campaigns c
             WHERE c.app = apps.app AND c.state = 0 AND c.due_at <> c.created_at AND c.due_at <= ?1) AS head FROM apps)
-        SELECT app FROM heads WHERE head IS NOT NULL AND app IN (SELECT id FROM apps) ORDER BY head, app LIMIT ?2",
+        SELECT app FROM heads WHERE head IS NOT NULL AND app IN (SELECT id FROM main.apps) ORDER BY head, app LIMIT ?2",
     of_app: "SELECT id FROM campaigns WHERE app = ?1 AND state = 0 AND due_at <> created_at AND due_at <= ?2
         ORDER BY due_at, id LIMIT ?3",
 };
