@@ -2,6 +2,7 @@
 //! along the links.
 
 use crate::server::Server;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -45,6 +46,6 @@ fn tool() -> Option<PathBuf> {
         !required.split(',').any(|word| word.trim() == "judges"),
         "{why} (STENTOR_TEST_REQUIRE wants it)"
     );
-    println!("skipped: {why}");
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
     None
 }
