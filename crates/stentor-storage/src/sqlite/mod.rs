@@ -14,6 +14,7 @@ mod row;
 mod settings;
 mod store;
 mod wal;
+mod worker_pool;
 mod writer;
 
 pub use inspection::{Depth, Inspection, inspect, sealed_under};

@@ -14,6 +14,7 @@ use super::fault::Done;
 use super::file;
 use super::settings::SqliteSettings;
 use super::wal::Gate;
+use super::worker_pool::WorkerPool;
 
 /// How much a read has to look at, and for whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub(super) struct Readers {
     short: Arc<Semaphore>,
     walk: Arc<Semaphore>,
     long: Arc<Semaphore>,
+    /// The threads of long reads.
+    pool: WorkerPool,
 }
 
 struct Shared {
@@ -43,12 +46,14 @@ struct Shared {
 
 impl Readers {
     /// Makes an empty pool; whoever reads passes the gate.
-    pub(super) fn new(path: &Path, settings: &SqliteSettings, gate: Arc<Gate>) -> Self {
+    pub(super) fn new(path: &Path, settings: &SqliteSettings, gate: Arc<Gate>) -> Result<Self, StoreError> {
         let (path, idle) = (path.to_owned(), Mutex::default());
         let places = |count: usize| Arc::new(Semaphore::new(count.max(1)));
         let (short, long) = (places(settings.readers_max_count), places(settings.long_readers_max_count));
         let walk = places(settings.long_readers_max_count);
-        Self { shared: Arc::new(Shared { path, settings: settings.clone(), gate, idle }), short, walk, long }
+        let pool = WorkerPool::new(settings.long_readers_max_count)?;
+        let shared = Arc::new(Shared { path, settings: settings.clone(), gate, idle });
+        Ok(Self { shared, short, walk, long, pool })
     }
 
     /// Reads in one snapshot, on a thread where waiting for the disk holds up nobody else.
@@ -65,12 +70,16 @@ impl Readers {
         let place = Arc::clone(lane).acquire_owned().await;
         let place = place.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let shared = Arc::clone(&self.shared);
-        let reading = tokio::task::spawn_blocking(move || {
+        let job = move || {
             let result = shared.read(work);
             drop(place);
             result
-        });
-        let result = reading.await.map_err(|error| StoreError::Damaged(format!("a read failed: {error}")))?;
+        };
+        let job = match self.pool.handle().filter(|_| reading == Reading::Long) {
+            Some(pool) => pool.spawn_blocking(job),
+            None => tokio::task::spawn_blocking(job),
+        };
+        let result = job.await.map_err(|error| StoreError::Damaged(format!("a read failed: {error}")))?;
         Ok(result?)
     }
 }

@@ -114,7 +114,7 @@ impl SqliteStore {
             bound.check(connection);
         };
         let writer = Writer::start("stentor-store", connection, &settings, settled)?;
-        let readers = Readers::new(path, &settings, gate);
+        let readers = Readers::new(path, &settings, gate)?;
         let (messages, lost) = (Arc::default(), Arc::default());
         let inner = Inner { writer, readers, messages, ahead, vault, log, lost, _lock: lock };
         Ok(Self { inner: Arc::new(inner) })

@@ -30,7 +30,7 @@ async fn look_ups_and_the_pipeline_read_while_every_place_for_long_reads_is_take
     let path = folder.path().join("some.db");
     let settings = SqliteSettings::store();
     file::ensure(&path).expect("made");
-    let readers = Arc::new(Readers::new(&path, &settings, Arc::default()));
+    let readers = Arc::new(Readers::new(&path, &settings, Arc::default()).expect("a pool"));
     let held = fill(&readers, Reading::Long, settings.long_readers_max_count).await;
     let look_up = |connection: &Connection| exists(connection, "SELECT 1", []);
     assert_eq!(readers.run(Reading::Short, look_up).await, Ok(true));

@@ -33,7 +33,7 @@ impl Bench {
         let mut bound = WalBound::new(path_of(&path), wal_max_bytes, Arc::clone(&gate));
         let settled = move |connection: &Connection| bound.check(connection);
         let writer = Writer::start("wal-test", connection, &settings, settled).expect("started");
-        Self { folder, writer, readers: Arc::new(Readers::new(&path, &settings, gate)) }
+        Self { folder, writer, readers: Arc::new(Readers::new(&path, &settings, gate).expect("a pool")) }
     }
 
     fn log_bytes(&self) -> u64 {
