@@ -40,6 +40,9 @@ pub enum StoreError {
     /// The engine cannot write now (disk full, busy): nothing was kept.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// The disk does not give a part of what is kept; nothing was kept, and the rest may be well.
+    #[error("the store cannot be read: {0}")]
+    Unreadable(String),
     /// What is kept does not make sense; a bug or a damaged file.
     #[error("the store is damaged: {0}")]
     Damaged(String),

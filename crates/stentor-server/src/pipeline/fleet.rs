@@ -335,7 +335,9 @@ impl Fleet {
                     worked = true;
                     self.receive(std::iter::once(order).zip(replies)).await;
                 }
-                Err(error @ StoreError::Unavailable(_)) => failed.push((order, error)),
+                Err(error @ (StoreError::Unavailable(_) | StoreError::Unreadable(_))) => {
+                    failed.push((order, error))
+                }
                 Err(error) if self.shared.set_aside(chunk, None, &error).await => over.push(order.lease),
                 Err(error) => failed.push((order, error)),
             }
@@ -363,7 +365,9 @@ impl Fleet {
         let mut rest = Vec::new();
         for (order, error) in failed {
             let chunk = order.lease.ticket.chunk;
-            let often = self.shared.note_refused(chunk) >= TRIES_MAX_COUNT;
+            // A disk that fails to write or to sync says nothing of one chunk.
+            let is_its_own = !matches!(error, StoreError::Unavailable(_));
+            let often = is_its_own && self.shared.note_refused(chunk) >= TRIES_MAX_COUNT;
             if often && self.shared.set_aside(chunk, None, &error).await {
                 over.push(order.lease);
             } else {

@@ -87,9 +87,9 @@ where
         }
         let worked = worked || terms.can_write().await;
         left = untried;
-        for (one, tries) in failed {
+        for (one, tries, unread) in failed {
             let (chunk, epoch) = one.chunk();
-            match tries + u32::from(worked) {
+            match tries + u32::from(worked && unread) {
                 TRIES_MAX_COUNT.. => terms.give_up(chunk, epoch, &problem).await,
                 tries => left.push((one, tries)),
             }
@@ -107,7 +107,8 @@ where
 
 /// What one round of single calls came to.
 struct Round<A> {
-    failed: Vec<(A, u32)>,
+    /// With how often each was refused for itself, and whether it was now.
+    failed: Vec<(A, u32, bool)>,
     untried: Vec<(A, u32)>,
     worked: bool,
     problem: StoreError,
@@ -140,9 +141,10 @@ where
                 worked = true;
                 answers.extend(more);
             }
-            Err(StoreError::Unavailable(why)) => {
-                problem = StoreError::Unavailable(why);
-                failed.push((one, tries));
+            Err(why @ (StoreError::Unavailable(_) | StoreError::Unreadable(_))) => {
+                let unread = matches!(why, StoreError::Unreadable(_));
+                problem = why;
+                failed.push((one, tries, unread));
             }
             Err(why) => {
                 let (chunk, epoch) = one.chunk();

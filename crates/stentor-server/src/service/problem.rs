@@ -218,7 +218,7 @@ impl From<StoreError> for Problem {
             StoreError::NotFound(what) => Self::not_found(what),
             StoreError::Conflict(why) => Self::new(ErrorCode::Conflict, why),
             StoreError::LimitReached(why) => Self::new(ErrorCode::LimitReached, why),
-            StoreError::Unavailable(why) => {
+            StoreError::Unavailable(why) | StoreError::Unreadable(why) => {
                 tracing::warn!(%why, "the store refuses to write");
                 Self::new(ErrorCode::Unavailable, "the store cannot write now; nothing was kept")
             }

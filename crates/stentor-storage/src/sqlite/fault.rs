@@ -1,6 +1,6 @@
 //! What can go wrong between a job and its answer.
 
-use rusqlite::{Error, ErrorCode};
+use rusqlite::{Error, ErrorCode, ffi};
 use stentor_core::ports::store::StoreError;
 
 /// A meaning for the caller, or a failure of the engine that is still to be given one.
@@ -14,8 +14,8 @@ impl Fault {
     /// Tells whether the engine cannot read or write now, or not this.
     pub(super) fn is_unavailable(&self) -> bool {
         match self {
-            Self::Store(error) => matches!(error, StoreError::Unavailable(_)),
-            Self::Engine(error) => matches!(meaning(error), StoreError::Unavailable(_)),
+            Self::Store(error) => is_unavailable(error),
+            Self::Engine(error) => is_unavailable(&meaning(error)),
         }
     }
 
@@ -35,6 +35,10 @@ impl std::fmt::Display for Fault {
             Self::Engine(error) => error.fmt(f),
         }
     }
+}
+
+const fn is_unavailable(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable(_) | StoreError::Unreadable(_))
 }
 
 /// What a job gives.
@@ -81,6 +85,13 @@ pub(super) fn is_repeat(error: &Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }
 
+/// Whether the disk refused to give a page. Writing goes to the log's end whichever pages change, so that a failed write
+/// or sync says nothing of a single one.
+fn is_unread(error: &Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    code.is_some_and(|code| [ffi::SQLITE_IOERR_READ, ffi::SQLITE_IOERR_SHORT_READ].contains(&code))
+}
+
 /// Gives an engine's failure a meaning.
 pub(super) fn meaning(error: &Error) -> StoreError {
     let nonsense = matches!(
@@ -96,6 +107,8 @@ pub(super) fn meaning(error: &Error) -> StoreError {
     );
     if nonsense || broken {
         StoreError::Damaged(error.to_string())
+    } else if is_unread(error) {
+        StoreError::Unreadable(error.to_string())
     } else {
         StoreError::Unavailable(error.to_string())
     }

@@ -22,6 +22,7 @@ mod lost;
 mod members;
 mod messages;
 mod owners;
+mod pace;
 mod pipeline;
 mod register;
 mod registrar;
@@ -56,6 +57,7 @@ use crate::seal::SealKeys;
 use ahead::ReadAhead;
 use lost::Lost;
 use messages::MessageCache;
+use pace::Pace;
 pub(super) use tokens::adopt_rows;
 use vault::Vault;
 pub(super) use vault::sealed_under;
@@ -75,6 +77,7 @@ struct Inner {
     vault: Vault,
     log: PathBuf,
     lost: Arc<Lost>,
+    pace: Pace,
     _lock: FileLock,
 }
 
@@ -115,8 +118,8 @@ impl SqliteStore {
         };
         let writer = Writer::start("stentor-store", connection, &settings, settled)?;
         let readers = Readers::new(path, &settings, gate)?;
-        let (messages, lost) = (Arc::default(), Arc::default());
-        let inner = Inner { writer, readers, messages, ahead, vault, log, lost, _lock: lock };
+        let (messages, lost, pace) = (Arc::default(), Arc::default(), Pace::default());
+        let inner = Inner { writer, readers, messages, ahead, vault, log, lost, pace, _lock: lock };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -152,12 +155,13 @@ impl SqliteStore {
             let (lost, work) = (Arc::clone(&self.inner.lost), work.clone());
             lost.touch(None);
             let done = self.write(move |connection| work(connection, &lost)).await;
-            let Err(StoreError::Unavailable(problem)) = done else {
+            // Only what cannot be read speaks for a chunk: where the disk fails to write or to sync, it fails for all.
+            let Err(StoreError::Unreadable(problem)) = done else {
                 self.inner.lost.note_success();
                 return done;
             };
             if self.prove_writing().await.is_err() || !self.inner.lost.note_failure() {
-                return Err(StoreError::Unavailable(problem));
+                return Err(StoreError::Unreadable(problem));
             }
         }
     }

@@ -32,8 +32,11 @@ impl DeviceStore for SqliteStore {
         registrations: &[Registration],
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError> {
-        let batch = Batch::new(app, registrations, now);
-        self.write(move |connection| register::some(connection, &batch)).await
+        let some = self.inner.pace.first(registrations);
+        let batch = Batch::new(app, some, now);
+        let registered = self.write(move |connection| register::some(connection, &batch)).await?;
+        self.inner.pace.note(some.len(), registered.len());
+        Ok(registered)
     }
 
     async fn rehearse_some(
@@ -42,8 +45,11 @@ impl DeviceStore for SqliteStore {
         given: &[Registration],
         now: Timestamp,
     ) -> Result<usize, StoreError> {
-        let batch = Batch::new(app, given, now);
-        self.write(move |connection| register::rehearse(connection, &batch)).await
+        let some = self.inner.pace.first(given);
+        let batch = Batch::new(app, some, now);
+        let count = self.write(move |connection| register::rehearse(connection, &batch)).await?;
+        self.inner.pace.note(some.len(), count);
+        Ok(count)
     }
 
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError> {

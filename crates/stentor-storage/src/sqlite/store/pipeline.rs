@@ -91,8 +91,8 @@ impl PipelineStore for SqliteStore {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         match self.write(move |connection| aside::set_aside(connection, chunk, epoch, now)).await {
-            Err(StoreError::Unavailable(problem)) => {
-                self.prove_writing().await.map_err(|_| StoreError::Unavailable(problem))?;
+            Err(StoreError::Unreadable(problem)) => {
+                self.prove_writing().await.map_err(|_| StoreError::Unreadable(problem))?;
                 self.inner.lost.add(chunk);
                 Ok(true)
             }
@@ -197,7 +197,7 @@ impl SqliteStore {
     async fn extend_some(&self, some: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
         let all = some.to_vec();
         let together = self.write(move |connection| lease::extend(connection, &all, lease)).await;
-        let Err(StoreError::Unavailable(_)) = together else { return together };
+        let Err(StoreError::Unreadable(_)) = together else { return together };
         let mut worked = some.len() == 1 && self.prove_writing().await.is_ok();
         for one in some.iter().copied().filter(|_| some.len() > 1) {
             worked |= self.write(move |connection| lease::extend(connection, &[one], lease)).await.is_ok();
