@@ -6,6 +6,7 @@ mod sqlite_files;
 mod sqlite_golden;
 mod sqlite_portions;
 mod sqlite_power;
+mod sqlite_queue_damage;
 mod sqlite_scratch;
 mod sqlite_seal;
 mod sqlite_trouble;
