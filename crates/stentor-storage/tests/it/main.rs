@@ -9,5 +9,6 @@ mod sqlite_power;
 mod sqlite_queue_damage;
 mod sqlite_scratch;
 mod sqlite_seal;
+mod sqlite_token_damage;
 mod sqlite_trouble;
 mod unsynced_vfs;
