@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stentor_core::id::ScheduleId;
 use stentor_core::ports::store::{Page, StoredReply};
@@ -142,15 +142,19 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Ends a schedule; what it has sent stays.
-#[utoipa::path(post, path = "/v1/schedules/{schedule}/cancel", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
+/// Ends a schedule; what it has sent stays. One that cannot be read is deleted, and nothing of it can be shown.
+#[utoipa::path(post, path = "/v1/schedules/{schedule}/cancel", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule), (status = 204)))]
 async fn cancel(
     State(api): State<Api>,
     For(caller): For,
     Via(from): Via,
     At(id): At<ScheduleId>,
-) -> Answered<Json<Schedule>> {
-    Ok(Json(api.service().set_schedule((caller, from), id, ScheduleState::Canceled).await?.into()))
+) -> Answered<Response> {
+    let canceled = api.service().cancel_schedule((caller, from), id).await?;
+    Ok(canceled.map_or_else(
+        || StatusCode::NO_CONTENT.into_response(),
+        |view| Json(Schedule::from(view)).into_response(),
+    ))
 }
 
 /// Holds a schedule; occurrences of that time are not made up for.

@@ -134,6 +134,18 @@ impl Service {
         self.set_schedule((caller, from), id, ScheduleState::Deleted).await.map(drop)
     }
 
+    /// Ends a schedule; one that cannot be read is removed, and there is nothing to show of it.
+    pub async fn cancel_schedule(
+        &self,
+        (caller, from): (Caller, Origin),
+        id: ScheduleId,
+    ) -> Answer<Option<ScheduleView>> {
+        if let Err(StoreError::Damaged(_)) = self.store.schedule(caller.app(), id).await {
+            return self.remove_schedule((caller, from), id).await.map(|()| None);
+        }
+        self.set_schedule((caller, from), id, ScheduleState::Canceled).await.map(Some)
+    }
+
     /// Pauses, resumes, cancels or deletes; ticks of a pause are not made up for.
     pub async fn set_schedule(
         &self,

@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use stentor_storage::conformance::strike::{Strike, strike, strikes};
 
 use crate::harness::{Reading, Server, Tenant, durable_server, server};
 
@@ -205,6 +206,33 @@ async fn a_schedule_shows_what_comes_next_and_can_be_held_and_ended() {
     {
         assert_eq!(server.send(&tenant, method, &path).read().await.status, 404, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_schedule_that_cannot_be_read_is_named_until_it_is_canceled_or_deleted() {
+    let server = durable_server(tempfile::tempdir().expect("a folder")).await;
+    let tenant = server.sender().await;
+    let body = json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": {"target": "everyone", "data": {"k": "v"}}});
+    for _ in 0..2 {
+        server.post(&tenant, "/v1/schedules", body.clone()).await;
+    }
+    let folder = server.stop().await;
+    let path = folder.path().join("stentor.db");
+    let before = folder.path().join("before.db");
+    std::fs::copy(&path, &before).expect("copied");
+    let is_meant = |blow: &Strike| (&*blow.table, &*blow.column) == ("schedules", "recurrence");
+    let blow = strikes(&path).into_iter().find(is_meant).expect("a column");
+    assert_eq!(strike(&path, &before, &blow), 2);
+    let server = durable_server(folder).await;
+    let damaged = server.get(&tenant, "/v1/schedules").await["damaged"].clone();
+    let ids: Vec<_> =
+        damaged.as_array().expect("a list").iter().map(|id| id.as_str().expect("an id")).collect();
+    let canceled = format!("/v1/schedules/{}/cancel", ids[0]);
+    assert_eq!(server.send(&tenant, Method::POST, &canceled).read().await.status, 204);
+    assert_eq!(server.get(&tenant, "/v1/schedules").await["damaged"], json!([ids[1]]));
+    let deleted = format!("/v1/schedules/{}", ids[1]);
+    assert_eq!(server.send(&tenant, Method::DELETE, &deleted).read().await.status, 204);
+    assert_eq!(server.get(&tenant, "/v1/schedules").await, json!({"schedules": []}));
 }
 
 #[tokio::test]

@@ -98,7 +98,7 @@ pub(super) fn by_app<T>(sorted: Vec<T>, app: impl Fn(&T) -> AppId, limit: usize)
 impl State {
     pub(super) fn cancel_broken_schedule(&mut self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
         let schedule = self.schedule_mut(app, id)?;
-        (schedule.state, schedule.next_due) = (ScheduleState::Canceled, None);
+        (schedule.state, schedule.next_due) = (ScheduleState::Deleted, None);
         Ok(())
     }
 

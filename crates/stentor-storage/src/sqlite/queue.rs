@@ -1,5 +1,7 @@
 //! The queue: tickets in a file of their own, which can be thrown away and filled again from the store.
 
+mod mend;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,6 +16,7 @@ use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
 use stentor_core::ports::store::StoreError;
 use tokio::sync::Notify;
 
+use super::damage::readable;
 use super::fault::{Done, damaged};
 use super::file::{self, FileLock};
 use super::migrations;
@@ -68,8 +71,9 @@ impl SqliteQueue {
     async fn work<T, F>(&self, work: F) -> Result<T, QueueError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
+        let work = move |connection: &Connection| mend::around(connection, work);
         self.writer.run(Line::Usual, work).await.map_err(|error| QueueError::Unavailable(error.to_string()))
     }
 
@@ -165,13 +169,19 @@ impl Queue for SqliteQueue {
             depths(&connection, now).map_err(StoreError::from)
         });
         let counted = counting.await.map_err(|error| QueueError::Unavailable(error.to_string()))?;
-        counted.map_err(|error| QueueError::Unavailable(error.to_string()))
+        let (depths, broken) = counted.map_err(|error| QueueError::Unavailable(error.to_string()))?;
+        if !broken.is_empty() {
+            self.work(mend::mend).await?;
+        }
+        Ok(depths)
     }
 
     async fn keeps(&self) -> Result<(), QueueError> {
-        let kept = self
-            .writer
-            .keeps(|connection| run(connection, "UPDATE leases SET last = last + 1", []).map(drop));
+        let kept = self.writer.keeps(|connection| {
+            mend::around(connection, |connection| {
+                run(connection, "UPDATE leases SET last = last + 1", []).map(drop)
+            })
+        });
         kept.await.map_err(|error| QueueError::Unavailable(error.to_string()))
     }
 
@@ -219,6 +229,7 @@ fn prepare(path: &Path, settings: &SqliteSettings) -> Done<Connection> {
         return Err(damaged(&verdict));
     }
     migrations::run(&connection, migrations::QUEUE)?;
+    mend::mend(&connection)?;
     Ok(connection)
 }
 
@@ -243,9 +254,15 @@ fn ensure_lane(connection: &Connection, lane: Lane) -> Done<i64> {
 
 fn put(connection: &Connection, ticket: Ticket) -> Done<()> {
     let lane = ensure_lane(connection, ticket.lane)?;
-    let sql = "INSERT OR IGNORE INTO tickets (chunk, lane, due_at) VALUES (?1, ?2, ?3)";
-    run(connection, sql, [int(ticket.chunk.raw()), lane, ticket.due_at.as_millis()]).map(drop)
+    run(connection, PUT, [int(ticket.chunk.raw()), lane, ticket.due_at.as_millis(), mend::INSTANT_MAX_MS])
+        .map(drop)
 }
+
+/// Leaves a ticket that is there as it is, unless it stands in another lane or for longer than there are years. Text and
+/// blobs are larger than each number here.
+const PUT: &str = "INSERT INTO tickets (chunk, lane, due_at) VALUES (?1, ?2, ?3)
+    ON CONFLICT (chunk) DO UPDATE SET lane = excluded.lane, due_at = excluded.due_at, lease = NULL, lease_until = NULL
+    WHERE lane IS NOT excluded.lane OR due_at > ?4 OR lease_until > ?4 OR (lease IS NULL) <> (lease_until IS NULL)";
 
 const FREE: &str = "SELECT chunk, due_at FROM (
         SELECT * FROM (SELECT chunk, due_at FROM tickets WHERE lane = ?1 AND lease IS NULL AND due_at <= ?2
@@ -298,7 +315,7 @@ const DEPTHS: &str = "WITH RECURSIVE
         SELECT (SELECT min(lane) FROM tickets WHERE lease IS NULL AND lane > no) FROM waiting WHERE no IS NOT NULL),
     leased (no) AS (SELECT min(lane) FROM tickets WHERE lease IS NOT NULL UNION ALL
         SELECT (SELECT min(lane) FROM tickets WHERE lease IS NOT NULL AND lane > no) FROM leased WHERE no IS NOT NULL)
-    SELECT l.provider, l.app, l.class,
+    SELECT l.no, l.provider, l.app, l.class,
         (SELECT count(*) FROM tickets WHERE lane = l.no AND lease IS NULL AND due_at <= ?1),
         (SELECT count(*) FROM tickets WHERE lane = l.no AND lease IS NULL AND due_at > ?1),
         (SELECT count(*) FROM tickets WHERE lane = l.no AND lease IS NOT NULL AND lease_until > ?1),
@@ -311,21 +328,22 @@ const DEPTHS: &str = "WITH RECURSIVE
     FROM lanes l WHERE l.no IN (SELECT no FROM waiting UNION SELECT no FROM leased)
     ORDER BY l.provider, l.app, l.class";
 
-fn depths(connection: &Connection, now: Timestamp) -> Done<Vec<LaneDepth>> {
-    all(connection, DEPTHS, [now.as_millis()], depth)
+/// Counts by lane, and names the lanes that cannot be read.
+fn depths(connection: &Connection, now: Timestamp) -> Done<(Vec<LaneDepth>, Vec<i64>)> {
+    readable(connection, "lanes", (DEPTHS, [now.as_millis()]), usize::MAX, depth)
 }
 
 /// Reads a row of [`DEPTHS`]; a lease that has run out counts as none.
 fn depth(row: &Row<'_>) -> Done<LaneDepth> {
-    let app = AppId::from_raw(number(row, 1)?);
-    let (provider, class) = (code(row, 0, ProviderKind::from_code)?, code(row, 2, Class::from_code)?);
+    let app = AppId::from_raw(number(row, 2)?);
+    let (provider, class) = (code(row, 1, ProviderKind::from_code)?, code(row, 3, Class::from_code)?);
     Ok(LaneDepth {
         lane: Lane { provider, app, class },
-        ready: number(row, 3)? + number(row, 8)?,
-        delayed: number(row, 4)? + number(row, 9)?,
-        leased: number(row, 5)?,
-        oldest_due: earlier(maybe_time(row, 6)?, maybe_time(row, 10)?),
-        next_due: earlier(maybe_time(row, 7)?, maybe_time(row, 11)?),
+        ready: number(row, 4)? + number(row, 9)?,
+        delayed: number(row, 5)? + number(row, 10)?,
+        leased: number(row, 6)?,
+        oldest_due: earlier(maybe_time(row, 7)?, maybe_time(row, 11)?),
+        next_due: earlier(maybe_time(row, 8)?, maybe_time(row, 12)?),
     })
 }
 

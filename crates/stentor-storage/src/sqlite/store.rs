@@ -202,7 +202,7 @@ impl SqliteStore {
 /// Puts right what all apps share; what cannot be is told where it is needed.
 fn mend(connection: &Connection) -> Done<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    for mend in [sequences::mend, tokens::mend] {
+    for mend in [sequences::mend, sequences::mend_numbers, tokens::mend] {
         if let Err(fault) = attempt(connection, || mend(connection))? {
             tracing::error!(%fault, "a counter could not be put right");
         }

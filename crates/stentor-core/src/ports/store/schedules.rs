@@ -41,7 +41,7 @@ pub trait ScheduleStore: Send + Sync {
     /// Lets a schedule that cannot be read, or cannot fire, fire no more, so that it holds up no other.
     async fn set_schedule_aside(&self, id: ScheduleId) -> Result<(), StoreError>;
 
-    /// Cancels a schedule of which nothing else can be read.
+    /// Cancels a schedule of which nothing else can be read, and deletes it.
     async fn cancel_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError>;
 
     /// Sets state and next tick; Conflict when it was canceled or finished before.

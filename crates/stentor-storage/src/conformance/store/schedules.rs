@@ -278,5 +278,6 @@ pub async fn a_schedule_set_aside_fires_no_more_and_can_be_canceled(store: &dyn 
     let foreign = store.cancel_broken_schedule(other.app, one.id).await;
     assert!(matches!(foreign, Err(StoreError::NotFound(_))), "{foreign:?}");
     store.cancel_broken_schedule(scene.app, one.id).await.expect("canceled");
-    assert_eq!(store.schedule(scene.app, one.id).await.expect("there").state, ScheduleState::Canceled);
+    assert_eq!(store.schedule(scene.app, one.id).await.expect("there").state, ScheduleState::Deleted);
+    assert_eq!(store.schedules(scene.app, first(5)).await, Ok(Vec::new()), "no list names it");
 }

@@ -12,8 +12,8 @@ use super::books::Shelf;
 use super::chunks::{self, Chunk, ChunkState};
 use super::fleets::Fleet;
 use super::lost::Lost;
-use crate::sqlite::damage;
-use crate::sqlite::fault::{Done, conflict, missing};
+use crate::sqlite::damage::{self, attempt};
+use crate::sqlite::fault::{Done, Fault, conflict, missing};
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{code, int, maybe_code, maybe_time, number, time};
@@ -229,11 +229,35 @@ pub(super) fn canceled(connection: &Connection) -> Done<Option<CampaignId>> {
 /// Ends some of what is queued at a provider at which its campaign was stopped; tells whether there was any.
 pub(super) fn end_some_stopped(connection: &Connection, now: Timestamp) -> Done<bool> {
     let Some((id, fleet, reason)) = stopped(connection)? else { return Ok(false) };
-    let mut shelf = Shelf::new(connection);
-    let verdict = (DeliveryState::Failed, reason);
-    let ended = end_some_at(connection, &mut shelf, (id, fleet), verdict, now)?;
-    shelf.close(now)?;
-    Ok(ended > 0)
+    let done = attempt(connection, || {
+        let mut shelf = Shelf::new(connection);
+        let verdict = (DeliveryState::Failed, reason);
+        let ended = end_some_at(connection, &mut shelf, (id, fleet), verdict, now)?;
+        shelf.close(now)?;
+        Ok(ended > 0)
+    })?;
+    done_or_set_aside(connection, done, (id, Some(fleet)), now)
+}
+
+/// Sets some of what is queued of a campaign, or at one of its providers, aside where it could not be ended: it must not be
+/// tried for ever. Tells whether anything was done.
+pub(super) fn done_or_set_aside(
+    connection: &Connection,
+    done: Result<bool, Fault>,
+    (id, fleet): (CampaignId, Option<u64>),
+    now: Timestamp,
+) -> Done<bool> {
+    let Err(fault) = done else { return Ok(done.is_ok_and(|worked| worked)) };
+    damage::note("campaigns", int(id.raw()), &fault);
+    let queued = match fleet {
+        Some(fleet) => chunks::queued_at(connection, id, fleet, ENDED_AT_ONCE_MAX_COUNT)?,
+        None => chunks::queued_of(connection, id, ENDED_AT_ONCE_MAX_COUNT)?,
+    };
+    let mut worked = false;
+    for chunk in queued {
+        worked |= attempt(connection, || aside::take_away(connection, chunk, now))?.is_ok();
+    }
+    Ok(worked)
 }
 
 /// Tells whether something is still queued at a provider at which its campaign was stopped.

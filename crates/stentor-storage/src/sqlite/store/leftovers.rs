@@ -11,6 +11,7 @@ use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, exists, one, run};
 use crate::sqlite::row::code;
+use crate::sqlite::store::tokens::rebuild;
 
 /// Rows that one statement removes.
 const AT_ONCE_MAX_COUNT: usize = 256;
@@ -24,6 +25,8 @@ pub(super) enum Kind {
     App,
     Member,
     Fleet,
+    /// Leaves of token hashes that are to be looked over (`no` 0), or devices whose hashes are to be found again (`no` 1).
+    Hashes,
 }
 
 /// What is left of one thing.
@@ -44,6 +47,7 @@ impl Kind {
             Self::App => 4,
             Self::Member => 5,
             Self::Fleet => 6,
+            Self::Hashes => 7,
         }
     }
 
@@ -55,6 +59,7 @@ impl Kind {
             4 => Some(Self::App),
             5 => Some(Self::Member),
             6 => Some(Self::Fleet),
+            7 => Some(Self::Hashes),
             _ => None,
         }
     }
@@ -82,6 +87,12 @@ impl Leftover {
         run(connection, sql, params![self.kind.code(), self.no, self.other, self.cursor]).map(drop)
     }
 
+    /// Notes it, unless the connection only reads: whoever writes next meets the same.
+    pub(super) fn note_if_writing(&self, connection: &Connection) -> Done<()> {
+        let reads_only: bool = connection.pragma_query_value(None, "query_only", |row| row.get(0))?;
+        if reads_only { Ok(()) } else { self.note(connection) }
+    }
+
     /// Notes it and begins; what is little is gone with this transaction.
     pub(super) fn begin(self, connection: &Connection, portion: &Portion<'_>) -> Done<()> {
         self.note(connection)?;
@@ -97,6 +108,7 @@ impl Leftover {
             Kind::App => app::rest(connection, self.no, portion)?,
             Kind::Member => self.follow(connection, portion)?,
             Kind::Fleet => app::fleet(connection, self, portion)?,
+            Kind::Hashes => rebuild::go_on(connection, &mut self, portion)?,
         };
         if !is_done {
             return self.note(connection);
@@ -139,7 +151,11 @@ pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool
     let sql = "SELECT kind, no, other, cursor FROM leftovers ORDER BY kind, no, other ";
     while !portion.is_over() {
         let found = readable(connection, "leftovers", (sql, []), 1, Leftover::read)?;
-        let Some(next) = found.0.first() else { return Ok(false) };
+        let Some(next) = found.0.first() else {
+            // What names nothing that could be removed would be looked at for ever.
+            run(connection, "DELETE FROM leftovers", [])?;
+            return Ok(false);
+        };
         if let Err(fault) = attempt(connection, || next.work_off(connection, portion))? {
             // What cannot be removed is nobody's any more: it may stay, and must not keep the rest from being removed.
             note("leftovers", next.no, &fault);

@@ -16,6 +16,7 @@ use super::lease::Known;
 use super::{
     SqliteStore, aside, campaigns, expand, lease, leftovers, sequences, settle, start, unlisted, upkeep,
 };
+use crate::sqlite::damage::attempt;
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
 use crate::sqlite::row::int;
@@ -209,8 +210,10 @@ impl SqliteStore {
 /// Does a portion of what was begun and is too much for one transaction; tells whether more is left.
 fn continue_work(connection: &Connection, now: Timestamp) -> Done<bool> {
     if let Some(id) = campaigns::canceled(connection)? {
-        campaigns::wind_up(connection, id, now)?;
-        return Ok(true);
+        let done = attempt(connection, || campaigns::wind_up(connection, id, now).map(|_| true))?;
+        if campaigns::done_or_set_aside(connection, done, (id, None), now)? {
+            return Ok(true);
+        }
     }
     if campaigns::end_some_stopped(connection, now)? {
         return Ok(true);

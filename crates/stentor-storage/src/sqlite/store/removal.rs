@@ -15,7 +15,8 @@ use crate::sqlite::row::{int, number, text};
 
 /// What a device leaves behind in other tables.
 struct Traces {
-    token: PushToken,
+    /// None where it cannot be read: its hash stays behind, and nobody is found by it.
+    token: Option<PushToken>,
     user: Option<i64>,
     tags: Option<String>,
     active: bool,
@@ -25,11 +26,14 @@ struct Traces {
 pub(super) fn device(connection: &Connection, fleet: Fleet, key: i64) -> Done<()> {
     let sql = "SELECT token, user, tags, listed = 1 AND retired_at IS NULL FROM devices WHERE key = ?1";
     let read = |row: &rusqlite::Row<'_>| {
-        let token = text(row, 0, PushToken::new)?;
-        Ok(Traces { token, user: row.get(1)?, tags: row.get(2)?, active: row.get(3)? })
+        let token = text(row, 0, PushToken::new).ok();
+        let (user, tags) = (row.get(1).ok().flatten(), row.get(2).ok().flatten());
+        Ok(Traces { token, user, tags, active: row.get(3)? })
     };
     let traces = one(connection, sql, [key], read)?.ok_or(missing("device"))?;
-    tokens::forget(connection, tokens::hash(fleet.app, fleet.provider, &traces.token), key)?;
+    if let Some(token) = &traces.token {
+        tokens::forget(connection, tokens::hash(fleet.app, fleet.provider, token), key)?;
+    }
     if let Some(user) = traces.user {
         run(connection, "DELETE FROM user_devices WHERE user = ?1 AND key = ?2", [user, key])?;
     }

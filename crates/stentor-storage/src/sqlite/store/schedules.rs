@@ -119,11 +119,11 @@ fn list(connection: &Connection, app: AppId, page: Page) -> Done<(Vec<Schedule>,
     damage::readable(connection, "schedules", rows, page.limit, read)
 }
 
-/// Cancels a schedule, whatever else it holds.
+/// Ends a schedule and lets no list name it, whatever else it holds.
 pub(super) fn cancel_broken(connection: &Connection, app: AppId, id: ScheduleId) -> Done<()> {
     let sql = "UPDATE schedules SET state = ?3, next_due = NULL WHERE id = ?1 AND app = ?2";
-    let canceled = i64::from(ScheduleState::Canceled.code());
-    let done = force(connection, id, sql, [int(id.raw()), int(app.raw()), canceled])?;
+    let deleted = i64::from(ScheduleState::Deleted.code());
+    let done = force(connection, id, sql, [int(id.raw()), int(app.raw()), deleted])?;
     if done == 0 { Err(missing("schedule")) } else { Ok(()) }
 }
 

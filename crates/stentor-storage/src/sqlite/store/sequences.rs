@@ -4,8 +4,9 @@ use rusqlite::{Connection, params};
 use stentor_core::id::DeviceId;
 
 use super::fleets::{DEVICE_MAX, FLEET_MAX};
+use crate::sqlite::damage::force;
 use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{exists, one, run};
+use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{int, number};
 
 /// Gives the last device given out.
@@ -36,6 +37,37 @@ pub(super) fn advance(connection: &Connection, name: &str, value: u64) -> Done<(
 /// Largest id that a clock can have given out; ids are milliseconds and some bits.
 const ID_MAX: u64 = 1 << 62;
 
+/// Tables whose rows get their numbers from SQLite, one after the largest there ever was.
+const NUMBERED: [(&str, &str); 5] =
+    [("chunks", "id"), ("users", "no"), ("topics", "no"), ("groups", "no"), ("audit", "id")];
+/// Rows of a table that get another number at one start.
+const RENUMBERED_MAX_COUNT: usize = 1_024;
+
+/// Gives rows whose number nobody gave out one that is: behind the last number there is there would be none for a new row.
+pub(super) fn mend_numbers(connection: &Connection) -> Done<()> {
+    for (table, key) in NUMBERED {
+        let sql = format!("SELECT {key} FROM {table} WHERE {key} > ?1 LIMIT ?2");
+        let beyond: Vec<i64> =
+            all(connection, &sql, [int(ID_MAX), limit(RENUMBERED_MAX_COUNT)], |row| Ok(row.get(0)?))?;
+        let largest = format!("coalesce((SELECT max({key}) FROM {table} WHERE {key} <= ?1), 0)");
+        for number in beyond {
+            tracing::error!(
+                table,
+                number,
+                "a row has a number that was never given out: it gets another one"
+            );
+            let sql = format!("UPDATE {table} SET {key} = {largest} + 1 WHERE {key} = ?2");
+            force(connection, (table, &format!("{key} = {number}")), &sql, [int(ID_MAX), number])?;
+        }
+        let sql = format!(
+            "UPDATE sqlite_sequence SET seq = {largest} WHERE name = ?2
+            AND NOT (typeof(seq) = 'integer' AND seq BETWEEN 0 AND ?1)"
+        );
+        run(connection, &sql, params![int(ID_MAX), table])?;
+    }
+    Ok(())
+}
+
 /// Puts counters right that are missing or make no sense: everybody needs them, and each goes on after the largest number
 /// that is kept.
 pub(super) fn mend(connection: &Connection) -> Done<()> {
@@ -62,4 +94,26 @@ pub(super) fn mend(connection: &Connection) -> Done<()> {
         run(connection, &format!("INSERT INTO sequences (name, value) SELECT ?1, ({largest})"), [name])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::migrations;
+
+    #[test]
+    fn rows_and_counters_at_the_last_number_leave_room_for_new_rows() {
+        for (row, seq) in [(i64::MAX, "1"), (1, "9223372036854775807"), (i64::MAX, "'x'")] {
+            let connection = Connection::open_in_memory().expect("opened");
+            migrations::run(&connection, migrations::STORE).expect("made");
+            let insert = "INSERT INTO topics (app, name, device_count) VALUES (1, ?1, 0)";
+            run(&connection, insert, ["old"]).expect("kept");
+            run(&connection, "UPDATE topics SET no = ?1", [row]).expect("damaged");
+            run(&connection, &format!("UPDATE sqlite_sequence SET seq = {seq}"), []).expect("damaged");
+            mend_numbers(&connection).expect("mended");
+            run(&connection, insert, ["new"]).expect("kept");
+            let sum = one(&connection, "SELECT sum(no) FROM topics", [], |row| number(row, 0)).expect("read");
+            assert_eq!(sum, Some(3), "{row} {seq}");
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! What is left of an app: its devices, fleet by fleet, and all that hangs on its number.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, CampaignId, DeviceId};
 
 use super::{AT_ONCE_MAX_COUNT, Leftover, delete, group, person, topic};
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, one, run};
@@ -104,7 +105,9 @@ fn remove_device(connection: &Connection, key: i64, hash: Option<i64>) -> Done<(
 /// Notes the fleets of an app as left over, and takes their rows away: nothing of them is found any more.
 pub(in crate::sqlite::store) fn leave_fleets(connection: &Connection, app: i64) -> Done<()> {
     let sql = "SELECT no, provider FROM fleets WHERE app = ?1";
-    let fleets = all(connection, sql, [app], |row| Ok((number(row, 0)?, row.get::<_, i64>(1)?)))?;
+    let read = |row: &Row<'_>| Ok((number(row, 0)?, row.get::<_, i64>(1)?));
+    // What of a fleet cannot be read names no devices.
+    let (fleets, _) = readable(connection, "fleets", (sql, [app]), usize::MAX, read)?;
     for (no, provider) in fleets {
         let no = crate::sqlite::row::int(no);
         Leftover { kind: super::Kind::Fleet, no, other: app, cursor: provider }.note(connection)?;

@@ -5,8 +5,10 @@
 
 use rusqlite::{Connection, Row};
 
-use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{one, run};
+use crate::sqlite::damage;
+use crate::sqlite::fault::{Done, Fault, damaged};
+use crate::sqlite::query::{exists, one, run};
+use crate::sqlite::store::leftovers::{Kind, Leftover};
 
 /// A token's hash and the number of the device that holds it, both below 2^40.
 pub(super) type Pair = (i64, i64);
@@ -41,13 +43,40 @@ impl Leaves<'_> {
         let mut rest = hashes;
         while let Some(hash) = rest.first() {
             let mut rows = statement.query([hash])?;
-            let Some(row) = rows.next()? else { return Ok(()) };
-            let page = Page::of_row(row, *hash)?;
-            let (here, beyond) = rest.split_at(rest.partition_point(|hash| *hash <= page.until));
-            here.iter().for_each(|hash| page.find(*hash, &mut found));
+            let page = rows.next()?.map(|row| Page::of_row(row, *hash)).transpose();
+            let (until, page) = match page {
+                Ok(Some(page)) => (page.until, Some(page)),
+                Ok(None) => (self.gap(*hash)?.until, None),
+                Err(fault) => (self.gap_for(fault, *hash)?.until, None),
+            };
+            let (here, beyond) = rest.split_at(rest.partition_point(|hash| *hash <= until));
+            if let Some(page) = page {
+                here.iter().for_each(|hash| page.find(*hash, &mut found));
+            }
             rest = beyond;
         }
         Ok(())
+    }
+
+    /// Puts empty leaves where one cannot be read or none is; tells whether there was such a place.
+    pub(super) fn mend(&self) -> Done<bool> {
+        let (mut next, mut mended) = (i64::MIN, false);
+        if !exists(self.connection, &format!("SELECT 1 FROM {}", self.table), [])? {
+            return Ok(false);
+        }
+        loop {
+            let kept = self.sound(next);
+            let is_sound = matches!(kept, Ok(Some(_)));
+            let leaf = self.or_gap(kept, next)?;
+            if !is_sound {
+                self.put(&leaf)?;
+                mended = true;
+            }
+            match leaf.until.checked_add(1) {
+                Some(after) => next = after,
+                None => return Ok(mended),
+            }
+        }
     }
 
     /// Adds pairs that are in order; gives how many were not there.
@@ -92,13 +121,52 @@ impl Leaves<'_> {
     }
 
     fn covering(&self, hash: i64) -> Done<Leaf> {
-        let read = |row: &Row<'_>| {
+        self.or_gap(self.sound(hash), hash)
+    }
+
+    /// Reads the leaf that covers a hash.
+    fn sound(&self, hash: i64) -> Done<Option<Leaf>> {
+        one(self.connection, &self.covering_sql(), [hash], |row| {
             let page = Page::of_row(row, hash)?;
-            let pairs = (0..page.count()).map(|at| page.pair(at)).collect();
-            Ok(Leaf { first: row.get(0)?, until: page.until, pairs })
-        };
-        let kept = one(self.connection, &self.covering_sql(), [hash], read)?;
-        Ok(kept.unwrap_or(Leaf { first: i64::MIN, until: i64::MAX, pairs: Vec::new() }))
+            let pairs: Vec<Pair> = (0..page.count()).map(|at| page.pair(at)).collect();
+            let leaf = Leaf { first: row.get(0)?, until: page.until, pairs };
+            if leaf.is_in_order() { Ok(leaf) } else { Err(damaged("a leaf of token hashes in no order")) }
+        })
+    }
+
+    /// Gives a leaf that was read, or an empty one for where it should be.
+    fn or_gap(&self, kept: Done<Option<Leaf>>, hash: i64) -> Done<Leaf> {
+        match kept {
+            Ok(Some(leaf)) => Ok(leaf),
+            Ok(None) => self.gap(hash),
+            Err(fault) => self.gap_for(fault, hash),
+        }
+    }
+
+    fn gap_for(&self, fault: Fault, hash: i64) -> Done<Leaf> {
+        if !fault.is_damage() {
+            return Err(fault);
+        }
+        let gap = self.gap(hash)?;
+        damage::note(self.table, gap.first, &fault);
+        Ok(gap)
+    }
+
+    /// Gives an empty leaf for a stretch of hashes that none covers, and notes that they are to be found again.
+    fn gap(&self, hash: i64) -> Done<Leaf> {
+        let before = one(self.connection, &self.covering_sql(), [hash], |row| {
+            let first = row.get(0)?;
+            let page = row.get_ref(1)?.as_blob().ok().and_then(Page::decode);
+            let until = page.map(|page| page.until).filter(|until| (first..hash).contains(until));
+            Ok(until.map_or(first, |until| until + 1))
+        })?;
+        let sql = format!("SELECT min(first) FROM {} WHERE first > ?1", self.table);
+        let after = one(self.connection, &sql, [hash], |row| Ok(row.get::<_, Option<i64>>(0)?))?.flatten();
+        if before.or(after).is_some() {
+            Leftover::of(Kind::Hashes, 0).note_if_writing(self.connection)?;
+        }
+        let (first, until) = (before.unwrap_or(i64::MIN), after.map_or(i64::MAX, |after| after - 1));
+        Ok(Leaf { first, until, pairs: Vec::new() })
     }
 
     fn covering_sql(&self) -> String {
@@ -119,6 +187,13 @@ struct Leaf {
 }
 
 impl Leaf {
+    /// Tells whether the pairs are in order and of the leaf's stretch.
+    fn is_in_order(&self) -> bool {
+        let ends = [self.pairs.first(), self.pairs.last()];
+        let within = ends.iter().flatten().all(|(hash, _)| (self.first..=self.until).contains(hash));
+        within && self.pairs.is_sorted()
+    }
+
     /// Cuts a leaf with too many pairs; equal hashes stay together, however many they are.
     fn parts(self) -> Vec<Self> {
         if self.pairs.len() <= ROOM_COUNT {

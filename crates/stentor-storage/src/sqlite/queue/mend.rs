@@ -1,0 +1,76 @@
+//! Rows of the queue's file that make no sense: they are removed, and the store's chunks are published again.
+
+use rusqlite::Connection;
+use stentor_core::chunk::Class;
+use stentor_core::device::ProviderKind;
+
+use crate::sqlite::damage::readable;
+use crate::sqlite::fault::{Done, Fault};
+use crate::sqlite::query::{exists, run};
+use crate::sqlite::row::{code, number};
+
+/// Latest instant that a ticket can name, in milliseconds: the end of the year 9999.
+pub(super) const INSTANT_MAX_MS: i64 = 253_402_300_799_999;
+/// Largest lease that can have been given out.
+const LEASE_MAX: i64 = 1 << 62;
+
+/// Does something, and again without the rows that make no sense if it met one.
+pub(super) fn around<T>(connection: &Connection, work: impl Fn(&Connection) -> Done<T>) -> Done<T> {
+    match work(connection) {
+        Err(fault) if fault.is_damage() => {
+            report(&fault);
+            mend(connection)?;
+            work(connection)
+        }
+        done => done,
+    }
+}
+
+fn report(fault: &Fault) {
+    tracing::error!(%fault, "a row of the queue cannot be read: it is removed and filled again from the store");
+}
+
+/// Removes what makes no sense.
+pub(super) fn mend(connection: &Connection) -> Done<()> {
+    let removed = lanes(connection)? + tickets(connection)?;
+    if removed > 0 {
+        tracing::error!(removed, "rows of the queue made no sense: they are filled again from the store");
+    }
+    counter(connection)
+}
+
+fn lanes(connection: &Connection) -> Done<usize> {
+    let sql = "SELECT no, app, provider, class FROM lanes";
+    let (_, broken) = readable(connection, "lanes", (sql, []), usize::MAX, |row| {
+        number(row, 1)?;
+        code(row, 2, ProviderKind::from_code)?;
+        code(row, 3, Class::from_code).map(drop)
+    })?;
+    for no in &broken {
+        run(connection, "DELETE FROM lanes WHERE no = ?1", [no])?;
+    }
+    Ok(broken.len())
+}
+
+fn tickets(connection: &Connection) -> Done<usize> {
+    let sql = "DELETE FROM tickets WHERE chunk < 0
+        OR typeof(lane) <> 'integer' OR NOT EXISTS (SELECT 1 FROM lanes WHERE no = lane)
+        OR typeof(due_at) <> 'integer' OR due_at > ?1
+        OR (lease IS NULL) <> (lease_until IS NULL)
+        OR lease IS NOT NULL AND (typeof(lease) <> 'integer' OR typeof(lease_until) <> 'integer' OR lease_until > ?1)";
+    run(connection, sql, [INSTANT_MAX_MS])
+}
+
+/// Lets the counter of leases go on after the last lease that is held, if it is missing or makes no sense.
+fn counter(connection: &Connection) -> Done<()> {
+    let sane = "SELECT 1 FROM leases WHERE typeof(last) = 'integer' AND last BETWEEN 0 AND ?1
+        AND (SELECT count(*) FROM leases) = 1";
+    if exists(connection, sane, [LEASE_MAX])? {
+        return Ok(());
+    }
+    tracing::error!("the queue's counter of leases makes no sense: it goes on after the last that is held");
+    run(connection, "DELETE FROM leases", [])?;
+    let sql = "INSERT INTO leases (last)
+        SELECT coalesce(max(lease), 0) FROM tickets WHERE typeof(lease) = 'integer' AND lease BETWEEN 0 AND ?1";
+    run(connection, sql, [LEASE_MAX]).map(drop)
+}

@@ -1,0 +1,95 @@
+//! Finding token hashes again that were lost with a damaged leaf: the devices themselves tell them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::{Connection, Row};
+use stentor_core::device::PushToken;
+
+use super::{fresh, hash, holder_by_hash, note, old, pair, with_hashes};
+use crate::sqlite::damage::attempt;
+use crate::sqlite::fault::Done;
+use crate::sqlite::portion::Portion;
+use crate::sqlite::query::{all, limit, one};
+use crate::sqlite::row::text;
+use crate::sqlite::store::fleets::{self, Fleet, fleet_of};
+use crate::sqlite::store::leftovers::{Kind, Leftover};
+use crate::sqlite::store::removal;
+
+/// Devices looked at with one statement.
+const AT_ONCE_COUNT: usize = 512;
+/// The leftover that walks over the devices.
+const WALK: i64 = 1;
+
+/// A device whose token and fleet can be read.
+struct Known {
+    key: i64,
+    fleet: Fleet,
+    token: PushToken,
+    hash: i64,
+}
+
+/// Looks the leaves over, or goes on with the devices as far as the portion goes; tells whether that is done.
+pub(in crate::sqlite::store) fn go_on(
+    connection: &Connection,
+    left: &mut Leftover,
+    portion: &Portion<'_>,
+) -> Done<bool> {
+    if left.no != WALK {
+        fresh(connection).mend()?;
+        old(connection).mend()?;
+        return Leftover { cursor: i64::MIN, ..Leftover::of(Kind::Hashes, WALK) }
+            .note(connection)
+            .map(|()| true);
+    }
+    while !portion.is_over() {
+        let Some(last) = walk(connection, left.cursor)? else {
+            tracing::warn!("all token hashes are found again");
+            return Ok(true);
+        };
+        left.cursor = last;
+    }
+    Ok(false)
+}
+
+/// Notes the hashes of the next devices where they are missing; gives the last device, or nothing when there is none.
+fn walk(connection: &Connection, after: i64) -> Done<Option<i64>> {
+    let sql = "SELECT key, token FROM devices WHERE key > ?1 ORDER BY key LIMIT ?2";
+    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, text(row, 1, PushToken::new).ok()));
+    let devices = all(connection, sql, [after, limit(AT_ONCE_COUNT)], read)?;
+    let last = devices.last().map(|(key, _)| *key);
+    let mut fleets = BTreeMap::new();
+    let mut known = Vec::with_capacity(devices.len());
+    for (key, token) in devices {
+        let no = fleet_of(key);
+        let fleet = *fleets.entry(no).or_insert_with(|| fleets::by_no(connection, no).ok());
+        if let (Some(fleet), Some(token)) = (fleet, token) {
+            known.push(Known { key, fleet, hash: hash(fleet.app, fleet.provider, &token), token });
+        }
+    }
+    known.sort_unstable_by_key(|device| device.hash);
+    let mut hashes: Vec<i64> = known.iter().map(|device| device.hash).collect();
+    hashes.dedup();
+    let found: BTreeSet<_> = with_hashes(connection, &hashes)?.into_iter().collect();
+    known.retain(|device| !found.contains(&pair((device.hash, device.key))));
+    let mut lost = Vec::with_capacity(known.len());
+    for device in known {
+        if !is_replaced(connection, &device)? {
+            lost.push((device.hash, device.key));
+        }
+    }
+    note(connection, lost)?;
+    Ok(last)
+}
+
+/// Removes a device whose token was registered again while its hash was lost: the newer one stands for both.
+fn is_replaced(connection: &Connection, device: &Known) -> Done<bool> {
+    let Some(newer) = holder_by_hash(connection, device.fleet, device.hash, &device.token)? else {
+        return Ok(false);
+    };
+    let sql = "SELECT count(*) FROM devices WHERE key IN (?1, ?2) AND listed = 1";
+    let listed: Option<i64> = one(connection, sql, [device.key, newer], |row| Ok(row.get(0)?))?;
+    if newer <= device.key || listed != Some(2) {
+        return Ok(false);
+    }
+    Ok(attempt(connection, || removal::device(connection, device.fleet, device.key))?.is_ok())
+}
