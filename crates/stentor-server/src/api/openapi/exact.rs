@@ -1,6 +1,7 @@
 //! What the types of requests cannot say of themselves: the very texts, numbers and combinations that are taken.
 
 use serde_json::{Map, Value, json};
+use stentor_core::audit::AuditAction;
 use stentor_core::limits;
 
 use super::words;
@@ -19,7 +20,8 @@ const PATH_PARAMETERS: [(&str, &str); 9] = [
 ];
 
 /// Cursors by path, and what each is.
-const CURSORS: [(&str, &str); 9] = [
+const CURSORS: [(&str, &str); 10] = [
+    ("/v1/audit", "AuditId"),
     ("/v1/devices", "DeviceId"),
     ("/v1/users", "ExternalId"),
     ("/v1/groups", "GroupName"),
@@ -273,6 +275,9 @@ fn tell_parameters(path: &str, operation: &mut Value) {
         };
         let schema = match (known, name) {
             (Some((_, schema)), _) => reference(schema),
+            (None, "app") => reference("AppId"),
+            (None, "action") => json!({"type": "string", "enum": audit_actions()}),
+            (None, "since") => json!({"type": "string", "format": "date-time"}),
             (None, "provider") => reference("Provider"),
             (None, "user") => reference("ExternalId"),
             (None, "tag") => reference("Tag"),
@@ -281,6 +286,10 @@ fn tell_parameters(path: &str, operation: &mut Value) {
         };
         parameter["schema"] = schema;
     }
+}
+
+fn audit_actions() -> Vec<&'static str> {
+    AuditAction::ALL.iter().map(|action| action.as_str()).collect()
 }
 
 fn merge(into: &mut Value, more: Value) {

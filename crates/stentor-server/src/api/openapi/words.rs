@@ -20,6 +20,7 @@ const EXAMPLE_ID: &str = "01kb2d3v00000";
 pub(super) fn schemas() -> Map<String, Value> {
     let mut all = Map::new();
     let ids = [
+        ("AuditId", "aud"),
         ("AppId", "app"),
         ("KeyId", "key"),
         ("DeviceId", "dev"),

@@ -72,6 +72,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// Counts a request before it is made, and notes what came of it; tells whether that was good.
+    async fn count(&self, call: impl Future<Output = anyhow::Result<(StatusCode, Value)>>) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.note(&call.await)
+    }
+
     /// Notes an answer, and whether it was a good one.
     fn note(&self, answer: &anyhow::Result<(StatusCode, Value)>) -> bool {
         let counter = match answer {
@@ -79,7 +85,6 @@ impl Tally {
             Ok(_) => &self.refused,
             Err(_) => &self.broken,
         };
-        self.asked.fetch_add(1, Ordering::Relaxed);
         counter.fetch_add(1, Ordering::Relaxed);
         std::ptr::eq(counter, &raw const self.done)
     }
@@ -172,8 +177,7 @@ where
         let (tenant, tally, body) = (tenant.clone(), tally.clone(), body.clone());
         tasks.spawn(async move {
             loop {
-                let answer = tenant.client.offer(path, &body()).await;
-                if !tally.note(&answer) {
+                if !tally.count(tenant.client.offer(path, &body())).await {
                     tokio::time::sleep(REFUSED_PAUSE).await;
                 }
             }
@@ -215,8 +219,8 @@ async fn import_heavily(tenant: Tenant, tally: Arc<Tally>) {
     let query = [("format", "ndjson".to_owned())];
     loop {
         let body = Body::from(lines.clone());
-        let answer = tenant.client.stream("/v1/devices/import", &query, "application/x-ndjson", body).await;
-        if !tally.note(&answer.map(|reply| (StatusCode::OK, reply))) {
+        let import = tenant.client.stream("/v1/devices/import", &query, "application/x-ndjson", body);
+        if !tally.count(async { import.await.map(|reply| (StatusCode::OK, reply)) }).await {
             tokio::time::sleep(REFUSED_PAUSE).await;
         }
     }
@@ -237,7 +241,7 @@ async fn make_schedules(tenant: Tenant, tally: Arc<Tally>) {
         tasks.spawn(async move {
             while next.fetch_add(1, Ordering::Relaxed) < SCHEDULES_MAX_COUNT {
                 let schedule = json!({"cron": "* * * * *", "time_zone": "UTC", "message": single()});
-                if !tally.note(&tenant.client.offer("/v1/schedules", &schedule).await) {
+                if !tally.count(tenant.client.offer("/v1/schedules", &schedule)).await {
                     tokio::time::sleep(REFUSED_PAUSE).await;
                 }
             }
@@ -249,7 +253,7 @@ async fn make_schedules(tenant: Tenant, tally: Arc<Tally>) {
 async fn send_to_everyone(tenant: Tenant, tally: Arc<Tally>) {
     let message = json!({"target": "everyone", "notification": {"title": "to everyone"}});
     loop {
-        tally.note(&tenant.client.offer("/v1/messages", &message).await);
+        tally.count(tenant.client.offer("/v1/messages", &message)).await;
         tokio::time::sleep(CAMPAIGN_EVERY).await;
     }
 }
