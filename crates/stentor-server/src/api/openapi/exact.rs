@@ -274,9 +274,10 @@ fn tell_parameters(path: &str, operation: &mut Value) {
             _ => None,
         };
         let schema = match (known, name) {
-            // A percent sign in a path begins an escape: who writes a name as it is would name another thing.
-            (Some((_, "GroupName" | "TopicName")), _) if parameter["in"] == "path" => {
-                json!({"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z0-9_~-]+$"})
+            // A percent sign before two hex digits is an escape in a path: who writes a name as it is names another thing.
+            (Some((_, "GroupName")), _) if parameter["in"] == "path" => {
+                json!({"type": "string", "minLength": 1, "maxLength": 256,
+                    "pattern": "^([A-Za-z0-9_.~:-]|%(?![0-9A-Fa-f]{2}))+$"})
             }
             (Some((_, schema)), _) => reference(schema),
             (None, "app") => reference("AppId"),
