@@ -34,8 +34,8 @@ pub(super) fn due(
 ) -> Done<Vec<Ticket>> {
     let due = turns::due_campaigns(connection, now, count)?;
     let due: Vec<_> = due.into_iter().map(|id| MessageId::from_raw(id.cast_unsigned())).collect();
-    let portion = Portion::begin(connection);
     let some = |ids: &[MessageId]| {
+        let portion = Portion::begin(connection);
         let mut starter = Starter::new(connection, chunk_max_devices, now);
         let mut tickets = Vec::new();
         for id in ids {
@@ -52,6 +52,8 @@ pub(super) fn due(
         return Ok(tickets);
     }
     let mut tickets = Vec::new();
+    // What was taken back counts as changed: with the former portion nothing might be begun, nor the damaged one stopped.
+    let portion = Portion::begin(connection);
     for id in due {
         if portion.is_over() {
             break;
