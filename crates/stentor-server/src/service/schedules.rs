@@ -128,7 +128,7 @@ impl Service {
         let matter = Matter::new(AuditAction::ScheduleCancel, caller.app(), id);
         self.permitted(&author, &matter, caller.require(Send)).await?;
         if let Err(StoreError::Damaged(_)) = self.store.schedule(caller.app(), id).await {
-            let change = Change::CancelBrokenSchedule(caller.app(), id);
+            let change = Change::DeleteBrokenSchedule(caller.app(), id);
             return self.change(author, matter, change).await.map(drop);
         }
         self.set_schedule((caller, from), id, ScheduleState::Deleted).await.map(drop)

@@ -65,7 +65,7 @@ impl State {
             Change::SetSchedule(app, id, state, next_due) => {
                 return Ok(Changed::Schedule(Box::new(self.set_schedule(app, id, state, next_due)?)));
             }
-            Change::CancelBrokenSchedule(app, id) => self.cancel_broken_schedule(app, id)?,
+            Change::DeleteBrokenSchedule(app, id) => self.delete_broken_schedule(app, id)?,
             Change::Act(app, id, action, now) => {
                 let (campaign, tickets) = self.act(app, id, action, now)?;
                 return Ok(Changed::Campaign(Box::new(campaign), tickets));

@@ -41,8 +41,8 @@ impl ScheduleStore for MemoryStore {
         Ok(())
     }
 
-    async fn cancel_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
-        self.lock().cancel_broken_schedule(app, id)
+    async fn delete_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
+        self.lock().delete_broken_schedule(app, id)
     }
 
     async fn set_schedule(
@@ -96,7 +96,7 @@ pub(super) fn by_app<T>(sorted: Vec<T>, app: impl Fn(&T) -> AppId, limit: usize)
 }
 
 impl State {
-    pub(super) fn cancel_broken_schedule(&mut self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
+    pub(super) fn delete_broken_schedule(&mut self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
         let schedule = self.schedule_mut(app, id)?;
         (schedule.state, schedule.next_due) = (ScheduleState::Deleted, None);
         Ok(())

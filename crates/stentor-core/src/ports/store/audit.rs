@@ -29,8 +29,8 @@ pub enum Change {
     CreateSchedule(Box<Schedule>, Option<IdempotentReply>),
     /// `set_schedule`.
     SetSchedule(AppId, ScheduleId, ScheduleState, Option<Timestamp>),
-    /// `cancel_broken_schedule`.
-    CancelBrokenSchedule(AppId, ScheduleId),
+    /// `delete_broken_schedule`.
+    DeleteBrokenSchedule(AppId, ScheduleId),
     /// `act`.
     Act(AppId, CampaignId, CampaignAction, Timestamp),
 }

@@ -42,7 +42,7 @@ pub trait ScheduleStore: Send + Sync {
     async fn set_schedule_aside(&self, id: ScheduleId) -> Result<(), StoreError>;
 
     /// Cancels a schedule of which nothing else can be read, and deletes it.
-    async fn cancel_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError>;
+    async fn delete_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError>;
 
     /// Sets state and next tick; Conflict when it was canceled or finished before.
     async fn set_schedule(

@@ -346,7 +346,7 @@ async fn lists(store: &dyn Store, site: &Site, now: Timestamp) -> Result<(), Str
             store.act(app, id, CampaignAction::Cancel, now).await.map_err(say("canceling"))?;
         }
         for id in store.broken_schedules(app, ALL).await.map_err(say("broken schedules"))? {
-            store.cancel_broken_schedule(app, id).await.map_err(say("canceling a schedule"))?;
+            store.delete_broken_schedule(app, id).await.map_err(say("canceling a schedule"))?;
         }
     }
     Ok(())

@@ -275,9 +275,9 @@ pub async fn a_schedule_set_aside_fires_no_more_and_can_be_canceled(store: &dyn 
     assert_eq!(store.next_due().await, Ok(None), "it is not waited for");
     assert_eq!(store.broken_schedules(scene.app, first(5)).await, Ok(Vec::new()), "it can be read here");
     let other = Scene::in_app(store, 2).await;
-    let foreign = store.cancel_broken_schedule(other.app, one.id).await;
+    let foreign = store.delete_broken_schedule(other.app, one.id).await;
     assert!(matches!(foreign, Err(StoreError::NotFound(_))), "{foreign:?}");
-    store.cancel_broken_schedule(scene.app, one.id).await.expect("canceled");
+    store.delete_broken_schedule(scene.app, one.id).await.expect("canceled");
     assert_eq!(store.schedule(scene.app, one.id).await.expect("there").state, ScheduleState::Deleted);
     assert_eq!(store.schedules(scene.app, first(5)).await, Ok(Vec::new()), "no list names it");
 }

@@ -84,7 +84,7 @@ fn apply(connection: &Connection, change: Change) -> Done<Changed> {
             let schedule = schedules::change(connection, (app, id), state, next_due)?;
             return Ok(Changed::Schedule(Box::new(schedule)));
         }
-        Change::CancelBrokenSchedule(app, id) => schedules::cancel_broken(connection, app, id)?,
+        Change::DeleteBrokenSchedule(app, id) => schedules::delete_broken(connection, app, id)?,
         Change::Act(app, id, action, now) => {
             let campaign = campaigns::act(connection, (app, id), action, now)?;
             return Ok(Changed::Campaign(Box::new(campaign), Vec::new()));

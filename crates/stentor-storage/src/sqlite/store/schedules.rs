@@ -47,8 +47,8 @@ impl ScheduleStore for SqliteStore {
         self.write(move |connection| set_aside(connection, id)).await
     }
 
-    async fn cancel_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
-        self.write(move |connection| cancel_broken(connection, app, id)).await
+    async fn delete_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
+        self.write(move |connection| delete_broken(connection, app, id)).await
     }
 
     async fn set_schedule(
@@ -120,7 +120,7 @@ fn list(connection: &Connection, app: AppId, page: Page) -> Done<(Vec<Schedule>,
 }
 
 /// Ends a schedule and lets no list name it, whatever else it holds.
-pub(super) fn cancel_broken(connection: &Connection, app: AppId, id: ScheduleId) -> Done<()> {
+pub(super) fn delete_broken(connection: &Connection, app: AppId, id: ScheduleId) -> Done<()> {
     let sql = "UPDATE schedules SET state = ?3, next_due = NULL WHERE id = ?1 AND app = ?2";
     let deleted = i64::from(ScheduleState::Deleted.code());
     let done = force(connection, id, sql, [int(id.raw()), int(app.raw()), deleted])?;
