@@ -51,7 +51,7 @@ pub struct Settlement {
     pub epoch: u32,
     /// When.
     pub now: Timestamp,
-    /// One for each position; `Queued` exactly at the positions of the children.
+    /// One for each position; `Queued` exactly at the positions of the children and of what is awaited.
     pub records: Vec<Record>,
     /// Attempts at the push service; what was certainly not written to it is none.
     pub attempts: u32,
@@ -59,26 +59,49 @@ pub struct Settlement {
     pub tokens: Vec<TokenChange>,
     /// What is tried again.
     pub children: Vec<Child>,
+    /// Ascending positions whose answers are still waited for: they go on as a chunk of their own, leased as this one is,
+    /// and are settled by themselves.
+    pub awaited: Vec<u32>,
     /// Set when the campaign must end at the chunk's provider.
     pub stop: Option<Stop>,
 }
 
 impl Settlement {
-    /// Ends what would have been tried again, because its campaign has ended meanwhile.
+    /// Ends what would have been tried again, because its campaign has ended meanwhile; what is on its way is past recall.
     #[must_use]
     pub fn without_children(mut self, state: DeliveryState, reason: Reason) -> Self {
-        for record in self.records.iter_mut().filter(|record| record.state() == DeliveryState::Queued) {
-            *record = Record::new(state, reason, record.is_ambiguous());
+        for at in self.children.iter().flat_map(|child| &child.positions) {
+            if let Some(record) = self.records.get_mut(*at as usize) {
+                *record = Record::new(state, reason, record.is_ambiguous());
+            }
         }
         self.children.clear();
         self
+    }
+
+    /// Returns the settlement of a whole chunk, given that of its answered positions alone: position i of this one is
+    /// `answered[i]` there, and `awaited` are all others. Both ascend.
+    #[must_use]
+    pub fn spread(self, answered: &[u32], awaited: Vec<u32>, ambiguous: bool) -> Self {
+        let waits = Record::new(DeliveryState::Queued, Reason::None, ambiguous);
+        let mut records = vec![waits; answered.len() + awaited.len()];
+        for (at, record) in answered.iter().zip(&self.records) {
+            if let Some(place) = records.get_mut(*at as usize) {
+                *place = *record;
+            }
+        }
+        let place = |at: u32| answered.get(at as usize).copied().unwrap_or(u32::MAX);
+        let moved =
+            |child: Child| Child { positions: child.positions.into_iter().map(place).collect(), ..child };
+        let children = self.children.into_iter().map(moved).collect();
+        Self { records, children, awaited, ..self }
     }
 
     /// Tells whether positions, records and children agree for a chunk of `count` devices.
     #[must_use]
     pub fn is_coherent(&self, count: usize) -> bool {
         let mut positions: Vec<_> =
-            self.children.iter().flat_map(|child| child.positions.iter().copied()).collect();
+            self.children.iter().flat_map(|child| &child.positions).chain(&self.awaited).copied().collect();
         positions.sort_unstable();
         let queued = (0..).zip(&self.records).filter(|(_, record)| record.state() == DeliveryState::Queued);
         let no_sending = self.records.iter().all(|record| record.state() != DeliveryState::Sending);
@@ -103,6 +126,7 @@ mod tests {
             attempts: 2,
             tokens: Vec::new(),
             children: vec![child],
+            awaited: Vec::new(),
             stop: None,
         }
     }
@@ -113,6 +137,25 @@ mod tests {
         assert!(!settlement(vec![0]).is_coherent(2));
         assert!(!settlement(vec![]).is_coherent(2));
         assert!(!settlement(vec![1]).is_coherent(3));
+    }
+
+    #[test]
+    fn what_is_awaited_lies_between_what_was_answered() {
+        let whole = settlement(vec![1]).spread(&[1, 3], vec![0, 2], false);
+        assert!(whole.is_coherent(4));
+        let states: Vec<_> = whole.records.iter().map(|record| record.state()).collect();
+        assert_eq!(states[1], DeliveryState::Accepted);
+        assert!([0, 2, 3].iter().all(|at| states[*at] == DeliveryState::Queued));
+        assert_eq!((&whole.children[0].positions, &whole.awaited), (&vec![3], &vec![0, 2]));
+    }
+
+    #[test]
+    fn an_ended_campaign_ends_no_delivery_that_is_on_its_way() {
+        let whole = settlement(vec![1]).spread(&[1, 3], vec![0, 2], false);
+        let ended = whole.without_children(DeliveryState::Canceled, Reason::CampaignCanceled);
+        assert!(ended.is_coherent(4));
+        assert_eq!(ended.records[3].state(), DeliveryState::Canceled);
+        assert_eq!(ended.records[0].state(), DeliveryState::Queued);
     }
 
     #[test]

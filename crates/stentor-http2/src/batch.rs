@@ -24,6 +24,8 @@ pub struct Batch {
     pub start_within: Option<Duration>,
     /// Which answers are kept whole.
     pub keep: Keep,
+    /// Whether its requests failed before: what fails again says little of the peer, so no answer to it halts the client.
+    pub repeated: bool,
 }
 
 impl fmt::Debug for Batch {
@@ -290,6 +292,15 @@ impl Replies {
         self.others.into_iter().for_each(|(at, reply)| all[at as usize] = reply);
         all
     }
+}
+
+/// The replies of a batch that have come while some are still waited for.
+#[derive(Debug, Clone, Default)]
+pub struct Part {
+    /// The replies; those at the missing places mean nothing.
+    pub replies: Replies,
+    /// Places of the requests without a reply, ascending.
+    pub missing: Vec<usize>,
 }
 
 /// The status of an answer that says no more than that.

@@ -1,6 +1,5 @@
 //! The client: batches in, replies out.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use crate::fault::Fault;
 use crate::hpack::Field;
 use crate::limits::Limits;
 use crate::pool::Pool;
+use crate::sending::Sending;
 use crate::stats::Stats;
 use crate::work::Work;
 
@@ -55,28 +55,18 @@ impl Client {
     /// Of the rest, [`Reply::NotSent`] are those without a stream, which will never have one, and
     /// [`Reply::Unanswered`] the others.
     pub async fn send_until(&self, batch: Batch, cut: impl Future<Output = ()>) -> Replies {
-        if batch.requests.count() == 0 {
-            return Replies::default();
-        }
+        self.start(batch).all(cut).await
+    }
+
+    /// Begins to send every request. What has no stream when the returned value is dropped is never sent.
+    pub fn start(&self, batch: Batch) -> Sending<'_> {
         let wait = self.pool.limits.queue_timeout();
         let wait = batch.start_within.map_or(wait, |most| most.min(wait));
         let work = Work::new(batch, &self.pool.origin, Instant::now() + wait);
-        self.pool.submit(&work);
-        tokio::select! {
-            biased;
-            () = work.done() => {}
-            () = cut => self.pool.withdraw(&work, &Fault::Abandoned),
-            never = self.give_up(&work) => match never {},
+        if work.count > 0 {
+            self.pool.submit(&work);
         }
-        work.replies()
-    }
-
-    /// Takes the requests out of the queue that have no stream when their time is over: while the peer allows none, no
-    /// connection looks at them.
-    async fn give_up(&self, work: &Arc<Work>) -> Infallible {
-        tokio::time::sleep_until(work.give_up_at).await;
-        self.pool.withdraw(work, &Fault::QueueTimeout);
-        std::future::pending().await
+        Sending::new(&self.pool, work)
     }
 
     /// Opens the first connection in the background, if there is none.

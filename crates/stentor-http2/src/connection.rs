@@ -252,10 +252,11 @@ impl Driver {
         }
     }
 
-    /// Halts when most answers ask to wait.
+    /// Halts when most answers ask to wait; those to requests that failed before say nothing, for they ask again and again.
     fn obey(&self, answers: usize) {
-        let replies = self.ended.iter().map(|ended| &ended.reply);
-        let (asking, last) = Word::among(replies, self.pool.halts);
+        let is_first = |ended: &&Ended| self.mux.work(ended.open.batch).is_none_or(|work| !work.repeated);
+        let first = self.ended.iter().filter(is_first).map(|ended| &ended.reply);
+        let (asking, last) = Word::among(first, self.pool.halts);
         if self.pool.waits.note(answers, asking)
             && let Some(response) = last
         {

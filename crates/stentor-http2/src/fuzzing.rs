@@ -156,7 +156,14 @@ fn requests(keep: Keep) -> Run {
         (HeaderName::from_static(name), value)
     };
     let constant = CONSTANT.map(header).to_vec();
-    let batch = Batch { constant, path: None, requests: Arc::new(requests), start_within: None, keep };
+    let batch = Batch {
+        constant,
+        path: None,
+        requests: Arc::new(requests),
+        start_within: None,
+        keep,
+        repeated: false,
+    };
     let method = Field { name: b":method".to_vec(), value: b"POST".to_vec(), repeats: true };
     let work = Work::new(batch, &[method], Instant::now() + Duration::from_secs(60));
     Run { to: work.count, work, from: 0, resends: 0 }

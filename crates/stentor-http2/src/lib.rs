@@ -21,6 +21,7 @@ mod limits;
 mod line;
 mod pace;
 mod pool;
+mod sending;
 mod spare;
 mod stats;
 mod tls;
@@ -30,7 +31,7 @@ mod work;
 
 pub use addresses::{Addresses, AllAddresses};
 pub use batch::{
-    Batch, GIST_BODY_MAX_BYTES, GIST_HEADER_MAX_BYTES, Gist, Keep, Replies, Reply, Request, Requests,
+    Batch, GIST_BODY_MAX_BYTES, GIST_HEADER_MAX_BYTES, Gist, Keep, Part, Replies, Reply, Request, Requests,
     Response, Word,
 };
 pub use client::Client;
@@ -38,4 +39,5 @@ pub use endpoint::{Endpoint, Roots};
 pub use fault::Fault;
 pub use limits::Limits;
 pub use line::Line;
+pub use sending::Sending;
 pub use stats::Stats;

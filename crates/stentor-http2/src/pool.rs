@@ -151,6 +151,13 @@ impl Pool {
         withdrawn.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
     }
 
+    /// Tells whether requests of a batch wait for a stream.
+    pub(crate) fn has_queued(&self, work: &Arc<Work>) -> bool {
+        let state = self.lock();
+        let mut queued = state.again.iter().chain(&state.small).chain(&state.large);
+        queued.any(|run| Arc::ptr_eq(&run.work, work))
+    }
+
     /// Sends nothing more of what waits, nor of what comes within a moment: the peer asks to wait.
     pub(crate) fn halt(&self, fault: Fault) {
         let mut state = self.lock();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::batch::{Batch, Keep, Replies, Reply, Requests};
+use crate::batch::{Batch, Keep, Part, Replies, Reply, Requests};
 use crate::fault::Fault;
 use crate::hpack::Field;
 
@@ -21,9 +21,12 @@ pub(crate) struct Work {
     pub(crate) pseudo: Vec<Field>,
     pub(crate) constant: Vec<Field>,
     pub(crate) has_path: bool,
-    pub(crate) requests: Arc<dyn Requests>,
+    /// `None` once nothing more is to be written of them.
+    requests: Mutex<Option<Arc<dyn Requests>>>,
     pub(crate) count: u32,
     pub(crate) keep: Keep,
+    /// Whether its requests failed before.
+    pub(crate) repeated: bool,
     /// When a request that has no stream yet gives up.
     pub(crate) give_up_at: Instant,
     filed: Mutex<Filed>,
@@ -53,9 +56,10 @@ impl Work {
             pseudo,
             constant: constant.collect(),
             has_path: batch.path.is_some(),
-            requests: batch.requests,
+            requests: Mutex::new(Some(batch.requests)),
             count: count as u32,
             keep: batch.keep,
+            repeated: batch.repeated,
             give_up_at,
             filed: Mutex::new(Filed { seen: vec![0; count.div_ceil(64)], others: Vec::new() }),
             left: AtomicUsize::new(count),
@@ -86,32 +90,56 @@ impl Work {
         }
     }
 
+    /// Gives the requests, unless they were forgotten.
+    pub(crate) fn requests(&self) -> Option<Arc<dyn Requests>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gives the memory of the requests back: none of them is written again.
+    pub(crate) fn forget_requests(&self) {
+        *self.requests.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Counts the requests that have no reply yet.
+    pub(crate) fn left(&self) -> usize {
+        self.left.load(Ordering::Acquire)
+    }
+
+    /// Notes that nobody waits for the rest any more: requests without a stream are never sent.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
     /// Tells whether nobody waits for the rest any more.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed)
     }
 
-    /// Waits until every reply is there; requests without a stream are never sent once nobody waits.
+    /// Waits until every reply is there.
     pub(crate) async fn done(&self) {
-        let guard = Abandon(self);
-        while self.left.load(Ordering::Acquire) > 0 {
+        while self.left() > 0 {
             self.done.notified().await;
         }
-        std::mem::forget(guard);
     }
 
     /// Gives the replies; what has none is in flight.
     pub(crate) fn replies(&self) -> Replies {
         let mut filed = self.filed.lock().unwrap_or_else(PoisonError::into_inner);
-        let Filed { seen, mut others } = std::mem::take(&mut *filed);
+        let mut all = std::mem::take(&mut *filed);
         drop(filed);
-        let missing =
-            |index: &u32| seen.get(*index as usize / 64).is_none_or(|word| word >> (index % 64) & 1 == 0);
-        if self.left.load(Ordering::Acquire) > 0 {
+        if self.left() > 0 {
             let abandoned = |index| (index, Reply::Unanswered(Fault::Abandoned));
-            others.extend((0..self.count).filter(missing).map(abandoned));
+            let missing: Vec<_> = all.missing(self.count).map(abandoned).collect();
+            all.others.extend(missing);
         }
-        Replies::new(self.count as usize, others)
+        Replies::new(self.count as usize, all.others)
+    }
+
+    /// Gives the replies that have come, and the places of the requests that have none.
+    pub(crate) fn part(&self) -> Part {
+        let filed = self.filed.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = filed.missing(self.count).map(|index| index as usize).collect();
+        Part { replies: Replies::new(self.count as usize, filed.others.clone()), missing }
     }
 }
 
@@ -134,21 +162,20 @@ impl Filed {
         is_first
     }
 
+    /// Lists the places without a reply, ascending.
+    fn missing(&self, count: u32) -> impl Iterator<Item = u32> {
+        let is_missing = |index: &u32| {
+            self.seen.get(*index as usize / 64).is_none_or(|word| word >> (index % 64) & 1 == 0)
+        };
+        (0..count).filter(is_missing)
+    }
+
     fn put(&mut self, index: u32, reply: Reply) -> bool {
         let is_first = self.is_first(index);
         if is_first {
             self.others.push((index, reply));
         }
         is_first
-    }
-}
-
-/// Marks the batch abandoned when its caller stops waiting.
-struct Abandon<'a>(&'a Work);
-
-impl Drop for Abandon<'_> {
-    fn drop(&mut self) {
-        self.0.abandoned.store(true, Ordering::Relaxed);
     }
 }
 
@@ -197,6 +224,7 @@ mod tests {
             requests: Arc::new(requests),
             start_within: None,
             keep,
+            repeated: false,
         };
         let work = Work::new(batch, &[], Instant::now());
         work.settle_plain(0..65);

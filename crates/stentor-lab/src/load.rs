@@ -150,6 +150,7 @@ fn batch(from: u64, to: u64) -> Batch {
         path,
         requests: Arc::new(Numbered { from, to }),
         start_within: None,
+        repeated: false,
         keep: Keep::Refusals,
     }
 }

@@ -7,7 +7,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::provider::{Batch, ProviderStats};
-use stentor_http2::{Client, Fault, Replies, Reply, Response};
+use stentor_http2::{Client, Fault, Part, Replies, Reply, Response};
 
 use crate::retry_after;
 
@@ -25,27 +25,30 @@ const CODE_MAX_CHARS: usize = 64;
 pub(crate) const ADDRESS_REFUSED: Outcome =
     Outcome::Unsent { reason: Reason::AddressRefused, retry_after: None };
 
-/// Gives the outcome of each reply, and lets the client have fewer requests in flight when most answers ask for less, and when
-/// the service cannot take more than one in five. `read` knows the vendor's words for answers.
-pub(crate) fn outcomes(
-    client: &Client,
-    replies: Replies,
-    read: impl Fn(&Response) -> Outcome,
-) -> Vec<Outcome> {
+/// Gives the outcome of each reply. `read` knows the vendor's words for answers.
+pub(crate) fn outcomes(replies: Replies, read: impl Fn(&Response) -> Outcome) -> Vec<Outcome> {
     let mut outcomes = vec![Outcome::Accepted; replies.len()];
-    let (mut asks, mut overloaded) = (0, 0);
-    for (at, reply) in replies.into_others() {
-        let outcome = outcome(reply, &read);
-        asks += usize::from(asks_for_less(&outcome));
-        overloaded += usize::from(outcome == unavailable(None));
-        outcomes[at] = outcome;
-    }
+    replies.into_others().for_each(|(at, reply)| outcomes[at] = outcome(reply, &read));
+    outcomes
+}
+
+/// Gives the outcomes that have come, each at its place.
+pub(crate) fn early(part: Part, read: impl Fn(&Response) -> Outcome) -> Vec<Option<Outcome>> {
+    let mut early: Vec<_> = outcomes(part.replies, read).into_iter().map(Some).collect();
+    part.missing.into_iter().for_each(|at| early[at] = None);
+    early
+}
+
+/// Lets the client have fewer requests in flight when most answers to first attempts ask for less, and when the service
+/// cannot take more than one in five of them.
+pub(crate) fn obey(client: &Client, outcomes: &[Outcome]) {
+    let asks = outcomes.iter().filter(|outcome| asks_for_less(outcome)).count();
+    let overloaded = outcomes.iter().filter(|outcome| **outcome == unavailable(None)).count();
     // One answer speaks for its own delivery; most of several speak for the push service.
     if asks >= ASKS_MIN_ANSWERS && 2 * asks >= outcomes.len() {
         client.slow_down();
     }
     client.note_overload(overloaded, outcomes.len());
-    outcomes
 }
 
 /// Gives the outcome of a reply; `read` knows the vendor's words for answers.

@@ -127,6 +127,7 @@ fn accepted(leased: &LeasedChunk) -> Settlement {
         attempts: leased.devices.len() as u32,
         tokens: Vec::new(),
         children: Vec::new(),
+        awaited: Vec::new(),
         stop: None,
     }
 }

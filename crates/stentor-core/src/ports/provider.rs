@@ -26,6 +26,8 @@ pub struct Batch {
     pub devices: Vec<DeviceId>,
     /// Their addresses.
     pub tokens: TokenList,
+    /// Whether all of these deliveries failed before: what fails again says little of the push service.
+    pub repeated: bool,
 }
 
 impl Batch {
@@ -38,6 +40,10 @@ impl Batch {
 
 /// Completes when nobody waits for a batch's outcomes any longer.
 pub type Cut<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// Is told, at most once and before the rest has come, the outcomes of nearly all attempts of a batch, when no more has come
+/// for a while: outcome i belongs to device i, and `None` is still awaited.
+pub type Early<'a> = Box<dyn FnOnce(Vec<Option<Outcome>>) + Send + 'a>;
 
 /// What a provider is doing right now, for metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,10 +76,12 @@ pub trait Provider: Send + Sync {
     /// It never tries a request again that the push service may have processed: that decision is `settle`'s.
     async fn send(&self, batch: Batch) -> Vec<Outcome>;
 
-    /// Sends as [`Provider::send`] does until `cut`, and then gives what is known: [`Outcome::Unknown`] is the rest.
+    /// Sends as [`Provider::send`] does until `cut`, and then gives what is known: [`Outcome::Unknown`] is the rest. What was
+    /// told early is told again at the end.
     ///
-    /// An adapter that does not say otherwise knows nothing then.
-    async fn send_until(&self, batch: Batch, mut cut: Cut<'_>) -> Vec<Outcome> {
+    /// An adapter that does not say otherwise tells nothing early, and knows nothing when it is cut off.
+    async fn send_until(&self, batch: Batch, early: Early<'_>, mut cut: Cut<'_>) -> Vec<Outcome> {
+        drop(early);
         let count = batch.devices.len();
         let mut sending = self.send(batch);
         std::future::poll_fn(|cx| match (sending.as_mut().poll(cx), cut.as_mut().poll(cx)) {

@@ -20,8 +20,8 @@ pub use messages::{
     Storing,
 };
 pub use pipeline::{
-    Expanded, Expansion, Fate, Lease, LeaseReply, LeasedChunk, PipelineStore, ProducerTask, Recovery,
-    SettleReply, Swept,
+    Awaited, Expanded, Expansion, Fate, Lease, LeaseReply, LeasedChunk, PipelineStore, ProducerTask,
+    Recovery, SettleReply, Swept,
 };
 pub use schedules::{Occurrence, ScheduleStore};
 

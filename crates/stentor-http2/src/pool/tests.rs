@@ -54,8 +54,14 @@ fn run_of(requests: usize) -> Run {
     let path = http::uri::PathAndQuery::from_static("/");
     let request = Request { path, headers: Vec::new(), body: bytes::Bytes::new() };
     let requests = Arc::new(vec![request; requests]);
-    let batch =
-        Batch { constant: Vec::new(), path: None, requests, start_within: None, keep: Keep::default() };
+    let batch = Batch {
+        constant: Vec::new(),
+        path: None,
+        requests,
+        start_within: None,
+        keep: Keep::default(),
+        repeated: false,
+    };
     let work = Work::new(batch, &[], Instant::now());
     Run { from: 0, to: work.count, work, resends: 0 }
 }

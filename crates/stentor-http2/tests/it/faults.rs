@@ -64,6 +64,35 @@ async fn a_request_that_waits_too_long_for_its_stream_is_never_sent() {
 }
 
 #[tokio::test]
+async fn what_is_late_is_waited_for_apart_from_what_was_answered() {
+    let (listener, port) = listen().await;
+    let client = client(port, quick());
+    let server = async {
+        let mut peer = Peer::accept(&listener, 100).await;
+        let seen = peer.requests(10).await;
+        for (stream, _) in &seen[1..9] {
+            peer.answer(*stream).await;
+        }
+        (peer, seen)
+    };
+    let sending = client.start(batch(10));
+    let forever = std::future::pending;
+    let (part, (mut peer, seen)) = within(20, async { tokio::join!(sending.most(forever()), server) }).await;
+    let part = part.expect("most are there");
+    assert_eq!((part.missing, part.replies.others().count()), (vec![0, 9], 8));
+    let late = async {
+        peer.answer(seen[0].0).await;
+        peer.reset(seen[9].0, REFUSED_STREAM).await;
+        peer
+    };
+    let (replies, _peer) = within(20, async { tokio::join!(sending.all(forever()), late) }).await;
+    assert!(
+        matches!(&replies.into_vec()[9], Reply::NotSent(_)),
+        "its request is forgotten and does not go again"
+    );
+}
+
+#[tokio::test]
 async fn r5_a_goaway_without_a_close_retires_the_connection_and_awaits_its_streams() {
     let (listener, port) = listen().await;
     let client = client(port, Limits { request_timeout_ms: 300, ..quick() });

@@ -1,6 +1,6 @@
 //! The number of requests in flight, seen from outside.
 
-use stentor_http2::{Client, Fault, Limits, Reply};
+use stentor_http2::{Batch, Client, Fault, Limits, Reply};
 
 use crate::frames::{Peer, listen};
 use crate::support::{batch, client, client_that_halts, quick, statuses, within};
@@ -89,6 +89,28 @@ async fn after_the_word_to_wait_only_those_are_seen_that_were_in_flight() {
     let halted = [&large, &small].into_iter().flatten().filter(|reply| was_told_to_wait(reply)).count();
     assert_eq!(halted, 20_001 - 100 - seen.len());
     assert!(late.iter().all(was_told_to_wait), "nor what was handed over a little later: {late:?}");
+}
+
+#[tokio::test]
+async fn answers_to_what_failed_before_are_no_word_to_wait() {
+    let (listener, port) = listen().await;
+    let client = client_that_halts(port, quick(), |response| response.status == 429);
+    let server = async {
+        let mut peer = Peer::accept(&listener, 1_000).await;
+        for (stream, _) in peer.requests(50).await {
+            peer.answer_with(stream, "429").await;
+        }
+        peer.serve().await.len()
+    };
+    let sender = async {
+        let repeated = Batch { repeated: true, ..batch(50) };
+        assert_eq!(statuses(&client.send(repeated).await), [429; 50]);
+        let replies = client.send(batch(20)).await;
+        client.close().await;
+        replies
+    };
+    let (replies, seen) = within(20, async { tokio::join!(sender, server) }).await;
+    assert_eq!((statuses(&replies), seen), (vec![200; 20], 20));
 }
 
 #[tokio::test]

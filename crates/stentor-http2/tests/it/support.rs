@@ -44,7 +44,7 @@ pub(crate) fn requests(count: usize) -> Vec<Request> {
 /// A batch of these requests, whose answers are kept.
 pub(crate) fn batch_of(requests: Vec<Request>) -> Batch {
     let (constant, requests) = (Vec::new(), Arc::new(requests));
-    Batch { constant, path: None, requests, start_within: None, keep: Keep::All }
+    Batch { constant, path: None, requests, start_within: None, keep: Keep::All, repeated: false }
 }
 
 /// A batch whose request i has the body `i`.

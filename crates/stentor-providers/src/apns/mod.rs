@@ -19,7 +19,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::provider::{Batch, CredentialError, Cut, Provider, ProviderStats};
+use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats};
 use stentor_http2::{Batch as Call, Client, Gist, Keep, Line, Replies, Reply, Requests, Response};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
@@ -72,24 +72,22 @@ impl Apns {
         errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
     }
 
-    /// Sends again, with a new provider token, what was refused because the old one had expired.
+    /// Sends again, with a new provider token, what was refused because the old one had expired. Without the requests,
+    /// which are forgotten where nearly all were answered, nothing goes again.
     async fn send_expired_again(
         &self,
         bearer: &HeaderValue,
-        sent: &Call,
+        sent: Option<Call>,
         replies: &mut Replies,
         cut: impl Future<Output = ()>,
     ) {
         let expired: Vec<usize> =
             replies.others().filter(|(_, reply)| is_expired(reply)).map(|(at, _)| at).collect();
-        if expired.is_empty() {
-            return;
-        }
+        let Some(mut again) = sent.filter(|_| !expired.is_empty()) else { return };
         let Some(renewed) = self.tokens.replace(bearer, self.clock.now()) else { return };
-        let mut again = sent.clone();
         again.constant.retain(|(name, _)| name != AUTHORIZATION);
         again.constant.push((AUTHORIZATION, renewed));
-        again.requests = Arc::new(Picked { of: sent.requests.clone(), places: expired.clone() });
+        again.requests = Arc::new(Picked { of: again.requests, places: expired.clone() });
         replies.renew(&expired, self.client.send_until(again, cut).await);
     }
 }
@@ -130,6 +128,19 @@ fn well_formed(pushes: Pushes) -> (Arc<dyn Requests>, Option<Vec<usize>>) {
     (Arc::new(Picked { of: Arc::new(pushes), places: places.clone() }), Some(places))
 }
 
+/// Gives the outcome of a token that cannot be Apple's.
+const fn malformed() -> Outcome {
+    Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device }
+}
+
+/// Puts what became of the well-formed tokens in their places, and `other` in all others of `count`.
+fn spread<T: Clone>(sent: Vec<T>, other: T, places: Option<&[usize]>, count: usize) -> Vec<T> {
+    let Some(places) = places else { return sent };
+    let mut all = vec![other; count];
+    places.iter().zip(sent).for_each(|(at, one)| all[*at] = one);
+    all
+}
+
 fn is_device_token(token: &str) -> bool {
     (TOKEN_MIN_DIGITS..=TOKEN_MAX_DIGITS).contains(&token.len())
         && token.len().is_multiple_of(2)
@@ -149,10 +160,10 @@ impl Provider for Apns {
     }
 
     async fn send(&self, batch: Batch) -> Vec<Outcome> {
-        self.send_until(batch, Box::pin(std::future::pending())).await
+        self.send_until(batch, Box::new(drop), Box::pin(std::future::pending())).await
     }
 
-    async fn send_until(&self, batch: Batch, cut: Cut<'_>) -> Vec<Outcome> {
+    async fn send_until(&self, batch: Batch, early: Early<'_>, cut: Cut<'_>) -> Vec<Outcome> {
         let cut = cut.shared();
         let count = batch.devices.len();
         let Some(bearer) = self.tokens.get(self.clock.now()) else {
@@ -160,23 +171,33 @@ impl Provider for Apns {
             return vec![refused; count];
         };
         let push = Push::new(&batch.message, &self.bundle_id);
-        let start_within = replies::start_within(&batch);
+        let (repeated, start_within) = (batch.repeated, replies::start_within(&batch));
         let message = batch.message.id;
         let pushes = Pushes { message, body: push.body, devices: batch.devices, tokens: batch.tokens };
         let (requests, places) = well_formed(pushes);
         let mut constant = push.headers;
         constant.push((AUTHORIZATION, bearer.clone()));
-        let sent = Call { constant, path: None, requests, start_within, keep: KEEP };
-        let mut replies = self.client.send_until(sent.clone(), cut.clone()).await;
-        self.send_expired_again(&bearer, &sent, &mut replies, cut).await;
+        let call = Call { constant, path: None, requests, start_within, keep: KEEP, repeated };
+        let sending = self.client.start(call.clone());
+        let again = match sending.most(cut.clone()).await {
+            Some(part) if !part.replies.others().any(|(_, reply)| is_expired(reply)) => {
+                // What is waited for so long must not keep the memory of all.
+                drop(call);
+                let answered = replies::early(part, |response| self.read(response));
+                early(spread(answered, Some(malformed()), places.as_deref(), count));
+                None
+            }
+            _ => Some(call),
+        };
+        let mut replies = sending.all(cut.clone()).await;
+        self.send_expired_again(&bearer, again, &mut replies, cut).await;
         let words = |response: &Response| Some(replies::printable(&errors::parse(response.body()).reason));
         replies::report(self.kind(), &replies, words);
-        let sent = replies::outcomes(&self.client, replies, |response| self.read(response));
-        let Some(places) = places else { return sent };
-        let malformed = Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device };
-        let mut outcomes = vec![malformed; count];
-        places.into_iter().zip(sent).for_each(|(at, outcome)| outcomes[at] = outcome);
-        outcomes
+        let sent = replies::outcomes(replies, |response| self.read(response));
+        if !repeated {
+            replies::obey(&self.client, &sent);
+        }
+        spread(sent, malformed(), places.as_deref(), count)
     }
 
     async fn warm(&self) -> Option<Reason> {

@@ -16,7 +16,7 @@ use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::provider::{Batch, CredentialError, Cut, Provider, ProviderStats};
+use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats};
 use stentor_http2::{Batch as Call, Client, Gist, Keep, Line, Replies, Reply, Requests, Response};
 
 use self::auth::{AccessTokens, Denied};
@@ -69,6 +69,7 @@ impl Fcm {
             requests,
             start_within: None,
             keep: KEEP,
+            repeated: false,
         }
     }
 
@@ -76,21 +77,20 @@ impl Fcm {
         errors::outcome(response.status, response.body(), replies::wait(response, self.clock.now()))
     }
 
-    /// Sends again, with a new access token, what was refused for want of one; such requests were not processed.
+    /// Sends again, with a new access token, what was refused for want of one; such requests were not processed. Without
+    /// the pushes, which are forgotten where nearly all were answered, nothing goes again.
     async fn send_refused_again(
         &self,
         bearer: &HeaderValue,
-        of: &Arc<Pushes>,
+        of: Option<Arc<Pushes>>,
         replies: &mut Replies,
         cut: impl Future<Output = ()>,
     ) {
         let refused: Vec<usize> =
             replies.others().filter(|(_, reply)| lacks_token(reply)).map(|(at, _)| at).collect();
-        if refused.is_empty() {
-            return;
-        }
+        let Some(of) = of.filter(|_| !refused.is_empty()) else { return };
         let Some(renewed) = self.tokens.replace(bearer).await else { return };
-        let again = Picked { of: of.clone(), places: refused.clone() };
+        let again = Picked { of, places: refused.clone() };
         let again = self.client.send_until(self.batch(&renewed, Arc::new(again)), cut).await;
         replies.renew(&refused, again);
     }
@@ -135,10 +135,10 @@ impl Provider for Fcm {
     }
 
     async fn send(&self, batch: Batch) -> Vec<Outcome> {
-        self.send_until(batch, Box::pin(std::future::pending())).await
+        self.send_until(batch, Box::new(drop), Box::pin(std::future::pending())).await
     }
 
-    async fn send_until(&self, batch: Batch, cut: Cut<'_>) -> Vec<Outcome> {
+    async fn send_until(&self, batch: Batch, early: Early<'_>, cut: Cut<'_>) -> Vec<Outcome> {
         let cut = cut.shared();
         let count = batch.devices.len();
         let bearer = tokio::select! {
@@ -149,14 +149,27 @@ impl Provider for Fcm {
             Ok(bearer) => bearer,
             Err(cause) => return denied(&cause, count),
         };
+        let (repeated, start_within) = (batch.repeated, replies::start_within(&batch));
         let body = Body::new(&batch.message, batch.now);
-        let start_within = replies::start_within(&batch);
         let pushes = Arc::new(Pushes { body, tokens: batch.tokens });
-        let call = Call { start_within, ..self.batch(&bearer, pushes.clone()) };
-        let mut replies = self.client.send_until(call, cut.clone()).await;
-        self.send_refused_again(&bearer, &pushes, &mut replies, cut).await;
+        let call = Call { start_within, repeated, ..self.batch(&bearer, pushes.clone()) };
+        let sending = self.client.start(call);
+        let again = match sending.most(cut.clone()).await {
+            Some(part) if !part.replies.others().any(|(_, reply)| lacks_token(reply)) => {
+                // What is waited for so long must not keep the memory of all.
+                drop(pushes);
+                early(replies::early(part, |response| self.read(response)));
+                None
+            }
+            _ => Some(pushes),
+        };
+        let mut replies = sending.all(cut.clone()).await;
+        self.send_refused_again(&bearer, again, &mut replies, cut).await;
         replies::report(self.kind(), &replies, |response| errors::words(response.body()));
-        let mut outcomes = replies::outcomes(&self.client, replies, |response| self.read(response));
+        let mut outcomes = replies::outcomes(replies, |response| self.read(response));
+        if !repeated {
+            replies::obey(&self.client, &outcomes);
+        }
         outcomes.resize(count, UNSENT);
         outcomes
     }

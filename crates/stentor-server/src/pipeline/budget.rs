@@ -63,7 +63,7 @@ impl Budget {
         fleet.of(class).fetch_add(count, Ordering::AcqRel);
         load.add(count);
         let (budget, fleet, load) = (self.clone(), fleet.clone(), load.clone());
-        Some(Reservation { budget, fleet, load, class, count, began: Instant::now() })
+        Some(Reservation { budget, fleet, load, class, count, chunks: 1, began: Instant::now() })
     }
 
     /// Gives the most that a lane may have.
@@ -107,6 +107,8 @@ pub(crate) struct Reservation {
     load: Arc<Load>,
     class: Class,
     count: u64,
+    /// One; none for what is late of a chunk, which takes no consumer's time.
+    chunks: usize,
     began: Instant,
 }
 
@@ -123,9 +125,20 @@ impl Reservation {
         self.count = count;
     }
 
+    /// Takes `count` deliveries that are late into a reservation of their own.
+    pub(crate) fn split(&mut self, count: u64) -> Self {
+        let count = count.min(self.count);
+        self.count -= count;
+        let (budget, fleet, load) = (self.budget.clone(), self.fleet.clone(), self.load.clone());
+        Self { budget, fleet, load, class: self.class, count, chunks: 0, began: self.began }
+    }
+
     /// Gives it back as settled work.
     pub(crate) fn settled(self) {
-        self.load.settle(self.count, self.began.elapsed());
+        match self.chunks {
+            0 => self.load.settle_late(self.count),
+            _ => self.load.settle(self.count, self.began.elapsed()),
+        }
     }
 }
 
@@ -133,7 +146,7 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.count, Ordering::AcqRel);
         self.fleet.of(self.class).fetch_sub(self.count, Ordering::AcqRel);
-        self.load.remove(self.count);
+        self.load.remove(self.count, self.chunks);
     }
 }
 
@@ -177,6 +190,19 @@ mod tests {
         assert_eq!((budget.used(), lane.fleet.count(Class::Bulk), lane.load.deliveries()), (3, 3, 3));
         held.settled();
         assert_eq!((budget.used(), lane.load.deliveries(), lane.load.settled()), (0, 0, 3));
+    }
+
+    #[test]
+    fn what_is_split_off_is_counted_once_and_given_back_by_itself() {
+        let (budget, lane) = (Budget::new(100, 80), Lane::default());
+        let mut held = budget.reserve(lane.claim(Class::Bulk, true), 50).expect("fits");
+        let rest = held.split(8);
+        assert_eq!((budget.used(), lane.load.deliveries(), lane.load.chunks()), (50, 50, 1));
+        held.settled();
+        assert_eq!((budget.used(), lane.fleet.total(), lane.load.deliveries()), (8, 8, 8));
+        assert_eq!(lane.load.chunks(), 0, "what is late takes no place of a batch");
+        rest.settled();
+        assert_eq!((budget.used(), lane.load.settled(), lane.load.chunks()), (0, 50, 0));
     }
 
     #[test]

@@ -1,29 +1,34 @@
 //! A consumer: sends the batches it is handed, many at a time, and says what their outcomes mean.
+//!
+//! Outcomes are settled as they come: where nearly all of a chunk is answered and the rest is late, what is answered is
+//! settled, and the rest goes on as a chunk of its own under the same lease. One device that gets no answer for half a minute
+//! thus holds up nobody else, and leaves nobody else in doubt after a crash.
 
-use std::panic::AssertUnwindSafe;
+use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::future::join;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
-use stentor_core::chunk::{Class, TokenList};
+use stentor_core::chunk::Class;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::DeviceId;
 use stentor_core::outcome::Outcome;
-use stentor_core::ports::provider::Batch;
 use stentor_core::ports::queue::QueueLease;
 use stentor_core::ports::store::{Fate, LeasedChunk};
 use stentor_core::settlement::Settlement;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
+use super::attempt::{Attempt, Source};
 use super::budget::Reservation;
+use super::crew::Busy;
 use super::evidence::Evidence;
-use super::lanes::{Key, Look, Outlet, Probe, Verdict};
-use super::settle::{Settled, count_foreign, health_of, is_foreign, is_weak, settle};
-use super::settler::{Over, Work};
+use super::lanes::{Look, Outlet, Probe, Verdict};
+use super::settle::{Health, Settled, count_foreign, is_weak, settle};
+use super::settler::{GoingOn, Over, Work};
 use super::shared::{Kept, Shared};
+
+type FleetKey = (ProviderKind, Class);
 
 /// A leased chunk on its way to a provider.
 pub(crate) struct Job {
@@ -33,128 +38,155 @@ pub(crate) struct Job {
     pub(crate) kept: Kept,
     pub(crate) outlet: Arc<Outlet>,
     pub(crate) probe: Option<Probe>,
+    /// Counts it as one of its consumer's batches, until nearly all of it is answered.
+    pub(crate) busy: Busy,
 }
 
-impl Job {
-    fn key(&self) -> Key {
-        (self.chunk.message.app, self.chunk.provider)
-    }
-}
-
-/// Serves one fleet until its jobs end; `busy` counts the jobs it was handed and has not finished.
-pub(crate) async fn run(
-    shared: Arc<Shared>,
-    fleet: (ProviderKind, Class),
-    mut jobs: mpsc::Receiver<Job>,
-    busy: Arc<AtomicUsize>,
-) {
+/// Serves one fleet until its jobs end.
+pub(crate) async fn run(shared: Arc<Shared>, fleet: FleetKey, mut jobs: mpsc::Receiver<Job>) {
     let mut batches = FuturesUnordered::new();
     let mut open = true;
     while open || !batches.is_empty() {
         tokio::select! {
             job = jobs.recv(), if open => match job {
-                Some(job) => batches.push(carry(&shared, job)),
+                Some(job) => batches.push(carry(&shared, fleet, job)),
                 None => open = false,
             },
-            Some(()) = batches.next(), if !batches.is_empty() => {
-                busy.fetch_sub(1, Ordering::AcqRel);
-                shared.agenda.wake(fleet);
-            }
+            Some(()) = batches.next(), if !batches.is_empty() => shared.agenda.wake(fleet),
         }
     }
 }
 
 /// Brings one chunk to its end: sent and settled, or given back unsent.
-async fn carry(shared: &Shared, mut job: Job) {
-    let key = job.key();
-    let shut = job.probe.is_none() && shared.lanes.look(key, shared.now()) != Look::Open;
-    if shut || shared.stop.is_cancelled() {
+async fn carry(shared: &Shared, fleet: FleetKey, mut job: Job) {
+    let key = (job.chunk.message.app, job.chunk.provider);
+    let source = Source { key, outlet: job.outlet.clone(), is_probe: job.probe.is_some() };
+    let is_shut = !source.is_probe && shared.lanes.look(key, shared.now()) != Look::Open;
+    if is_shut || shared.stop.is_cancelled() {
         let (id, epoch) = (job.chunk.id, job.chunk.epoch);
-        hand_over(shared, job, |over| Work::Release(id, epoch, shared.now(), over)).await;
-        return;
+        return hand_over(shared, job, |over| Work::Release(id, epoch, shared.now(), over)).await;
     }
-    let outcomes = send(shared, &mut job).await;
-    let settlement = decide(shared, &job, &outcomes);
-    let now = settlement.now;
-    let accepted = settlement.records.iter().filter(|record| record.state() == DeliveryState::Accepted);
-    let after = now.since(job.chunk.message.due_at);
-    shared.meter(key.1).note_accepted(after, accepted.count() as u64);
-    hand_over(shared, job, |over| Work::Settle(settlement, over)).await;
+    let (tell, mut told) = oneshot::channel();
+    let attempt = Attempt::of(&mut job.chunk, source.clone());
+    let mut sending = std::pin::pin!(attempt.send(shared, Box::new(|early| drop(tell.send(early)))));
+    tokio::select! {
+        biased;
+        outcomes = &mut sending => settle_whole(shared, &source, job, &outcomes).await,
+        Ok(early) = &mut told => settle_apart(shared, fleet, &source, job, early, sending).await,
+    }
 }
 
-/// Decides what the outcomes mean, and lets the lane learn from them.
-fn decide(shared: &Shared, job: &Job, outcomes: &[Outcome]) -> Settlement {
-    let (key, is_probe) = (job.key(), job.probe.is_some());
+async fn settle_whole(shared: &Shared, source: &Source, job: Job, outcomes: &[Outcome]) {
+    let settlement = decide(shared, source, &job.chunk, outcomes, Evidence::default());
+    hand_over(shared, job, |over| Work::Settle(settlement, over, None)).await;
+}
+
+/// Settles what is answered, and the rest when it has come.
+async fn settle_apart(
+    shared: &Shared,
+    fleet: FleetKey,
+    source: &Source,
+    mut job: Job,
+    early: Vec<Option<Outcome>>,
+    sending: impl Future<Output = Vec<Outcome>>,
+) {
+    let parts = Parts::of(&job.chunk, early);
+    if parts.awaited.is_empty() {
+        return settle_whole(shared, source, job, &sending.await).await;
+    }
+    let (rest, hold) = (job.chunk.part(&parts.awaited), job.hold.split(parts.awaited.len() as u64));
+    let (settlement, before) = settle_answered(shared, source, &job.chunk, &parts);
+    let (tell, told) = oneshot::channel();
+    hand_over(shared, job, |over| Work::Settle(settlement, over, Some(tell))).await;
+    shared.agenda.wake(fleet);
+    let (outcomes, goes_on) = join(sending, told).await;
+    // Not told: the lease was lost, or the chunk set aside, and with it what was awaited.
+    let Ok((awaited, kept)) = goes_on as Result<GoingOn, _> else { return };
+    let rest = LeasedChunk { id: awaited.chunk, epoch: awaited.epoch, ..rest };
+    let late: Vec<_> = parts.places.iter().filter_map(|at| outcomes.get(*at).cloned()).collect();
+    let settlement = decide(shared, source, &rest, &late, before);
+    let over = Over { lease: None, hold, kept };
+    let _ = shared.settlers.of(fleet.1).send(Work::Settle(settlement, over, None)).await;
+}
+
+fn settle_answered(
+    shared: &Shared,
+    source: &Source,
+    chunk: &LeasedChunk,
+    parts: &Parts,
+) -> (Settlement, Evidence) {
+    let answered = chunk.part(&parts.answered);
+    let settlement = decide(shared, source, &answered, &parts.outcomes, Evidence::default());
+    let settlement = settlement.spread(&parts.answered, parts.awaited.clone(), chunk.ambiguous);
+    (settlement, Evidence::of(&parts.outcomes, is_weak(chunk, source.is_probe)))
+}
+
+/// A chunk of which a part is answered.
+struct Parts {
+    /// Positions that are answered, or need no answer.
+    answered: Vec<u32>,
+    /// Outcomes of those that were sent.
+    outcomes: Vec<Outcome>,
+    /// The other positions.
+    awaited: Vec<u32>,
+    /// Their places among all that was sent.
+    places: Vec<usize>,
+}
+
+impl Parts {
+    /// `early` belongs to the positions that were sent, in order.
+    fn of(chunk: &LeasedChunk, early: Vec<Option<Outcome>>) -> Self {
+        let (mut answered, mut outcomes) = (Vec::new(), Vec::with_capacity(early.len()));
+        let (mut awaited, mut places) = (Vec::new(), Vec::new());
+        let mut early = early.into_iter().enumerate();
+        for (position, fate) in (0..).zip(&chunk.fates) {
+            let sent = if *fate == Fate::Send { early.next() } else { None };
+            if let Some((place, None)) = sent {
+                awaited.push(position);
+                places.push(place);
+                continue;
+            }
+            answered.push(position);
+            outcomes.extend(sent.and_then(|(_, outcome)| outcome));
+        }
+        Self { answered, outcomes, awaited, places }
+    }
+}
+
+/// Decides what the outcomes mean, and lets the lane learn from them; `before` is what was answered of the same batch
+/// earlier.
+fn decide(
+    shared: &Shared,
+    source: &Source,
+    chunk: &LeasedChunk,
+    outcomes: &[Outcome],
+    before: Evidence,
+) -> Settlement {
+    let Source { key, outlet, is_probe } = source;
     let (jitter, now) = (rand::random(), shared.now());
-    let evidence = Evidence::of(outcomes, is_weak(&job.chunk, is_probe));
-    let evidence = evidence.and_foreign(count_foreign(job.chunk.provider, outcomes));
-    let standing = shared.lanes.weigh(key, &job.outlet, evidence, is_probe);
+    let evidence = Evidence::of(outcomes, is_weak(chunk, *is_probe)).and_fine(before);
+    let evidence = evidence.and_foreign(count_foreign(chunk.provider, outcomes));
+    let standing = shared.lanes.weigh(*key, outlet, evidence, *is_probe);
     let Settled { settlement, parking, health } =
-        settle(&job.chunk, outcomes, standing, &shared.config.retry(), jitter, now);
-    let repeated = is_weak(&job.chunk, false);
-    shared.lanes.judge(key, &job.outlet, Verdict { parking, health, standing, repeated, jitter }, now);
+        settle(chunk, outcomes, standing, &shared.config.retry(), jitter, now);
+    let health = Health { answered: health.answered + before.fine, ..health };
+    let repeated = is_weak(chunk, false);
+    shared.lanes.judge(*key, outlet, Verdict { parking, health, standing, repeated, jitter }, now);
+    let accepted = settlement.records.iter().filter(|record| record.state() == DeliveryState::Accepted);
+    let after = now.since(chunk.message.due_at);
+    shared.meter(key.1).note_accepted(after, accepted.count() as u64);
     settlement
 }
 
 async fn hand_over(shared: &Shared, job: Job, work: impl FnOnce(Over) -> Work) {
-    let Job { lease, hold, kept, probe, .. } = job;
+    let Job { lease, hold, kept, probe, busy, .. } = job;
     drop(probe);
     // A closed channel means that the pipeline is gone: the lease is recovered by the next one.
     let settler = shared.settlers.of(lease.ticket.lane.class);
-    let _ = settler.send(work(Over { lease, hold, kept })).await;
+    let _ = settler.send(work(Over { lease: Some(lease), hold, kept })).await;
+    // Its place is free only once the settler has room.
+    drop(busy);
 }
 
-/// Sends what is to be sent; behind a gate that was shut, one delivery first and the rest only if it was answered.
-async fn send(shared: &Shared, job: &mut Job) -> Vec<Outcome> {
-    let devices = to_send(&job.chunk);
-    let tokens = std::mem::take(&mut job.chunk.tokens);
-    if devices.is_empty() || job.chunk.message.is_expired(shared.now()) {
-        return Vec::new();
-    }
-    if job.probe.is_none() || devices.len() == 1 {
-        return attempt(shared, job, devices, tokens).await;
-    }
-    let (first, rest) = (vec![devices[0]], devices[1..].to_vec());
-    let mut outcomes = attempt(shared, job, first, part(&tokens, 0, 1)).await;
-    let provider = job.chunk.provider;
-    let is_well = health_of(&outcomes, false).answered > 0;
-    if is_well && !outcomes.iter().any(|outcome| is_foreign(provider, outcome)) {
-        outcomes.extend(attempt(shared, job, rest, part(&tokens, 1, devices.len())).await);
-    }
-    outcomes
-}
-
-fn to_send(chunk: &LeasedChunk) -> Vec<DeviceId> {
-    if chunk.fates.len() == chunk.devices.len() && chunk.fates.iter().all(|fate| *fate == Fate::Send) {
-        return chunk.devices.clone();
-    }
-    let fates = chunk.devices.iter().zip(&chunk.fates);
-    fates.filter(|(_, fate)| **fate == Fate::Send).map(|(device, _)| *device).collect()
-}
-
-fn part(tokens: &TokenList, from: usize, to: usize) -> TokenList {
-    let mut list = TokenList::default();
-    (from..to).filter_map(|index| tokens.get(index)).for_each(|token| list.push(token));
-    list
-}
-
-/// Hands one batch to the provider; what it has not noted when it is cut off, or panics, counts as never answered.
-async fn attempt(shared: &Shared, job: &Job, devices: Vec<DeviceId>, tokens: TokenList) -> Vec<Outcome> {
-    let count = devices.len();
-    let batch = Batch { message: job.chunk.message.clone(), now: shared.now(), devices, tokens };
-    let (provider, _in_use) = job.outlet.enter();
-    let began = tokio::time::Instant::now();
-    let longest = Duration::from_millis(shared.config.batch_timeout_ms);
-    let cut = Box::pin(async {
-        let _ = tokio::time::timeout(longest, shared.cut.cancelled()).await;
-    });
-    let sent = AssertUnwindSafe(provider.send_until(batch, cut)).catch_unwind().await;
-    let mut outcomes = sent.unwrap_or_default();
-    outcomes.resize(count, Outcome::Unknown);
-    let unknown = outcomes.iter().filter(|outcome| **outcome == Outcome::Unknown).count();
-    if unknown > 0 {
-        tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered whole");
-    }
-    shared.meter(provider.kind()).note_batch(&outcomes, began.elapsed());
-    outcomes
-}
+#[cfg(test)]
+mod tests;

@@ -33,6 +33,22 @@ impl Consumer {
     }
 }
 
+/// Counts one batch of a consumer for as long as it lives.
+pub(crate) struct Busy(Arc<AtomicUsize>);
+
+impl Busy {
+    fn of(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl Crew {
     pub(crate) fn new(shared: Arc<Shared>, fleet: (ProviderKind, Class)) -> Self {
         Self { shared, fleet, consumers: Vec::new(), tasks: JoinSet::new() }
@@ -54,7 +70,7 @@ impl Crew {
     }
 
     /// Hands a job to the least busy consumer, or to a new one when all are busy and more are allowed.
-    pub(crate) fn hand(&mut self, job: Job) {
+    pub(crate) fn hand(&mut self, job: impl FnOnce(Busy) -> Job) {
         let least = self.consumers.iter().enumerate().min_by_key(|(_, one)| one.busy());
         let full = self.consumers.len() >= self.shared.config.consumers_max;
         let at = match least {
@@ -63,8 +79,8 @@ impl Crew {
         };
         let consumer = &mut self.consumers[at];
         consumer.idle_since = None;
-        consumer.busy.fetch_add(1, Ordering::AcqRel);
-        if consumer.jobs.try_send(job).is_err() {
+        let busy = Busy::of(&consumer.busy);
+        if consumer.jobs.try_send(job(busy)).is_err() {
             tracing::error!(provider = %self.fleet.0, "a consumer is gone; its chunk waits for its lease to run out");
         }
     }
@@ -95,7 +111,7 @@ impl Crew {
         let (jobs, inbox) = mpsc::channel(2 * self.shared.config.consumer_max_batches);
         let busy = Arc::new(AtomicUsize::new(0));
         let shared = self.shared.clone();
-        let work = consumer::run(shared.clone(), self.fleet, inbox, busy.clone());
+        let work = consumer::run(shared.clone(), self.fleet, inbox);
         let part = format!("consumer of {}", self.fleet.0);
         self.tasks.spawn(async move { shared.watch.passing(part, work).await });
         self.consumers.push(Consumer { jobs, busy, idle_since: None });

@@ -39,6 +39,11 @@ impl Evidence {
         Self { foreign, ..self }
     }
 
+    /// Adds what was answered well of the same batch before, so that the shares are those of the whole batch.
+    pub(crate) const fn and_fine(self, before: Self) -> Self {
+        Self { fine: self.fine + before.fine, accepted: self.accepted + before.accepted, ..self }
+    }
+
     /// Counts outcomes; those of a `repeated` attempt are weak.
     pub(crate) fn of(outcomes: &[Outcome], repeated: bool) -> Self {
         let mut evidence = Self::default();
@@ -48,6 +53,8 @@ impl Evidence {
                 | Outcome::Unavailable { reach: Reach::Credential, .. } => {
                     evidence.refused += u32::from(!repeated);
                 }
+                // Put off because of answers to others, which were counted with them.
+                Outcome::Unsent { retry_after: Some(_), .. } if repeated => {}
                 // Not an attempt, so that it repeats nothing: the service is not reached.
                 Outcome::Unsent { .. } => evidence.troubled += 1,
                 other if is_trouble(other) => evidence.troubled += u32::from(!repeated),
@@ -228,6 +235,22 @@ mod tests {
         let outcomes = [down.clone(), Outcome::Unknown, refused, down, Outcome::Accepted];
         assert_eq!(Evidence::of(&outcomes, true), evidence(1, 0, 0));
         assert_eq!(Evidence::of(&outcomes, false), evidence(1, 3, 1));
+    }
+
+    #[test]
+    fn repeated_attempts_that_are_put_off_for_others_say_nothing() {
+        let unsent = |retry_after| Outcome::Unsent { reason: Reason::Throttled, retry_after };
+        let outcomes = [unsent(Some(std::time::Duration::from_secs(1))), unsent(None)];
+        assert_eq!(Evidence::of(&outcomes, true), evidence(0, 1, 0));
+        assert_eq!(Evidence::of(&outcomes, false), evidence(0, 2, 0));
+    }
+
+    #[test]
+    fn what_is_late_of_a_batch_is_weighed_beside_what_was_answered_of_it() {
+        let mut shares = Shares::default();
+        let before = evidence(950, 0, 0);
+        shares.weigh(before, false);
+        assert_eq!(shares.weigh(evidence(0, 50, 0).and_fine(before), false).trouble, Blame::Delivery);
     }
 
     #[test]

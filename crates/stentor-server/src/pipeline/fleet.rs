@@ -403,8 +403,8 @@ impl Fleet {
         let Order { lease, mut hold, grant, outlet, probe } = order;
         hold.resize(chunk.devices.len() as u64);
         grant.spend(chunk.fates.iter().filter(|fate| **fate == Fate::Send).count() as u64);
-        let kept = self.shared.held.keep(chunk.id, chunk.epoch, &lease);
-        self.crew.hand(Job { chunk, lease, hold, kept, outlet, probe });
+        let kept = self.shared.held.keep(chunk.id, chunk.epoch, Some(&lease));
+        self.crew.hand(|busy| Job { chunk, lease, hold, kept, outlet, probe, busy });
     }
 }
 

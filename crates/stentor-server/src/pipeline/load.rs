@@ -67,9 +67,14 @@ impl Load {
         Duration::from_micros(self.took_us.load(Ordering::Acquire)) <= QUICK
     }
 
-    pub(super) fn remove(&self, deliveries: u64) {
+    /// Counts as settled what was waited for longer than the rest of its chunk, which says nothing of how quick the lane is.
+    pub(super) fn settle_late(&self, deliveries: u64) {
+        self.settled.fetch_add(deliveries, Ordering::AcqRel);
+    }
+
+    pub(super) fn remove(&self, deliveries: u64, chunks: usize) {
         self.deliveries.fetch_sub(deliveries, Ordering::AcqRel);
-        self.chunks.fetch_sub(1, Ordering::AcqRel);
+        self.chunks.fetch_sub(chunks, Ordering::AcqRel);
     }
 }
 

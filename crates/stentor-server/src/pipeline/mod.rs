@@ -7,6 +7,7 @@
 //! store tells the next process where to go on. A part that dies is noticed by `watch`, and ends the pipeline.
 
 mod agenda;
+mod attempt;
 mod budget;
 pub mod calendar;
 pub mod config;

@@ -117,6 +117,7 @@ pub fn settle(
         records: book.records,
         attempts: outcomes.iter().filter(|outcome| is_attempt(outcome)).count() as u32,
         tokens: book.tokens,
+        awaited: Vec::new(),
         children: book.children.into_iter().map(child).collect(),
         stop: case.stop(outcomes),
     };

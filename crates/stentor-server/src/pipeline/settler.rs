@@ -1,5 +1,6 @@
 //! Writes settlements: gathers all that wait into one transaction, then publishes children and takes tickets off.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -7,9 +8,9 @@ use stentor_core::chunk::{Class, Ticket};
 use stentor_core::id::ChunkId;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::SettleReply;
+use stentor_core::ports::store::{Awaited, SettleReply};
 use stentor_core::settlement::Settlement;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::budget::Reservation;
@@ -43,18 +44,21 @@ pub(crate) fn inboxes(max: usize) -> (Settlers, Inboxes) {
 
 /// What is over, and what it held.
 pub(crate) struct Over {
-    /// Its ticket's lease.
-    pub(crate) lease: QueueLease,
+    /// Its ticket's lease; none of what is late of a chunk.
+    pub(crate) lease: Option<QueueLease>,
     /// Its share of the budget.
     pub(crate) hold: Reservation,
     /// Keeps the lease from running out.
     pub(crate) kept: Kept,
 }
 
+/// The chunk in which goes on what is awaited, and what keeps its lease from running out.
+pub(crate) type GoingOn = (Awaited, Kept);
+
 /// What the settler is asked to write.
 pub(crate) enum Work {
-    /// A chunk was sent, or needed no sending.
-    Settle(Settlement, Over),
+    /// A chunk was sent, or needed no sending; who waits is told of the chunk in which the awaited goes on.
+    Settle(Settlement, Over, Option<oneshot::Sender<GoingOn>>),
     /// A chunk of which not a byte was sent goes back.
     Release(ChunkId, u32, Timestamp, Over),
 }
@@ -84,11 +88,12 @@ pub(crate) async fn run(
 }
 
 async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>) {
-    let (mut settlements, mut settled) = (Vec::new(), Vec::new());
+    let (mut settlements, mut settled, mut waiting) = (Vec::new(), Vec::new(), HashMap::new());
     let mut released = Vec::new();
     for work in works {
         match work {
-            Work::Settle(settlement, over) => {
+            Work::Settle(settlement, over, tell) => {
+                waiting.extend(tell.map(|tell| (settlement.chunk, tell)));
                 settlements.push(settlement);
                 settled.push(over);
             }
@@ -97,7 +102,7 @@ async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>)
     }
     if !settlements.is_empty() {
         let began = tokio::time::Instant::now();
-        let tickets = settle(shared, settlements).await;
+        let tickets = settle(shared, settlements, waiting).await;
         if class == Class::Bulk {
             shared.turnaround.note_settlement(began.elapsed());
         }
@@ -110,10 +115,13 @@ async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>)
     shared.agenda.wake_all();
 }
 
+/// Who waits for the chunks in which something of these goes on.
+type Waiting = HashMap<ChunkId, oneshot::Sender<GoingOn>>;
+
 /// Writes settlements in one transaction, or each alone when that cannot be; gives the children.
-async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec<Ticket> {
+async fn settle(shared: &Shared, settlements: Vec<Settlement>, mut waiting: Waiting) -> Vec<Ticket> {
     let replies = insist(shared, settlements, |some| shared.store.settle(some)).await;
-    replies.into_iter().flat_map(|reply| children(shared, reply)).collect()
+    replies.into_iter().flat_map(|reply| children(shared, reply, &mut waiting)).collect()
 }
 
 impl Ask for Settlement {
@@ -132,9 +140,17 @@ impl Ask for Held {
     }
 }
 
-fn children(shared: &Shared, reply: SettleReply) -> Vec<Ticket> {
+fn children(shared: &Shared, reply: SettleReply, waiting: &mut Waiting) -> Vec<Ticket> {
     match reply {
-        SettleReply::Settled(tickets) => tickets,
+        SettleReply::Settled { tickets, awaited } => {
+            // Kept before the parent's lease is let go; where nobody waits any more it runs out.
+            let goes_on = awaited.and_then(|awaited| Some((awaited, waiting.remove(&awaited.parent)?)));
+            if let Some((awaited, tell)) = goes_on {
+                let kept = shared.held.keep(awaited.chunk, awaited.epoch, None);
+                let _ = tell.send((awaited, kept));
+            }
+            tickets
+        }
         SettleReply::Stale => {
             shared.stale.fetch_add(1, Ordering::Relaxed);
             Vec::new()
@@ -147,7 +163,7 @@ async fn give_back(shared: &Shared, settled: Vec<Over>) {
     for Over { lease, hold, kept } in settled {
         drop(kept);
         hold.settled();
-        leases.push(lease);
+        leases.extend(lease);
     }
     shared.ack(leases).await;
 }
@@ -163,7 +179,7 @@ async fn release(shared: &Shared, mut released: Vec<(ChunkId, u32, Timestamp, Ov
             shared.store.release(&some, due_at).await
         };
         let _ = insist(shared, chunks, give_back).await;
-        let leases = group.into_iter().map(|(.., over)| over.lease).collect();
+        let leases = group.into_iter().filter_map(|(.., over)| over.lease).collect();
         shared.nack(leases, due_at).await;
     }
 }

@@ -311,7 +311,7 @@ fn smooth(mean_us: &AtomicU64, took: Duration) {
 pub(crate) struct Held {
     /// Shared while leases are taken and noted here; alone when those that ran out are looked for.
     taking: RwLock<()>,
-    leases: Mutex<HashMap<ChunkId, (u32, Ticket, u64)>>,
+    leases: Mutex<HashMap<ChunkId, (u32, Option<(Ticket, u64)>)>>,
     /// When all of them were last prolonged, in milliseconds; those taken later hold longer.
     prolonged_at_ms: AtomicI64,
 }
@@ -327,9 +327,9 @@ impl Held {
         self.taking.write().await
     }
 
-    /// Prolongs a chunk's lease for as long as the guard lives.
-    pub(crate) fn keep(self: &Arc<Self>, chunk: ChunkId, epoch: u32, lease: &QueueLease) -> Kept {
-        self.lock().insert(chunk, (epoch, lease.ticket, lease.token));
+    /// Prolongs a chunk's lease, and its ticket's if it has one, for as long as the guard lives.
+    pub(crate) fn keep(self: &Arc<Self>, chunk: ChunkId, epoch: u32, lease: Option<&QueueLease>) -> Kept {
+        self.lock().insert(chunk, (epoch, lease.map(|lease| (lease.ticket, lease.token))));
         Kept { held: self.clone(), chunk }
     }
 
@@ -349,11 +349,11 @@ impl Held {
     pub(crate) fn list(&self) -> (Vec<(ChunkId, u32)>, Vec<QueueLease>) {
         let leases = self.lock();
         let chunks = leases.iter().map(|(chunk, (epoch, ..))| (*chunk, *epoch)).collect();
-        let tickets = leases.values().map(|(_, ticket, token)| QueueLease { ticket: *ticket, token: *token });
-        (chunks, tickets.collect())
+        let tickets = leases.values().filter_map(|(_, lease)| *lease);
+        (chunks, tickets.map(|(ticket, token)| QueueLease { ticket, token }).collect())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ChunkId, (u32, Ticket, u64)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ChunkId, (u32, Option<(Ticket, u64)>)>> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,8 +13,8 @@ use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, Lab
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{
-    Accepted, Expansion, IdempotentReply, Lease, LeaseReply, LeasedChunk, NewMessage, Page, SettleReply,
-    Store, StoreError, StoredReply, Storing,
+    Accepted, Awaited, Expansion, IdempotentReply, Lease, LeaseReply, LeasedChunk, NewMessage, Page,
+    SettleReply, Store, StoreError, StoredReply, Storing,
 };
 use stentor_core::settlement::{Child, Settlement};
 use stentor_core::target::Target;
@@ -132,6 +132,7 @@ pub fn settle_all(leased: &LeasedChunk, record: Record, now: Timestamp) -> Settl
         attempts: leased.tokens.len() as u32,
         tokens: Vec::new(),
         children: Vec::new(),
+        awaited: Vec::new(),
         stop: None,
     }
 }
@@ -158,6 +159,23 @@ pub fn retry(
     let positions = positions.to_vec();
     given.children.push(Child { positions, due_at, attempt, ambiguous: leased.ambiguous });
     given
+}
+
+/// Lets positions of a settlement go on in a chunk of their own, leased already.
+#[must_use]
+pub fn await_some(mut given: Settlement, positions: &[u32], leased: &LeasedChunk) -> Settlement {
+    for position in positions {
+        given.records[*position as usize] =
+            Record::new(DeliveryState::Queued, Reason::None, leased.ambiguous);
+    }
+    given.awaited = positions.to_vec();
+    given
+}
+
+/// Gives the chunk in which positions of another go on.
+#[must_use]
+pub fn awaited_chunk(leased: &LeasedChunk, awaited: Awaited, positions: &[u32]) -> LeasedChunk {
+    LeasedChunk { id: awaited.chunk, epoch: awaited.epoch, ..leased.part(positions) }
 }
 
 /// A message that a case is about to send.
@@ -344,7 +362,15 @@ impl<'a> Scene<'a> {
     /// Settles one chunk whose lease must hold; gives its children.
     pub async fn settled(&self, given: Settlement) -> Vec<Ticket> {
         match self.settle(given).await {
-            SettleReply::Settled(children) => children,
+            SettleReply::Settled { tickets, .. } => tickets,
+            SettleReply::Stale => panic!("the lease was lost"),
+        }
+    }
+
+    /// Settles one chunk whose lease must hold, of which some is awaited; gives the chunk in which that goes on.
+    pub async fn settled_but(&self, given: Settlement) -> Awaited {
+        match self.settle(given).await {
+            SettleReply::Settled { awaited, .. } => awaited.expect("some is awaited"),
             SettleReply::Stale => panic!("the lease was lost"),
         }
     }

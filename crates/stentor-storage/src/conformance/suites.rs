@@ -47,6 +47,9 @@ macro_rules! store_suite {
                     an_incoherent_settlement_is_refused_and_changes_nothing
                     children_carry_on_what_is_tried_again
                     settlements_of_one_call_are_answered_in_order
+                    what_is_awaited_goes_on_under_the_lease_of_its_parent
+                    what_is_awaited_settles_after_its_campaign_was_canceled
+                    what_is_awaited_in_a_crash_is_released_and_counted
                     a_released_chunk_is_queued_again_without_an_attempt
                     a_chunk_is_released_only_by_its_lease
                     a_prolonged_lease_outlives_its_first_end
@@ -235,6 +238,7 @@ macro_rules! store_suite {
                     a_dead_token_retires_its_device
                     a_device_registered_again_after_its_token_died_is_kept
                     a_device_registered_again_while_its_old_token_was_tried_is_kept
+                    a_device_registered_again_while_its_answer_was_awaited_is_kept
                     a_late_report_about_a_former_token_leaves_the_new_one_alone
                     registering_a_retired_device_revives_it
                     a_new_token_revives_a_retired_device

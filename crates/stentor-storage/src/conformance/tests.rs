@@ -56,6 +56,7 @@ async fn random_scripts_reach_everything_that_may_happen() {
         "a lease ran out",
         "a paused chunk asked for",
         "a stale settlement",
+        "an awaited chunk",
         "a stop",
         "a void chunk asked for",
         "an ambiguous chunk",

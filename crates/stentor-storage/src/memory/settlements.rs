@@ -1,15 +1,17 @@
 //! Writing settlements.
 
 use stentor_core::chunk::Ticket;
-use stentor_core::device::Retirement;
+use stentor_core::delivery::DeliveryState;
+use stentor_core::device::{ProviderKind, Retirement};
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
-use stentor_core::ports::store::{SettleReply, StoreError};
+use stentor_core::ports::store::{Awaited, SettleReply, StoreError};
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 
-use super::campaigns::{NewChunk, damaged};
+use super::campaigns::{NewChunk, damaged, moved};
 use super::state::{AppRow, LeaseRow, State};
+use crate::FIRST_EPOCH;
 
 impl State {
     /// Writes all settlements, or none when one of them makes no sense.
@@ -44,6 +46,7 @@ impl State {
         }
         self.write(&given)?;
         let tickets = self.add_children(&given, &devices)?;
+        let awaited = self.add_awaited(&given, &devices, lease)?;
         self.app_mut(app)?.change_tokens(&given, lease);
         if stopped {
             self.wind_up(campaign, Some(provider), given.now)?;
@@ -51,7 +54,7 @@ impl State {
         let row = self.row(campaign)?;
         row.finish(given.now);
         let tickets = if row.is_running() { tickets } else { Vec::new() };
-        Ok(SettleReply::Settled(tickets))
+        Ok(SettleReply::Settled { tickets, awaited })
     }
 
     /// Writes the records and moves the books along.
@@ -72,15 +75,41 @@ impl State {
     fn add_children(&mut self, given: &Settlement, devices: &[DeviceId]) -> Result<Vec<Ticket>, StoreError> {
         let Some(parent) = self.chunks.get(&given.chunk) else { return Ok(Vec::new()) };
         let (campaign, provider) = (parent.campaign, parent.lane.provider);
-        let child = |child: &Child| NewChunk {
-            provider,
-            devices: child.positions.iter().filter_map(|at| devices.get(*at as usize)).copied().collect(),
-            attempt: child.attempt,
-            ambiguous: child.ambiguous,
-            due_at: child.due_at,
-        };
-        let children: Vec<_> = given.children.iter().map(child).collect();
+        let children: Vec<_> = given.children.iter().map(|child| of(provider, child, devices)).collect();
         children.iter().map(|child| self.add_chunk(campaign, child, given.now)).collect()
+    }
+
+    /// Lets what is awaited go on under the lease of its parent.
+    fn add_awaited(
+        &mut self,
+        given: &Settlement,
+        devices: &[DeviceId],
+        lease: LeaseRow,
+    ) -> Result<Option<Awaited>, StoreError> {
+        let Some(parent) = self.chunks.get(&given.chunk).filter(|_| !given.awaited.is_empty()) else {
+            return Ok(None);
+        };
+        let (campaign, provider) = (parent.campaign, parent.lane.provider);
+        let (attempt, ambiguous) = (parent.attempt, parent.ambiguous);
+        let child = Child { positions: given.awaited.clone(), due_at: parent.due_at, attempt, ambiguous };
+        let ticket = self.add_chunk(campaign, &of(provider, &child, devices), given.now)?;
+        let chunk = self.chunks.get_mut(&ticket.chunk).ok_or_else(|| damaged("a chunk is missing"))?;
+        (chunk.epoch, chunk.lease) = (FIRST_EPOCH, Some(lease));
+        let books = self.row(campaign)?.books.entry(provider).or_default();
+        let count = given.awaited.len();
+        books.tally = moved(books.tally, DeliveryState::Queued, DeliveryState::Sending, count)?;
+        Ok(Some(Awaited { parent: given.chunk, chunk: ticket.chunk, epoch: FIRST_EPOCH }))
+    }
+}
+
+/// Returns the chunk of a child; `devices` are its parent's.
+fn of(provider: ProviderKind, child: &Child, devices: &[DeviceId]) -> NewChunk {
+    NewChunk {
+        provider,
+        devices: child.positions.iter().filter_map(|at| devices.get(*at as usize)).copied().collect(),
+        attempt: child.attempt,
+        ambiguous: child.ambiguous,
+        due_at: child.due_at,
     }
 }
 

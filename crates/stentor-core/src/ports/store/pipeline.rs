@@ -94,6 +94,27 @@ pub struct LeasedChunk {
     pub tally: Tally,
 }
 
+impl LeasedChunk {
+    /// Returns these positions as a chunk of the same lease, without their addresses; positions that it has not are left out.
+    #[must_use]
+    pub fn part(&self, positions: &[u32]) -> Self {
+        let (devices, fates) = (&self.devices, &self.fates);
+        let at = || positions.iter().map(|at| *at as usize);
+        Self {
+            id: self.id,
+            epoch: self.epoch,
+            message: Arc::clone(&self.message),
+            provider: self.provider,
+            attempt: self.attempt,
+            ambiguous: self.ambiguous,
+            devices: at().filter_map(|at| devices.get(at).copied()).collect(),
+            fates: at().filter_map(|at| fates.get(at).copied()).collect(),
+            tokens: TokenList::default(),
+            tally: self.tally,
+        }
+    }
+}
+
 /// What asking for a lease came to.
 #[derive(Debug, Clone)]
 pub enum LeaseReply {
@@ -108,10 +129,26 @@ pub enum LeaseReply {
 /// What settling came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettleReply {
-    /// Written; the children are to be published.
-    Settled(Vec<Ticket>),
+    /// Written.
+    Settled {
+        /// The children, to be published.
+        tickets: Vec<Ticket>,
+        /// The chunk of what is still awaited.
+        awaited: Option<Awaited>,
+    },
     /// The lease was lost before; nothing was written.
     Stale,
+}
+
+/// The chunk in which what is still awaited goes on, leased as its parent was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Awaited {
+    /// The chunk that was settled.
+    pub parent: ChunkId,
+    /// The chunk that goes on.
+    pub chunk: ChunkId,
+    /// The epoch of its lease.
+    pub epoch: u32,
 }
 
 /// What was found at start.
@@ -170,6 +207,9 @@ pub trait PipelineStore: Send + Sync {
 
     /// Writes settlements, each in one transaction and compare-and-set on its epoch: records, books, token hygiene, child
     /// chunks, stop. Reads the campaign again: retries of an ended one end with it. Reply i belongs to settlement i.
+    ///
+    /// What is awaited goes on as a child chunk that is leased from the beginning: by the same instance, since and until the
+    /// same instants, in the same attempt. Its deliveries stay `sending`.
     ///
     /// A stop ends the campaign at the chunk's provider alone: its queued chunks fail for the stop's reason (many of them
     /// later, see [`PipelineStore::continue_work`]), its producer ends, what is leased settles, its retries fail too. The

@@ -35,12 +35,20 @@ fn work(bodies: &[usize], keep: Keep) -> Run {
         body: Bytes::from(vec![b'b'; *length]),
     };
     let requests: Vec<Request> = bodies.iter().map(request).collect();
-    let batch =
-        Requests { constant: Vec::new(), path: None, requests: Arc::new(requests), start_within: None, keep };
-    let method = Field { name: b":method".to_vec(), value: b"POST".to_vec(), repeats: true };
-    let work = Work::new(batch, &[method], Instant::now() + Duration::from_secs(60));
+    let work = with_keep(Arc::new(requests), keep);
     let to = work.count;
     Run { work, from: 0, to, resends: 0 }
+}
+
+fn with_requests(requests: impl crate::batch::Requests + 'static) -> Arc<Work> {
+    with_keep(Arc::new(requests), Keep::All)
+}
+
+fn with_keep(requests: Arc<dyn crate::batch::Requests>, keep: Keep) -> Arc<Work> {
+    let batch =
+        Requests { constant: Vec::new(), path: None, requests, start_within: None, keep, repeated: false };
+    let method = Field { name: b":method".to_vec(), value: b"POST".to_vec(), repeats: true };
+    Work::new(batch, &[method], Instant::now() + Duration::from_secs(60))
 }
 
 /// A connection that has heard these settings and opened one stream for each body.
@@ -176,7 +184,7 @@ fn bodies_and_header_blocks_are_cut_to_the_frames_that_the_peer_takes() {
     assert_eq!(body(&frames, 1), (40_000, true));
     let mut run = work(&[1], Keep::All);
     let long = HeaderLine(vec![b'p'; 20_000]);
-    Arc::get_mut(&mut run.work).expect("alone").requests = Arc::new(long);
+    run.work = with_requests(long);
     let batch = mux.enlist(&run.work, 1);
     mux.open(batch, &mut run, 0, usize::MAX, |_, fault| panic!("{fault}"));
     let kinds: Vec<(u8, u8)> = written(&mut mux).iter().map(|(kind, flags, ..)| (*kind, *flags)).collect();
@@ -204,7 +212,7 @@ impl crate::batch::Requests for HeaderLine {
 fn a_request_that_cannot_be_written_is_refused_and_the_next_one_goes() {
     let mut mux = talking(&[], &[], Keep::All);
     let mut run = work(&[1], Keep::All);
-    Arc::get_mut(&mut run.work).expect("alone").requests = Arc::new(HeaderLine(b"a\r\nb".to_vec()));
+    run.work = with_requests(HeaderLine(b"a\r\nb".to_vec()));
     let batch = mux.enlist(&run.work, 1);
     let mut refused = Vec::new();
     mux.open(batch, &mut run, 0, usize::MAX, |index, _| refused.push(index));

@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::{Batch, Mux};
+use crate::batch::Requests;
 use crate::connection::streams::Open;
 use crate::fault::Fault;
 use crate::frame::{self, HEAD_BYTES, Head, flag, kind};
@@ -100,6 +101,7 @@ impl Mux {
         out_max_bytes: usize,
         mut refused: impl FnMut(u32, Fault),
     ) {
+        let requests = run.work.requests();
         while run.len() > 0 && self.out.len() < out_max_bytes {
             let index = run.from;
             let open = Open {
@@ -111,9 +113,10 @@ impl Mux {
                 received_bytes: 0,
                 offset: self.offset(),
             };
-            match self.write(open, &run.work) {
-                Ok(()) => self.streams.push(open),
-                Err(problem) => refused(index, Fault::Request(problem.into())),
+            match requests.as_ref().map(|requests| self.write(open, &run.work, &**requests)) {
+                Some(Ok(())) => self.streams.push(open),
+                Some(Err(problem)) => refused(index, Fault::Request(problem.into())),
+                None => refused(index, Fault::Abandoned),
             }
             // Last, so that a request whose writing panics still belongs to the run.
             run.from += 1;
@@ -125,7 +128,7 @@ impl Mux {
         NonZeroU64::new(self.taken_bytes + self.out.len() as u64).unwrap_or(NonZeroU64::MIN)
     }
 
-    fn write(&mut self, open: Open, work: &Work) -> Result<(), &'static str> {
+    fn write(&mut self, open: Open, work: &Work, requests: &dyn Requests) -> Result<(), &'static str> {
         let (begins_at, mark) = (self.out.len(), self.encoder.mark());
         let resized = self.encoder.is_resized();
         if resized || self.shared.of != Some((open.batch, self.encoder.generation())) {
@@ -134,7 +137,7 @@ impl Mux {
         self.out.extend_from_slice(&[0; HEAD_BYTES]);
         self.out.extend_from_slice(&self.shared.pseudo);
         let mut line = Line::new(&mut self.out, begins_at, &self.shared.constant, work.has_path);
-        work.requests.write(open.index as usize, &mut line);
+        requests.write(open.index as usize, &mut line);
         let stream = self.streams.next_id();
         let body_at = match line.end(stream) {
             Ok(body_at) => body_at,

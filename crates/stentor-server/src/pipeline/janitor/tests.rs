@@ -57,7 +57,7 @@ async fn a_lease_that_is_being_taken_while_the_clock_jumps_is_not_taken_back() {
     let mut sweeping = Box::pin(sweep(&shared));
     assert!(sweeping.as_mut().now_or_never().is_none(), "it waits until the lease is noted");
     let ticket = QueueLease { ticket: tickets[0], token: 1 };
-    let _kept = shared.held.keep(leased.id, leased.epoch, &ticket);
+    let _kept = shared.held.keep(leased.id, leased.epoch, Some(&ticket));
     drop(taking);
     sweeping.await.expect("swept");
     assert_eq!(scene.settled(accept_all(leased, shared.now())).await, [], "the lease was not lost");

@@ -69,6 +69,38 @@ async fn a_batch_that_is_cut_off_keeps_the_answers_it_had() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_answered_is_settled_while_the_rest_is_waited_for() {
+    let house = House::open(Stub::accepting(10), quick()).await;
+    house.register(20_000).await;
+    house.stub.stall(Stall::Last);
+    let id = house.send(everyone()).await;
+    // More than all that may be unsettled: what is late takes the place of itself alone.
+    let open = house.until(id, |ledger| ledger.total().accepted + ledger.total().sending == 20_000).await;
+    let late = open.total().sending;
+    assert!(late > 0 && late < 1_000, "{late}");
+    assert!(!open.campaign.state.is_ended());
+    house.stub.stall(Stall::Nothing);
+    let ledger = house.finished(id).await;
+    let books = &ledger.providers[0];
+    assert_eq!((ledger.total().accepted, books.attempts, books.ambiguous), (20_000, 20_000, 0));
+    assert!(house.stub.counts().values().all(|count| *count == 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_late_and_never_answered_is_tried_again_and_marked() {
+    let config = PipelineConfig { batch_timeout_ms: 30_000, ..quick() };
+    let house = House::open(Stub::accepting(10), config).await;
+    house.register(1_000).await;
+    house.stub.stall(Stall::Last);
+    let id = house.send(everyone()).await;
+    let late = house.until(id, |ledger| ledger.total().accepted > 0).await.total().sending;
+    house.until(id, |ledger| ledger.total().queued == late).await;
+    house.stub.stall(Stall::Nothing);
+    let ledger = house.finished(id).await;
+    assert_eq!((ledger.total().accepted, ledger.providers[0].ambiguous), (1_000, late));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_payload_refused_for_everybody_stops_the_campaign() {
     let refuse = |_: &_| Outcome::Rejected { reason: Reason::InvalidPayload, reach: Reach::Payload };
     let house = House::open(Stub::scripted(100, refuse), quick()).await;

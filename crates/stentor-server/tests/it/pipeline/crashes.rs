@@ -153,6 +153,25 @@ async fn a_lease_holds_for_as_long_as_its_batch_is_in_flight() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_lease_of_what_is_late_holds_and_a_drain_marks_it_alone() {
+    let config = PipelineConfig { lease_for_ms: 3_000, ..quick() };
+    let mut house = House::open(Stub::accepting(10), config).await;
+    house.stub.stall(Stall::Last);
+    house.register(3_000).await;
+    let id = house.send(everyone()).await;
+    pass(120).await;
+    let books = house.ledger(id).await.providers[0].clone();
+    let late = books.tally.sending;
+    assert_eq!((books.tally.accepted + late, books.duplicate_bound), (3_000, 0));
+    assert!(late > 0);
+    house.pipeline.take().expect("started").drain(Duration::from_secs(10)).await;
+    house.stub.stall(Stall::Nothing);
+    house.start(quick()).await;
+    let ledger = house.finished(id).await;
+    assert_eq!((ledger.total().accepted, ledger.providers[0].ambiguous), (3_000, late));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_that_is_never_answered_is_given_up_and_made_again() {
     let config = PipelineConfig { batch_timeout_ms: 30_000, ..quick() };
     let house = House::open(Stub::accepting(10), config).await;

@@ -163,7 +163,17 @@ async fn messages(store: &dyn Store, tenant: &mut Tenant, devices: &[DeviceId]) 
     let records = vec![Record::new(DeliveryState::Accepted, Reason::None, false), rejected];
     let (tokens, children) = (Vec::new(), Vec::new());
     let (epoch, now) = (leased.epoch, later(101));
-    let settlement = Settlement { chunk, epoch, now, records, attempts: 2, tokens, children, stop: None };
+    let settlement = Settlement {
+        chunk,
+        epoch,
+        now,
+        records,
+        attempts: 2,
+        tokens,
+        children,
+        awaited: Vec::new(),
+        stop: None,
+    };
     store.settle(vec![settlement]).await.expect("settled");
     let queued = tenant.message(2, collapsing("one", direct()), later(91));
     tenant.keep(store, queued, false).await;

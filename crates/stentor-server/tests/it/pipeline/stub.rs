@@ -10,7 +10,7 @@ use stentor_core::chunk::Class;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::MessageId;
 use stentor_core::outcome::{Outcome, Reason};
-use stentor_core::ports::provider::{Batch, Cut, Provider, ProviderStats};
+use stentor_core::ports::provider::{Batch, Cut, Early, Provider, ProviderStats};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -30,6 +30,8 @@ pub(super) enum Stall {
     Everything,
     /// The second half of each batch, after the first was answered.
     Halves,
+    /// The last of each batch; what was answered of it is told early.
+    Last,
 }
 
 type Script = dyn Fn(&Seen) -> Outcome + Send + Sync;
@@ -148,20 +150,34 @@ impl Provider for Stub {
         ProviderStats { latency_floor: self.latency, inflight, ..ProviderStats::default() }
     }
 
-    async fn send_until(&self, batch: Batch, cut: Cut<'_>) -> Vec<Outcome> {
-        if *self.stall.borrow() != Stall::Halves {
-            tokio::pin!(cut);
-            let count = batch.devices.len();
-            return tokio::select! {
-                outcomes = self.send(batch) => outcomes,
-                () = cut => vec![Outcome::Unknown; count],
-            };
-        }
+    async fn send_until(&self, batch: Batch, early: Early<'_>, cut: Cut<'_>) -> Vec<Outcome> {
+        let stall = *self.stall.borrow();
+        let answered = match (stall, batch.devices.len()) {
+            (Stall::Halves, count) => count / 2,
+            (Stall::Last, count) => count - 1,
+            (_, count) => {
+                return tokio::select! {
+                    outcomes = self.send(batch) => outcomes,
+                    () = cut => vec![Outcome::Unknown; count],
+                };
+            }
+        };
         let seen = self.note(&batch);
-        cut.await;
-        let half = seen.len() / 2;
-        let script = self.script.lock().expect("sound");
-        let answer = |(index, seen)| if index < half { script(seen) } else { Outcome::Unknown };
-        seen.iter().enumerate().map(answer).collect()
+        let script = |seen: &Seen| self.script.lock().expect("sound")(seen);
+        let mut outcomes: Vec<_> = seen.iter().map(|seen| Some(script(seen))).collect();
+        outcomes[answered..].fill(None);
+        if stall == Stall::Halves {
+            cut.await;
+        } else {
+            early(outcomes.clone());
+            let mut stall = self.stall.subscribe();
+            tokio::select! {
+                _ = stall.wait_for(|stall| *stall == Stall::Nothing) => {
+                    outcomes[answered..].iter_mut().zip(&seen[answered..]).for_each(|(one, seen)| *one = Some(script(seen)));
+                }
+                () = cut => {}
+            }
+        }
+        outcomes.into_iter().map(|outcome| outcome.unwrap_or(Outcome::Unknown)).collect()
     }
 }

@@ -44,7 +44,9 @@ impl World<'_> {
         for Held { chunk, .. } in std::mem::take(&mut self.held) {
             let given = answered(&chunk, None, self.now());
             let reply = self.store().settle(vec![given.clone()]).await.expect("settled").remove(0);
-            let SettleReply::Settled(children) = reply else { panic!("a lease that holds was lost") };
+            let SettleReply::Settled { tickets: children, .. } = reply else {
+                panic!("a lease that holds was lost")
+            };
             self.truth.settled(&chunk, &given, 0);
             self.publish(children);
         }

@@ -11,14 +11,14 @@ use stentor_core::settlement::{Child, Settlement, TokenChange};
 
 use super::truth::draw;
 use super::world::{Held, World};
-use crate::conformance::scene::{accept_all, lease_of};
+use crate::conformance::scene::{accept_all, awaited_chunk, lease_of};
 
 impl World<'_> {
     pub(super) async fn settle(&mut self, which: usize, how: u8) {
         if self.held.is_empty() {
             return;
         }
-        let Held { chunk, .. } = self.held.remove(which % self.held.len());
+        let Held { chunk, until } = self.held.remove(which % self.held.len());
         let given = answered(&chunk, Some(how), self.now());
         if !given.children.is_empty() {
             self.reach("children");
@@ -27,7 +27,14 @@ impl World<'_> {
             self.reach("a stop");
         }
         let reply = self.store().settle(vec![given.clone()]).await.expect("settled").remove(0);
-        let SettleReply::Settled(children) = reply else { panic!("a lease that holds was lost") };
+        let SettleReply::Settled { tickets: children, awaited } = reply else {
+            panic!("a lease that holds was lost")
+        };
+        assert_eq!(awaited.is_some(), !given.awaited.is_empty());
+        if let Some(awaited) = awaited {
+            self.reach("an awaited chunk");
+            self.held.push(Held { chunk: awaited_chunk(&chunk, awaited, &given.awaited), until });
+        }
         self.truth.settled(&chunk, &given, how);
         self.show(&children.len());
         self.publish(children);
@@ -77,6 +84,7 @@ pub(super) fn answered(chunk: &LeasedChunk, how: Option<u8>, now: Timestamp) -> 
     let mut given = accept_all(chunk, now);
     let late = chunk.message.is_expired(now);
     let (mut again, mut unknown) = (Vec::new(), Vec::new());
+    let awaits = how.is_some_and(|how| how % 3 == 0);
     for (at, fate) in chunk.fates.iter().enumerate() {
         let draw = how.map_or(7, |how| draw(how, at) % 8);
         let (state, reason) = match (fate, draw) {
@@ -86,9 +94,13 @@ pub(super) fn answered(chunk: &LeasedChunk, how: Option<u8>, now: Timestamp) -> 
             (Fate::Send, 0) => (DeliveryState::Rejected, Reason::Unregistered),
             (Fate::Send, 1) => (DeliveryState::Failed, Reason::AttemptsExhausted),
             (Fate::Send, 2) => (DeliveryState::Queued, Reason::Unavailable),
+            (Fate::Send, 4) if awaits => (DeliveryState::Queued, Reason::None),
             (Fate::Send, 3) => (DeliveryState::Queued, Reason::Unanswered),
             (Fate::Send, _) => (DeliveryState::Accepted, Reason::None),
         };
+        if (state, reason) == (DeliveryState::Queued, Reason::None) {
+            given.awaited.push(at as u32);
+        }
         match reason {
             Reason::Unavailable => again.push(at as u32),
             Reason::Unanswered => unknown.push(at as u32),

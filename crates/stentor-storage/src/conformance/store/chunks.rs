@@ -1,15 +1,16 @@
 //! Leasing, settling, giving back.
 
-use stentor_core::campaign::{CampaignState, Tally};
-use stentor_core::delivery::DeliveryState;
+use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
+use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::ChunkId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Fate, LeaseReply, SettleReply, Store};
+use stentor_core::ports::store::{Fate, LeaseReply, Recovery, SettleReply, Store};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 
 use crate::conformance::scene::{
-    Draft, Scene, accept_all, at, chunks, lease_at, lease_of, record, registration, retry, settle_all,
+    Draft, INSTANCE, Scene, accept_all, at, await_some, awaited_chunk, chunks, lease_at, lease_of, record,
+    registration, retry, settle_all,
 };
 
 const START: ChunkId = ChunkId::from_raw(0);
@@ -106,7 +107,8 @@ pub async fn a_settlement_repeated_within_one_call_is_stale(store: &dyn Store) {
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
     let given = accept_all(&leased, at(2));
     let replies = store.settle(vec![given.clone(), given]).await.expect("settled");
-    assert_eq!(replies, [SettleReply::Settled(Vec::new()), SettleReply::Stale]);
+    let written = SettleReply::Settled { tickets: Vec::new(), awaited: None };
+    assert_eq!(replies, [written, SettleReply::Stale]);
     assert_eq!(scene.tally(message).await.accepted, 2);
 }
 
@@ -134,6 +136,7 @@ pub async fn settling_an_unknown_chunk_is_stale(store: &dyn Store) {
         attempts: 1,
         tokens: Vec::new(),
         children: Vec::new(),
+        awaited: Vec::new(),
         stop: None,
     };
     assert_eq!(store.settle(vec![unknown]).await, Ok(vec![SettleReply::Stale]));
@@ -187,8 +190,66 @@ pub async fn settlements_of_one_call_are_answered_in_order(store: &dyn Store) {
     let replies = store.settle(vec![stale, retry(accept_all(&two, at(2)), &[0], &two, at(3))]).await;
     let replies = replies.expect("settled");
     assert_eq!(replies[0], SettleReply::Stale);
-    assert!(matches!(&replies[1], SettleReply::Settled(children) if children.len() == 1));
+    assert!(matches!(&replies[1], SettleReply::Settled { tickets, .. } if tickets.len() == 1));
     assert_eq!(scene.tally(message).await, Tally { sending: 4, accepted: 3, queued: 1, ..Tally::default() });
+}
+
+pub async fn what_is_awaited_goes_on_under_the_lease_of_its_parent(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let devices = scene.fcm(4).await;
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    let leased = scene.lease(tickets[0].chunk, at(1)).await;
+    let awaited = scene.settled_but(await_some(accept_all(&leased, at(2)), &[1, 3], &leased)).await;
+    assert_eq!(awaited.parent, leased.id);
+    assert_eq!(scene.tally(message).await, Tally { sending: 2, accepted: 2, ..Tally::default() });
+    assert!(store.queued(START, 10).await.expect("listed").is_empty(), "nobody else can have it");
+    let states = [DeliveryState::Accepted, DeliveryState::Sending];
+    for (device, state) in devices.iter().zip([states[0], states[1], states[0], states[1]]) {
+        assert_eq!(scene.last_record(message, *device).await.expect("a record").state(), state);
+    }
+    let rest = awaited_chunk(&leased, awaited, &[1, 3]);
+    let given = retry(accept_all(&rest, at(30)), &[1], &rest, at(40));
+    let children = scene.settled(given).await;
+    assert_eq!(scene.tally(message).await, Tally { queued: 1, accepted: 3, ..Tally::default() });
+    let child = scene.lease(children[0].chunk, at(40)).await;
+    assert_eq!((child.devices.as_slice(), child.attempt), ([devices[3]].as_slice(), 2));
+    scene.settled(accept_all(&child, at(41))).await;
+    assert_eq!(scene.state(message).await, CampaignState::Finished);
+}
+
+pub async fn what_is_awaited_settles_after_its_campaign_was_canceled(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(4).await;
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    let leased = scene.lease(tickets[0].chunk, at(1)).await;
+    scene.act(message, CampaignAction::Cancel, at(2)).await;
+    let given = retry(await_some(accept_all(&leased, at(3)), &[1], &leased), &[2], &leased, at(9));
+    let awaited = scene.settled_but(given).await;
+    let open = Tally { sending: 1, accepted: 2, canceled: 1, ..Tally::default() };
+    assert_eq!(scene.tally(message).await, open);
+    scene.settled(accept_all(&awaited_chunk(&leased, awaited, &[1]), at(4))).await;
+    assert_eq!(scene.tally(message).await, Tally { sending: 0, accepted: 3, ..open });
+    assert!(scene.ledger(message).await.campaign.ended_at.is_some());
+}
+
+pub async fn what_is_awaited_in_a_crash_is_released_and_counted(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let devices = scene.fcm(4).await;
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    let leased = scene.lease(tickets[0].chunk, at(1)).await;
+    let awaited = scene.settled_but(await_some(accept_all(&leased, at(2)), &[2], &leased)).await;
+    let recovery = store.recover(INSTANCE + 1, at(3)).await.expect("recovered");
+    assert_eq!(recovery, Recovery { chunks: 1, deliveries: 1 });
+    assert_eq!(scene.books(message).await.duplicate_bound, 1);
+    let rest = awaited_chunk(&leased, awaited, &[2]);
+    assert_eq!(scene.settle(accept_all(&rest, at(4))).await, SettleReply::Stale);
+    let again = scene.lease(awaited.chunk, at(5)).await;
+    assert_eq!(
+        (again.devices.as_slice(), again.ambiguous, again.attempt),
+        ([devices[2]].as_slice(), true, 1)
+    );
+    scene.settled(settle_all(&again, Record::new(DeliveryState::Accepted, Reason::None, true), at(6))).await;
+    assert_eq!(scene.books(message).await.ambiguous, 1);
 }
 
 pub async fn a_released_chunk_is_queued_again_without_an_attempt(store: &dyn Store) {

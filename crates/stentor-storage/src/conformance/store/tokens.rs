@@ -11,7 +11,8 @@ use stentor_core::target::Target;
 
 use super::messages::retire;
 use crate::conformance::scene::{
-    Draft, Scene, accept_all, at, chunks, first, record, registration, settle_all, token,
+    Draft, Scene, accept_all, at, await_some, awaited_chunk, chunks, first, record, registration, settle_all,
+    token,
 };
 
 pub async fn a_dead_token_retires_its_device(store: &dyn Store) {
@@ -47,6 +48,18 @@ pub async fn a_device_registered_again_while_its_old_token_was_tried_is_kept(sto
     let patch = DevicePatch { token: Some(token("new")), ..DevicePatch::default() };
     store.update_device(scene.app, device, &patch, at(11)).await.expect("changed");
     scene.settled(dead(&leased, None, at(12))).await;
+    assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
+}
+
+pub async fn a_device_registered_again_while_its_answer_was_awaited_is_kept(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.register(registration(ProviderKind::Fcm, "old")).await;
+    let leased = leased_to(&scene, device, at(10)).await;
+    let patch = DevicePatch { token: Some(token("new")), ..DevicePatch::default() };
+    store.update_device(scene.app, device, &patch, at(11)).await.expect("changed");
+    // The awaited chunk is made after the registration; its token was read before, with the lease of its parent.
+    let awaited = scene.settled_but(await_some(accept_all(&leased, at(12)), &[0], &leased)).await;
+    scene.settled(dead(&awaited_chunk(&leased, awaited, &[0]), None, at(30))).await;
     assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
 }
 

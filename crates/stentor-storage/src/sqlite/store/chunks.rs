@@ -11,6 +11,7 @@ use stentor_core::message::place;
 use stentor_core::ports::clock::Timestamp;
 
 use super::fleets::Fleet;
+use crate::FIRST_EPOCH;
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, exists, limit, one, run};
@@ -260,6 +261,13 @@ pub(super) fn write_records(
 ) -> Done<()> {
     let sql = "UPDATE chunks SET state = 2, records = ?2, changed_at = ?3, instance = NULL, lease_until = NULL WHERE id = ?1";
     run(connection, sql, params![int(id.raw()), encode_records(records), now.as_millis()]).map(drop)
+}
+
+/// Leases a new chunk as another is leased.
+pub(super) fn write_leased_like(connection: &Connection, id: ChunkId, other: ChunkId) -> Done<()> {
+    let sql = "UPDATE chunks SET state = 1, epoch = ?3, (changed_at, instance, lease_until) =
+        (SELECT changed_at, instance, lease_until FROM chunks WHERE id = ?2) WHERE id = ?1";
+    run(connection, sql, params![int(id.raw()), int(other.raw()), FIRST_EPOCH]).map(drop)
 }
 
 /// Takes a chunk out of the way for good, whatever its row says.

@@ -6,12 +6,13 @@ use stentor_core::delivery::DeliveryState;
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
-use stentor_core::ports::store::SettleReply;
+use stentor_core::ports::store::{Awaited, SettleReply};
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 
 use super::books::Shelf;
 use super::chunks::{self, Chunk, ChunkState, NewChunk};
 use super::{campaigns, devices};
+use crate::FIRST_EPOCH;
 use crate::sqlite::fault::{Done, conflict, damaged};
 use crate::sqlite::query::one;
 use crate::sqlite::row::time;
@@ -46,7 +47,11 @@ impl Desk<'_> {
         if let Some((state, reason)) = ended.or(stopped) {
             given = given.without_children(state, reason);
         }
-        self.shelf.open(campaign, provider)?.settle(&given.records, given.attempts)?;
+        let books = self.shelf.open(campaign, provider)?;
+        books.settle(&given.records, given.attempts)?;
+        books.shift(DeliveryState::Queued, DeliveryState::Sending, given.awaited.len() as u64)?;
+        // Before the parent's row forgets its lease.
+        let awaited = self.add_awaited(&chunk, &given)?;
         chunks::write_records(self.connection, chunk.id, &given.records, given.now)?;
         let tickets = self.add_children(&chunk, &given)?;
         self.change_tokens(&chunk, &given)?;
@@ -54,7 +59,21 @@ impl Desk<'_> {
             let at = (campaign, chunk.fleet);
             campaigns::stop(self.connection, &mut self.shelf, at, stop, given.now)?;
         }
-        Ok(SettleReply::Settled(if chunk.is_running() { tickets } else { Vec::new() }))
+        let tickets = if chunk.is_running() { tickets } else { Vec::new() };
+        Ok(SettleReply::Settled { tickets, awaited })
+    }
+
+    /// Lets what is awaited go on under the lease of its parent.
+    fn add_awaited(&self, parent: &Chunk, given: &Settlement) -> Done<Option<Awaited>> {
+        if given.awaited.is_empty() {
+            return Ok(None);
+        }
+        let devices = chunks::devices(self.connection, parent.id, parent.count)?;
+        let Chunk { attempt, ambiguous, due_at, .. } = *parent;
+        let child = Child { positions: given.awaited.clone(), due_at, attempt, ambiguous };
+        let chunk = self.add_child(parent, &child, &devices, given.now)?.chunk;
+        chunks::write_leased_like(self.connection, chunk, parent.id)?;
+        Ok(Some(Awaited { parent: parent.id, chunk, epoch: FIRST_EPOCH }))
     }
 
     fn add_children(&self, parent: &Chunk, given: &Settlement) -> Done<Vec<Ticket>> {

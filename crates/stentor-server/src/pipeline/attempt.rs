@@ -1,0 +1,108 @@
+//! Attempts: the deliveries of one leased chunk on their way through a provider.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use stentor_core::chunk::TokenList;
+use stentor_core::id::DeviceId;
+use stentor_core::message::Message;
+use stentor_core::outcome::Outcome;
+use stentor_core::ports::provider::{Batch, Early};
+use stentor_core::ports::store::{Fate, LeasedChunk};
+
+use super::lanes::{Key, Outlet};
+use super::settle::{health_of, is_foreign, is_weak};
+use super::shared::Shared;
+
+/// Through whose provider, and whether to see if its gate may open.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) key: Key,
+    pub(super) outlet: Arc<Outlet>,
+    pub(super) is_probe: bool,
+}
+
+/// What is to be sent of a chunk.
+pub(super) struct Attempt {
+    source: Source,
+    message: Arc<Message>,
+    devices: Vec<DeviceId>,
+    tokens: TokenList,
+    repeated: bool,
+}
+
+impl Attempt {
+    /// Takes the addresses out of a chunk.
+    pub(super) fn of(chunk: &mut LeasedChunk, source: Source) -> Self {
+        Self {
+            source,
+            message: chunk.message.clone(),
+            devices: to_send(chunk),
+            tokens: std::mem::take(&mut chunk.tokens),
+            repeated: is_weak(chunk, false),
+        }
+    }
+
+    /// Sends what is to be sent; behind a gate that was shut, one delivery first and the rest only if it was answered.
+    pub(super) async fn send(mut self, shared: &Shared, early: Early<'_>) -> Vec<Outcome> {
+        if self.devices.is_empty() || self.message.is_expired(shared.now()) {
+            return Vec::new();
+        }
+        let (devices, tokens) = (std::mem::take(&mut self.devices), std::mem::take(&mut self.tokens));
+        if !self.source.is_probe || devices.len() == 1 {
+            return self.call(shared, devices, tokens, early).await;
+        }
+        let (first, rest) = (vec![devices[0]], devices[1..].to_vec());
+        let mut outcomes = self.call(shared, first, part(&tokens, 0, 1), Box::new(drop)).await;
+        let provider = self.source.key.1;
+        let is_well = health_of(&outcomes, false).answered > 0;
+        if is_well && !outcomes.iter().any(|outcome| is_foreign(provider, outcome)) {
+            let tokens = part(&tokens, 1, devices.len());
+            outcomes.extend(self.call(shared, rest, tokens, Box::new(drop)).await);
+        }
+        outcomes
+    }
+
+    /// Hands one batch to the provider; what it has not noted when it is cut off, or panics, counts as never answered.
+    async fn call(
+        &self,
+        shared: &Shared,
+        devices: Vec<DeviceId>,
+        tokens: TokenList,
+        early: Early<'_>,
+    ) -> Vec<Outcome> {
+        let (count, message, repeated) = (devices.len(), self.message.clone(), self.repeated);
+        let batch = Batch { message, now: shared.now(), devices, tokens, repeated };
+        let (provider, _in_use) = self.source.outlet.enter();
+        let began = tokio::time::Instant::now();
+        let longest = Duration::from_millis(shared.config.batch_timeout_ms);
+        let cut = Box::pin(async {
+            let _ = tokio::time::timeout(longest, shared.cut.cancelled()).await;
+        });
+        let sent = AssertUnwindSafe(provider.send_until(batch, early, cut)).catch_unwind().await;
+        let mut outcomes = sent.unwrap_or_default();
+        outcomes.resize(count, Outcome::Unknown);
+        let unknown = outcomes.iter().filter(|outcome| **outcome == Outcome::Unknown).count();
+        if unknown > 0 {
+            tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered whole");
+        }
+        shared.meter(provider.kind()).note_batch(&outcomes, began.elapsed());
+        outcomes
+    }
+}
+
+fn to_send(chunk: &LeasedChunk) -> Vec<DeviceId> {
+    if chunk.fates.len() == chunk.devices.len() && chunk.fates.iter().all(|fate| *fate == Fate::Send) {
+        return chunk.devices.clone();
+    }
+    let fates = chunk.devices.iter().zip(&chunk.fates);
+    fates.filter(|(_, fate)| **fate == Fate::Send).map(|(device, _)| *device).collect()
+}
+
+fn part(tokens: &TokenList, from: usize, to: usize) -> TokenList {
+    let mut list = TokenList::default();
+    (from..to).filter_map(|index| tokens.get(index)).for_each(|token| list.push(token));
+    list
+}
