@@ -15,11 +15,15 @@ use crate::work::Work;
 
 /// Nearly all replies are there when at most one in so many is missing.
 const MISSING_PART: usize = 5;
-/// Shortest time without a reply after which the missing ones are late.
-const STALL_MIN: Duration = Duration::from_millis(20);
-/// The same in shortest latencies, and in parts of the time since the batch began.
+/// Shortest time without a reply after which the missing ones are late. Who waits has a window full of such batches: at
+/// 20 ms a campaign of 20,000 with one late answer in a hundred had a third of its speed, at 5 ms nearly all.
+const STALL_MIN: Duration = Duration::from_millis(5);
+/// The same in shortest latencies.
 const STALL_LATENCIES: u32 = 4;
-const STALL_PART: u32 = 4;
+/// Of the time since the batch began, this part is waited at least: who is slow is not asked all the time.
+const STALL_PART: u32 = 8;
+/// The grain of the runtime's timers.
+const RECHECK_MIN: Duration = Duration::from_millis(1);
 
 /// A batch whose requests are being sent. What has no stream when it is dropped is never sent.
 pub struct Sending<'a> {
@@ -65,14 +69,16 @@ impl<'a> Sending<'a> {
 
     async fn stall(&self) {
         let (began, count) = (Instant::now(), self.work.count as usize);
-        let mut left = count;
+        let mut wait = STALL_MIN;
         loop {
+            tokio::time::sleep(wait).await;
             let shortest = STALL_MIN.max(self.pool.latency.floor() * STALL_LATENCIES);
-            tokio::time::sleep(shortest.max(began.elapsed() / STALL_PART)).await;
-            let before = std::mem::replace(&mut left, self.work.left());
-            if left == before && left * MISSING_PART <= count && !self.pool.has_queued(&self.work) {
+            let is_late = |silent| silent >= shortest && self.work.left() * MISSING_PART <= count;
+            let silent = self.work.silent();
+            if is_late(silent) && !self.pool.has_queued(&self.work) {
                 return;
             }
+            wait = shortest.saturating_sub(silent).max(began.elapsed() / STALL_PART).max(RECHECK_MIN);
         }
     }
 

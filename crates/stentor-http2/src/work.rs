@@ -1,7 +1,8 @@
 //! A batch on its way: its requests, and the replies as they come in.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -31,6 +32,9 @@ pub(crate) struct Work {
     pub(crate) give_up_at: Instant,
     filed: Mutex<Filed>,
     left: AtomicUsize,
+    began: Instant,
+    /// When the last reply came, in microseconds since the beginning.
+    replied_us: AtomicU64,
     done: Notify,
     abandoned: AtomicBool,
 }
@@ -63,6 +67,8 @@ impl Work {
             give_up_at,
             filed: Mutex::new(Filed { seen: vec![0; count.div_ceil(64)], others: Vec::new() }),
             left: AtomicUsize::new(count),
+            began: Instant::now(),
+            replied_us: AtomicU64::new(0),
             done: Notify::new(),
             abandoned: AtomicBool::new(false),
         })
@@ -85,9 +91,19 @@ impl Work {
         let mut filed = self.filed.lock().unwrap_or_else(PoisonError::into_inner);
         let count = put(&mut filed);
         drop(filed);
-        if count > 0 && self.left.fetch_sub(count, Ordering::AcqRel) == count {
+        if count == 0 {
+            return;
+        }
+        self.replied_us.store(self.began.elapsed().as_micros() as u64, Ordering::Relaxed);
+        if self.left.fetch_sub(count, Ordering::AcqRel) == count {
             self.done.notify_one();
         }
+    }
+
+    /// Gives how long no reply has come.
+    pub(crate) fn silent(&self) -> Duration {
+        let replied = Duration::from_micros(self.replied_us.load(Ordering::Relaxed));
+        self.began.elapsed().saturating_sub(replied)
     }
 
     /// Gives the requests, unless they were forgotten.
