@@ -78,6 +78,8 @@ struct Driver {
     settle_by: Instant,
     settled: bool,
     answered: bool,
+    /// When the youngest request that was answered had been sent.
+    last_answered_ms: u32,
     retired: bool,
 }
 
@@ -102,6 +104,7 @@ impl Driver {
             settle_by,
             settled: false,
             answered: false,
+            last_answered_ms: 0,
             retired: false,
             pool,
         }
@@ -240,7 +243,10 @@ impl Driver {
         let answers = self.plainly_ended.len() + answered;
         // Before there is room for more.
         self.obey(answers);
-        self.pool.pace.ended(self.plainly_ended.len() + self.ended.len(), answers);
+        // Those that were late are counted out already.
+        let late = self.mux.streams.take_late_ended();
+        let ended = self.plainly_ended.len() + self.ended.len();
+        self.pool.pace.ended(ended.saturating_sub(late), answers);
         self.note_latency(answers);
         if answers > 0 && !std::mem::replace(&mut self.answered, true) {
             self.pool.usable();
@@ -289,13 +295,14 @@ impl Driver {
     }
 
     /// Notes how long the youngest of the answered streams took, and how many they are.
-    fn note_latency(&self, answers: usize) {
+    fn note_latency(&mut self, answers: usize) {
         let answered = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_)));
         let opened = answered.map(|ended| ended.open.opened_ms);
         let Some(opened_ms) = opened.chain(self.plainly_ended.iter().map(|plain| plain.opened_ms)).max()
         else {
             return;
         };
+        self.last_answered_ms = self.last_answered_ms.max(opened_ms);
         let took = Duration::from_millis(self.now_ms().saturating_sub(opened_ms).into());
         let now = self.now.duration_since(self.pool.began);
         self.pool.latency.note(took, now);

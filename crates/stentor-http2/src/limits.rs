@@ -103,6 +103,6 @@ impl Limits {
     /// Gives the grain of the clock that a busy connection looks at.
     pub(crate) fn tick(&self) -> Duration {
         let shortest = self.request_timeout().min(self.ping_interval()).min(self.ping_timeout());
-        (shortest / 8).clamp(Duration::from_millis(1), Duration::from_millis(100))
+        (shortest / 8).clamp(Duration::from_millis(1), Duration::from_millis(20))
     }
 }

@@ -46,6 +46,10 @@ const MORE: f64 = 1.25;
 const LEVEL_SPANS: u32 = 2;
 /// Part of the limit that is added for each limit's worth of answers once latency has spoken.
 const CAREFUL_PART: usize = 8;
+/// Answers for each late request that is excused: at most one in five is.
+const EXCUSE_ANSWERS: usize = 4;
+/// Answers that are remembered for that: a peer that falls silent gets a quarter as many requests beyond the limit.
+const EXCUSES_MAX_ANSWERS: usize = 16 * 1_024;
 /// What answers may take on this side.
 const SLACK: Duration = Duration::from_millis(2);
 
@@ -65,6 +69,8 @@ pub(crate) struct Pace {
     /// again, because a batch is judged when the last of its requests has ended.
     grace: AtomicUsize,
     failures: Failures,
+    /// Answers for which late requests may be excused.
+    excuses: AtomicUsize,
     /// What rate and latency allow; at least the base.
     ceiling: AtomicUsize,
     base: usize,
@@ -102,6 +108,7 @@ impl Pace {
             credit: AtomicUsize::new(0),
             grace: AtomicUsize::new(0),
             failures: Failures::new(),
+            excuses: AtomicUsize::new(0),
             ceiling: AtomicUsize::new(max),
             base: initial.min(BASE_MAX_REQUESTS).max(min),
             rates: Mutex::default(),
@@ -151,6 +158,8 @@ impl Pace {
         if answered > 0 {
             self.hear();
         }
+        let earned = |excuses: usize| Some((excuses + answered).min(EXCUSES_MAX_ANSWERS));
+        let _ = self.excuses.fetch_update(Relaxed, Relaxed, earned);
         let _ = self.grace.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(count)));
         self.failures.note_answers(answered, self.limit());
         let needed = self.needed.load(Relaxed);
@@ -158,6 +167,16 @@ impl Pace {
         if needed > 0 && !self.stays.load(Relaxed) {
             self.grow(answered.min(needed));
         }
+    }
+
+    /// Lets up to `count` late requests count as in flight no more; tells how many. Each is excused for some answers to others:
+    /// where most are late, the peer is slow, and gets no more for it.
+    pub(crate) fn excuse(&self, count: usize) -> usize {
+        let spent = |excuses: usize| Some(excuses - count.min(excuses / EXCUSE_ANSWERS) * EXCUSE_ANSWERS);
+        let before = self.excuses.fetch_update(Relaxed, Relaxed, spent).unwrap_or_default();
+        let excused = count.min(before / EXCUSE_ANSWERS);
+        self.inflight.fetch_sub(excused, Relaxed);
+        excused
     }
 
     /// Learns from answers that came together: `took` is what the youngest of them took, `floor` the shortest lately, `now`

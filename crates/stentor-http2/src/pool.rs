@@ -241,6 +241,13 @@ impl Pool {
         self.lock().waiting > 0
     }
 
+    /// Tells whether requests wait for a stream and no more connections may be opened.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let state = self.lock();
+        let live = state.members.iter().filter(|member| !member.is_retired()).count();
+        state.waiting > 0 && live >= self.limits.max_connections
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.lock().closed
     }

@@ -13,6 +13,12 @@ use crate::fault::Fault;
 const AGE_MAX: Duration = Duration::from_secs(20 * 24 * 3_600);
 /// The clock's grain before the peer's first answer: silence lets more requests start, which nothing else would tell.
 const LISTEN_EVERY: Duration = Duration::from_millis(5);
+/// How old a request is that is late, at least.
+const LATE_AFTER_MIN: Duration = Duration::from_millis(25);
+/// The same in shortest latencies.
+const LATE_LATENCIES: u32 = 16;
+/// The youngest late request that gives its stream back where there are no others.
+const LATE_MIN: Duration = Duration::from_secs(1);
 /// How long what waits for a connection that is asked after its idleness does so: between these, by the way's length.
 const PATIENCE_MIN: Duration = Duration::from_millis(200);
 const PATIENCE_MAX: Duration = Duration::from_millis(500);
@@ -56,6 +62,7 @@ impl Driver {
         if self.now.duration_since(self.opened_at) >= AGE_MAX {
             self.retire();
         }
+        self.mark_late();
         self.expire();
         if self.member.is_asking() && self.pulse.asked_for(self.now) >= self.patience() {
             return Some(Fault::DeadConnection);
@@ -78,14 +85,40 @@ impl Driver {
 
     /// Resets the streams whose time is over.
     fn expire(&mut self) {
-        let timeout_ms = self.pool.limits.request_timeout_ms.min(u64::from(u32::MAX)) as u32;
-        let Some(opened_ms) = self.now_ms().checked_sub(timeout_ms) else { return };
-        let late = self.mux.expire(opened_ms);
-        if late > 0 {
-            self.pool.counters.timeouts.add(late as u64);
-            self.pool.pace.failed(late);
+        self.expire_after(self.pool.limits.request_timeout(), usize::MAX);
+        let (late, open) = (self.mux.streams.late(), self.mux.streams.len());
+        // Where every stream that can be had is taken, and more of them by late requests than by others, nobody else can
+        // be served: the oldest give their places back.
+        if late > open / 2 && self.room() == 0 && self.pool.is_crowded() {
+            self.expire_after(self.late_after().max(LATE_MIN), late - open / 2);
+        }
+    }
+
+    fn expire_after(&mut self, age: Duration, most: usize) {
+        let Some(opened_ms) = self.now_ms().checked_sub(millis(age)) else { return };
+        let excused = self.mux.streams.late();
+        let expired = self.mux.expire(opened_ms, most);
+        if expired > 0 {
+            let excused = excused - self.mux.streams.late();
+            self.pool.counters.timeouts.add(expired as u64);
+            self.pool.pace.failed(expired.saturating_sub(excused));
             self.collect();
         }
+    }
+
+    /// Lets requests hold back nobody when others that were sent much later are answered. Where a queue makes all wait
+    /// they are answered in their order, and none of them is late.
+    fn mark_late(&mut self) {
+        let Some(opened_ms) = self.last_answered_ms.checked_sub(millis(self.late_after())) else { return };
+        let (pool, before) = (&self.pool, self.mux.streams.late());
+        self.mux.streams.mark_late(opened_ms, |count| pool.pace.excuse(count));
+        if self.mux.streams.late() > before {
+            self.pool.nudge();
+        }
+    }
+
+    fn late_after(&self) -> Duration {
+        LATE_AFTER_MIN.max(self.pool.latency.floor() * LATE_LATENCIES)
     }
 
     /// Asks an unused connection whether it lives before anything is entrusted to it.
@@ -114,4 +147,8 @@ impl Driver {
     fn patience(&self) -> Duration {
         (2 * self.pool.latency.floor()).clamp(PATIENCE_MIN, PATIENCE_MAX)
     }
+}
+
+fn millis(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }

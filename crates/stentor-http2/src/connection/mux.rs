@@ -207,9 +207,10 @@ impl Mux {
         frame::write(kind::GOAWAY, 0, 0, &payload, &mut self.out);
     }
 
-    /// Resets the streams opened at or before `opened_ms`; gives their number.
-    pub(crate) fn expire(&mut self, opened_ms: u32) -> usize {
-        let late = self.streams.older_than(opened_ms);
+    /// Resets the streams opened at or before `opened_ms`, `most` at most, oldest first; gives their number.
+    pub(crate) fn expire(&mut self, opened_ms: u32, most: usize) -> usize {
+        let mut late = self.streams.older_than(opened_ms);
+        late.truncate(most);
         for id in &late {
             self.reset(*id, Code::CANCEL);
             self.end(*id, Fault::Timeout);

@@ -17,6 +17,8 @@ pub(crate) struct Open {
     pub(crate) index: u32,
     /// How often that request was sent before.
     pub(crate) resends: u8,
+    /// Whether it waits for so long that it holds back no others.
+    pub(crate) is_late: bool,
     /// Zero until the head of its answer has come.
     pub(crate) status: u16,
     /// When it was opened, in milliseconds since the connection was.
@@ -35,11 +37,14 @@ pub(crate) struct Streams {
     first: u32,
     stragglers: HashMap<u32, Open>,
     open: usize,
+    late: usize,
+    /// Late ones that have ended since they were last taken.
+    late_ended: usize,
 }
 
 impl Default for Streams {
     fn default() -> Self {
-        Self { ring: VecDeque::new(), first: 1, stragglers: HashMap::new(), open: 0 }
+        Self { ring: VecDeque::new(), first: 1, stragglers: HashMap::new(), open: 0, late: 0, late_ended: 0 }
     }
 }
 
@@ -79,6 +84,10 @@ impl Streams {
             None => self.stragglers.remove(&id),
         }?;
         self.open -= 1;
+        if open.is_late {
+            self.late -= 1;
+            self.late_ended += 1;
+        }
         while let Some(None) = self.ring.front() {
             self.ring.pop_front();
             self.first += 2;
@@ -90,6 +99,37 @@ impl Streams {
     pub(crate) fn rest(&mut self) {
         self.ring.shrink_to(RING_REST_STREAMS);
         self.stragglers.shrink_to(0);
+    }
+
+    /// Counts the late ones.
+    pub(crate) const fn late(&self) -> usize {
+        self.late
+    }
+
+    /// Gives how many late ones have ended since the call before.
+    pub(crate) fn take_late_ended(&mut self) -> usize {
+        std::mem::take(&mut self.late_ended)
+    }
+
+    /// Marks streams opened at or before `opened_ms` as late, oldest first, as many of those that are not marked yet as
+    /// `allow` lets.
+    pub(crate) fn mark_late(&mut self, opened_ms: u32, allow: impl FnOnce(usize) -> usize) {
+        let is_young =
+            |place: &&mut Option<Open>| place.as_ref().is_some_and(|open| open.opened_ms > opened_ms);
+        let count = self
+            .ring
+            .iter_mut()
+            .take_while(|place| !is_young(place))
+            .flatten()
+            .filter(|open| !open.is_late)
+            .count();
+        if count == 0 {
+            return;
+        }
+        let allowed = allow(count);
+        let late = self.ring.iter_mut().flatten().filter(|open| !open.is_late).take(allowed);
+        late.for_each(|open| open.is_late = true);
+        self.late += allowed;
     }
 
     /// Lists the streams opened at or before `opened_ms`.

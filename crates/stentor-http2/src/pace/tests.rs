@@ -172,6 +172,32 @@ fn requests_of_one_flight_halve_the_limit_once_even_when_the_last_of_them_has_en
 }
 
 #[test]
+fn late_requests_leave_room_for_others_while_four_times_as_many_are_answered() {
+    let pace = pace(100);
+    pace.started(100);
+    pace.ended(80, 80);
+    assert_eq!((pace.excuse(30), pace.inflight()), (20, 0), "80 answers excuse 20");
+    pace.started(pace.room());
+    assert_eq!(pace.excuse(10), 0, "nothing was answered since");
+}
+
+#[test]
+fn a_peer_that_falls_silent_gets_a_bounded_number_of_requests_beyond_the_limit() {
+    let pace = wide_pace(1_000);
+    for _ in 0..1_000 {
+        pace.started(1_000);
+        pace.ended(1_000, 1_000);
+    }
+    let excused: usize = (0..100)
+        .map(|_| {
+            pace.started(pace.room());
+            pace.excuse(pace.inflight())
+        })
+        .sum();
+    assert_eq!(excused, EXCUSES_MAX_ANSWERS / EXCUSE_ANSWERS);
+}
+
+#[test]
 fn the_limit_stays_within_its_bounds() {
     let pace = pace(100);
     for _ in 0..10 {

@@ -93,6 +93,32 @@ async fn what_is_late_is_waited_for_apart_from_what_was_answered() {
 }
 
 #[tokio::test]
+async fn requests_that_are_overtaken_hold_back_no_others() {
+    let (listener, port) = listen().await;
+    let client =
+        client(port, Limits { initial_inflight_requests: 100, max_inflight_requests: 100, ..quick() });
+    let server = async {
+        let mut peer = Peer::accept(&listener, 10_000).await;
+        for number in 0..1_000 {
+            let (stream, _) = peer.requests(1).await.remove(0);
+            if number % 6 > 0 {
+                peer.answer(stream).await;
+            }
+            // A round of answers takes longer than the least after which a request is late.
+            if number % 20 == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        peer
+    };
+    let sending = client.start(batch(1_000));
+    let never = std::future::pending();
+    let (part, _peer) = within(20, async { tokio::join!(sending.most(never), server) }).await;
+    assert_eq!(part.expect("most are there").missing.len(), 167);
+    assert_eq!(client.stats().timeouts, 0);
+}
+
+#[tokio::test]
 async fn r5_a_goaway_without_a_close_retires_the_connection_and_awaits_its_streams() {
     let (listener, port) = listen().await;
     let client = client(port, Limits { request_timeout_ms: 300, ..quick() });

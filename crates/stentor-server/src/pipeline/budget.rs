@@ -56,14 +56,14 @@ impl Budget {
     pub(crate) fn reserve(self: &Arc<Self>, claim: Claim<'_>, count: u64) -> Option<Reservation> {
         let Claim { fleet, load, class, .. } = claim;
         let max = if class == Class::Bulk { self.bulk_max } else { self.max };
-        let fits =
-            |used: u64| used + count <= max && load.deliveries() + count <= self.share(claim, max, used);
+        let has = load.deliveries() + load.late();
+        let fits = |used: u64| used + count <= max && has + count <= self.share(claim, max, used);
         let fit = |used: u64| (used == 0 || fits(used)).then_some(used + count);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit).ok()?;
         fleet.of(class).fetch_add(count, Ordering::AcqRel);
         load.add(count);
         let (budget, fleet, load) = (self.clone(), fleet.clone(), load.clone());
-        Some(Reservation { budget, fleet, load, class, count, chunks: 1, began: Instant::now() })
+        Some(Reservation { budget, fleet, load, class, count, is_late: false, began: Instant::now() })
     }
 
     /// Gives the most that a lane may have.
@@ -107,8 +107,8 @@ pub(crate) struct Reservation {
     load: Arc<Load>,
     class: Class,
     count: u64,
-    /// One; none for what is late of a chunk, which takes no consumer's time.
-    chunks: usize,
+    /// Whether it is what is late of a chunk, which takes no consumer's time and no place in the lane's window.
+    is_late: bool,
     began: Instant,
 }
 
@@ -129,15 +129,17 @@ impl Reservation {
     pub(crate) fn split(&mut self, count: u64) -> Self {
         let count = count.min(self.count);
         self.count -= count;
+        self.load.part_late(count);
         let (budget, fleet, load) = (self.budget.clone(), self.fleet.clone(), self.load.clone());
-        Self { budget, fleet, load, class: self.class, count, chunks: 0, began: self.began }
+        Self { budget, fleet, load, class: self.class, count, is_late: true, began: self.began }
     }
 
     /// Gives it back as settled work.
     pub(crate) fn settled(self) {
-        match self.chunks {
-            0 => self.load.settle_late(self.count),
-            _ => self.load.settle(self.count, self.began.elapsed()),
+        if self.is_late {
+            self.load.settle_late(self.count);
+        } else {
+            self.load.settle(self.count, self.began.elapsed());
         }
     }
 }
@@ -146,7 +148,11 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.count, Ordering::AcqRel);
         self.fleet.of(self.class).fetch_sub(self.count, Ordering::AcqRel);
-        self.load.remove(self.count, self.chunks);
+        if self.is_late {
+            self.load.remove_late(self.count);
+        } else {
+            self.load.remove(self.count);
+        }
     }
 }
 
@@ -197,12 +203,12 @@ mod tests {
         let (budget, lane) = (Budget::new(100, 80), Lane::default());
         let mut held = budget.reserve(lane.claim(Class::Bulk, true), 50).expect("fits");
         let rest = held.split(8);
-        assert_eq!((budget.used(), lane.load.deliveries(), lane.load.chunks()), (50, 50, 1));
+        assert_eq!((budget.used(), lane.load.deliveries(), lane.load.late()), (50, 42, 8));
         held.settled();
-        assert_eq!((budget.used(), lane.fleet.total(), lane.load.deliveries()), (8, 8, 8));
+        assert_eq!((budget.used(), lane.fleet.total(), lane.load.deliveries()), (8, 8, 0));
         assert_eq!(lane.load.chunks(), 0, "what is late takes no place of a batch");
         rest.settled();
-        assert_eq!((budget.used(), lane.load.settled(), lane.load.chunks()), (0, 50, 0));
+        assert_eq!((budget.used(), lane.load.settled(), lane.load.late()), (0, 50, 0));
     }
 
     #[test]

@@ -23,6 +23,8 @@ const LANES_TOGETHER: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     deliveries: AtomicU64,
+    /// Those that are waited for longer than the rest of their chunks.
+    late: AtomicU64,
     chunks: AtomicUsize,
     settled: AtomicU64,
     /// How long the last chunks took from their reservation to their settlement, on average; 0 before the first.
@@ -30,7 +32,12 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Counts deliveries.
+    /// Counts deliveries that are waited for longer than the rest of their chunks.
+    pub(crate) fn late(&self) -> u64 {
+        self.late.load(Ordering::Acquire)
+    }
+
+    /// Counts the other deliveries.
     pub(crate) fn deliveries(&self) -> u64 {
         self.deliveries.load(Ordering::Acquire)
     }
@@ -72,9 +79,19 @@ impl Load {
         self.settled.fetch_add(deliveries, Ordering::AcqRel);
     }
 
-    pub(super) fn remove(&self, deliveries: u64, chunks: usize) {
+    /// Takes deliveries that are late out of the others.
+    pub(super) fn part_late(&self, deliveries: u64) {
+        self.late.fetch_add(deliveries, Ordering::AcqRel);
         self.deliveries.fetch_sub(deliveries, Ordering::AcqRel);
-        self.chunks.fetch_sub(chunks, Ordering::AcqRel);
+    }
+
+    pub(super) fn remove(&self, deliveries: u64) {
+        self.deliveries.fetch_sub(deliveries, Ordering::AcqRel);
+        self.chunks.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn remove_late(&self, deliveries: u64) {
+        self.late.fetch_sub(deliveries, Ordering::AcqRel);
     }
 }
 

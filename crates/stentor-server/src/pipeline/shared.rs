@@ -306,12 +306,15 @@ fn smooth(mean_us: &AtomicU64, took: Duration) {
     let _ = mean_us.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mean| Some((mean * 7 + took) / 8));
 }
 
+/// Leased chunks with their epochs, and with tickets where the queue has leased one for them.
+type Leases = HashMap<ChunkId, (u32, Option<(Ticket, u64)>)>;
+
 /// The leases that this process holds, to be prolonged.
 #[derive(Default)]
 pub(crate) struct Held {
     /// Shared while leases are taken and noted here; alone when those that ran out are looked for.
     taking: RwLock<()>,
-    leases: Mutex<HashMap<ChunkId, (u32, Option<(Ticket, u64)>)>>,
+    leases: Mutex<Leases>,
     /// When all of them were last prolonged, in milliseconds; those taken later hold longer.
     prolonged_at_ms: AtomicI64,
 }
@@ -353,7 +356,7 @@ impl Held {
         (chunks, tickets.map(|(ticket, token)| QueueLease { ticket, token }).collect())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ChunkId, (u32, Option<(Ticket, u64)>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Leases> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

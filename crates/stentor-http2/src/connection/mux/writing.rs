@@ -108,6 +108,7 @@ impl Mux {
                 batch,
                 index,
                 resends: run.resends,
+                is_late: false,
                 status: 0,
                 opened_ms: now_ms,
                 received_bytes: 0,

@@ -3,7 +3,16 @@ use proptest::prelude::*;
 use super::*;
 
 fn open(index: u32, opened_ms: u32) -> Open {
-    Open { batch: 0, index, resends: 0, status: 0, opened_ms, received_bytes: 0, offset: NonZeroU64::MIN }
+    Open {
+        batch: 0,
+        index,
+        resends: 0,
+        is_late: false,
+        status: 0,
+        opened_ms,
+        received_bytes: 0,
+        offset: NonZeroU64::MIN,
+    }
 }
 
 #[test]
@@ -16,6 +25,24 @@ fn ids_are_odd_and_never_used_again() {
     }
     assert!(streams.is_empty());
     assert_eq!(streams.remove(1), None);
+}
+
+#[test]
+fn late_streams_are_marked_once_oldest_first_and_counted_when_they_end() {
+    let mut streams = Streams::default();
+    (0..10).for_each(|index| streams.push(open(index, 10 * index)));
+    streams.remove(1);
+    streams.mark_late(50, |count| {
+        assert_eq!(count, 5);
+        2
+    });
+    assert_eq!((streams.late(), streams.take_late_ended()), (2, 0));
+    streams.mark_late(50, |count| count);
+    streams.mark_late(50, |count| panic!("{count} are marked again"));
+    assert_eq!(streams.late(), 5);
+    assert!(streams.remove(3).is_some_and(|open| open.is_late));
+    assert!(streams.remove(19).is_some_and(|open| !open.is_late));
+    assert_eq!((streams.late(), streams.take_late_ended(), streams.take_late_ended()), (4, 1, 0));
 }
 
 #[test]
