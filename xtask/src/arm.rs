@@ -29,7 +29,7 @@ struct Tools {
     emulator: Option<PathBuf>,
 }
 
-/// Builds the binary and tries it, or with a binary only tries that; tells whether all is well.
+/// Builds the binary and tries it, or with a binary only tries that; returns whether all is well.
 pub(crate) fn run(workspace: &Workspace, binary: Option<PathBuf>, jobs: Option<u32>) -> anyhow::Result<bool> {
     ensure!(
         std::env::consts::ARCH != "aarch64",
@@ -65,7 +65,7 @@ impl Tools {
         }
     }
 
-    /// Says what to install, one command a line; a binary that is there already needs no compilers.
+    /// Returns what to install, one command a line; a binary that is there already needs no compilers.
     fn missing(&self, builds: bool) -> Vec<String> {
         let mut missing = Vec::new();
         if builds && !self.rust {

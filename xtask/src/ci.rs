@@ -54,7 +54,7 @@ const FULL_STEPS: &[Step] = &[
     Step { name: "dist", work: Work::Dist },
 ];
 
-/// Runs all steps, also those behind a failed one, prints the summary, and tells whether all passed.
+/// Runs all steps, also those behind a failed one, prints the summary, and returns whether all passed.
 pub(crate) fn run(workspace: &Workspace, full: bool) -> anyhow::Result<bool> {
     let further = if full { FULL_STEPS } else { &[] };
     let mut ended = Vec::new();

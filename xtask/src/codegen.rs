@@ -20,7 +20,7 @@ const REFERENCES: &[Reference] = &[
     Reference { path: "docs/commands.md", arguments: &["commands", "--markdown"] },
 ];
 
-/// Writes all references, or with `check` compares them; tells whether all is well.
+/// Writes all references, or with `check` compares them; returns whether all is well.
 pub(crate) fn run(workspace: &Workspace, check: bool, binary: Option<PathBuf>) -> anyhow::Result<bool> {
     let binary = match binary {
         Some(binary) => binary,

@@ -17,7 +17,7 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 const C_COMPILER: &str = "musl-gcc";
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
-/// Builds the binary and tries it, or with a binary only tries that; tells whether all is well.
+/// Builds the binary and tries it, or with a binary only tries that; returns whether all is well.
 pub(crate) fn run(workspace: &Workspace, binary: Option<PathBuf>, jobs: Option<u32>) -> anyhow::Result<bool> {
     let binary = match binary {
         Some(binary) => binary,

@@ -41,7 +41,7 @@ impl RustFile {
         Ok(Self { package: package.to_owned(), path: path.to_owned(), text: text.to_owned(), ast, tests })
     }
 
-    /// Tells whether a line belongs to a test or to a helper of tests.
+    /// Returns whether a line belongs to a test or to a helper of tests.
     pub(crate) fn is_test_line(&self, line: usize) -> bool {
         self.tests.whole_file || self.tests.ranges.iter().any(|range| range.contains(&line))
     }
@@ -93,7 +93,7 @@ impl<'ast> Visit<'ast> for TestLines {
     }
 }
 
-/// Tells whether a path holds nothing but tests: `tests/…`, `…/tests/…`, `…/tests.rs`, `benches/…`.
+/// Returns whether a path holds nothing but tests: `tests/…`, `…/tests/…`, `…/tests.rs`, `benches/…`.
 fn is_test_path(path: &str) -> bool {
     path.split('/').any(|part| matches!(part, "tests" | "benches" | "tests.rs"))
 }

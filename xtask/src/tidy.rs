@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the house rules as functions from source to findings.
 
 mod dead_files;
+mod docs;
 mod environment;
 mod leftovers;
 mod promises;
@@ -16,13 +17,14 @@ use crate::finding::Finding;
 use crate::rust_file::RustFile;
 use crate::workspace::Workspace;
 
-/// Runs all rules, prints the findings and the sizes, and tells whether the house is tidy.
+/// Runs all rules, prints the findings and the sizes, and returns whether the house is tidy.
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     let (files, mut findings) = parse_all(workspace)?;
     let sizes = sizes::measure(&files);
     findings.extend(walls::check(workspace)?);
     findings.extend(sizes::check(&files, &sizes));
     findings.extend(files.iter().flat_map(words::check));
+    findings.extend(files.iter().flat_map(docs::check));
     findings.extend(files.iter().flat_map(environment::check));
     findings.extend(files.iter().flat_map(leftovers::check));
     findings.extend(dead_files::check(workspace, &files));
@@ -52,7 +54,7 @@ fn report(findings: &[Finding], sizes: &[sizes::PackageSizes], files: usize) {
         println!("{finding}");
     }
     match findings.len() {
-        0 => println!("tidy: {files} files, nothing to mend"),
+        0 => println!("tidy: {files} files, nothing to fix"),
         1 => println!("tidy: {files} files, 1 finding"),
         count => println!("tidy: {files} files, {count} findings"),
     }

@@ -52,13 +52,13 @@ impl Scopes {
         Self(bits & 0b111)
     }
 
-    /// Gives the byte an engine keeps.
+    /// Returns the byte an engine keeps.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Tells whether the scope is granted; Admin grants all.
+    /// Returns whether the scope is granted; Admin grants all.
     #[must_use]
     pub fn allows(self, scope: Scope) -> bool {
         self.0 & (1 << scope as u8 | 1 << Scope::Admin as u8) != 0

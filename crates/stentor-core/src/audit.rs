@@ -51,9 +51,9 @@ pub enum Actor {
 /// One change as it is to be kept; it holds no secret and no push token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditNote {
-    /// When.
+    /// When the change was made.
     pub at: Timestamp,
-    /// Who.
+    /// The key that made the change.
     pub actor: Actor,
     /// In which app: that of what was changed, or of the key that was refused.
     pub app: Option<AppId>,

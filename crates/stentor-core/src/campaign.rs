@@ -39,13 +39,13 @@ codes! {
 }
 
 impl CampaignState {
-    /// Tells whether it will never send again.
+    /// Returns whether it will never send again.
     #[must_use]
     pub const fn is_ended(self) -> bool {
         matches!(self, Self::Canceled | Self::Stopped | Self::Finished)
     }
 
-    /// Gives the state after `action`, or `None` when the action makes no sense here.
+    /// Returns the state after `action`, or `None` when the action makes no sense here.
     ///
     /// Repeating an action is harmless. `started` tells whether the due time has come before.
     #[must_use]
@@ -135,7 +135,7 @@ impl Tally {
         self.queued + self.sending
     }
 
-    /// Gives the count of one state.
+    /// Returns the count of one state.
     pub const fn of(&mut self, state: DeliveryState) -> &mut u64 {
         match state {
             DeliveryState::Queued => &mut self.queued,
@@ -209,9 +209,9 @@ pub struct ProviderLedger {
 pub struct ReasonCount {
     /// The final state.
     pub state: DeliveryState,
-    /// Why.
+    /// Why the deliveries ended so.
     pub reason: Reason,
-    /// How many.
+    /// How many deliveries.
     pub count: u64,
 }
 
@@ -237,7 +237,7 @@ impl Ledger {
         self.providers.iter().map(|one| one.audience).sum()
     }
 
-    /// Tells whether every sum is right: the promise that holds in every snapshot.
+    /// Returns whether every sum is right: the promise that holds in every snapshot.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
         self.providers

@@ -110,7 +110,7 @@ impl TokenList {
         self.ends.push(self.bytes.len() as u32);
     }
 
-    /// Gives token i.
+    /// Returns token i.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&str> {
         let end = *self.ends.get(index)? as usize;
@@ -118,13 +118,13 @@ impl TokenList {
         self.bytes.get(start..end)
     }
 
-    /// Gives how many bytes its tokens take in all.
+    /// Returns how many bytes its tokens take in all.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Gives how many bytes of memory it takes.
+    /// Returns how many bytes of memory it takes.
     #[must_use]
     pub fn capacity_bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
@@ -145,13 +145,13 @@ impl TokenList {
         self.ends.len()
     }
 
-    /// Tells whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Gives all tokens in order.
+    /// Returns all tokens in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).filter_map(|index| self.get(index))
     }

@@ -27,7 +27,7 @@ codes! {
 }
 
 impl DeliveryState {
-    /// Tells whether nothing can follow.
+    /// Returns whether nothing can follow.
     #[must_use]
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::Sending)
@@ -57,7 +57,7 @@ impl Record {
         DeliveryState::from_code((self.0 & STATE_MASK) as u8).unwrap_or(DeliveryState::Failed)
     }
 
-    /// Why.
+    /// Returns the cause of the state.
     #[must_use]
     pub fn reason(self) -> Reason {
         Reason::from_code((self.0 >> 8) as u8).unwrap_or(Reason::UnknownAnswer)
@@ -69,7 +69,7 @@ impl Record {
         self.0 & AMBIGUOUS != 0
     }
 
-    /// Gives the number an engine keeps.
+    /// Returns the number an engine keeps.
     #[must_use]
     pub const fn bits(self) -> u16 {
         self.0

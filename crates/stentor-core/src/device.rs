@@ -21,7 +21,7 @@ macro_rules! codes {
             /// All of them, in the order of their codes.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// Gives the byte an engine keeps; never reused.
+            /// Returns the byte an engine keeps; never reused.
             #[must_use]
             pub const fn code(self) -> u8 { self as u8 }
 
@@ -31,7 +31,7 @@ macro_rules! codes {
                 match code { $($code => Some(Self::$variant),)* _ => None }
             }
 
-            /// Gives the word used in the API and in metrics.
+            /// Returns the word used in the API and in metrics.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
@@ -111,7 +111,7 @@ impl PushToken {
         Err(Invalid::new("token", problem))
     }
 
-    /// Gives the text that goes on the wire.
+    /// Returns the text that goes on the wire.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

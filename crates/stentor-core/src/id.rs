@@ -43,7 +43,7 @@ macro_rules! ids {
                 Self(raw & RAW_MAX)
             }
 
-            /// Gives the number an engine keeps, below 2^63.
+            /// Returns the number an engine keeps, below 2^63.
             #[must_use]
             pub const fn raw(self) -> u64 {
                 self.0
@@ -137,14 +137,14 @@ fn read_id(prefix: &str, text: &str) -> Option<u64> {
     u64::try_from(raw).ok().filter(|raw| *raw <= RAW_MAX)
 }
 
-/// Gives the smallest number that is given out at an instant.
+/// Returns the smallest number that is given out at an instant.
 #[must_use]
 pub const fn first_number_at(instant: Timestamp) -> u64 {
     let millis = instant.as_millis();
     if millis < 0 { 0 } else { millis.unsigned_abs() << COUNTER_BITS & RAW_MAX }
 }
 
-/// Gives the instant at which a number was given out, at the earliest.
+/// Returns the instant at which a number was given out, at the earliest.
 #[must_use]
 pub const fn instant_of(number: u64) -> Timestamp {
     Timestamp::from_millis((number >> COUNTER_BITS).cast_signed())
@@ -165,7 +165,7 @@ impl IdSource {
         Self { last: AtomicU64::new(last) }
     }
 
-    /// Gives the next number at `now`.
+    /// Returns the next number at `now`.
     pub fn next(&self, now: Timestamp) -> u64 {
         let floor = first_number_at(now);
         let step = |last: u64| Some((last + 1).max(floor));

@@ -58,13 +58,13 @@ impl Ttl {
         }
     }
 
-    /// Gives the seconds.
+    /// Returns the seconds.
     #[must_use]
     pub const fn as_seconds(self) -> u64 {
         self.0 as u64
     }
 
-    /// Gives the span.
+    /// Returns the span.
     #[must_use]
     pub const fn as_duration(self) -> Duration {
         Duration::from_secs(self.0 as u64)
@@ -114,7 +114,7 @@ pub struct Content {
 pub struct MessageSpec {
     /// To whom.
     pub target: Target,
-    /// What.
+    /// What the devices get.
     pub content: Content,
     /// How urgent for the device.
     pub priority: Priority,
@@ -174,7 +174,7 @@ fn check_depth(name: &str, fields: Option<&Map<String, Value>>) -> Result<(), In
     Err(Invalid::new(path, format!("may be nested at most {OVERRIDE_DEPTH_MAX_LEVELS} levels deep")))
 }
 
-/// Tells whether arrays and objects lie within each other at most so many levels deep; looks no deeper than that.
+/// Returns whether arrays and objects lie within each other at most so many levels deep; looks no deeper than that.
 fn fits_within(value: &Value, levels: usize) -> bool {
     let inner = |value: &Value| levels > 0 && fits_within(value, levels - 1);
     match value {
@@ -208,19 +208,19 @@ pub struct Message {
 }
 
 impl Message {
-    /// Gives the instant after which it is never sent.
+    /// Returns the instant after which it is never sent.
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         self.due_at.plus(self.spec.ttl.as_duration())
     }
 
-    /// Tells whether it is too late at `now`; with ttl 0 the one attempt is always in time.
+    /// Returns whether it is too late at `now`; with ttl 0 the one attempt is always in time.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.spec.ttl.as_seconds() > 0 && now >= self.expires_at()
     }
 
-    /// Gives its place in the order in which newer messages replace older ones with the same collapse key: they are ordered
+    /// Returns its place in the order in which newer messages replace older ones with the same collapse key: they are ordered
     /// by the instant at which they are due, those due at once by their ids, which never go back when the clock does. Of two
     /// in one place the larger id is newer.
     #[must_use]
@@ -228,20 +228,20 @@ impl Message {
         place(self.id, self.created_at, self.due_at)
     }
 
-    /// Tells whether a waiting delivery of it will never be made at `now`; with ttl 0 it has `grace` for its one attempt.
+    /// Returns whether a waiting delivery of it will never be made at `now`; with ttl 0 it has `grace` for its one attempt.
     #[must_use]
     pub fn is_over(&self, now: Timestamp, grace: Duration) -> bool {
         self.is_expired(now) || self.spec.ttl.as_seconds() == 0 && now >= self.expires_at().plus(grace)
     }
 
-    /// Gives the life that is left at `now`, in whole seconds.
+    /// Returns the life that is left at `now`, in whole seconds.
     #[must_use]
     pub fn remaining_ttl(&self, now: Timestamp) -> Ttl {
         Ttl(self.expires_at().since(now).as_secs() as u32)
     }
 }
 
-/// Gives the place of a message among those with the same collapse key; see [`Message::place`].
+/// Returns the place of a message among those with the same collapse key; see [`Message::place`].
 #[must_use]
 pub fn place(id: MessageId, created_at: Timestamp, due_at: Timestamp) -> u64 {
     if due_at <= created_at { id.raw() } else { id.raw().max(first_number_at(due_at)) }

@@ -26,7 +26,7 @@ macro_rules! names {
                 Err(Invalid::new($field, format!("{} (1 to {} characters)", $help, $max)))
             }
 
-            /// Gives the text.
+            /// Returns the text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0

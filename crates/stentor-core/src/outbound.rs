@@ -37,7 +37,7 @@ pub enum AddressKind {
 }
 
 impl AddressKind {
-    /// Gives the word for it.
+    /// Returns the word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl AddressKind {
         }
     }
 
-    /// Tells what an address is; `None` for one of the public internet.
+    /// Returns what an address is; `None` for one of the public internet.
     #[must_use]
     pub fn of(address: IpAddr) -> Option<Self> {
         special::kind(special::reached(address))
@@ -63,14 +63,14 @@ impl AddressKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{address} is refused: it is a {} address", .kind.as_str())]
 pub struct Refused {
-    /// Which.
+    /// The address that is refused.
     pub address: IpAddr,
     /// What it is.
     pub kind: AddressKind,
 }
 
 impl Refused {
-    /// Gives what would allow it and no more than is needed.
+    /// Returns what would allow it and no more than is needed.
     #[must_use]
     pub fn allowance(&self) -> Allowance {
         match self.kind {
@@ -148,7 +148,7 @@ impl OutboundPolicy {
         Self { allowed }
     }
 
-    /// Tells whether an address may be connected to.
+    /// Returns whether an address may be connected to.
     pub fn check(&self, address: IpAddr) -> Result<(), Refused> {
         match AddressKind::of(address) {
             Some(kind) if !self.allowed.iter().any(|allowance| allowance.holds(address)) => {
@@ -158,7 +158,7 @@ impl OutboundPolicy {
         }
     }
 
-    /// Keeps those of a name's addresses that may be connected to; gives the first refusal when none may.
+    /// Keeps those of a name's addresses that may be connected to; returns the first refusal when none may.
     pub fn permitted(&self, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refused> {
         let first = addresses.iter().find_map(|address| self.check(address.ip()).err());
         let permitted: Vec<_> =

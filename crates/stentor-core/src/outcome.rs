@@ -87,7 +87,7 @@ pub enum Outcome {
     },
     /// Refused for good, as far as `reach` goes.
     Rejected {
-        /// Why.
+        /// The cause, in the words of the ledger.
         reason: Reason,
         /// To whom it applies.
         reach: Reach,
@@ -108,7 +108,7 @@ pub enum Outcome {
     },
     /// Not taken over, certainly; try again.
     Unavailable {
-        /// Why.
+        /// The cause, in the words of the ledger.
         reason: Reason,
         /// Credential or Service.
         reach: Reach,
@@ -117,7 +117,7 @@ pub enum Outcome {
     },
     /// Certainly never written to the push service, which is why it is no attempt; try again.
     Unsent {
-        /// Why.
+        /// The cause, in the words of the ledger.
         reason: Reason,
         /// Not before this long from now, because the push service has asked another request to wait.
         retry_after: Option<Duration>,

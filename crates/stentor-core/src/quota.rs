@@ -76,7 +76,7 @@ impl Bucket {
         bucket
     }
 
-    /// Tells what it holds, for [`Self::resume`].
+    /// Returns what it holds, for [`Self::resume`].
     #[must_use]
     pub fn level(&self) -> Level {
         let narrow = |grains: i128| i64::try_from(grains).unwrap_or(i64::MIN);
@@ -84,7 +84,7 @@ impl Bucket {
         Level { at: self.at, warm_ms: self.warm_ms, urgent_grains, common_grains }
     }
 
-    /// Gives the quota in force.
+    /// Returns the quota in force.
     #[must_use]
     pub const fn quota(&self) -> Quota {
         self.quota
@@ -129,7 +129,7 @@ impl Bucket {
         }
     }
 
-    /// Tells how many tokens there are for a class; below zero while a debt is paid off.
+    /// Returns how many tokens there are for a class; below zero while a debt is paid off.
     #[must_use]
     pub fn tokens(&mut self, class: Class, now: Timestamp) -> i64 {
         self.fill(now);
@@ -140,7 +140,7 @@ impl Bucket {
         i64::try_from(grains.div_euclid(GRAINS_PER_TOKEN)).unwrap_or(i64::MIN)
     }
 
-    /// Tells how many messages per minute its warmth allows.
+    /// Returns how many messages per minute its warmth allows.
     #[must_use]
     pub fn per_minute_now(&mut self, now: Timestamp) -> u64 {
         self.fill(now);

@@ -20,7 +20,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Gives the wait after `attempt` failed (1 = the first): between half and all of the exponential step.
+    /// Returns the wait after `attempt` failed (1 = the first): between half and all of the exponential step.
     ///
     /// `jitter` is a number in 0..1 that the caller draws, so that this stays a function; `floor` is a Retry-After.
     #[must_use]

@@ -84,7 +84,7 @@ pub struct Schedule {
     pub name: Option<Label>,
     /// What each occurrence sends.
     pub spec: MessageSpec,
-    /// When.
+    /// When it fires.
     pub recurrence: Recurrence,
     /// Where it is.
     pub state: ScheduleState,

@@ -15,7 +15,7 @@ pub enum TokenChange {
     Retire {
         /// The device.
         device: DeviceId,
-        /// Why.
+        /// Why the token is dead.
         reason: Reason,
         /// Since when the push service holds it dead; `None` means the time of the lease, when the token was read.
         since: Option<Timestamp>,
@@ -49,7 +49,7 @@ pub struct Settlement {
     pub chunk: ChunkId,
     /// The lease under which it was sent; a later one makes this settlement void.
     pub epoch: u32,
-    /// When.
+    /// The instant of the settlement.
     pub now: Timestamp,
     /// One for each position; `Queued` exactly at the positions of the children and of what is awaited.
     pub records: Vec<Record>,
@@ -97,7 +97,7 @@ impl Settlement {
         Self { records, children, awaited, ..self }
     }
 
-    /// Tells whether positions, records and children agree for a chunk of `count` devices.
+    /// Returns whether positions, records and children agree for a chunk of `count` devices.
     #[must_use]
     pub fn is_coherent(&self, count: usize) -> bool {
         let mut positions: Vec<_> =

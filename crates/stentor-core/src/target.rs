@@ -43,13 +43,13 @@ pub enum Target {
 }
 
 impl Target {
-    /// Tells whether the audience is small and known at once, so that no producer is needed.
+    /// Returns whether the audience is small and known at once, so that no producer is needed.
     #[must_use]
     pub const fn is_direct(&self) -> bool {
         matches!(self, Self::Device(_) | Self::Devices(_) | Self::Token(_) | Self::User(_))
     }
 
-    /// Gives the queue class: what is direct must not wait behind campaigns.
+    /// Returns the queue class: what is direct must not wait behind campaigns.
     #[must_use]
     pub const fn class(&self) -> Class {
         if self.is_direct() { Class::Urgent } else { Class::Bulk }

@@ -32,7 +32,7 @@ pub enum Fault {
     },
     /// Resets the next requests instead of answering them.
     ResetNext {
-        /// How many.
+        /// How many requests.
         requests: u64,
         /// The code; by default REFUSED_STREAM.
         #[serde(default = "refused")]

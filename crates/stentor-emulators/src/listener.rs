@@ -164,7 +164,7 @@ impl<S: Speaker> Guest<S> {
     }
 }
 
-/// Tells an HTTP/2 client with prior knowledge from an HTTP/1.1 client by its first bytes.
+/// Returns an HTTP/2 client with prior knowledge from an HTTP/1.1 client by its first bytes.
 async fn begins_with_preface(stream: &TcpStream) -> bool {
     let look = async {
         let mut start = [0; HTTP2_PREFACE_START.len()];

@@ -17,7 +17,7 @@ pub trait Addresses: Debug + Send + Sync {
         Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
     }
 
-    /// Tells whether an address may be connected to; the error says why not.
+    /// Returns whether an address may be connected to; the error says why not.
     fn check(&self, address: SocketAddr) -> Result<(), String>;
 }
 

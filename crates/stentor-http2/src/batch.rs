@@ -74,7 +74,7 @@ pub const GIST_HEADER_MAX_BYTES: usize = 128;
 pub const GIST_BODY_MAX_BYTES: usize = 1_024;
 
 impl Gist {
-    /// Gives the headers that are kept.
+    /// Returns the headers that are kept.
     pub(crate) fn headers(self, mut all: HeaderMap) -> HeaderMap {
         let mut few = HeaderMap::new();
         for name in self.headers {
@@ -165,7 +165,7 @@ impl Word {
         Self(Arc::new(response.clone()))
     }
 
-    /// Gives the answer.
+    /// Returns the answer.
     #[must_use]
     pub fn response(&self) -> &Response {
         &self.0
@@ -202,7 +202,7 @@ impl Response {
         Self { status, truncated, kept }
     }
 
-    /// Gives a header; `None` also when the answer was not kept.
+    /// Returns a header; `None` also when the answer was not kept.
     #[must_use]
     pub fn header(&self, name: impl http::header::AsHeaderName) -> Option<&HeaderValue> {
         self.kept.as_ref()?.headers.get(name)
@@ -214,7 +214,7 @@ impl Response {
         self.kept.as_ref().map_or(0, |kept| kept.bytes())
     }
 
-    /// Gives the body, cut at `max_reply_body_bytes`; empty also when the answer was not kept.
+    /// Returns the body, cut at `max_reply_body_bytes`; empty also when the answer was not kept.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         self.kept.as_ref().map_or(&[], |kept| &kept.body)
@@ -261,13 +261,13 @@ impl Replies {
         self.count
     }
 
-    /// Tells whether the batch had no requests.
+    /// Returns whether the batch had no requests.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Gives all but the plain 200s with their places, ascending.
+    /// Returns all but the plain 200s with their places, ascending.
     pub fn others(&self) -> impl Iterator<Item = (usize, &Reply)> {
         self.others.iter().map(|(at, reply)| (*at as usize, reply))
     }
@@ -285,7 +285,7 @@ impl Replies {
         self.others.sort_unstable_by_key(|(at, _)| *at);
     }
 
-    /// Gives a value for each request.
+    /// Returns a value for each request.
     #[must_use]
     pub fn into_vec(self) -> Vec<Reply> {
         let mut all = vec![Reply::Answered(Response::new(PLAIN_STATUS, false, None)); self.count];

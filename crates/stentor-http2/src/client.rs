@@ -85,7 +85,7 @@ impl Client {
         self.pool.pace.failed_of(count, total);
     }
 
-    /// Tells what the client is doing and has seen.
+    /// Returns what the client is doing and has seen.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.pool.stats()
@@ -97,7 +97,7 @@ impl Client {
     }
 }
 
-/// Gives what every request to the endpoint begins with.
+/// Returns what every request to the endpoint begins with.
 fn origin(endpoint: &Endpoint) -> Result<Vec<Field>, Fault> {
     let authority = endpoint.authority().map_err(|cause| Fault::Endpoint(cause.to_string().into()))?;
     let scheme = endpoint.scheme();

@@ -98,7 +98,7 @@ impl Dialer {
         }
     }
 
-    /// Tells the operator once, until a connection is made again.
+    /// Returns the operator once, until a connection is made again.
     fn refused(&self, why: &str) -> Fault {
         if !self.told.swap(true, Relaxed) {
             tracing::warn!(

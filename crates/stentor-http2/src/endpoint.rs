@@ -55,7 +55,7 @@ impl Endpoint {
         }
     }
 
-    /// Gives the name that the peer's certificate must bear.
+    /// Returns the name that the peer's certificate must bear.
     #[must_use]
     pub fn name(&self) -> &str {
         self.server_name.as_deref().unwrap_or(&self.host)

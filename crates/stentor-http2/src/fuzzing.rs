@@ -79,7 +79,7 @@ impl Talk {
         self.write();
     }
 
-    /// Reads what the peer says; tells whether that was answered.
+    /// Reads what the peer says; returns whether that was answered.
     fn hear(&mut self, part: &[u8]) -> Result<bool, Violation> {
         self.held.extend_from_slice(part);
         let used = self.mux.receive(&self.held)?;
@@ -132,7 +132,7 @@ impl Talk {
         }
     }
 
-    /// Ends the connection; gives the number of requests that went.
+    /// Ends the connection; returns the number of requests that went.
     fn end(mut self) -> u32 {
         self.mux.end_all(&Fault::Closed);
         self.collect();

@@ -27,7 +27,7 @@ impl Latency {
         spans.running = Some(spans.running.map_or(took, |least| least.min(took)));
     }
 
-    /// Gives the shortest; zero before the first answer.
+    /// Returns the shortest; zero before the first answer.
     pub(crate) fn floor(&self) -> Duration {
         let spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spans.running.into_iter().chain(spans.before).min().unwrap_or_default()

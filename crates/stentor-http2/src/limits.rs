@@ -100,7 +100,7 @@ impl Limits {
         Duration::from_millis(self.idle_close_ms)
     }
 
-    /// Gives the grain of the clock that a busy connection looks at.
+    /// Returns the grain of the clock that a busy connection looks at.
     pub(crate) fn tick(&self) -> Duration {
         let shortest = self.request_timeout().min(self.ping_interval()).min(self.ping_timeout());
         (shortest / 8).clamp(Duration::from_millis(1), Duration::from_millis(20))

@@ -76,7 +76,7 @@ impl<'a> Line<'a> {
         parts.iter().for_each(|part| self.out.extend_from_slice(part));
     }
 
-    /// Ends the request; tells where in the buffer its body begins, with room for a head before it, if it has one.
+    /// Ends the request; returns where in the buffer its body begins, with room for a head before it, if it has one.
     pub(crate) fn end(self, stream: u32) -> Result<Option<usize>, &'static str> {
         match self.step {
             Step::Broken(problem) => return Err(problem),

@@ -93,7 +93,7 @@ impl Member {
         self.room.load(Relaxed) + self.open.load(Relaxed)
     }
 
-    /// Tells whether it will soon be known to live, or be gone.
+    /// Returns whether it will soon be known to live, or be gone.
     pub(crate) fn is_asking(&self) -> bool {
         self.asking.load(Relaxed) != 0 && !self.is_retired()
     }
@@ -151,7 +151,7 @@ impl Pool {
         withdrawn.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
     }
 
-    /// Tells whether requests of a batch wait for a stream.
+    /// Returns whether requests of a batch wait for a stream.
     pub(crate) fn has_queued(&self, work: &Arc<Work>) -> bool {
         let state = self.lock();
         let mut queued = state.again.iter().chain(&state.small).chain(&state.large);
@@ -190,7 +190,7 @@ impl Pool {
         late.into_iter().for_each(|run| run.settle(&Reply::NotSent(Fault::QueueTimeout)));
     }
 
-    /// Puts a request first in the queue that the peer has not processed; gives the fault back when it has been tried
+    /// Puts a request first in the queue that the peer has not processed; returns the fault back when it has been tried
     /// too often.
     pub(crate) fn again(&self, mut run: Run, fault: Fault) -> Option<Fault> {
         let mut state = self.lock();
@@ -236,12 +236,12 @@ impl Pool {
         }
     }
 
-    /// Tells whether requests wait for a stream.
+    /// Returns whether requests wait for a stream.
     pub(crate) fn has_waiting(&self) -> bool {
         self.lock().waiting > 0
     }
 
-    /// Tells whether requests wait for a stream and no more connections may be opened.
+    /// Returns whether requests wait for a stream and no more connections may be opened.
     pub(crate) fn is_crowded(&self) -> bool {
         let state = self.lock();
         let live = state.members.iter().filter(|member| !member.is_retired()).count();
@@ -335,7 +335,7 @@ impl Pool {
         }
     }
 
-    /// Takes no more requests; tells whether no connection is left.
+    /// Takes no more requests; returns whether no connection is left.
     pub(crate) fn stop(&self) -> bool {
         let mut state = self.lock();
         state.closed = true;
@@ -394,7 +394,7 @@ impl Pool {
         }
     }
 
-    /// Tells how many connections may be opening: as many as the missing streams need, going by what others have, yet
+    /// Returns how many connections may be opening: as many as the missing streams need, going by what others have, yet
     /// no more at once than are there already, or four, unless a connection is good for a few requests only.
     fn openings_at_once(&self, missing: usize, streams: usize, there: usize) -> usize {
         let requests = self.limits.max_requests_per_connection.max(1) as usize;
@@ -433,7 +433,7 @@ impl State {
         self.not_before = Some(Instant::now() + pause);
     }
 
-    /// Gives the reason for which nothing is taken over now.
+    /// Returns the reason for which nothing is taken over now.
     fn halted(&mut self) -> Option<Fault> {
         if self.halt.as_ref().is_some_and(|(until, _)| *until <= Instant::now()) {
             self.halt = None;

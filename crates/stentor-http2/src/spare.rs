@@ -19,7 +19,7 @@ thread_local! {
 
 /// What vectors that are lent consist of.
 pub(crate) trait Lent: Sized {
-    /// Gives access to the empty vectors of this thread.
+    /// Returns access to the empty vectors of this thread.
     fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R;
 }
 

@@ -52,12 +52,12 @@ impl Transport {
         }
     }
 
-    /// Gives the application protocol that TLS agreed on.
+    /// Returns the application protocol that TLS agreed on.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         self.session.as_ref().and_then(Session::protocol)
     }
 
-    /// Appends what has come to `plain`; tells whether the stream goes on.
+    /// Appends what has come to `plain`; returns whether the stream goes on.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, plain: &mut Vec<u8>) -> Poll<io::Result<bool>> {
         if self.is_ended {
             return Poll::Ready(Ok(false));
@@ -117,7 +117,7 @@ impl Transport {
         Poll::Ready(Ok(count))
     }
 
-    /// Decrypts what is held; tells whether requests may be written.
+    /// Decrypts what is held; returns whether requests may be written.
     fn decrypt(&mut self, plain: &mut Vec<u8>) -> io::Result<bool> {
         let Some(session) = &mut self.session else {
             plain.extend_from_slice(self.incoming.filled());

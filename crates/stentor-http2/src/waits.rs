@@ -15,7 +15,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Counts answers, of which some asked to wait; tells whether half of the last ones did.
+    /// Counts answers, of which some asked to wait; returns whether half of the last ones did.
     pub(crate) fn note(&self, answers: usize, asking: usize) -> bool {
         let mut all = self.answers.load(Relaxed) + answers;
         let mut asked = self.asking.load(Relaxed) + asking;

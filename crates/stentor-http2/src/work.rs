@@ -100,13 +100,13 @@ impl Work {
         }
     }
 
-    /// Gives how long no reply has come.
+    /// Returns how long no reply has come.
     pub(crate) fn silent(&self) -> Duration {
         let replied = Duration::from_micros(self.replied_us.load(Ordering::Relaxed));
         self.began.elapsed().saturating_sub(replied)
     }
 
-    /// Gives the requests, unless they were forgotten.
+    /// Returns the requests, unless they were forgotten.
     pub(crate) fn requests(&self) -> Option<Arc<dyn Requests>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -126,7 +126,7 @@ impl Work {
         self.abandoned.store(true, Ordering::Relaxed);
     }
 
-    /// Tells whether nobody waits for the rest any more.
+    /// Returns whether nobody waits for the rest any more.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed)
     }
@@ -138,7 +138,7 @@ impl Work {
         }
     }
 
-    /// Gives the replies; what has none is in flight.
+    /// Returns the replies; what has none is in flight.
     pub(crate) fn replies(&self) -> Replies {
         let mut filed = self.filed.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = std::mem::take(&mut *filed);
@@ -151,7 +151,7 @@ impl Work {
         Replies::new(self.count as usize, all.others)
     }
 
-    /// Gives the replies that have come, and the places of the requests that have none.
+    /// Returns the replies that have come, and the places of the requests that have none.
     pub(crate) fn part(&self) -> Part {
         let filed = self.filed.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = filed.missing(self.count).map(|index| index as usize).collect();
@@ -169,7 +169,7 @@ struct Filed {
 }
 
 impl Filed {
-    /// Marks a request as replied to; tells whether it was not before.
+    /// Marks a request as replied to; returns whether it was not before.
     fn is_first(&mut self, index: u32) -> bool {
         let Some(word) = self.seen.get_mut(index as usize / 64) else { return false };
         let bit = 1 << (index % 64);

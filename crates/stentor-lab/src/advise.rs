@@ -260,7 +260,7 @@ fn measured(choice: &str, bytes: u64, link: &Link, evidence: &[Evidence]) -> Vec
     found.into_iter().map(|(_, measured)| measured).collect()
 }
 
-/// Says how far a cell is from what is asked for: by size first of all, then by link, then by what else stood in its way.
+/// Returns how far a cell is from what is asked for: by size first of all, then by link, then by what else stood in its way.
 fn distance(timed: &Timed, bytes: u64, link: &Link) -> f64 {
     let is_hindered = |(factor, free): &&(&str, &str)| timed.levels.get(*factor).is_some_and(|it| it != free);
     let hindrances = PLAIN.iter().filter(is_hindered).count() + usize::from(!timed.is_ours);

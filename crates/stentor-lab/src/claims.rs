@@ -198,13 +198,13 @@ impl Dossier {
         Ok(Self { definition: toml::from_str(claims)?, figures })
     }
 
-    /// Tells which study it is.
+    /// Returns which study it is.
     #[must_use]
     pub const fn paper(&self) -> &Paper {
         &self.definition.study
     }
 
-    /// Gives its figures.
+    /// Returns its figures.
     #[must_use]
     pub const fn figures(&self) -> &Figures {
         &self.figures
@@ -243,7 +243,7 @@ pub fn judge_measured(check: &str, figures: &Figures) -> Result<Judgment, Claims
 }
 
 impl Statement {
-    /// Tells whether probes decide it, and no run.
+    /// Returns whether probes decide it, and no run.
     #[must_use]
     pub const fn is_probed(&self) -> bool {
         !self.basis.is_empty()
@@ -272,13 +272,13 @@ impl Statement {
 }
 
 impl Judged {
-    /// Tells whether the tables still say what they said when the claim was written down.
+    /// Returns whether the tables still say what they said when the claim was written down.
     #[must_use]
     pub fn is_as_recorded(&self) -> bool {
         self.published.verdict == self.statement.recorded
     }
 
-    /// Tells whether the paper's own tables speak against it.
+    /// Returns whether the paper's own tables speak against it.
     #[must_use]
     pub fn is_contradicted(&self) -> bool {
         self.published.verdict == Verdict::DoesNotHold

@@ -36,7 +36,7 @@ impl Table {
         )
     }
 
-    /// Tells whether most of a column are words, which begin at the left, and not figures, which end at the right.
+    /// Returns whether most of a column are words, which begin at the left, and not figures, which end at the right.
     fn is_of_words(&self, column: usize) -> bool {
         let cells = || self.rows.iter().filter_map(|row| row.get(column)).filter(|cell| *cell != "–");
         let words = cells().filter(|cell| cell.contains(char::is_alphabetic)).count();

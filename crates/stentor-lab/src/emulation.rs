@@ -50,7 +50,7 @@ pub struct Told {
     pub clocks: String,
 }
 
-/// Says what speaks for an emulated processor here; `None` where nothing does.
+/// Returns what speaks for an emulated processor here; `None` where nothing does.
 #[must_use]
 pub fn here() -> Option<String> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn here() -> Option<String> {
 }
 
 impl Told {
-    /// Says what speaks for it that a program built for `program` runs on an emulated processor.
+    /// Returns what speaks for it that a program built for `program` runs on an emulated processor.
     #[must_use]
     pub fn emulates(&self, program: &str) -> Option<String> {
         let own = KINDS.iter().find(|kind| kind.programs.contains(&program))?;

@@ -39,7 +39,7 @@ pub enum EnergyError {
     Io {
         /// Which file.
         what: String,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A line of a text is not as it should be.
@@ -74,13 +74,13 @@ impl EnergyError {
     }
 }
 
-/// Gives seconds for nanoseconds.
+/// Returns seconds for nanoseconds.
 #[must_use]
 pub fn seconds(nanoseconds: i64) -> f64 {
     nanoseconds as f64 / SECOND_NS as f64
 }
 
-/// Gives the nanoseconds that are nearest; what is beyond the range becomes its end.
+/// Returns the nanoseconds that are nearest; what is beyond the range becomes its end.
 #[must_use]
 pub fn nanoseconds(seconds: f64) -> i64 {
     (seconds * SECOND_NS as f64).round() as i64

@@ -1,13 +1,13 @@
 //! What the system tells of itself in files; what it does not tell is left empty.
 
-/// Gives a file's first line.
+/// Returns a file's first line.
 #[must_use]
 pub fn line(path: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Gives what stands behind a name in a file of names and values.
+/// Returns what stands behind a name in a file of names and values.
 #[must_use]
 pub fn fact(path: &str, name: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();

@@ -45,7 +45,7 @@ pub struct Outcome {
 }
 
 impl Load {
-    /// Gives the path of request `number`; no two are the same.
+    /// Returns the path of request `number`; no two are the same.
     #[must_use]
     pub fn path(number: u64) -> String {
         let mut digits = [b'0'; TOKEN_DIGITS];
@@ -53,7 +53,7 @@ impl Load {
         format!("/3/device/{}", String::from_utf8_lossy(&digits))
     }
 
-    /// Gives the headers of every request.
+    /// Returns the headers of every request.
     #[must_use]
     pub fn headers() -> Vec<(HeaderName, HeaderValue)> {
         let pair = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
@@ -66,7 +66,7 @@ impl Load {
         ]
     }
 
-    /// Gives the body of every request.
+    /// Returns the body of every request.
     #[must_use]
     pub const fn body() -> &'static str {
         PAYLOAD

@@ -1,6 +1,6 @@
 //! In which order runs are made: mixed, so that what drifts (heat, neighbours, a growing database) meets all alike.
 
-/// Gives so many rounds over `cells`; each round holds every cell once, in an order of its own that follows from the
+/// Returns so many rounds over `cells`; each round holds every cell once, in an order of its own that follows from the
 /// seed. A pair is the cell's place and the round, from 1.
 #[must_use]
 pub fn rounds(cells: usize, repetitions: u32, seed: u64) -> Vec<(usize, u32)> {
@@ -23,7 +23,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Gives a number from 0 up to but without `bound`, which is not 0.
+    /// Returns a number from 0 up to but without `bound`, which is not 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -238,7 +238,7 @@ impl Plan {
 }
 
 impl Experiment {
-    /// Gives the amounts of a profile.
+    /// Returns the amounts of a profile.
     #[must_use]
     pub const fn amount(&self, profile: Profile) -> Amount {
         match profile {
@@ -250,7 +250,7 @@ impl Experiment {
 }
 
 impl Profile {
-    /// Gives its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -136,7 +136,7 @@ impl Protocol {
     /// Every protocol, in the paper's order.
     pub const ALL: [Self; 3] = [Self::Soap, Self::XmlRpc, Self::Rest];
 
-    /// Gives its name in the paper.
+    /// Returns its name in the paper.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -146,7 +146,7 @@ impl Protocol {
         }
     }
 
-    /// Gives the protocol that a dialect stands for; `None` for what the tables do not have.
+    /// Returns the protocol that a dialect stands for; `None` for what the tables do not have.
     #[must_use]
     pub fn of(dialect: Dialect) -> Option<Self> {
         match (dialect.transport, dialect.format) {
@@ -159,7 +159,7 @@ impl Protocol {
         }
     }
 
-    /// Gives the dialect that our face speaks.
+    /// Returns the dialect that our face speaks.
     pub fn dialect(self) -> Result<Dialect, SubjectError> {
         let name = match self {
             Self::Soap => "soap",
@@ -171,7 +171,7 @@ impl Protocol {
 }
 
 impl Kind {
-    /// Gives the word that files and tables use.
+    /// Returns the word that files and tables use.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -184,7 +184,7 @@ impl Kind {
 }
 
 impl Word {
-    /// Gives the word.
+    /// Returns the word.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -212,7 +212,7 @@ impl Told {
         }
     }
 
-    /// Tells whether the trial came to its end.
+    /// Returns whether the trial came to its end.
     #[must_use]
     pub fn has_run(&self) -> bool {
         self.answer != Answer::Word(Word::NotRun)

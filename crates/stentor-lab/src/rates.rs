@@ -6,19 +6,19 @@ use serde::Serialize;
 
 pub use places::{Limit, Places};
 
-/// Gives the most pushes per second that so many requests in flight allow when each takes `mean_seconds` (Little's law).
+/// Returns the most pushes per second that so many requests in flight allow when each takes `mean_seconds` (Little's law).
 #[must_use]
 pub fn bound_per_second(inflight_requests: f64, mean_seconds: f64) -> f64 {
     inflight_requests / mean_seconds
 }
 
-/// Gives the mean time that a push holds one of so many places at a rate, in seconds (Little's law).
+/// Returns the mean time that a push holds one of so many places at a rate, in seconds (Little's law).
 #[must_use]
 pub fn mean_seconds(inflight_requests: f64, per_second: f64) -> f64 {
     inflight_requests / per_second
 }
 
-/// Gives Jain's index of fairness: 1 when all shares are equal, 1/n when one has everything; `None` without shares.
+/// Returns Jain's index of fairness: 1 when all shares are equal, 1/n when one has everything; `None` without shares.
 #[must_use]
 pub fn fairness(shares: &[f64]) -> Option<f64> {
     let (sum, squares) =
@@ -39,7 +39,7 @@ impl Progress {
         self.points.push((seconds.max(last_seconds), ended.max(last_ended)));
     }
 
-    /// Gives the time at which the share `part` (0..=1) of `whole` had ended, by linear interpolation between two looks;
+    /// Returns the time at which the share `part` (0..=1) of `whole` had ended, by linear interpolation between two looks;
     /// `None` when it never came to that.
     #[must_use]
     pub fn seconds_until(&self, part: f64, whole: u64) -> Option<f64> {
@@ -57,7 +57,7 @@ impl Progress {
         None
     }
 
-    /// Gives the rate between the first and the last quarter of `whole`, where neither start nor end weigh in.
+    /// Returns the rate between the first and the last quarter of `whole`, where neither start nor end weigh in.
     #[must_use]
     pub fn middle_per_second(&self, whole: u64) -> Option<f64> {
         let span = self.seconds_until(0.75, whole)? - self.seconds_until(0.25, whole)?;

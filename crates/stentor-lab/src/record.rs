@@ -81,7 +81,7 @@ pub struct Record {
     pub attempt: u32,
     /// What contents and schedule were made from.
     pub seed: u64,
-    /// Where.
+    /// The machine and software on which it was measured.
     pub env: Environment,
     /// Between which two.
     pub link: Link,
@@ -384,7 +384,7 @@ impl Clock {
 }
 
 impl Record {
-    /// Tells whether the processor was emulated, so that nothing of the fork is timed.
+    /// Returns whether the processor was emulated, so that nothing of the fork is timed.
     #[must_use]
     pub const fn is_emulated(&self) -> bool {
         !self.env.emulated.is_empty()
@@ -406,7 +406,7 @@ impl Record {
         self.raw.clear();
     }
 
-    /// Tells whether a phase is known to overlap with another.
+    /// Returns whether a phase is known to overlap with another.
     #[must_use]
     pub fn overlaps(&self, phase: &str) -> bool {
         self.overlaps.as_ref().is_some_and(|phases| phases.contains(phase))

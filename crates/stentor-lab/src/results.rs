@@ -148,7 +148,7 @@ impl Results {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
 
-    /// Tells whether nothing of ours is timed, because the processor was emulated.
+    /// Returns whether nothing of ours is timed, because the processor was emulated.
     pub(crate) fn is_untimed(&self) -> bool {
         let mut ran = self.cells.iter().filter(|cell| !cell.forks.is_empty()).peekable();
         ran.peek().is_some() && ran.all(Cell::is_untimed)

@@ -272,7 +272,7 @@ impl Course<'_> {
 }
 
 impl Summary {
-    /// Tells whether every cell has its minimum of forks that count, and none was refused.
+    /// Returns whether every cell has its minimum of forks that count, and none was refused.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.cells > 0 && self.cells_complete == self.cells && self.refused == 0
@@ -307,7 +307,7 @@ impl Pace {
     }
 }
 
-/// Gives the quantiles of times in microseconds.
+/// Returns the quantiles of times in microseconds.
 pub(crate) fn quantiles(times_us: &mut [f64]) -> Quantiles {
     times_us.sort_by(f64::total_cmp);
     let at = |share: f64| {

@@ -48,13 +48,13 @@ impl Samples {
         }
     }
 
-    /// Gives the measurements in the order in which they were taken.
+    /// Returns the measurements in the order in which they were taken.
     #[must_use]
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// Gives the value below which the share `part` (0..=1) of the samples lies, by linear interpolation; `None`
+    /// Returns the value below which the share `part` (0..=1) of the samples lies, by linear interpolation; `None`
     /// without samples.
     #[must_use]
     pub fn quantile(&self, part: f64) -> Option<f64> {

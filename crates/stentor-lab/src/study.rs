@@ -146,7 +146,7 @@ impl Study {
         Ok(toml::from_str(include_str!("../studies/isikligil-2017/study.toml"))?)
     }
 
-    /// Gives the devices of an app at a scale, never fewer than two of a platform.
+    /// Returns the devices of an app at a scale, never fewer than two of a platform.
     #[must_use]
     pub fn devices(&self, mix: Mix, scale: f64) -> Devices {
         let full = if mix == Mix::Both { self.registry.both_platforms } else { self.registry.one_platform };
@@ -154,7 +154,7 @@ impl Study {
         Devices { gcm: scaled(full.gcm), apns: scaled(full.apns) }
     }
 
-    /// Gives how many pushes a test with this mix is made of at a scale.
+    /// Returns how many pushes a test with this mix is made of at a scale.
     #[must_use]
     pub fn pushes(&self, mix: Mix, scale: f64) -> u64 {
         let Devices { gcm, apns } = self.devices(mix, scale);
@@ -167,13 +167,13 @@ impl Study {
 }
 
 impl ProviderModel {
-    /// Gives one that always takes as long, in milliseconds.
+    /// Returns one that always takes as long, in milliseconds.
     #[must_use]
     pub const fn fixed(latency_ms: f64) -> Self {
         Self { latency_median_ms: latency_ms, latency_sigma: 0.0 }
     }
 
-    /// Gives the mean, in milliseconds.
+    /// Returns the mean, in milliseconds.
     #[must_use]
     pub fn mean_ms(&self) -> f64 {
         self.latency_median_ms * (self.latency_sigma * self.latency_sigma / 2.0).exp()
@@ -181,7 +181,7 @@ impl ProviderModel {
 }
 
 impl Mix {
-    /// Gives the name that stands in reports.
+    /// Returns the name that stands in reports.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -202,7 +202,7 @@ impl Mix {
 }
 
 impl Scenario {
-    /// Gives what is to be run for it.
+    /// Returns what is to be run for it.
     #[must_use]
     pub fn cell(&self) -> Cell {
         Cell {

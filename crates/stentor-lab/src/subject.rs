@@ -182,19 +182,19 @@ impl Definition {
         Ok(toml::from_str(text)?)
     }
 
-    /// Gives the dialect that the id begins with.
+    /// Returns the dialect that the id begins with.
     pub fn dialect(&self) -> Result<dialect::Dialect, SubjectError> {
         let name = self.id.split('/').next().unwrap_or_default();
         dialect::Dialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
     }
 
-    /// Tells whether it says that it can do something.
+    /// Returns whether it says that it can do something.
     #[must_use]
     pub fn can(&self, ability: &str) -> bool {
         self.can.iter().any(|one| one == ability)
     }
 
-    /// Tells whether this half of it encrypts.
+    /// Returns whether this half of it encrypts.
     #[must_use]
     pub fn encrypts(&self, role: protocol::Role) -> bool {
         let alone = match role {
@@ -204,7 +204,7 @@ impl Definition {
         self.can(TLS) || self.can(alone)
     }
 
-    /// Gives the words that start it in a cell with these factors.
+    /// Returns the words that start it in a cell with these factors.
     #[must_use]
     pub fn words(&self, factors: &BTreeMap<String, String>) -> Vec<String> {
         let level = factors.get("heap").or(factors.get(JAVA_HEAP));
@@ -220,7 +220,7 @@ impl Definition {
         is_java.then(|| if self.run.iter().any(|word| word == SERIAL) { "serial" } else { "default" })
     }
 
-    /// Gives the definition for a cell with these factors: with them, it is started as the cell wants it.
+    /// Returns the definition for a cell with these factors: with them, it is started as the cell wants it.
     #[must_use]
     pub fn for_cell(&self, factors: &BTreeMap<String, String>) -> Self {
         Self { run: self.words(factors), ..self.clone() }

@@ -45,12 +45,12 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Gives a text that must be there and not empty.
+    /// Returns a text that must be there and not empty.
     pub(crate) fn text(&self, name: &str) -> Result<&'a str, CredentialError> {
         self.optional(name)?.ok_or_else(|| self.invalid(name, "is missing"))
     }
 
-    /// Gives a text that may be missing, but not be empty or of another type.
+    /// Returns a text that may be missing, but not be empty or of another type.
     pub(crate) fn optional(&self, name: &str) -> Result<Option<&'a str>, CredentialError> {
         match self.map.get(name) {
             None | Some(Value::Null) => Ok(None),

@@ -13,7 +13,7 @@ pub(crate) fn only(map: &Map<String, Value>, known: &[&str], path: &str) -> Resu
     }
 }
 
-/// Gives the object at `name`, which may be missing.
+/// Returns the object at `name`, which may be missing.
 pub(crate) fn object<'a>(
     map: &'a Map<String, Value>,
     name: &str,

@@ -42,7 +42,7 @@ pub struct Setup {
 pub struct RefusedHost {
     /// Path of the field that names it.
     pub field: String,
-    /// Why.
+    /// Why the address is refused.
     pub refused: Refused,
 }
 
@@ -55,7 +55,7 @@ pub fn open(kind: ProviderKind, secret: &str, setup: &Setup) -> Result<Arc<dyn P
     })
 }
 
-/// Finds a host in a credential that may not be connected to, as far as that shows without looking names up; gives an
+/// Finds a host in a credential that may not be connected to, as far as that shows without looking names up; returns an
 /// error when the credential itself is wrong.
 pub fn refused_host(
     kind: ProviderKind,
@@ -74,7 +74,7 @@ pub fn refused_host(
     Ok(refused)
 }
 
-/// Gives the messages per minute that a push service allows one credential unless it says otherwise; `None` for no such rule.
+/// Returns the messages per minute that a push service allows one credential unless it says otherwise; `None` for no such rule.
 #[must_use]
 pub const fn usual_quota(kind: ProviderKind) -> Option<u32> {
     match kind {

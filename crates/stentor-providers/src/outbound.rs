@@ -31,7 +31,7 @@ impl Outbound {
         Self { policy: Arc::new(policy), names }
     }
 
-    /// Tells whether a host is refused without being looked up.
+    /// Returns whether a host is refused without being looked up.
     pub(crate) fn check_host(&self, host: &str) -> Result<(), Refused> {
         check_host(&self.policy, host)
     }
@@ -72,7 +72,7 @@ impl Way {
         Self { host: endpoint.host.clone(), port: endpoint.port, outbound: outbound.clone() }
     }
 
-    /// Gives why it is closed, if every address at its end is refused.
+    /// Returns why it is closed, if every address at its end is refused.
     pub(crate) async fn closed(&self) -> Option<Reason> {
         let found = self.outbound.names.look_up(&self.host, self.port).await;
         let refused = found.is_ok_and(|addresses| self.outbound.policy.permitted(addresses).is_err());
@@ -80,7 +80,7 @@ impl Way {
     }
 }
 
-/// Tells whether a host is refused without being looked up: an address in any spelling, or this machine by its name.
+/// Returns whether a host is refused without being looked up: an address in any spelling, or this machine by its name.
 pub(crate) fn check_host(policy: &OutboundPolicy, host: &str) -> Result<(), Refused> {
     match address_of(host) {
         Some(address) => policy.check(address),
@@ -101,7 +101,7 @@ fn address_of(host: &str) -> Option<IpAddr> {
     })
 }
 
-/// Tells whether a name is this machine's for everybody (RFC 6761).
+/// Returns whether a name is this machine's for everybody (RFC 6761).
 fn is_this_machine(host: &str) -> bool {
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")

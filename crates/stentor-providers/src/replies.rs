@@ -25,14 +25,14 @@ const CODE_MAX_CHARS: usize = 64;
 pub(crate) const ADDRESS_REFUSED: Outcome =
     Outcome::Unsent { reason: Reason::AddressRefused, retry_after: None };
 
-/// Gives the outcome of each reply. `read` knows the vendor's words for answers.
+/// Returns the outcome of each reply. `read` knows the vendor's words for answers.
 pub(crate) fn outcomes(replies: Replies, read: impl Fn(&Response) -> Outcome) -> Vec<Outcome> {
     let mut outcomes = vec![Outcome::Accepted; replies.len()];
     replies.into_others().for_each(|(at, reply)| outcomes[at] = outcome(reply, &read));
     outcomes
 }
 
-/// Gives the outcomes that have come, each at its place.
+/// Returns the outcomes that have come, each at its place.
 pub(crate) fn early(part: Part, read: impl Fn(&Response) -> Outcome) -> Vec<Option<Outcome>> {
     let mut early: Vec<_> = outcomes(part.replies, read).into_iter().map(Some).collect();
     part.missing.into_iter().for_each(|at| early[at] = None);
@@ -51,7 +51,7 @@ pub(crate) fn obey(client: &Client, outcomes: &[Outcome]) {
     client.note_overload(overloaded, outcomes.len());
 }
 
-/// Gives the outcome of a reply; `read` knows the vendor's words for answers.
+/// Returns the outcome of a reply; `read` knows the vendor's words for answers.
 fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
     match reply {
         // What both services say to nearly everything; nothing else of it is kept.
@@ -64,7 +64,7 @@ fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
     }
 }
 
-/// Gives what becomes of a request that was not sent because of the answer to another.
+/// Returns what becomes of a request that was not sent because of the answer to another.
 const fn put_off(answer: &Outcome) -> Outcome {
     let (reason, retry_after) = match answer {
         Outcome::Unavailable { reason, retry_after, .. } => (*reason, *retry_after),
@@ -74,19 +74,19 @@ const fn put_off(answer: &Outcome) -> Outcome {
     Outcome::Unsent { reason, retry_after }
 }
 
-/// Tells whether an answer asks to send nothing more for a while; `read` knows the vendor's words.
+/// Returns whether an answer asks to send nothing more for a while; `read` knows the vendor's words.
 pub(crate) fn halts(response: &Response, read: impl FnOnce(u16, &[u8], Option<Duration>) -> Outcome) -> bool {
     let wait = response.header(RETRY_AFTER).filter(|value| value.as_bytes() != b"0");
     wait.is_some() && asks_for_less(&read(response.status, response.body(), Some(Duration::ZERO)))
 }
 
-/// Gives how long a request of the batch may wait for its stream: once the message has expired it must not be sent.
+/// Returns how long a request of the batch may wait for its stream: once the message has expired it must not be sent.
 pub(crate) fn start_within(batch: &Batch) -> Option<Duration> {
     let lives_on = batch.message.spec.ttl.as_seconds() > 0;
     lives_on.then(|| batch.message.expires_at().since(batch.now))
 }
 
-/// Tells the operator, once for a batch, what kept it from being sent; `words` are a refused credential's.
+/// Returns the operator, once for a batch, what kept it from being sent; `words` are a refused credential's.
 pub(crate) fn report(provider: ProviderKind, replies: &Replies, words: impl Fn(&Response) -> Option<String>) {
     let unsent = replies.others().find_map(|(_, reply)| match reply {
         Reply::NotSent(fault) => Some(fault),
@@ -132,7 +132,7 @@ pub(crate) fn wait(response: &Response, now: Timestamp) -> Option<Duration> {
     retry_after::parse(response.header(RETRY_AFTER)?.as_bytes(), now)
 }
 
-/// Tells whether an answer speaks of more than its own device, and asks to wait.
+/// Returns whether an answer speaks of more than its own device, and asks to wait.
 const fn asks_for_less(outcome: &Outcome) -> bool {
     matches!(
         outcome,

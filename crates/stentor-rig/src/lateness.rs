@@ -107,7 +107,7 @@ impl Default for Gate {
 }
 
 impl Lateness {
-    /// Says why a run does not count, if it does not.
+    /// Returns why a run does not count, if it does not.
     #[must_use]
     pub fn complaint(&self, gate: Gate) -> Option<String> {
         let ms = |ns: u64| ns as f64 / 1e6;

@@ -62,7 +62,7 @@ pub enum RigError {
     NoLimits {
         /// Whose limits.
         side: Side,
-        /// Why.
+        /// The error of the control group.
         source: CgroupError,
     },
     /// Something else went wrong.
@@ -259,7 +259,7 @@ fn no_level(level: Level, reason: &str) -> String {
     format!("no {level}: {reason}")
 }
 
-/// Says what a refusal means for whoever ran this.
+/// Returns what a refusal means for whoever ran this.
 fn what_to_do(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => format!(

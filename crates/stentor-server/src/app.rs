@@ -46,9 +46,9 @@ pub enum AppError {
     /// A file or folder cannot be used.
     #[error("{what}: {cause}")]
     File {
-        /// Which.
+        /// The file or folder.
         what: String,
-        /// Why.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
     /// The key that seals credentials is missing or another one.
@@ -60,9 +60,9 @@ pub enum AppError {
     /// The address cannot be bound.
     #[error("cannot listen on {address}: {cause}; set api.listen to a free address")]
     Listen {
-        /// Where.
+        /// The address that was to be listened on.
         address: SocketAddr,
-        /// Why.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
     /// The certificate or key cannot be used.
@@ -71,17 +71,17 @@ pub enum AppError {
     /// A part of the pipeline failed while the server ran: it must be started again.
     #[error("the {part} failed ({cause}): start the server again, it goes on where it was")]
     Part {
-        /// Which.
+        /// The part of the server that ended.
         part: String,
-        /// How.
+        /// What is known of the cause, in a sentence.
         cause: String,
     },
     /// Store or queue cannot be used.
     #[error("{what} cannot be opened: {cause}")]
     Engine {
-        /// Which.
+        /// The store or the queue.
         what: &'static str,
-        /// Why.
+        /// What is known of the cause, in a sentence.
         cause: String,
     },
 }
@@ -160,7 +160,7 @@ impl App {
         self.reloads.certificate.is_some()
     }
 
-    /// Gives the address that is listened on.
+    /// Returns the address that is listened on.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.address

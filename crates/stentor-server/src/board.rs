@@ -60,7 +60,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Tells whether everything answers and moves.
+    /// Returns whether everything answers and moves.
     #[must_use]
     pub const fn is_ready(&self) -> bool {
         self.store && self.queue && self.failed.is_empty()
@@ -97,7 +97,7 @@ impl Board {
         }
     }
 
-    /// Tells how full the queue is, as of a second ago at most; `None` when it does not answer.
+    /// Returns how full the queue is, as of a second ago at most; `None` when it does not answer.
     pub async fn depths(&self) -> Option<Vec<LaneDepth>> {
         let mut last = self.last_depths.lock().await;
         if let Some((at, depths)) = &*last
@@ -117,12 +117,12 @@ impl Board {
         asked.ok()?.ok()
     }
 
-    /// Tells how long the store's write-ahead log is; `None` when the store does not answer.
+    /// Returns how long the store's write-ahead log is; `None` when the store does not answer.
     pub async fn log_bytes(&self) -> Option<u64> {
         self.store.log_bytes().await.ok()
     }
 
-    /// Tells how long the server runs.
+    /// Returns how long the server runs.
     #[must_use]
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
@@ -148,7 +148,7 @@ impl Board {
     }
 }
 
-/// Gives the age of the oldest chunk that is due and not leased.
+/// Returns the age of the oldest chunk that is due and not leased.
 #[must_use]
 pub fn oldest_ready(lanes: &[LaneDepth], now: Timestamp) -> Duration {
     let oldest = lanes.iter().filter_map(|lane| lane.oldest_due).min();

@@ -151,7 +151,7 @@ pub struct ShutdownConfig {
 }
 
 impl ShutdownConfig {
-    /// Gives the span.
+    /// Returns the span.
     #[must_use]
     pub const fn drain_timeout(&self) -> Duration {
         Duration::from_secs(self.drain_timeout_seconds)
@@ -193,13 +193,13 @@ pub fn load_with(
     config.checked()
 }
 
-/// Gives the process' variables that are text.
+/// Returns the process' variables that are text.
 fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
 }
 
 impl Config {
-    /// Gives the defaults as the embedded file tells them.
+    /// Returns the defaults as the embedded file tells them.
     pub fn embedded() -> Result<Self, ConfigError> {
         load_with(None, [])
     }
@@ -214,26 +214,26 @@ impl Config {
 }
 
 impl ApiConfig {
-    /// Gives the certificate and key files, when TLS is asked for.
+    /// Returns the certificate and key files, when TLS is asked for.
     #[must_use]
     pub fn tls_files(&self) -> Option<(&Path, &Path)> {
         let given = !self.tls_cert_file.as_os_str().is_empty() && !self.tls_key_file.as_os_str().is_empty();
         given.then_some((self.tls_cert_file.as_path(), self.tls_key_file.as_path()))
     }
 
-    /// Gives how often certificate and key are looked at without a signal; `None` for never.
+    /// Returns how often certificate and key are looked at without a signal; `None` for never.
     #[must_use]
     pub fn tls_check_interval(&self) -> Option<Duration> {
         (self.tls_check_interval_seconds > 0).then(|| Duration::from_secs(self.tls_check_interval_seconds))
     }
 
-    /// Gives the operator's key, when one is set.
+    /// Returns the operator's key, when one is set.
     #[must_use]
     pub fn root_key(&self) -> Option<&SecretString> {
         (!self.root_key.expose_secret().is_empty()).then_some(&self.root_key)
     }
 
-    /// Gives the networks whose X-Forwarded-For is believed.
+    /// Returns the networks whose X-Forwarded-For is believed.
     #[must_use]
     pub fn trusted_proxies(&self) -> Vec<IpNet> {
         self.trusted_proxies.iter().filter_map(|text| network(text)).collect()

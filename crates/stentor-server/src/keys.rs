@@ -29,7 +29,7 @@ pub fn new_secret() -> SecretString {
     format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)).into()
 }
 
-/// Tells whether the text has the shape of a key, so that garbage costs no look-up.
+/// Returns whether the text has the shape of a key, so that garbage costs no look-up.
 #[must_use]
 pub fn looks_like_key(text: &str) -> bool {
     text.strip_prefix(PREFIX).is_some_and(|rest| {

@@ -85,12 +85,12 @@ impl Door {
         Ok(Self { listener, tls: tls.map(TlsAcceptor::from), connections, waits })
     }
 
-    /// Gives the bound address.
+    /// Returns the bound address.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Gives the connections that are open.
+    /// Returns the connections that are open.
     pub(crate) const fn connections(&self) -> &Arc<Connections> {
         &self.connections
     }

@@ -98,7 +98,7 @@ fn note(narrowed: io::Result<bool>, path: &Path, changed: &mut Vec<String>) {
     }
 }
 
-/// Narrows the mode of a file or directory; a link stays as it is. Tells whether anything was changed.
+/// Narrows the mode of a file or directory; a link stays as it is. Returns whether anything was changed.
 fn narrow(path: &Path, refused: u32) -> io::Result<bool> {
     let found = std::fs::symlink_metadata(path)?;
     let mode = found.permissions().mode();

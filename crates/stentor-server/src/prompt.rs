@@ -19,7 +19,7 @@ pub(crate) struct Prompt<S> {
 }
 
 impl<S> Prompt<S> {
-    /// Gives the peer `patience` from now on.
+    /// Returns the peer `patience` from now on.
     pub(crate) fn new(stream: S, patience: Duration) -> Self {
         Self { stream, missing_bytes: OPENING_BYTES, patience: Box::pin(sleep(patience)) }
     }

@@ -54,7 +54,7 @@ impl ProviderFactory for Adapters {
     }
 }
 
-/// Gives the messages per minute that a credential allows, or its push service when it says nothing.
+/// Returns the messages per minute that a credential allows, or its push service when it says nothing.
 pub(crate) fn quota(credential: &Credential) -> Option<u32> {
     split(credential, &Limits::default()).ok()?.quota
 }
@@ -107,7 +107,7 @@ pub(crate) fn check(provider: ProviderKind, spec: &MessageSpec) -> Result<(), In
     stentor_providers::check(provider, spec)
 }
 
-/// Tells how many bytes a message has at a push service, its token apart.
+/// Returns how many bytes a message has at a push service, its token apart.
 pub(crate) fn payload_bytes(provider: ProviderKind, message: &Message) -> u64 {
     let bytes = match provider {
         ProviderKind::Fcm => {
@@ -133,7 +133,7 @@ pub(crate) fn refused_host(credential: &Credential, policy: &OutboundPolicy) -> 
     Some(RefusedHost { field: field_of(found.field), ..found })
 }
 
-/// Gives a credential's endpoint as it may be shown: without the user that older credentials may hold.
+/// Returns a credential's endpoint as it may be shown: without the user that older credentials may hold.
 pub(crate) fn shown_endpoint(endpoint: &str) -> String {
     match endpoint.split_once("://") {
         Some((scheme, rest)) => format!("{scheme}://{}", rest.rsplit('@').next().unwrap_or_default()),
@@ -141,7 +141,7 @@ pub(crate) fn shown_endpoint(endpoint: &str) -> String {
     }
 }
 
-/// Says a field as callers know it.
+/// Returns the same with the field as callers know it.
 fn worded(invalid: Invalid) -> Invalid {
     Invalid { field: field_of(invalid.field), ..invalid }
 }

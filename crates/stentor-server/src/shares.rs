@@ -63,7 +63,7 @@ impl Shares {
         Ok(part)
     }
 
-    /// Tells how much is taken.
+    /// Returns how much is taken.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.lock().all
@@ -73,7 +73,7 @@ impl Shares {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells how much an app may have when the others have so much.
+    /// Returns how much an app may have when the others have so much.
     fn most(&self, others: usize) -> usize {
         let left = self.total.saturating_sub(others);
         let share = left / 100 * self.app_share_percent + left % 100 * self.app_share_percent / 100;

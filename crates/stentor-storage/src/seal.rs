@@ -108,7 +108,7 @@ impl SealKeys {
         String::from_utf8(opened.to_vec()).ok()
     }
 
-    /// Tells whether a key is among them.
+    /// Returns whether a key is among them.
     #[must_use]
     pub fn knows(&self, id: SealKeyId) -> bool {
         self.all().any(|key| key.id == id)
@@ -153,7 +153,7 @@ impl SealKey {
     }
 }
 
-/// Tells what a kept secret is.
+/// Returns what a kept secret is.
 pub(crate) fn kept(record: &str) -> Kept {
     match split(record) {
         Some((id, _)) => Kept::Sealed(id),

@@ -13,7 +13,7 @@ pub(crate) fn in_turns<T>(lists: Vec<Vec<T>>, max: usize) -> Vec<T> {
     taken
 }
 
-/// Gives how many one of so many may take of a number; at least one.
+/// Returns how many one of so many may take of a number; at least one.
 pub(crate) const fn share(max: usize, of: usize) -> usize {
     let share = max.div_ceil(if of == 0 { 1 } else { of });
     if share == 0 { 1 } else { share }

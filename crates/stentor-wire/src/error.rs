@@ -47,12 +47,12 @@ pub enum WireError {
 }
 
 impl WireError {
-    /// Says what is not there.
+    /// Returns what is not there.
     pub(crate) fn missing(what: &str) -> Self {
         Self::Unexpected(format!("{what} is missing"))
     }
 
-    /// Says what is there instead.
+    /// Returns what is there instead.
     pub(crate) fn unexpected(found: &str, wanted: &str) -> Self {
         Self::Unexpected(format!("<{}> where {wanted} was expected", shortened(found)))
     }

@@ -42,7 +42,7 @@ impl Frames {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Gives the next whole frame's payload; `None` until it is there. A length above the limit is refused as soon as it is
+    /// Returns the next whole frame's payload; `None` until it is there. A length above the limit is refused as soon as it is
     /// known, before anything is kept for it; after that no frame can be found any more.
     pub fn frame(&mut self) -> Result<Option<Vec<u8>>, WireError> {
         let waiting = &self.buffer[self.read..];

@@ -79,7 +79,7 @@ pub enum Code {
 }
 
 impl Version {
-    /// Gives the namespace of envelopes.
+    /// Returns the namespace of envelopes.
     #[must_use]
     pub const fn namespace(self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl Version {
         }
     }
 
-    /// Gives the value of `Content-Type`; SOAP 1.2 names the action there, SOAP 1.1 in a header `SOAPAction`.
+    /// Returns the value of `Content-Type`; SOAP 1.2 names the action there, SOAP 1.1 in a header `SOAPAction`.
     #[must_use]
     pub fn content_type(self, action: &str) -> String {
         match self {
@@ -188,7 +188,7 @@ impl Fault {
 impl Code {
     const ALL: [Self; 4] = [Self::VersionMismatch, Self::MustUnderstand, Self::Sender, Self::Receiver];
 
-    /// Gives the name in a version.
+    /// Returns the name in a version.
     #[must_use]
     pub const fn name(self, version: Version) -> &'static str {
         match (self, version) {

@@ -24,7 +24,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Gives the first field with a name, if this is a record that has it.
+    /// Returns the first field with a name, if this is a record that has it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// Gives the text, if this is text.
+    /// Returns the text, if this is text.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -42,7 +42,7 @@ impl Value {
         }
     }
 
-    /// Gives the number, if this is a whole one.
+    /// Returns the number, if this is a whole one.
     #[must_use]
     pub const fn as_int(&self) -> Option<i64> {
         match self {

@@ -37,19 +37,19 @@ pub struct Attribute {
 }
 
 impl Tag<'_> {
-    /// Gives the value of an attribute without a namespace.
+    /// Returns the value of an attribute without a namespace.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&str> {
         find(&self.attributes, None, name)
     }
 
-    /// Gives the value of an attribute in a namespace.
+    /// Returns the value of an attribute in a namespace.
     #[must_use]
     pub fn attribute_in(&self, namespace: &str, name: &str) -> Option<&str> {
         find(&self.attributes, Some(namespace), name)
     }
 
-    /// Tells whether it is this element of this namespace.
+    /// Returns whether it is this element of this namespace.
     #[must_use]
     pub fn is(&self, namespace: &str, name: &str) -> bool {
         self.namespace.as_deref() == Some(namespace) && self.name == name
@@ -61,7 +61,7 @@ fn find<'a>(attributes: &'a [Attribute], namespace: Option<&str>, name: &str) ->
     attributes.iter().find(fits).map(|one| one.value.as_str())
 }
 
-/// Tells whether XML 1.0 allows a character.
+/// Returns whether XML 1.0 allows a character.
 pub(crate) const fn is_allowed(letter: char) -> bool {
     !matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }

@@ -27,7 +27,7 @@ pub(crate) fn mend() {
     let _ = Command::new(program).arg0(name).args(arguments).env(VARIABLE, tunables).exec();
 }
 
-/// Gives the variable's new value, if it must be set.
+/// Returns the variable's new value, if it must be set.
 fn wanted(processor: &str, set: Option<&OsStr>) -> Option<OsString> {
     let affected = cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"));
     if !affected || !processor.contains("AuthenticAMD") {

@@ -8,12 +8,12 @@ use stentor_lab::emulation;
 /// What speaks for an emulated processor; looked up once.
 static WHY: LazyLock<Option<String>> = LazyLock::new(emulation::here);
 
-/// Says what speaks for an emulated processor; `None` where nothing does.
+/// Returns what speaks for an emulated processor; `None` where nothing does.
 pub(crate) fn why() -> Option<&'static str> {
     WHY.as_deref()
 }
 
-/// Tells whether times may be told.
+/// Returns whether times may be told.
 pub(crate) fn is_timed() -> bool {
     why().is_none()
 }

@@ -88,7 +88,7 @@ impl Ledger {
         Ok((said, ledger))
     }
 
-    /// Tells whether the last delivery has ended, as the server says; whether that can be true is for the books.
+    /// Returns whether the last delivery has ended, as the server says; whether that can be true is for the books.
     pub(crate) const fn is_ended(&self) -> bool {
         self.ended_at.is_some()
     }
@@ -135,7 +135,7 @@ impl Ledger {
         format!("{head}\n\n{books}\n{reasons}{stops}\n{verdict}{expanding}")
     }
 
-    /// Says which providers were stopped and why; what the campaign as a whole says already is not repeated.
+    /// Returns which providers were stopped and why; what the campaign as a whole says already is not repeated.
     fn describe_stops(&self) -> String {
         let stopped = self.providers.iter().filter(|_| self.stop.is_none());
         let lines = stopped.filter_map(|books| {

@@ -46,7 +46,7 @@ impl Emulator {
         )
     }
 
-    /// Says which way it was.
+    /// Returns which way it was.
     pub(super) fn told(&self) -> &'static str {
         match self.rule {
             None => "this machine's kernel starts programs for ARM with its emulator",

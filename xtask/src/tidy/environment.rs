@@ -62,7 +62,7 @@ fn is_call(window: &[Token], (owner, function): (&str, &str)) -> bool {
     window[0].word == owner && window[1].word == ":" && window[2].word == ":" && window[3].word == function
 }
 
-/// Tells whether the file is `…/<name>.rs` or lies in a folder `<name>`.
+/// Returns whether the file is `…/<name>.rs` or lies in a folder `<name>`.
 fn is_named(path: &str, name: &str) -> bool {
     path.split('/').any(|part| part.strip_suffix(".rs").unwrap_or(part) == name)
 }

@@ -37,7 +37,7 @@ pub(crate) fn check_text(path: &str, text: &str, root: &str, forbidden: &[&str])
     findings
 }
 
-/// Tells whether a line holds `root` as a whole path; a root of one part, as in a container, says too little to be looked for.
+/// Returns whether a line holds `root` as a whole path; a root of one part, as in a container, says too little to be looked for.
 fn names_folder(line: &str, root: &str) -> bool {
     let continues = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/');
     let starts = |before: &str| !before.ends_with(continues);

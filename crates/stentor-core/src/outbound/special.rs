@@ -69,7 +69,7 @@ const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix)
 }
 
-/// Gives the address that is reached in the end: the IPv4 address that an IPv6 address stands for, or itself.
+/// Returns the address that is reached in the end: the IPv4 address that an IPv6 address stands for, or itself.
 pub(super) fn reached(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if TRANSLATED.contains(&v6) => {
@@ -80,7 +80,7 @@ pub(super) fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Tells what an address is; `None` for one of the public internet.
+/// Returns what an address is; `None` for one of the public internet.
 pub(super) fn kind(address: IpAddr) -> Option<AddressKind> {
     match address {
         IpAddr::V4(v4) => IPV4.iter().find(|(network, _)| network.contains(&v4)).map(|(_, kind)| *kind),

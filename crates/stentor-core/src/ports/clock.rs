@@ -19,27 +19,27 @@ impl Timestamp {
         Self(millis)
     }
 
-    /// Gives milliseconds since 1970-01-01.
+    /// Returns milliseconds since 1970-01-01.
     #[must_use]
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// Gives the instant `span` later, at most [`Timestamp::MAX`].
+    /// Returns the instant `span` later, at most [`Timestamp::MAX`].
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(millis))
     }
 
-    /// Gives the instant `span` earlier.
+    /// Returns the instant `span` earlier.
     #[must_use]
     pub fn minus(self, span: Duration) -> Self {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_sub(millis))
     }
 
-    /// Gives the span since `earlier`, zero when that is not earlier.
+    /// Returns the span since `earlier`, zero when that is not earlier.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
@@ -48,6 +48,6 @@ impl Timestamp {
 
 /// Tells the time; tests hold it still.
 pub trait Clock: Send + Sync + 'static {
-    /// Tells the present instant.
+    /// Returns the present instant.
     fn now(&self) -> Timestamp;
 }

@@ -31,7 +31,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Gives the 128 bits that name one delivery, the same at every attempt (used as apns-id).
+    /// Returns the 128 bits that name one delivery, the same at every attempt (used as apns-id).
     #[must_use]
     pub fn delivery_bits(message: MessageId, device: DeviceId) -> u128 {
         u128::from(message.raw()) << 64 | u128::from(device.raw())
@@ -68,7 +68,7 @@ pub struct ProviderStats {
 /// A push service seen through one credential.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Tells which adapter this is.
+    /// Returns which adapter this is.
     fn kind(&self) -> ProviderKind;
 
     /// Sends every attempt and waits for all outcomes; outcome i belongs to device i, always as many as asked.
@@ -92,13 +92,13 @@ pub trait Provider: Send + Sync {
         .await
     }
 
-    /// Gets ready to send: a token fetched, a connection opened. Failing is not an error, sending will tell; gives why
+    /// Gets ready to send: a token fetched, a connection opened. Failing is not an error, sending will tell; returns why
     /// nothing can be sent as long as the settings are as they are, if that shows already.
     async fn warm(&self) -> Option<Reason> {
         None
     }
 
-    /// Tells what it is doing.
+    /// Returns what it is doing.
     fn stats(&self) -> ProviderStats;
 
     /// Finishes what is in flight and closes its connections.

@@ -76,14 +76,14 @@ pub trait Queue: Send + Sync {
     /// Takes chunks out without a lease, because their campaign has ended or holds.
     async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError>;
 
-    /// Tells how full each lane is that holds anything.
+    /// Returns how full each lane is that holds anything.
     async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError>;
 
-    /// Tells whether tickets that are published now are taken: it was so within the last second, or a small write is tried
+    /// Returns whether tickets that are published now are taken: it was so within the last second, or a small write is tried
     /// for it.
     async fn keeps(&self) -> Result<(), QueueError>;
 
-    /// Waits until the engine has lost a part without which it does nothing more before it is opened again, and gives what
+    /// Waits until the engine has lost a part without which it does nothing more before it is opened again, and returns what
     /// became of that part.
     async fn broken(&self) -> String;
 

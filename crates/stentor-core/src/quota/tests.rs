@@ -40,7 +40,7 @@ fn any_ask() -> impl Strategy<Value = Ask> {
     })
 }
 
-/// Plays the asks over a clock that goes on by `step`; gives the instants and sizes of what was granted, in true time.
+/// Plays the asks over a clock that goes on by `step`; returns the instants and sizes of what was granted, in true time.
 fn play(bucket: &mut Bucket, asks: &[Ask], mut clock: impl FnMut(usize, i64) -> i64) -> Vec<(i64, u64)> {
     let (mut truth, mut granted) = (0, Vec::new());
     for (index, ask) in asks.iter().enumerate() {
@@ -150,7 +150,7 @@ proptest! {
     }
 }
 
-/// Takes chunks of audiences as soon as they are granted; gives the messages of each second.
+/// Takes chunks of audiences as soon as they are granted; returns the messages of each second.
 fn greedy(bucket: &mut Bucket, from_ms: i64, seconds: usize) -> Vec<u64> {
     let mut sums = vec![0; seconds];
     let (mut now, end) = (at(from_ms), at(from_ms + seconds as i64 * 1_000));

@@ -44,13 +44,13 @@ impl Condition {
         Ok(Self { text: text.to_owned(), expr })
     }
 
-    /// Gives the parsed form.
+    /// Returns the parsed form.
     #[must_use]
     pub const fn expr(&self) -> &Expr {
         &self.expr
     }
 
-    /// Gives the text as it was written.
+    /// Returns the text as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text

@@ -64,7 +64,7 @@ fn has_duplicates(map: &HeaderMap) -> bool {
     map.keys().any(|name| name.as_str().starts_with("apns-") && map.get_all(name).iter().nth(1).is_some())
 }
 
-/// Tells whether this is a UUID as RFC 9562 writes it.
+/// Returns whether this is a UUID as RFC 9562 writes it.
 fn is_uuid(bytes: &[u8]) -> bool {
     bytes.len() == UUID_CHARS
         && bytes.iter().enumerate().all(|(at, byte)| match at {

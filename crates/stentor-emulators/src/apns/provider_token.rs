@@ -168,7 +168,7 @@ impl TokenSession {
     }
 }
 
-/// Tells whether a token bears the key's signature in DER, as Java signs and Apple takes, instead of the 64 bytes of
+/// Returns whether a token bears the key's signature in DER, as Java signs and Apple takes, instead of the 64 bytes of
 /// RFC 7518, section 3.4.
 fn is_signed_in_der(token: &str, key: &DecodingKey) -> bool {
     let verify = || {

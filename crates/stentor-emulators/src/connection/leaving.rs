@@ -38,7 +38,7 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Driver<S, IO> {
         }
     }
 
-    /// Tells whether the request just counted is above the last stream id that a GOAWAY names or will name.
+    /// Returns whether the request just counted is above the last stream id that a GOAWAY names or will name.
     pub(super) fn is_above_goaway(&mut self) -> bool {
         if self.leaving.is_none()
             && let Some(goaway) = self.planned_goaway()

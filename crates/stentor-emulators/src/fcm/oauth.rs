@@ -157,7 +157,7 @@ impl TokenOffice {
         URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, &expires_s.to_le_bytes()))
     }
 
-    /// Tells whether a request may send.
+    /// Returns whether a request may send.
     pub(super) fn admits(&self, session: &mut BearerSession, header: Option<&HeaderValue>) -> bool {
         if !self.auth.required {
             return true;

@@ -35,7 +35,7 @@ impl Answer {
         hpack::write_field(&mut self.block, name, value);
     }
 
-    /// Gives the body to be appended to; an empty one means headers only.
+    /// Returns the body to be appended to; an empty one means headers only.
     pub(crate) fn body(&mut self) -> &mut Vec<u8> {
         &mut self.body
     }

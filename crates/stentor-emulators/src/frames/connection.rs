@@ -196,7 +196,7 @@ impl<H: Host> Connection<H> {
         }
     }
 
-    /// Gives the bytes to be sent; whoever sends them calls [`Self::sent`] afterwards.
+    /// Returns the bytes to be sent; whoever sends them calls [`Self::sent`] afterwards.
     pub(crate) fn out(&self) -> &[u8] {
         &self.out
     }

@@ -61,7 +61,7 @@ impl Head {
         self.malformed || self.pseudo & REQUIRED != REQUIRED
     }
 
-    /// Tells whether the body is as long as the request says.
+    /// Returns whether the body is as long as the request says.
     pub(crate) fn fits(&self, body_bytes: u64) -> bool {
         self.content_length.is_none_or(|length| length == body_bytes)
     }

@@ -38,7 +38,7 @@ pub(crate) trait Host {
     /// Ends what was read at one time, before any of its answers is written.
     fn end_batch(&mut self) {}
 
-    /// Gives the next order for the connection.
+    /// Returns the next order for the connection.
     fn poll_order(&mut self, _cx: &mut Context<'_>) -> Poll<Order> {
         Poll::Pending
     }

@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-/// Tells whether a field can have this name (RFC 9113, section 8.2.1, and RFC 9110, section 5.6.2).
+/// Returns whether a field can have this name (RFC 9113, section 8.2.1, and RFC 9110, section 5.6.2).
 fn is_name(name: &[u8]) -> bool {
     let allowed =
         |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(byte);

@@ -13,7 +13,7 @@ impl Limit {
         Self { announced: [first].into(), latest: first, in_force: u32::MAX }
     }
 
-    /// Takes note of a new limit; tells whether it has to be announced.
+    /// Takes note of a new limit; returns whether it has to be announced.
     pub(super) fn announce(&mut self, limit: u32) -> bool {
         if limit == self.latest {
             return false;

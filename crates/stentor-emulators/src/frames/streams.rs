@@ -102,7 +102,7 @@ impl<D: Default> Streams<D> {
         Some(&mut self.places[place])
     }
 
-    /// Closes a stream; tells whether it was open.
+    /// Closes a stream; returns whether it was open.
     #[inline]
     pub(super) fn close(&mut self, id: u32) -> bool {
         let place = match self.latest {

@@ -73,12 +73,12 @@ impl Judge {
         })
     }
 
-    /// Tells whether every message is accepted at once.
+    /// Returns whether every message is accepted at once.
     pub(crate) fn is_trivial(&self) -> bool {
         self.trivial
     }
 
-    /// Tells whether stalled messages are counted and delivered on arrival.
+    /// Returns whether stalled messages are counted and delivered on arrival.
     pub(crate) fn takes_over_stalled(&self) -> bool {
         self.policy.stall.as_ref().is_some_and(|stall| stall.taken_over)
     }

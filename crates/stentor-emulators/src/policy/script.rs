@@ -54,7 +54,7 @@ impl fmt::Debug for Script {
 }
 
 impl Script {
-    /// Tells whether the script is about a token; the same token is always in or out, whatever the seed, and those of a
+    /// Returns whether the script is about a token; the same token is always in or out, whatever the seed, and those of a
     /// smaller share are among those of a larger one. APNs tokens are told in lower case.
     #[must_use]
     pub fn is_about(&self, token: &str) -> bool {

@@ -302,7 +302,7 @@ impl Draft {
     }
 }
 
-/// Tells whether this is a scheme (RFC 3986, section 3.1).
+/// Returns whether this is a scheme (RFC 3986, section 3.1).
 fn is_scheme(text: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
     text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(allowed)

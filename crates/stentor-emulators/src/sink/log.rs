@@ -32,7 +32,7 @@ impl SinkLog {
         Ok(Self { prefix: config.token_prefix.clone().into_bytes(), file: Mutex::new(file) })
     }
 
-    /// Gives the token in a path, if its answer is to be noted.
+    /// Returns the token in a path, if its answer is to be noted.
     pub(super) fn wanted<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
         path.strip_prefix(APNS_PATH).filter(|token| token.starts_with(&self.prefix))
     }

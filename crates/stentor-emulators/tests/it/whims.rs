@@ -101,7 +101,7 @@ impl Push {
         format!(r#"{{"message":{{"data":{{"padding":"{padding}"}},"token":"{token}"}}}}"#).into()
     }
 
-    /// Sends it piece by piece; gives its answer unless it is canceled.
+    /// Sends it piece by piece; returns its answer unless it is canceled.
     async fn send(&self, number: usize, client: SendRequest<Bytes>) -> Option<ResponseFuture> {
         let mut ready = client.ready().await.unwrap();
         let (response, mut stream) = ready.send_request(self.head(number), false).unwrap();
@@ -136,7 +136,7 @@ async fn drive(mut connection: Connection<TcpStream, Bytes>, opened: oneshot::Re
     let _ = connection.await;
 }
 
-/// Sends everything over one connection; gives the heads' ids and the bodies of the answers, by the request's number.
+/// Sends everything over one connection; returns the heads' ids and the bodies of the answers, by the request's number.
 async fn carry(
     greeting: &Greeting,
     pushes: &[Push],

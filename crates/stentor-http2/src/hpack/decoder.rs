@@ -30,7 +30,7 @@ impl Gather {
         Self { keep_all, max_bytes, ..Self::default() }
     }
 
-    /// Tells whether the rest of the block may be passed over.
+    /// Returns whether the rest of the block may be passed over.
     fn has_enough(&self) -> bool {
         !self.keep_all && self.status.is_some_and(|status| (200..300).contains(&status))
     }
@@ -75,7 +75,7 @@ impl Decoder {
         Self { table: Table::new(), name: Vec::new(), value: Vec::new() }
     }
 
-    /// Gives the largest size of the table.
+    /// Returns the largest size of the table.
     pub(crate) const fn table_bytes(&self) -> usize {
         self.table.max()
     }

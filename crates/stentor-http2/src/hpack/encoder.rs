@@ -32,7 +32,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Gives the generation at that point.
+    /// Returns the generation at that point.
     pub(crate) const fn generation(&self) -> u64 {
         self.inserted
     }
@@ -64,7 +64,7 @@ impl Encoder {
         self.table.resize(max);
     }
 
-    /// Gives the largest size of the table.
+    /// Returns the largest size of the table.
     pub(crate) const fn table_bytes(&self) -> usize {
         self.table.max()
     }
@@ -74,7 +74,7 @@ impl Encoder {
         self.inserted
     }
 
-    /// Tells whether the next block must begin with an announcement of the table's size.
+    /// Returns whether the next block must begin with an announcement of the table's size.
     pub(crate) const fn is_resized(&self) -> bool {
         self.resize
     }

@@ -113,7 +113,7 @@ impl Table {
         self.max
     }
 
-    /// Gives the entry inserted `back` entries before the newest.
+    /// Returns the entry inserted `back` entries before the newest.
     pub(super) fn get(&self, back: usize) -> Option<&Entry> {
         self.entries.get(back)
     }

@@ -27,7 +27,7 @@ impl Buffer {
         &mut self.bytes[self.start..self.end]
     }
 
-    /// Gives at least `least` bytes of room behind the filled ones.
+    /// Returns at least `least` bytes of room behind the filled ones.
     pub(crate) fn room(&mut self, least: usize) -> &mut [u8] {
         if self.bytes.is_empty() {
             self.bytes = spare::borrow_zeroed().unwrap_or_default();

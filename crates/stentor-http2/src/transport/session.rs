@@ -45,7 +45,7 @@ impl Session {
         Ok(Self { tls, is_open: false, is_ended: false })
     }
 
-    /// Gives the protocol agreed on.
+    /// Returns the protocol agreed on.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         self.tls.alpn_protocol()
     }

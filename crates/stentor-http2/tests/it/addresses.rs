@@ -70,7 +70,7 @@ async fn trap(port: u16) -> TcpListener {
     TcpListener::bind((REFUSED, port)).await.expect("all of 127/8 is this machine's")
 }
 
-/// Tells whether anybody has connected.
+/// Returns whether anybody has connected.
 async fn was_sprung(trap: &TcpListener) -> bool {
     // What has connected waits to be accepted.
     tokio::time::timeout(std::time::Duration::from_millis(50), trap.accept()).await.is_ok()

@@ -135,7 +135,7 @@ impl Peer {
     }
 
     /// Reads requests until the client has acknowledged every stream limit, and then all that it wrote before it
-    /// answered a PING; gives their streams.
+    /// answered a PING; returns their streams.
     pub(crate) async fn requests_until_acknowledged(&mut self) -> Vec<u32> {
         let mut seen = Vec::new();
         while self.limits.len() > 1 {
@@ -178,7 +178,7 @@ impl Peer {
         seen
     }
 
-    /// Answers everything until the client leaves; gives the bodies seen.
+    /// Answers everything until the client leaves; returns the bodies seen.
     pub(crate) async fn serve(&mut self) -> Vec<String> {
         let mut seen = Vec::new();
         while let Some(event) = self.next().await {

@@ -9,7 +9,7 @@ use crate::frames::{Peer, listen};
 use crate::server;
 use crate::support::{batch, client, fault, quick, statuses, within};
 
-/// Sends some requests, nothing for a while, and ten at once; tells how long these took.
+/// Sends some requests, nothing for a while, and ten at once; returns how long these took.
 async fn burst_after(client: &Client, before: usize, idle: Duration) -> Duration {
     assert_eq!(statuses(&client.send(batch(before)).await), vec![200; before]);
     tokio::time::sleep(idle).await;

@@ -12,7 +12,7 @@ async fn send_all(client: &Client, count: usize) -> Vec<Reply> {
     replies
 }
 
-/// Answers these and whatever else comes; tells how much that was.
+/// Answers these and whatever else comes; returns how much that was.
 async fn answer_all(mut peer: Peer, first: Vec<(u32, String)>) -> usize {
     for (stream, _) in first {
         peer.answer(stream).await;

@@ -29,7 +29,7 @@ where
     port
 }
 
-/// Echoes, with few streams and small windows, and leaves each connection gracefully after so many requests; gives the
+/// Echoes, with few streams and small windows, and leaves each connection gracefully after so many requests; returns the
 /// port and the number of requests that were processed.
 pub(crate) async fn start_leaving(leave_after: usize) -> (u16, Arc<AtomicUsize>) {
     let (listener, port) = listen().await;

@@ -140,7 +140,7 @@ fn batch(case: &Case) -> Batch {
     }
 }
 
-/// Tells whether an answer may lack its end, and this one does, yet is right as far as it goes.
+/// Returns whether an answer may lack its end, and this one does, yet is right as far as it goes.
 fn breaks_off(response: &Response, index: usize, script: &Script) -> bool {
     let may = script.left || script.last.get(&index) == Some(&Act::BreakLate);
     let said = text(index, script.answer(index).pieces.iter().sum());

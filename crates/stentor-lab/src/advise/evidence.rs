@@ -97,7 +97,7 @@ impl Evidence {
         Ok(Self { source, timed, verdicts: told(results)? })
     }
 
-    /// Gives what the committed records say.
+    /// Returns what the committed records say.
     #[must_use]
     pub fn committed() -> Vec<Self> {
         read(COMMITTED)
@@ -146,7 +146,7 @@ fn rounded(ms: f64) -> f64 {
     (ms * MS_DECIMALS).round() / MS_DECIMALS
 }
 
-/// Gives our verdicts on the claims that rules rest on, as far as the results bear on them.
+/// Returns our verdicts on the claims that rules rest on, as far as the results bear on them.
 fn told(results: &Results) -> Result<BTreeMap<String, Told>, ClaimsError> {
     let mut all = BTreeMap::new();
     let cited = |id: &str| {

@@ -226,7 +226,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 impl Rule {
-    /// Gives what it says of a choice; `None` where it does not apply.
+    /// Returns what it says of a choice; `None` where it does not apply.
     pub(super) fn reason(&self, wish: &Wish, choice: &str, known: &Known) -> Option<Reason> {
         if !self.choices.contains(&choice) || !(self.when)(wish) {
             return None;

@@ -146,7 +146,7 @@ impl Binding {
 }
 
 impl Comparison {
-    /// Gives the sign.
+    /// Returns the sign.
     #[must_use]
     pub const fn sign(self) -> &'static str {
         match self {

@@ -135,19 +135,19 @@ impl Figure {
         })
     }
 
-    /// Says why it cannot be compared with any other, where that is so.
+    /// Returns why it cannot be compared with any other, where that is so.
     #[must_use]
     pub fn objection(&self) -> Option<&str> {
         (self.kind == OVERLAPPING).then_some(self.note.as_str())
     }
 
-    /// Says what it counts, where it can only be compared with figures that count the same.
+    /// Returns what it counts, where it can only be compared with figures that count the same.
     #[must_use]
     pub fn alike(&self) -> Option<&str> {
         self.kind.strip_prefix(ALIKE)
     }
 
-    /// Gives what a name stands for: a column, or else a factor.
+    /// Returns what a name stands for: a column, or else a factor.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         match name {
@@ -203,7 +203,7 @@ impl Interval {
         Self { low: value, value, high: value }
     }
 
-    /// Tells whether nothing is known of how far off the estimate is.
+    /// Returns whether nothing is known of how far off the estimate is.
     #[must_use]
     pub fn is_open(self) -> bool {
         self.high > self.value.abs() * OPEN

@@ -172,7 +172,7 @@ fn all_alike(counted: &BTreeSet<&str>) -> Result<(), Stop> {
     )))
 }
 
-/// Tells whether one number lies below another: surely, surely not, or perhaps. Two that are both measured must be further
+/// Returns whether one number lies below another: surely, surely not, or perhaps. Two that are both measured must be further
 /// apart than the band; numbers without intervals are compared as they are.
 fn below(left: Interval, right: Interval, band_share: f64) -> Option<bool> {
     let are_measured = left.low < left.high && right.low < right.high;
@@ -186,7 +186,7 @@ fn below(left: Interval, right: Interval, band_share: f64) -> Option<bool> {
     }
 }
 
-/// Tells whether `factor` times the left lies below the right for sure. The interval of the difference is recovered from
+/// Returns whether `factor` times the left lies below the right for sure. The interval of the difference is recovered from
 /// both intervals (MOVER: Zou and Donner, Statistics in Medicine 27, 2008): intervals may overlap a little and the difference
 /// be sure all the same.
 fn surely_below(left: Interval, right: Interval, factor: f64) -> bool {

@@ -4,7 +4,7 @@
 pub const STUDIES: [&str; 5] =
     ["cai-2009", "anacleto-2012", "nunes-2014", "isikligil-2017", "albertengo-2020"];
 
-/// Gives the claims of a study and its files of figures.
+/// Returns the claims of a study and its files of figures.
 pub(super) fn files(id: &str) -> Option<(&'static str, &'static [&'static str])> {
     Some(match id {
         "cai-2009" => (

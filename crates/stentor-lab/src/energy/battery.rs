@@ -158,7 +158,7 @@ impl Drain {
         self.cell.is_empty()
     }
 
-    /// Gives the thousandths of the charge that were taken.
+    /// Returns the thousandths of the charge that were taken.
     fn taken(&self) -> u64 {
         THOUSAND - (self.cell.percent() * 10.0).ceil() as u64
     }

@@ -82,7 +82,7 @@ pub struct RadioModel {
 }
 
 impl RadioModel {
-    /// Gives one of [`RADIOS`].
+    /// Returns one of [`RADIOS`].
     #[must_use]
     pub fn built_in(id: &str) -> Option<Self> {
         let place = RADIOS.iter().position(|name| *name == id)?;
@@ -108,7 +108,7 @@ impl RadioModel {
         Ok(model)
     }
 
-    /// Gives all coefficients as the fields of a structure; names must be the same on both sides.
+    /// Returns all coefficients as the fields of a structure; names must be the same on both sides.
     pub(super) fn fields<T: DeserializeOwned>(&self, bound: Bound) -> Result<T, EnergyError> {
         let value = |(name, coefficient): (&String, &Coefficient)| {
             (name.clone(), toml::Value::Float(self.bounded(name, *coefficient, bound)))

@@ -77,7 +77,7 @@ fn finish(rows: &[(MeterReading, Option<i64>)], name: &str) -> Result<MeterFile,
     Ok(MeterFile { series, is_monotonic: offset.is_some() })
 }
 
-/// Gives how far the monotonic clock is ahead of the meter's: the least difference, since lines only ever come late.
+/// Returns how far the monotonic clock is ahead of the meter's: the least difference, since lines only ever come late.
 fn offset(rows: &[(MeterReading, Option<i64>)]) -> Option<i64> {
     let differences = rows.iter().map(|(row, at)| Some((*at)?.saturating_sub(nanoseconds(row.time_s))));
     differences.collect::<Option<Vec<i64>>>()?.into_iter().min()

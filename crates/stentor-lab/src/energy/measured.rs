@@ -81,7 +81,7 @@ impl Sensor {
         Ok(())
     }
 
-    /// Gives what was read as a source of energy.
+    /// Returns what was read as a source of energy.
     pub fn finish(self) -> Result<Box<dyn EnergySource>, EnergyError> {
         Ok(match self.source {
             Source::Powercap(_) => Box::new(CounterSeries::new(self.origin, self.component, self.counted)?),

@@ -21,7 +21,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Gives how many of it make a second.
+    /// Returns how many of it make a second.
     #[must_use]
     pub const fn per_second(self) -> f64 {
         match self {
@@ -44,14 +44,14 @@ pub struct MeterReading {
 }
 
 impl MeterReading {
-    /// Gives the power.
+    /// Returns the power.
     #[must_use]
     pub fn watt(&self) -> f64 {
         self.volt * self.ampere
     }
 }
 
-/// Reads three numbers with commas, semicolons, tabs or spaces between them; says what is wrong otherwise.
+/// Reads three numbers with commas, semicolons, tabs or spaces between them; returns what is wrong otherwise.
 pub fn parse(line: &str, unit: TimeUnit) -> Result<MeterReading, String> {
     let mut numbers = line
         .split([',', ';', '\t', ' '])
@@ -84,7 +84,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Gives the readings a second that really came.
+    /// Returns the readings a second that really came.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| (self.readings - 1) as f64 / self.seconds)
@@ -129,7 +129,7 @@ impl<W: Write> Recorder<W> {
         Ok(())
     }
 
-    /// Gives what is known so far.
+    /// Returns what is known so far.
     pub fn so_far(&self) -> Recording {
         self.so_far
     }

@@ -34,7 +34,7 @@ pub fn trace_of(capture: &Path, device: IpAddr) -> Result<Trace, EnergyError> {
 }
 
 impl Observed<'_> {
-    /// Gives everything that can be told: the meter's total, or its phases where exchanges are known; each radio; each
+    /// Returns everything that can be told: the meter's total, or its phases where exchanges are known; each radio; each
     /// side's processor.
     pub fn values(&self) -> Result<Vec<EnergyValue>, EnergyError> {
         let mut values = Vec::new();

@@ -75,7 +75,7 @@ impl Capture {
         self.packets.first().map(|packet| packet.source)
     }
 
-    /// Gives the packets from and to a device; those of others are left out.
+    /// Returns the packets from and to a device; those of others are left out.
     #[must_use]
     pub fn trace(&self, device: IpAddr) -> Trace {
         let seen = self.packets.iter().filter_map(|packet| {
@@ -161,7 +161,7 @@ impl Form {
     }
 }
 
-/// Gives where the IP packet begins.
+/// Returns where the IP packet begins.
 fn ethernet_header(frame: &[u8]) -> Option<usize> {
     let kind = |at: usize| Some([*frame.get(at)?, *frame.get(at + 1)?]);
     let (kind, bytes) = match kind(ETHERNET_HEADER_BYTES - 2)? {
@@ -174,7 +174,7 @@ fn ethernet_header(frame: &[u8]) -> Option<usize> {
     matches!(kind, [0x08, 0x00] | [0x86, 0xdd]).then_some(bytes)
 }
 
-/// Gives both addresses and the length that the packet tells of itself.
+/// Returns both addresses and the length that the packet tells of itself.
 fn addresses(ip: &[u8]) -> Option<(IpAddr, IpAddr, u32)> {
     let four = |at: usize| ip.get(at..at + 4)?.first_chunk::<4>().copied();
     let sixteen = |at: usize| ip.get(at..at + 16)?.first_chunk::<16>().copied();

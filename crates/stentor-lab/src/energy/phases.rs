@@ -90,7 +90,7 @@ struct Spans {
 const TOO_SHORT: &str = "shorter than the meter's period";
 const OVERLAP: &str = "exchanges overlap: what one of them uses cannot be told from what another does";
 
-/// Gives the energy of each phase, of what is left, and of all, from the first exchange's start to the last one's end.
+/// Returns the energy of each phase, of what is left, and of all, from the first exchange's start to the last one's end.
 ///
 /// A phase is not resolved when it was shorter than the meter's period even once: it then gets no number at all, because
 /// the others would stand for it.
@@ -150,7 +150,7 @@ fn of_name(exchanges: &[Exchange], name: PhaseName) -> Spans {
     Spans { name, spans: spans.collect() }
 }
 
-/// Gives the time between exchanges.
+/// Returns the time between exchanges.
 fn gaps(exchanges: &[Exchange]) -> Vec<(i64, i64)> {
     let gaps = exchanges.windows(2).map(|pair| (pair[0].span().1, pair[1].span().0));
     gaps.filter(|(from, to)| to > from).collect()

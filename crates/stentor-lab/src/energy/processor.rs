@@ -27,7 +27,7 @@ struct Shelf {
 }
 
 impl Processor {
-    /// Gives the processors whose coefficients come with this program.
+    /// Returns the processors whose coefficients come with this program.
     #[must_use]
     pub fn all() -> Vec<Self> {
         toml::from_str::<Shelf>(TEXT).map(|shelf| shelf.processors).unwrap_or_default()
@@ -43,7 +43,7 @@ impl Processor {
         Ok(Self { id, name, source: "stated by the user".into(), watt: watt_only })
     }
 
-    /// Gives the joules of so many CPU seconds.
+    /// Returns the joules of so many CPU seconds.
     pub fn energy(&self, side: Side, cpu_seconds: f64) -> EnergyValue {
         let model = format!("CPU seconds x {} W ({})", self.watt.value, self.name);
         let origin = Origin::new(Kind::Modelled, model, self.source.clone());

@@ -43,7 +43,7 @@ pub enum State {
 }
 
 impl State {
-    /// Gives its word.
+    /// Returns its word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -79,10 +79,10 @@ pub trait Machine {
     /// Tells what the radio does until an instant, after which no packet comes.
     fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink);
 
-    /// Gives the nanoseconds before a packet in which the radio may already use power for it.
+    /// Returns the nanoseconds before a packet in which the radio may already use power for it.
     fn lead_ns(&self) -> i64;
 
-    /// Gives the nanoseconds after a last packet after which the radio is surely at rest.
+    /// Returns the nanoseconds after a last packet after which the radio is surely at rest.
     fn rest_ns(&self) -> i64;
 }
 
@@ -125,7 +125,7 @@ pub fn simulate_between(
     Ok(course)
 }
 
-/// Gives what figures of this model rest on.
+/// Returns what figures of this model rest on.
 #[must_use]
 pub fn origin(model: &RadioModel) -> Origin {
     Origin::new(Kind::Modelled, model.name.clone(), model.source.clone())

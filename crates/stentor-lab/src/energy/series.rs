@@ -61,7 +61,7 @@ impl PowerSeries {
         &self.readings
     }
 
-    /// Gives the same readings on another clock, so many nanoseconds ahead.
+    /// Returns the same readings on another clock, so many nanoseconds ahead.
     #[must_use]
     pub fn shifted(mut self, by_ns: i64) -> Self {
         for reading in &mut self.readings {
@@ -70,7 +70,7 @@ impl PowerSeries {
         self
     }
 
-    /// Gives the joules from the first reading to an instant within the series.
+    /// Returns the joules from the first reading to an instant within the series.
     fn until(&self, at_ns: i64) -> Option<f64> {
         let next = self.readings.partition_point(|reading| reading.at_ns <= at_ns);
         let before = *self.readings.get(next.checked_sub(1)?)?;
@@ -155,7 +155,7 @@ impl EnergySource for CounterSeries {
     }
 }
 
-/// Gives the nanoseconds of a period for a rate in readings a second.
+/// Returns the nanoseconds of a period for a rate in readings a second.
 #[must_use]
 pub fn period_of_rate(readings_per_second: f64) -> i64 {
     (SECOND_NS as f64 / readings_per_second).round() as i64
@@ -165,7 +165,7 @@ fn area(from: PowerReading, to: PowerReading) -> f64 {
     (from.watt + to.watt) / 2.0 * seconds(to.at_ns - from.at_ns)
 }
 
-/// Gives the middle one of the gaps between rising instants; zero when there is none.
+/// Returns the middle one of the gaps between rising instants; zero when there is none.
 fn median_gap(instants: impl Iterator<Item = i64> + Clone) -> i64 {
     let mut gaps: Vec<i64> = instants.clone().zip(instants.skip(1)).map(|(one, next)| next - one).collect();
     gaps.sort_unstable();

@@ -75,13 +75,13 @@ impl Trace {
         &self.0
     }
 
-    /// Gives the instants of the first and the last packet.
+    /// Returns the instants of the first and the last packet.
     #[must_use]
     pub fn span_ns(&self) -> Option<(i64, i64)> {
         Some((self.0.first()?.at_ns, self.0.last()?.at_ns))
     }
 
-    /// Gives the bytes that went one way.
+    /// Returns the bytes that went one way.
     #[must_use]
     pub fn bytes(&self, direction: Direction) -> u64 {
         let all = self.0.iter().filter(|packet| packet.direction == direction);

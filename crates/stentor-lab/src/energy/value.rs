@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Gives its word, as in records and on pictures.
+    /// Returns its word, as in records and on pictures.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Gives its word.
+    /// Returns its word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ pub enum PhaseName {
 }
 
 impl PhaseName {
-    /// Gives its word.
+    /// Returns its word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -164,22 +164,22 @@ impl EnergyValue {
 
 /// Something that knows the energy between two instants: a meter's readings or a model's course.
 pub trait EnergySource {
-    /// Says where its figures come from.
+    /// Returns where its figures come from.
     fn origin(&self) -> &Origin;
 
     /// Names the part of the machine that it speaks of.
     fn component(&self) -> &str;
 
-    /// Gives the first and the last instant that it knows, in nanoseconds of its clock; `None` when it knows nothing.
+    /// Returns the first and the last instant that it knows, in nanoseconds of its clock; `None` when it knows nothing.
     fn span_ns(&self) -> Option<(i64, i64)>;
 
-    /// Gives the nanoseconds between its readings; zero where every instant is known, as in a model.
+    /// Returns the nanoseconds between its readings; zero where every instant is known, as in a model.
     fn period_ns(&self) -> i64;
 
-    /// Gives the joules between two instants; `None` unless it knows all of the time between them.
+    /// Returns the joules between two instants; `None` unless it knows all of the time between them.
     fn joules(&self, from_ns: i64, to_ns: i64) -> Option<f64>;
 
-    /// Gives everything that it knows, as a value.
+    /// Returns everything that it knows, as a value.
     fn value(&self, side: Side) -> Option<EnergyValue> {
         let (from, to) = self.span_ns()?;
         let joules = self.joules(from, to)?;

@@ -87,7 +87,7 @@ pub struct Cell {
 pub struct NotRun {
     /// A subject, a cell or a table of the paper.
     pub what: String,
-    /// Why.
+    /// Why the combination is left out, in a sentence.
     pub reason: String,
 }
 
@@ -101,7 +101,7 @@ pub struct Expansion {
 }
 
 impl Expansion {
-    /// Gives about how long all forks will take, in seconds.
+    /// Returns about how long all forks will take, in seconds.
     #[must_use]
     pub fn expected_seconds(&self) -> f64 {
         self.cells.iter().map(|cell| cell.fork_seconds * f64::from(cell.amount.forks)).sum()
@@ -137,7 +137,7 @@ impl Plan {
         Ok(expansion)
     }
 
-    /// Tells whether a subject with this id fills a place of the study.
+    /// Returns whether a subject with this id fills a place of the study.
     #[must_use]
     pub fn concerns(&self, id: &str) -> bool {
         let dialect = id.split('/').next().unwrap_or_default();

@@ -38,7 +38,7 @@ impl Axis {
         Some(Self { least: least / room / wide, most: most * room * wide, from, to, is_log: true, step: 0.0 })
     }
 
-    /// Gives the place of a value, held within the axis.
+    /// Returns the place of a value, held within the axis.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let share = if self.is_log {
             (value.max(f64::MIN_POSITIVE) / self.least).ln() / (self.most / self.least).ln()

@@ -40,7 +40,7 @@ const LOOKS: [Look; 8] = [
 ];
 
 impl Look {
-    /// Gives the look of the series at a place; after eight the colours come again with other shapes.
+    /// Returns the look of the series at a place; after eight the colours come again with other shapes.
     pub(crate) const fn of(place: usize) -> Self {
         let Self { shape, dash, .. } = LOOKS[(place + place / LOOKS.len()) % LOOKS.len()];
         Self { color: LOOKS[place % LOOKS.len()].color, shape, dash }
@@ -157,7 +157,7 @@ impl Canvas {
         );
     }
 
-    /// Writes names of series side by side, on new lines where there is no more room; gives the height that it took.
+    /// Writes names of series side by side, on new lines where there is no more room; returns the height that it took.
     pub(crate) fn legend(&mut self, y: f64, names: &[(&str, Look)]) -> f64 {
         let (mut x, mut row) = (8.0, 0.0);
         for (name, look) in names {
@@ -197,7 +197,7 @@ impl Canvas {
     }
 }
 
-/// Gives the width of text in the drawing's font, about.
+/// Returns the width of text in the drawing's font, about.
 pub(crate) fn width_of(words: &str) -> f64 {
     12.5 * LETTER * words.chars().count() as f64
 }

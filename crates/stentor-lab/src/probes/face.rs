@@ -71,7 +71,7 @@ impl Face {
         })
     }
 
-    /// Tells whether its documents are XML.
+    /// Returns whether its documents are XML.
     pub(super) fn is_of_xml(&self) -> bool {
         self.dialect.format != Format::Json
     }
@@ -83,7 +83,7 @@ impl Face {
         }
     }
 
-    /// Has an operation served, and says where.
+    /// Has an operation served, and returns where.
     pub(super) async fn serve(
         &mut self,
         op: Op,
@@ -148,7 +148,7 @@ fn get(address: SocketAddr, path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
 }
 
-/// Gives the path of a place that may be named with its host.
+/// Returns the path of a place that may be named with its host.
 fn path_of(location: &str) -> Option<String> {
     let place = location.split_once("://").map_or(location, |(_, rest)| rest);
     place.find('/').map(|start| place[start..].to_owned())

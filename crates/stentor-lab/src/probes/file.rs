@@ -54,7 +54,7 @@ impl Probed {
         Self { schema: SCHEMA.into(), study: STUDY.into(), probes }
     }
 
-    /// Tells whether every probe came to its end.
+    /// Returns whether every probe came to its end.
     #[must_use]
     pub fn have_all_run(&self) -> bool {
         self.probes.iter().all(Told::has_run)
@@ -95,7 +95,7 @@ impl Probed {
     }
 }
 
-/// Gives what claims can be judged by. That something exists is not refuted by a face of ours that lacks it.
+/// Returns what claims can be judged by. That something exists is not refuted by a face of ours that lacks it.
 fn figure(told: &Told) -> Option<Figure> {
     if EXISTENCE.contains(&told.id.as_str()) && told.answer == Answer::Word(Word::No) {
         return None;

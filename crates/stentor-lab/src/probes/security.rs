@@ -100,7 +100,7 @@ pub(super) async fn message_served(face: &mut Face) -> Result<Reply, SubjectErro
     })
 }
 
-/// Says what specifications have for securing a message apart from its transport.
+/// Returns what specifications have for securing a message apart from its transport.
 pub(super) fn message_specified(protocol: Protocol) -> Reply {
     match protocol {
         Protocol::Soap => Reply::word(
@@ -144,7 +144,7 @@ async fn harm(
     Ok(Reply::is(is_refused && is_alive, format!("it is {said}; an honest request afterwards {after}")))
 }
 
-/// Tells whether an answer is a refusal, and in words what became of the harm.
+/// Returns whether an answer is a refusal, and in words what became of the harm.
 fn judged(face: &Face, answer: &Response, harmful: &[u8], done: &str) -> (bool, String) {
     let status = answer.status;
     match face.dialect.read_answer(Op::Echo, &answer.body) {

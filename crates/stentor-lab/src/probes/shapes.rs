@@ -145,7 +145,7 @@ pub(super) async fn strict(face: &mut Face) -> Result<Reply, SubjectError> {
     })
 }
 
-/// Tells whether anything but the application knows that a number is wanted; `None` where the contract cannot be read.
+/// Returns whether anything but the application knows that a number is wanted; `None` where the contract cannot be read.
 async fn said_outside(face: &mut Face, wrong: &[u8]) -> Result<(Option<bool>, String), SubjectError> {
     let limits = Limits::default();
     if !face.is_of_xml() {
@@ -183,7 +183,7 @@ async fn said_outside(face: &mut Face, wrong: &[u8]) -> Result<(Option<bool>, St
     })
 }
 
-/// Tells whether an element of this name is declared somewhere within as a whole number.
+/// Returns whether an element of this name is declared somewhere within as a whole number.
 fn is_declared(element: &Element, name: &str) -> bool {
     let kind = element.attribute("type").and_then(|kind| kind.split(':').next_back());
     let is_here = element.attribute("name") == Some(name) && kind.is_some_and(|kind| WHOLE.contains(&kind));

@@ -67,7 +67,7 @@ pub(super) fn lines_of(text: &str) -> usize {
     paragraphs.sum()
 }
 
-/// Tells whether a text names an operation: as a word, or as the beginning of one in camel case.
+/// Returns whether a text names an operation: as a word, or as the beginning of one in camel case.
 fn names(text: &str, op: &str) -> bool {
     text.match_indices(op).any(|(at, _)| {
         let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';

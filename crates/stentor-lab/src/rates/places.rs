@@ -31,7 +31,7 @@ impl Limit {
         })
     }
 
-    /// Gives the words for people.
+    /// Returns the words for people.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Places {
         self.looks.push(Look { seconds, ended, taken });
     }
 
-    /// Gives the mean of the looks between the first and the last tenth of `whole`, each weighed with the time since
+    /// Returns the mean of the looks between the first and the last tenth of `whole`, each weighed with the time since
     /// the one before; `None` when there were fewer than three of them.
     #[must_use]
     pub fn mean(&self, whole: u64) -> Option<f64> {

@@ -47,7 +47,7 @@ pub struct Latency {
     pub p999: u64,
     /// The longest.
     pub max: u64,
-    /// How many.
+    /// How many latencies there are.
     pub n: u64,
     /// What they count from.
     pub from: From,

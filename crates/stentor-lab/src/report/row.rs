@@ -124,19 +124,19 @@ impl Row {
         }
     }
 
-    /// Tells whether its figures count.
+    /// Returns whether its figures count.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.invalid.is_empty() && self.was_made() && self.ended.is_empty()
     }
 
-    /// Tells whether it was made at all.
+    /// Returns whether it was made at all.
     #[must_use]
     pub fn was_made(&self) -> bool {
         self.skipped.is_empty()
     }
 
-    /// Tells whether nothing was lost, left over or doubled, and every listening device was reached. A run that was not
+    /// Returns whether nothing was lost, left over or doubled, and every listening device was reached. A run that was not
     /// made, or whose server was ended by the limit that it was given, proves nothing and spoils nothing.
     #[must_use]
     pub fn is_sound(&self) -> bool {

@@ -45,7 +45,7 @@ pub(super) fn marked(figure: Figure, cell: &Cell, basis: Basis) -> Figure {
     }
 }
 
-/// Says which of these phases of a cell cannot be told from others.
+/// Returns which of these phases of a cell cannot be told from others.
 fn objection(cell: &Cell, phases: &[&str]) -> Option<String> {
     let blurred: Vec<&str> = phases.iter().copied().filter(|phase| streams(cell, phase)).collect();
     let who =
@@ -61,7 +61,7 @@ fn objection(cell: &Cell, phases: &[&str]) -> Option<String> {
 /// Phases that only a server blurs.
 const OF_SERVERS: [&str; 4] = [phase::SERVER_DESER, phase::SERVER_SER, phase::SERVICE, phase::OWD];
 
-/// Tells whether a phase of a cell cannot be told from another, in any of its forks.
+/// Returns whether a phase of a cell cannot be told from another, in any of its forks.
 pub(super) fn streams(cell: &Cell, phase: &str) -> bool {
     cell.forks.iter().any(|fork| fork.overlaps(phase))
 }

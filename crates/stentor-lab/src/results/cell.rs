@@ -42,7 +42,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Gives its levels as one text.
+    /// Returns its levels as one text.
     pub(super) fn levels_text(&self) -> String {
         let levels = self.levels.iter().map(|(name, level)| format!("{name}={level}"));
         levels.collect::<Vec<_>>().join(";")
@@ -139,7 +139,7 @@ impl Cell {
         }
     }
 
-    /// Tells whether the paper's own software, or its kind, ran.
+    /// Returns whether the paper's own software, or its kind, ran.
     #[must_use]
     pub fn is_period(&self) -> bool {
         self.stack == "period"
@@ -153,7 +153,7 @@ impl Cell {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
 
-    /// Gives a metric of each fork that has it.
+    /// Returns a metric of each fork that has it.
     #[must_use]
     pub fn samples(&self, metric: &Metric) -> Samples {
         self.forks.iter().filter_map(|fork| (metric.of)(fork)).collect()
@@ -165,7 +165,7 @@ impl Cell {
         self.samples(metric).estimate(super::CONFIDENCE)
     }
 
-    /// Gives the bytes of the larger body of an exchange, request or answer; `None` where none were counted.
+    /// Returns the bytes of the larger body of an exchange, request or answer; `None` where none were counted.
     #[must_use]
     pub fn body_bytes(&self) -> Option<f64> {
         let bytes =
@@ -174,7 +174,7 @@ impl Cell {
         (larger > 0).then_some(larger as f64 / bytes.exchanges as f64)
     }
 
-    /// Tells whether it ran and nothing of it is timed, because the processor was emulated.
+    /// Returns whether it ran and nothing of it is timed, because the processor was emulated.
     #[must_use]
     pub fn is_untimed(&self) -> bool {
         !self.forks.is_empty() && self.forks.iter().all(Record::is_emulated)
@@ -196,7 +196,7 @@ impl Cell {
         quantile(&forks, part, super::CONFIDENCE)
     }
 
-    /// Gives the distribution of the exchanges of all forks together, in nanoseconds.
+    /// Returns the distribution of the exchanges of all forks together, in nanoseconds.
     #[must_use]
     pub fn distribution(&self) -> Option<hdrhistogram::Histogram<u64>> {
         merged(self.forks.iter().filter_map(|fork| whole(fork)?.histogram().ok()))

@@ -22,7 +22,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Gives the word for people.
+    /// Returns the word for people.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -119,7 +119,7 @@ impl Comparison {
     }
 }
 
-/// Gives each value over the median of all.
+/// Returns each value over the median of all.
 fn around_median(samples: &Samples) -> Option<Vec<f64>> {
     let median = samples.quantile(0.5)?;
     Some(samples.values().iter().map(|value| value / median).collect())

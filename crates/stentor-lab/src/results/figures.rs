@@ -30,7 +30,7 @@ impl Figure {
         Self { id: id.into(), unit, kind: MEASURED.into(), model: String::new(), value }
     }
 
-    /// Tells whether two forks have the same figure.
+    /// Returns whether two forks have the same figure.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         (&self.id, &self.kind, &self.model) == (&other.id, &other.kind, &other.model)
     }

@@ -100,24 +100,24 @@ pub const METRICS: &[Metric] = &[
 ];
 
 impl Metric {
-    /// Gives the metric with an id.
+    /// Returns the metric with an id.
     #[must_use]
     pub fn find(id: &str) -> Option<&'static Self> {
         METRICS.iter().find(|metric| metric.id == id)
     }
 }
 
-/// Gives the times that stand for a whole exchange: a synchronisation where there is one, else the round trip.
+/// Returns the times that stand for a whole exchange: a synchronisation where there is one, else the round trip.
 pub(super) fn whole(record: &Record) -> Option<&Latency> {
     record.latency.get(phase::SYNC).or_else(|| record.latency.get(phase::RTT))
 }
 
-/// Gives a phase's median, in milliseconds.
+/// Returns a phase's median, in milliseconds.
 pub(super) fn phase_ms(record: &Record, phase: &str) -> Option<f64> {
     Some(record.latency.get(phase)?.p50 as f64 / MS)
 }
 
-/// Gives the bytes, where every frame was seen, and how many whole exchanges they are of.
+/// Returns the bytes, where every frame was seen, and how many whole exchanges they are of.
 pub(super) fn captured(record: &Record) -> Option<(&Bytes, f64)> {
     let bytes = record.bytes.as_ref()?;
     let is_seen = bytes.exchanges > 0 && bytes.up.ip + bytes.down.ip > 0;
@@ -156,7 +156,7 @@ fn wire(record: &Record) -> Option<f64> {
     Some((bytes.up.ip + bytes.down.ip) as f64 / exchanges)
 }
 
-/// Gives the bytes of the packets of an exchange that carry something of the application.
+/// Returns the bytes of the packets of an exchange that carry something of the application.
 pub(super) fn data_bytes(record: &Record) -> Option<f64> {
     let (bytes, exchanges) = captured(record)?;
     Some((bytes.up.data_ip? + bytes.down.data_ip?) as f64 / exchanges)

@@ -85,7 +85,7 @@ impl Count {
 const ROUND_TRIP: &str = "RTT";
 const ONE_WAY: &str = "OWD";
 
-/// Gives the figures of each payload, and of the subjects that have all four those over all.
+/// Returns the figures of each payload, and of the subjects that have all four those over all.
 pub(super) fn figures(cells: &[&Cell], confidence: f64) -> Vec<Figure> {
     let mut subjects: Vec<&str> = cells.iter().map(|cell| cell.subject.as_str()).collect();
     subjects.sort_unstable();
@@ -110,7 +110,7 @@ fn of_subject(cells: &[&Cell], subject: &str, confidence: f64) -> Vec<Figure> {
     figures
 }
 
-/// Gives what each payload takes, whether or not the others are there.
+/// Returns what each payload takes, whether or not the others are there.
 fn each(there_and_back: [Option<&Cell>; 4], there: [Option<&Cell>; 4], confidence: f64) -> Vec<Figure> {
     let places = PAYLOADS.into_iter().zip(there_and_back).zip(there);
     let figures = places.flat_map(|((payload, there_and_back), there)| {
@@ -138,7 +138,7 @@ fn sums(cells: &[&Cell], of: impl Fn(&Record) -> Option<f64>) -> Samples {
     (0..forks).filter_map(sum).collect()
 }
 
-/// Gives the mean over cells of what each fork has.
+/// Returns the mean over cells of what each fork has.
 fn mean(cells: &[&Cell], of: fn(&Record) -> Option<f64>) -> Samples {
     sums(cells, of).values().iter().map(|sum| sum / cells.len() as f64).collect()
 }

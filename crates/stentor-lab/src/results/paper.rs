@@ -134,7 +134,7 @@ pub(super) fn readings(study: &str) -> &'static [Reading] {
     }
 }
 
-/// Tells whether the paper has figures of this kind.
+/// Returns whether the paper has figures of this kind.
 pub(super) fn has(results: &Results, metric: &str) -> bool {
     results.dossier.iter().any(|dossier| dossier.figures().iter().any(|figure| figure.metric == metric))
 }

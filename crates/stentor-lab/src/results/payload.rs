@@ -24,7 +24,7 @@ impl Payloads {
         Self { plan: Plan::shipped(&results.study).ok().flatten(), made: BTreeMap::new() }
     }
 
-    /// Gives the payload of a whole exchange, request and answer together, in bytes; `None` where it is not known.
+    /// Returns the payload of a whole exchange, request and answer together, in bytes; `None` where it is not known.
     pub(super) fn bytes(&mut self, cell: &Cell) -> Option<f64> {
         let plan = self.plan.as_ref()?;
         let experiment = plan.experiments.iter().find(|experiment| experiment.name == cell.experiment)?;
@@ -34,7 +34,7 @@ impl Payloads {
     }
 }
 
-/// Gives what both halves were told, as far as content depends on it; `None` where a level is not in the plan.
+/// Returns what both halves were told, as far as content depends on it; `None` where a level is not in the plan.
 fn settings(experiment: &Experiment, cell: &Cell) -> Option<BTreeMap<String, String>> {
     let mut settings = experiment.settings.clone();
     for factor in &experiment.factors {

@@ -28,7 +28,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// Gives the drawing as a file of its own.
+    /// Returns the drawing as a file of its own.
     #[must_use]
     pub fn file(&self) -> String {
         crate::plot::standalone(&self.svg)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cell, Results, paper};
 
-/// Tells whether a cell is where the paper stood, or at what is taken in its place where its client has no such level.
+/// Returns whether a cell is where the paper stood, or at what is taken in its place where its client has no such level.
 pub(super) fn is_papers(results: &Results, cell: &Cell) -> bool {
     results.setting.iter().all(|(factor, levels)| {
         let level = cell.levels.get(factor);
@@ -12,7 +12,7 @@ pub(super) fn is_papers(results: &Results, cell: &Cell) -> bool {
     })
 }
 
-/// Tells whether the client of a cell ran neither where the paper stood nor at what is taken in its place.
+/// Returns whether the client of a cell ran neither where the paper stood nor at what is taken in its place.
 pub(super) fn is_elsewhere(results: &Results, cell: &Cell) -> bool {
     let mut factors = results.setting.iter();
     factors.any(|(factor, levels)| taken(results, cell, factor, levels).is_none())

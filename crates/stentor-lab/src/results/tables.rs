@@ -40,7 +40,7 @@ pub(super) fn ordered(account: &Account) -> Vec<&Ours> {
     claims
 }
 
-/// Tells which comparisons decided, the telling ones first, one a line.
+/// Returns which comparisons decided, the telling ones first, one a line.
 pub(super) fn evidence(judgment: &Judgment) -> Vec<String> {
     let telling: Vec<&Compared> = match judgment.verdict {
         Verdict::DoesNotHold => judgment.failures().collect(),
@@ -66,7 +66,7 @@ pub(super) fn evidence(judgment: &Judgment) -> Vec<String> {
     lines
 }
 
-/// Says what is missing, and what was compared all the same.
+/// Returns what is missing, and what was compared all the same.
 fn in_part(judgment: &Judgment) -> Vec<String> {
     let compared = judgment.comparisons.iter().take(COMPARED_MAX).map(|one| {
         let sign = match one.is_so {
@@ -80,13 +80,13 @@ fn in_part(judgment: &Judgment) -> Vec<String> {
     std::iter::once(missing).chain(compared).collect()
 }
 
-/// Gives a level without its factor; the part of the study is told elsewhere.
+/// Returns a level without its factor; the part of the study is told elsewhere.
 fn value(pair: &str) -> Option<&str> {
     let (name, value) = pair.split_once('=')?;
     (name != "experiment").then_some(value)
 }
 
-/// Says what would have to be measured, in fewer signs than the language of claims.
+/// Returns what would have to be measured, in fewer signs than the language of claims.
 fn missing(what: &str) -> String {
     let is_selector = what.contains('[') && what.contains(']');
     if !is_selector {
@@ -103,7 +103,7 @@ fn missing(what: &str) -> String {
     format!("not measured: {}{of}", metric.replace('_', " "))
 }
 
-/// Tells what our finding rests on, one ground a line.
+/// Returns what our finding rests on, one ground a line.
 pub(super) fn grounds(finding: &Finding) -> Vec<String> {
     let mut lines = finding.judgment.as_ref().map(evidence).unwrap_or_default();
     let is_told = finding.judgment.as_ref().is_some_and(|one| one.missing.as_ref() == Some(&finding.why));

@@ -115,13 +115,13 @@ impl Verdicts {
 }
 
 impl Ours {
-    /// Gives the finding that speaks for the paper, or what there is in its place.
+    /// Returns the finding that speaks for the paper, or what there is in its place.
     #[must_use]
     pub const fn best(&self) -> &Finding {
         if self.period.judgment.is_some() { &self.period } else { &self.modern }
     }
 
-    /// Gives the finding that speaks for the paper: of the period's software, or of probes for what is a matter of the format.
+    /// Returns the finding that speaks for the paper: of the period's software, or of probes for what is a matter of the format.
     /// What speaks of the paper's own numbers is not testable by anybody's software.
     #[must_use]
     pub fn speaking(&self) -> Option<&Finding> {
@@ -130,7 +130,7 @@ impl Ours {
         Some(self.best()).filter(|best| is_told && best.judgment.is_some())
     }
 
-    /// Gives the claim with the finding that speaks for the paper as our judgment.
+    /// Returns the claim with the finding that speaks for the paper as our judgment.
     #[must_use]
     pub fn into_judged(self) -> Judged {
         let ours = self.speaking().and_then(|finding| {
@@ -165,7 +165,7 @@ fn findings(results: &Results, cells: &[&Cell], count: usize) -> Result<Vec<Find
     Ok(corrected(usual, &p_values))
 }
 
-/// Gives the lowest level at which a claim is still decided as at the usual one; `None` when it is not testable.
+/// Returns the lowest level at which a claim is still decided as at the usual one; `None` when it is not testable.
 fn p_value(place: usize, usual: &Judgment, surer: &[Vec<Judgment>]) -> Option<f64> {
     // To hold, every comparison must be so; to fail, one of several is enough, and chance has as many occasions.
     let occasions = match usual.verdict {

@@ -28,7 +28,7 @@ pub fn environment(rig: &str, cgroup: &str, idle: &str, commit: &str) -> Environ
     }
 }
 
-/// Gives the load average over a minute.
+/// Returns the load average over a minute.
 pub(super) fn load() -> f64 {
     line("/proc/loadavg").split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }

@@ -88,7 +88,7 @@ struct Yield {
     passage: Passage,
 }
 
-/// Gives the key of a fork's records.
+/// Returns the key of a fork's records.
 pub(super) fn key(cell: &Cell, fork: u32) -> String {
     blank(cell, fork).key()
 }
@@ -305,7 +305,7 @@ impl Trial<'_> {
         Ok(sample::read_client(out)?)
     }
 
-    /// Tells whether one more exchange, at the cell's share of a processor, shows how densely the others may follow.
+    /// Returns whether one more exchange, at the cell's share of a processor, shows how densely the others may follow.
     const fn is_paced(&self) -> bool {
         self.cell.cpu_percent.is_some() && self.cell.amount.warmup > 0
     }
@@ -376,7 +376,7 @@ impl Trial<'_> {
         u64::from(self.unmeasured()) + u64::from(self.cell.amount.samples)
     }
 
-    /// Gives the definition of a half as the cell wants it started.
+    /// Returns the definition of a half as the cell wants it started.
     fn definition(&self, role: Role) -> Definition {
         match role {
             Role::Client => self.cell.client.for_cell(&self.cell.settings),

@@ -35,7 +35,7 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Says why a fork does not count; `None` when it does.
+    /// Returns why a fork does not count; `None` when it does.
     #[must_use]
     pub fn reason(&self, record: &Record) -> Option<String> {
         let of_exchanges = self.of_exchanges(record);

@@ -6,7 +6,7 @@ use crate::subject::protocol::{Arm, CLOCK, Order, Report, Schedule, VERSION};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Asks a half who it is; gives the versions of its software.
+/// Asks a half who it is; returns the versions of its software.
 pub(super) async fn hello(host: &mut Host) -> Result<BTreeMap<String, String>, SubjectError> {
     match host.ask(&Order::Hello).await? {
         Report::Hello { lsp: VERSION, versions, clock } if clock == CLOCK => Ok(versions),
@@ -17,7 +17,7 @@ pub(super) async fn hello(host: &mut Host) -> Result<BTreeMap<String, String>, S
     }
 }
 
-/// Tells a half what to do once it is told to go.
+/// Returns a half what to do once it is told to go.
 pub(super) async fn arm(
     host: &mut Host,
     schedule: Schedule,

@@ -42,12 +42,12 @@ pub trait Ground {
         ""
     }
 
-    /// Tells whether idle processors are kept from halting: `awake`, or nothing.
+    /// Returns whether idle processors are kept from halting: `awake`, or nothing.
     fn idle(&self) -> &'static str {
         ""
     }
 
-    /// Says why a cell cannot be run here.
+    /// Returns why a cell cannot be run here.
     fn objection(&self, cell: &Cell) -> Option<String>;
 
     /// Gets ready for a fork of a cell.
@@ -61,10 +61,10 @@ pub trait Ground {
         patience: Duration,
     ) -> Result<Host, SubjectError>;
 
-    /// Gives the address of a half.
+    /// Returns the address of a half.
     fn address(&self, role: Role) -> IpAddr;
 
-    /// Tells what a half has used so far.
+    /// Returns what a half has used so far.
     fn usage(&mut self, role: Role, host: &Host) -> Usage;
 
     /// Holds both halves to the cell's share of a processor from now on; until then they start without it.
@@ -72,7 +72,7 @@ pub trait Ground {
         Ok(())
     }
 
-    /// Gives both halves the whole processor again, until they are held once more.
+    /// Returns both halves the whole processor again, until they are held once more.
     fn release(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
         Ok(())
     }
@@ -85,7 +85,7 @@ pub trait Ground {
     /// Begins to count what passes.
     fn listen(&mut self);
 
-    /// Tells what has passed since, and keeps it as a file of packets where one is named and packets are seen.
+    /// Returns what has passed since, and keeps it as a file of packets where one is named and packets are seen.
     fn passage(&mut self, pcap: Option<&Path>) -> Passage;
 }
 

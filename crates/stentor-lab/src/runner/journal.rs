@@ -16,7 +16,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Makes the directory, or goes on in it; gives the records that are there already.
+    /// Makes the directory, or goes on in it; returns the records that are there already.
     pub(super) fn open(settings: &Settings) -> Result<(Self, Vec<Record>), RunError> {
         let out = &settings.out;
         let wrong = |source| RunError::Io { path: out.display().to_string(), source };
@@ -41,7 +41,7 @@ impl Journal {
         Ok(self.writer.write(record)?)
     }
 
-    /// Gives the directory of the run.
+    /// Returns the directory of the run.
     pub(super) fn raw(&self) -> &Path {
         &self.directory
     }

@@ -54,13 +54,13 @@ impl Rigged {
         Ok(Some(Self { plan, rig: None, level, notes, limits, awake: awake.ok() }))
     }
 
-    /// Says why something is less than it could be, a sentence each.
+    /// Returns why something is less than it could be, a sentence each.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Gives the level.
+    /// Returns the level.
     #[must_use]
     pub const fn level_of(&self) -> Level {
         self.level
@@ -202,7 +202,7 @@ impl Ground for Rigged {
     }
 }
 
-/// Gives the limit of a cell's memory, if it has one.
+/// Returns the limit of a cell's memory, if it has one.
 fn memory(cell: &Cell) -> Option<Limits> {
     let bytes = u64::from(cell.memory_mib?) << 20;
     Some(Limits { memory_bytes: Some(bytes), cpu_percent: None })

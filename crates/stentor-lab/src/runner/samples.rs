@@ -32,19 +32,19 @@ pub(super) struct Kept<'a> {
     pub(super) stops_at_headers: bool,
 }
 
-/// Gives the time of an exchange from its actual start until its answer was values.
+/// Returns the time of an exchange from its actual start until its answer was values.
 pub(super) const fn rtt(sample: &ClientSample) -> i64 {
     sample.t_deser_end - sample.t_start
 }
 
-/// Gives the median over exchanges; 0 without any.
+/// Returns the median over exchanges; 0 without any.
 pub(super) fn median_rtt(samples: &[ClientSample]) -> i64 {
     let mut times: Vec<i64> = samples.iter().filter(|one| one.status == 0).map(rtt).collect();
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or(0)
 }
 
-/// Tells whether a client had no memory left for an exchange, and said so instead of ending.
+/// Returns whether a client had no memory left for an exchange, and said so instead of ending.
 pub(super) fn ran_out(counts: &Counts) -> bool {
     counts.errors.contains_key(&told(STATUS_OUT_OF_MEMORY))
 }

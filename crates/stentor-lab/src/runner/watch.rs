@@ -50,7 +50,7 @@ fn nap_until(is_over: &AtomicBool) -> Vec<f64> {
     late
 }
 
-/// Gives the processor time of this process so far.
+/// Returns the processor time of this process so far.
 fn cpu_ns() -> u64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec.cast_unsigned() * NANOSECONDS + now.tv_nsec.cast_unsigned()

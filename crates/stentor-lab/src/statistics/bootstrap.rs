@@ -48,7 +48,7 @@ pub fn quantile(forks: &[Samples], part: f64, confidence: f64) -> Option<Quantil
     Some(QuantileEstimate { value, low: rounds.quantile(rest), high: rounds.quantile(1.0 - rest) })
 }
 
-/// Gives a quantile by the nearest rank; what is in order afterwards is left unsaid.
+/// Returns a quantile by the nearest rank; what is in order afterwards is left unsaid.
 fn place(values: &mut [f64], part: f64) -> Option<f64> {
     let last = values.len().checked_sub(1)?;
     let place = (part.clamp(0.0, 1.0) * last as f64).round() as usize;

@@ -19,7 +19,7 @@ const LANCZOS: [f64; 9] = [
     1.505_632_735_149_311_6e-7,
 ];
 
-/// Gives the number of standard errors within which the share `confidence` of Student's distribution lies, for one or more
+/// Returns the number of standard errors within which the share `confidence` of Student's distribution lies, for one or more
 /// degrees of freedom, not necessarily whole ones.
 #[must_use]
 pub fn student_t(confidence: f64, degrees: f64) -> f64 {
@@ -37,14 +37,14 @@ pub fn student_t(confidence: f64, degrees: f64) -> f64 {
     degrees.sqrt() * low.tan()
 }
 
-/// Gives the share of Student's distribution that lies further from zero than `t`, on both sides.
+/// Returns the share of Student's distribution that lies further from zero than `t`, on both sides.
 #[must_use]
 pub fn student_p(t: f64, degrees: f64) -> f64 {
     let degrees = degrees.clamp(1.0, DEGREES_MAX);
     beta(degrees / 2.0, 0.5, degrees / (degrees + t * t))
 }
 
-/// Gives the share of the normal distribution that lies further from zero than `z`, on both sides.
+/// Returns the share of the normal distribution that lies further from zero than `z`, on both sides.
 #[must_use]
 pub fn normal_p(z: f64) -> f64 {
     let x = z.abs() / std::f64::consts::SQRT_2;

@@ -40,7 +40,7 @@ pub struct Factorial {
 }
 
 impl Effect {
-    /// Tells whether the interval leaves zero out.
+    /// Returns whether the interval leaves zero out.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.low.zip(self.high).is_some_and(|(low, high)| low > 0.0 || high < 0.0)
@@ -107,7 +107,7 @@ fn mean(cell: &Samples) -> f64 {
     cell.values().iter().sum::<f64>() / cell.values().len() as f64
 }
 
-/// Gives the mean of the responses, each with the product of its levels' signs over the factors in a set of bits.
+/// Returns the mean of the responses, each with the product of its levels' signs over the factors in a set of bits.
 fn contrast(factors: usize, responses: &[f64]) -> f64 {
     let sign = |cell: usize| if (factors & !cell).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
     let sum: f64 = responses.iter().enumerate().map(|(cell, response)| sign(cell) * response).sum();

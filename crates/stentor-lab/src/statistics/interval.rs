@@ -65,7 +65,7 @@ pub fn ratio(above: &Samples, below: &Samples, confidence: f64) -> Option<Ratio>
     })
 }
 
-/// Gives the share of cases in which chance alone puts two figures at least this far apart, by Welch's test on logarithms;
+/// Returns the share of cases in which chance alone puts two figures at least this far apart, by Welch's test on logarithms;
 /// `None` when a side has a single sample, or one that is not positive.
 #[must_use]
 pub fn welch_p(above: &Samples, below: &Samples) -> Option<f64> {
@@ -78,13 +78,13 @@ pub fn welch_p(above: &Samples, below: &Samples) -> Option<f64> {
     Some(student_p(distance / variance.sqrt(), degrees))
 }
 
-/// Gives the half-width of the interval of a difference; `None` when a side has a single sample.
+/// Returns the half-width of the interval of a difference; `None` when a side has a single sample.
 fn welch(above: &Logs, below: &Logs, confidence: f64) -> Option<f64> {
     let (variance, degrees) = welch_parts(above, below)?;
     Some(if variance > 0.0 { student_t(confidence, degrees) * variance.sqrt() } else { 0.0 })
 }
 
-/// Gives the variance of a difference and its degrees of freedom.
+/// Returns the variance of a difference and its degrees of freedom.
 fn welch_parts(above: &Logs, below: &Logs) -> Option<(f64, f64)> {
     let parts = [above.variance? / above.count, below.variance? / below.count];
     let variance = parts[0] + parts[1];

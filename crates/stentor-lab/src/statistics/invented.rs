@@ -14,7 +14,7 @@ impl Invented {
         self.0.below(1 << 53) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Gives a number of the standard normal distribution, by Box and Muller.
+    /// Returns a number of the standard normal distribution, by Box and Muller.
     pub(crate) fn normal(&mut self) -> f64 {
         (-2.0 * (1.0 - self.uniform()).ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }

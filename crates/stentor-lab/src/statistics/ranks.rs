@@ -42,14 +42,14 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<RankTest> {
     Some(RankTest { u, p, exact, p_min })
 }
 
-/// Gives Cliff's delta: the share of pairs in which the first is larger less the share in which it is smaller, -1 to 1.
+/// Returns Cliff's delta: the share of pairs in which the first is larger less the share in which it is smaller, -1 to 1.
 #[must_use]
 pub fn cliffs_delta(first: &[f64], second: &[f64]) -> Option<f64> {
     let pairs = (first.len() * second.len()) as f64;
     (pairs > 0.0).then(|| 2.0 * u_of(first, second) / pairs - 1.0)
 }
 
-/// Gives the distance of Kolmogorov and Smirnov: the largest gap between the two shares at or below a value, 0 to 1.
+/// Returns the distance of Kolmogorov and Smirnov: the largest gap between the two shares at or below a value, 0 to 1.
 #[must_use]
 pub fn ks_distance(first: &[f64], second: &[f64]) -> Option<f64> {
     if first.is_empty() || second.is_empty() {

@@ -89,7 +89,7 @@ impl Default for Cell {
 }
 
 impl Cell {
-    /// Gives how long the push services take.
+    /// Returns how long the push services take.
     #[must_use]
     pub fn latency(&self, usual: ProviderModel) -> ProviderModel {
         self.latency_ms.map_or(usual, ProviderModel::fixed)
@@ -101,13 +101,13 @@ impl Cell {
         self.consumers.map(|consumers| consumers * self.mix.providers())
     }
 
-    /// Tells whether tokens die, so that no other run may meet the same devices.
+    /// Returns whether tokens die, so that no other run may meet the same devices.
     #[must_use]
     pub const fn needs_own_devices(&self) -> bool {
         self.unregistered_percent.is_some() || self.some_errors
     }
 
-    /// Gives about how long a run with so many pushes will take, in seconds.
+    /// Returns about how long a run with so many pushes will take, in seconds.
     #[must_use]
     pub fn expected_seconds(&self, usual: ProviderModel, pushes: u64) -> f64 {
         let mean_seconds = self.latency(usual).mean_ms() / 1000.0;

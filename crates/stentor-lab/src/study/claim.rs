@@ -82,7 +82,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Gives the word for people.
+    /// Returns the word for people.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

@@ -44,13 +44,13 @@ impl Published {
         Ok(Self { figures })
     }
 
-    /// Gives the rate of a scenario as the paper's table prints it, in pushes per second.
+    /// Returns the rate of a scenario as the paper's table prints it, in pushes per second.
     #[must_use]
     pub fn pushes_per_second(&self, scenario: &str) -> Option<f64> {
         self.in_the_table(scenario, "throughput")?.value.parse().ok()
     }
 
-    /// Gives how long a scenario took as the paper's table prints it, in seconds.
+    /// Returns how long a scenario took as the paper's table prints it, in seconds.
     #[must_use]
     pub fn duration_seconds(&self, scenario: &str) -> Option<f64> {
         let parts = self.in_the_table(scenario, "duration")?.value.split(':');

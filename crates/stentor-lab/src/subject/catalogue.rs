@@ -36,7 +36,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Tells whether it can run now.
+    /// Returns whether it can run now.
     #[must_use]
     pub const fn can_run(&self) -> bool {
         self.built && self.missing.is_empty()
@@ -98,7 +98,7 @@ impl Entry {
         Readiness { built: self.is_built(), missing: missing(to_run), missing_to_build: missing(to_build) }
     }
 
-    /// Tells whether what it needs from its build is there.
+    /// Returns whether what it needs from its build is there.
     #[must_use]
     pub fn is_built(&self) -> bool {
         let directory = self.definition.directory.as_deref().unwrap_or(Path::new("."));
@@ -141,7 +141,7 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, SubjectError> {
     Ok(paths)
 }
 
-/// Gives the end of what a tool said.
+/// Returns the end of what a tool said.
 fn last_lines(said: &[u8]) -> String {
     const LINES_MAX: usize = 20;
     let said = String::from_utf8_lossy(said);

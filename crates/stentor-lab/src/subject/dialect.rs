@@ -79,7 +79,7 @@ pub fn names() -> String {
 }
 
 impl Transport {
-    /// Gives the name by which TLS agrees on it.
+    /// Returns the name by which TLS agrees on it.
     pub(crate) const fn protocol(self) -> &'static [u8] {
         match self {
             Self::Http => b"http/1.1",
@@ -96,13 +96,13 @@ impl Dialect {
         DIALECTS.into_iter().find(|dialect| dialect.name == name)
     }
 
-    /// Gives its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.name
     }
 
-    /// Gives the content type of bodies.
+    /// Returns the content type of bodies.
     #[must_use]
     pub fn content_type(self, op: Op) -> String {
         match self.format {
@@ -114,7 +114,7 @@ impl Dialect {
         }
     }
 
-    /// Gives the value of `SOAPAction`, where the dialect has one.
+    /// Returns the value of `SOAPAction`, where the dialect has one.
     #[must_use]
     pub fn soap_action(self, op: Op) -> Option<String> {
         (self.format == Format::Soap(Version::V11)).then(|| format!("\"{}\"", action(op)))
@@ -207,7 +207,7 @@ impl Format {
     }
 }
 
-/// Gives the SOAP action of an operation.
+/// Returns the SOAP action of an operation.
 pub(crate) fn action(op: Op) -> String {
     format!("{NAMESPACE}#{}", op.name())
 }

@@ -14,7 +14,7 @@ pub(crate) const INVALID_ARGUMENT: &str = "3";
 /// Bytes before a message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
-/// Gives the path of an operation.
+/// Returns the path of an operation.
 pub(crate) fn path(op: Op) -> String {
     format!("/stentor.lab.Lab/{}", op.name())
 }

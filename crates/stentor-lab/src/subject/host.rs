@@ -38,7 +38,7 @@ impl Host {
         )
     }
 
-    /// Gives the command that starts a subject as [`Self::adopt`] wants it.
+    /// Returns the command that starts a subject as [`Self::adopt`] wants it.
     pub fn command(definition: &Definition) -> Result<Command, SubjectError> {
         let words = definition.words(&BTreeMap::new());
         let [program, arguments @ ..] = &words[..] else {
@@ -61,18 +61,18 @@ impl Host {
         Ok(Self { child, orders, reports: BufReader::new(reports), patience })
     }
 
-    /// Gives its process id.
+    /// Returns its process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Gives an order and waits for the report on it.
+    /// Returns an order and waits for the report on it.
     pub async fn ask(&mut self, order: &Order) -> Result<Report, SubjectError> {
         self.ask_within(order, self.patience).await
     }
 
-    /// Gives an order that takes longer than others, and waits so long for the report on it.
+    /// Returns an order that takes longer than others, and waits so long for the report on it.
     pub async fn ask_within(&mut self, order: &Order, patience: Duration) -> Result<Report, SubjectError> {
         self.tell(order).await?;
         self.hear(order, patience).await
@@ -88,7 +88,7 @@ impl Host {
         }
     }
 
-    /// Gives an order to which nothing is said.
+    /// Returns an order to which nothing is said.
     pub async fn tell(&mut self, order: &Order) -> Result<(), SubjectError> {
         let mut line =
             serde_json::to_string(order).map_err(|error| SubjectError::Exchange(error.to_string()))?;
@@ -144,7 +144,7 @@ impl Host {
         }
     }
 
-    /// Gives its process group while it runs; afterwards the number can be another's.
+    /// Returns its process group while it runs; afterwards the number can be another's.
     fn group(&mut self) -> Option<Pid> {
         let is_over = matches!(self.child.try_wait(), Ok(Some(_)));
         Pid::from_raw(self.child.id().cast_signed()).filter(|_| !is_over)

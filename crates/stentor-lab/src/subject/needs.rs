@@ -45,14 +45,14 @@ pub struct Probes {
     said: BTreeMap<String, Option<String>>,
 }
 
-/// Tells whether only building needs it.
+/// Returns whether only building needs it.
 #[must_use]
 pub fn is_to_build(need: &str) -> bool {
     need.ends_with(TO_BUILD)
 }
 
 impl Probes {
-    /// Gives what is missing of a need: `NAME`, `NAME>=VERSION`, or one of these and ` to build`.
+    /// Returns what is missing of a need: `NAME`, `NAME>=VERSION`, or one of these and ` to build`.
     pub fn missing(&mut self, need: &str) -> Option<Missing> {
         let asked = need.strip_suffix(TO_BUILD).unwrap_or(need).trim();
         let (name, version) = asked.split_once(">=").unwrap_or((asked, ""));

@@ -142,13 +142,13 @@ pub enum Report {
     },
     /// It cannot go on.
     Error {
-        /// Why.
+        /// What the subject says about the failure.
         text: String,
     },
 }
 
 impl Report {
-    /// Gives the name that errors use.
+    /// Returns the name that errors use.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

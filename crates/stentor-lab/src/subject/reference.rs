@@ -51,7 +51,7 @@ impl Op {
     /// Every operation.
     pub const ALL: [Self; 4] = [Self::Echo, Self::Sort, Self::Array, Self::Points];
 
-    /// Gives the name that stands in requests.
+    /// Returns the name that stands in requests.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ impl Op {
         }
     }
 
-    /// Gives a request of a run and its answer.
+    /// Returns a request of a run and its answer.
     #[must_use]
     pub fn exchange_number(
         self,
@@ -150,7 +150,7 @@ impl Op {
         }
     }
 
-    /// Gives a request and its answer.
+    /// Returns a request and its answer.
     #[must_use]
     pub fn exchange(self, factors: &BTreeMap<String, String>, seed: u64) -> Option<Exchange> {
         let request = self.request(factors, seed);
@@ -201,7 +201,7 @@ fn level(factors: &BTreeMap<String, String>, name: &str) -> Option<u64> {
     factors.get(name).and_then(|level| level.parse().ok())
 }
 
-/// Gives the letters of each field: what a cell has more or less than the usual falls to the description.
+/// Returns the letters of each field: what a cell has more or less than the usual falls to the description.
 fn field_letters(factors: &BTreeMap<String, String>) -> [usize; POINT_FIELDS] {
     let mut letters = FIELD_LETTERS;
     let usual: usize = FIELD_LETTERS.iter().sum();
@@ -281,7 +281,7 @@ impl Digest {
         }
     }
 
-    /// Gives the digits.
+    /// Returns the digits.
     #[must_use]
     pub fn hex(&self) -> String {
         format!("{:016x}", self.0)

@@ -87,7 +87,7 @@ impl ClientSample {
         Self { seq, t_intended, t_start, t_ser_end, t_first_byte, t_end, t_deser_end, status, flags, bytes }
     }
 
-    /// Tells whether its times follow each other.
+    /// Returns whether its times follow each other.
     #[must_use]
     pub const fn is_in_order(&self) -> bool {
         self.t_start > 0

@@ -119,7 +119,7 @@ impl Server {
         self.work.lock().connections
     }
 
-    /// Gives the samples so far and begins anew.
+    /// Returns the samples so far and begins anew.
     #[must_use]
     pub fn take_samples(&self) -> Vec<ServerSample> {
         std::mem::take(&mut *self.work.lock()).kept

@@ -86,7 +86,7 @@ impl Setup {
     }
 }
 
-/// Gives the name that a client wants to see in the certificate.
+/// Returns the name that a client wants to see in the certificate.
 pub(crate) fn server_name() -> Result<ServerName<'static>, SubjectError> {
     ServerName::try_from(TLS_NAME).map_err(tls)
 }

@@ -26,7 +26,7 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Gives the points as the content of an answer.
+    /// Returns the points as the content of an answer.
     #[must_use]
     pub fn content(self) -> Content {
         Content::Points(self.points)
@@ -102,7 +102,7 @@ impl Store {
         Ok(pages.cast_unsigned())
     }
 
-    /// Tells whether a synchronisation has never been complete, or has begun again.
+    /// Returns whether a synchronisation has never been complete, or has begun again.
     pub fn is_stale(&self) -> Result<bool, SubjectError> {
         Ok(!self.connection.query_row("SELECT complete FROM sync", [], |row| row.get::<_, bool>(0))?)
     }

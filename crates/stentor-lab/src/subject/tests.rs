@@ -217,7 +217,7 @@ fn a_definition_names_its_dialect_first() {
     assert!(Definition::parse(&text.replace("roles", "rolls")).is_err());
 }
 
-/// Lets a subject hear lines and gives what it says.
+/// Lets a subject hear lines and returns what it says.
 fn heard(lines: &str) -> (Result<(), SubjectError>, Vec<Report>) {
     let mut said = Vec::new();
     let json = Dialect::named("rest+json").expect("known");

@@ -50,14 +50,14 @@ struct Token {
 }
 
 impl Token {
-    /// Tells whether it was issued before now, give or take what clocks may differ.
+    /// Returns whether it was issued before now, give or take what clocks may differ.
     fn is_of(&self, now: Timestamp) -> bool {
         self.issued_at <= now.plus(CLOCK_TOLERANCE)
     }
 }
 
 impl Held {
-    /// Gives the newest token that was not issued by a clock ahead of this one; if all were, the oldest.
+    /// Returns the newest token that was not issued by a clock ahead of this one; if all were, the oldest.
     fn best(&self, now: Timestamp) -> Option<&Token> {
         let both = [&self.last, &self.before].into_iter().flatten();
         both.clone().find(|token| token.is_of(now)).or_else(|| both.min_by_key(|token| token.issued_at))
@@ -75,7 +75,7 @@ impl ProviderTokens {
         if signs { Ok(tokens) } else { Err(invalid("key_p8", "must be a key on the curve P-256")) }
     }
 
-    /// Gives the `authorization` header, with a new token when the last one is old.
+    /// Returns the `authorization` header, with a new token when the last one is old.
     pub fn get(&self, now: Timestamp) -> Option<HeaderValue> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         match held.best(now) {
@@ -84,7 +84,7 @@ impl ProviderTokens {
         }
     }
 
-    /// Gives another token than the refused one; `None` when it is too young to be replaced.
+    /// Returns another token than the refused one; `None` when it is too young to be replaced.
     pub fn replace(&self, refused: &HeaderValue, now: Timestamp) -> Option<HeaderValue> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         match held.best(now) {

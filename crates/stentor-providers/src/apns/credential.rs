@@ -58,7 +58,7 @@ impl ApnsCredential {
         vec![("endpoint".to_owned(), self.endpoint.host.clone())]
     }
 
-    /// Gives the key in the form that signs; fails when it is not an EC key.
+    /// Returns the key in the form that signs; fails when it is not an EC key.
     pub(super) fn signing_key(&self) -> Result<EncodingKey, ()> {
         EncodingKey::from_ec_pem(self.key_p8.expose_secret().as_bytes()).map_err(drop)
     }
@@ -78,7 +78,7 @@ fn bundle_id(fields: &Fields<'_>) -> Result<String, CredentialError> {
     Err(fields.invalid("bundle_id", "must be letters, digits, `.`, `-` or `_`, such as com.example.app"))
 }
 
-/// Tells whether a text can be an `apns-topic`.
+/// Returns whether a text can be an `apns-topic`.
 pub(super) fn is_topic(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     (1..=BUNDLE_ID_MAX_BYTES).contains(&text.len()) && text.bytes().all(allowed)

@@ -38,7 +38,7 @@ pub fn parse(body: &[u8]) -> Refusal {
     }
 }
 
-/// Gives of an error body what [`parse`] reads.
+/// Returns of an error body what [`parse`] reads.
 #[must_use]
 pub fn gist(body: &[u8]) -> Vec<u8> {
     if body.len() <= replies::BRIEF_MAX_BYTES {
@@ -48,13 +48,13 @@ pub fn gist(body: &[u8]) -> Vec<u8> {
     serde_json::json!({ "reason": replies::code(&reason), "timestamp": timestamp }).to_string().into_bytes()
 }
 
-/// Tells whether a request was refused because its provider token is too old.
+/// Returns whether a request was refused because its provider token is too old.
 #[must_use]
 pub fn is_expired(status: u16, body: &[u8]) -> bool {
     status == 403 && parse(body).reason == "ExpiredProviderToken"
 }
 
-/// Gives the meaning of an answer; `retry_after` is its header.
+/// Returns the meaning of an answer; `retry_after` is its header.
 #[must_use]
 pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
     if (200..300).contains(&status) {

@@ -128,7 +128,7 @@ fn well_formed(pushes: Pushes) -> (Arc<dyn Requests>, Option<Vec<usize>>) {
     (Arc::new(Picked { of: Arc::new(pushes), places: places.clone() }), Some(places))
 }
 
-/// Gives the outcome of a token that cannot be Apple's.
+/// Returns the outcome of a token that cannot be Apple's.
 const fn malformed() -> Outcome {
     Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device }
 }
@@ -148,7 +148,7 @@ fn is_device_token(token: &str) -> bool {
         && token.bytes().fold(true, |all, byte| all & byte.is_ascii_hexdigit())
 }
 
-/// Gives the delivery's number as a UUID: the same at every attempt, so that Apple can tell a repeat.
+/// Returns the delivery's number as a UUID: the same at every attempt, so that Apple can tell a repeat.
 fn apns_id(message: MessageId, device: DeviceId) -> Hyphenated {
     Uuid::from_u128(Batch::delivery_bits(message, device)).hyphenated()
 }

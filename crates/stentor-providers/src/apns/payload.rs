@@ -76,7 +76,7 @@ fn headers(message: &Message, bundle_id: &str) -> Vec<(HeaderName, HeaderValue)>
     texts.into_iter().filter_map(value).collect()
 }
 
-/// Gives the `apns-collapse-id` of a key: the key, or its hash where it has too many bytes.
+/// Returns the `apns-collapse-id` of a key: the key, or its hash where it has too many bytes.
 pub(crate) fn collapse_id(key: &CollapseKey) -> Cow<'_, str> {
     let text = key.as_str();
     if text.len() <= COLLAPSE_ID_MAX_BYTES {

@@ -146,7 +146,7 @@ impl AccessTokens {
         })
     }
 
-    /// Gives the `authorization` header: the token in use, or a new one if that has ended.
+    /// Returns the `authorization` header: the token in use, or a new one if that has ended.
     ///
     /// Late in a token's life it also starts its renewal in the background.
     pub async fn get(self: &Arc<Self>) -> Result<HeaderValue, Denied> {
@@ -164,7 +164,7 @@ impl AccessTokens {
         }
     }
 
-    /// Gives another token than the refused one; `None` if there is none, or if the last was replaced just now.
+    /// Returns another token than the refused one; `None` if there is none, or if the last was replaced just now.
     pub async fn replace(self: &Arc<Self>, refused: &HeaderValue) -> Option<HeaderValue> {
         let _gate = self.gate.lock().await;
         let now = self.clock.now();

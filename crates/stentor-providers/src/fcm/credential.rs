@@ -85,7 +85,7 @@ impl FcmCredential {
         ]
     }
 
-    /// Gives the key in the form that signs; fails when it is not an RSA key.
+    /// Returns the key in the form that signs; fails when it is not an RSA key.
     pub(super) fn signing_key(&self) -> Result<EncodingKey, ()> {
         EncodingKey::from_rsa_pem(self.private_key.expose_secret().as_bytes()).map_err(drop)
     }

@@ -62,7 +62,7 @@ pub fn parse(body: &[u8]) -> Status {
     serde_json::from_slice::<Reply>(body).unwrap_or_default().error
 }
 
-/// Gives of an error body what [`outcome`] and a log need: the codes, the first words, and whom it blames.
+/// Returns of an error body what [`outcome`] and a log need: the codes, the first words, and whom it blames.
 #[must_use]
 pub fn gist(body: &[u8]) -> Vec<u8> {
     if body.len() <= replies::BRIEF_MAX_BYTES {
@@ -89,7 +89,7 @@ pub fn gist(body: &[u8]) -> Vec<u8> {
 }
 
 impl Status {
-    /// Gives FCM's own code, or the general status when there is none.
+    /// Returns FCM's own code, or the general status when there is none.
     fn code(&self) -> &str {
         let own = self.details.iter().map(|detail| detail.error_code.as_str()).find(|code| !code.is_empty());
         own.unwrap_or(&self.status)
@@ -99,7 +99,7 @@ impl Status {
         self.details.iter().any(|detail| !detail.error_code.is_empty())
     }
 
-    /// Tells whether the token is what is invalid.
+    /// Returns whether the token is what is invalid.
     fn blames_token(&self) -> bool {
         let mut violations = self.details.iter().flat_map(|detail| &detail.field_violations);
         let by_field =
@@ -107,7 +107,7 @@ impl Status {
         by_field || self.message.contains("registration token")
     }
 
-    /// Tells whether the quota that was exceeded is named as the project's.
+    /// Returns whether the quota that was exceeded is named as the project's.
     fn names_project(&self) -> bool {
         let mut quotas = self.details.iter().flat_map(|detail| &detail.violations);
         quotas.any(|quota| quota.subject.starts_with(PROJECT))
@@ -118,20 +118,20 @@ impl Status {
     }
 }
 
-/// Gives FCM's words for a refused credential, fit for a log.
+/// Returns FCM's words for a refused credential, fit for a log.
 pub(super) fn words(body: &[u8]) -> Option<String> {
     let error = parse(body);
     let about_device = error.code() == "SENDER_ID_MISMATCH";
     (!about_device).then(|| replies::printable(&format!("{} {}", error.code(), error.message)))
 }
 
-/// Tells whether a request was refused because its access token is not valid (any more).
+/// Returns whether a request was refused because its access token is not valid (any more).
 #[must_use]
 pub fn lacks_access_token(status: u16, body: &[u8]) -> bool {
     status == 401 && !parse(body).has_own_code()
 }
 
-/// Gives the meaning of an answer; `retry_after` is its header.
+/// Returns the meaning of an answer; `retry_after` is its header.
 #[must_use]
 pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outcome {
     if (200..300).contains(&status) {

@@ -46,7 +46,7 @@ impl Body {
         Self { before: br#"{"message":{"token":""#.to_vec(), after: after.into_bytes() }
     }
 
-    /// Gives the body for one device in parts, to whoever writes it.
+    /// Returns the body for one device in parts, to whoever writes it.
     pub fn with_token<T>(&self, token: &str, write: impl FnOnce(&[&[u8]]) -> T) -> T {
         // A push token is visible ASCII: nothing else needs escaping. `contains` looks at 16 bytes at once; a loop over both
         // was compiled byte by byte and took 5 % of a campaign.

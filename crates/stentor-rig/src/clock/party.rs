@@ -68,7 +68,7 @@ pub enum Record {
     Arrived {
         /// Which message.
         number: u32,
-        /// When.
+        /// When it arrived, in nanoseconds of the server's clock.
         at_ns: i64,
     },
 }

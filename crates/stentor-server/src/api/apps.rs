@@ -22,7 +22,7 @@ use super::text::Instant;
 use super::{Answered, Api};
 use crate::service::{CredentialSummary, CredentialView};
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(create_app, list_apps))

@@ -17,7 +17,7 @@ use super::text::Instant;
 use super::{Answered, Api};
 use crate::service::{Answer, Problem, instant};
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list))
 }
@@ -77,7 +77,7 @@ struct EntryView {
 #[derive(Serialize, ToSchema)]
 struct AuditList {
     entries: Vec<EntryView>,
-    /// Cursor of the next piece.
+    /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }

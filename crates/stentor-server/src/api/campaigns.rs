@@ -18,7 +18,7 @@ use super::page::{Before, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(list))
@@ -62,7 +62,7 @@ struct CampaignList {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<String>>)]
     damaged: Vec<CampaignId>,
-    /// Cursor of the next piece.
+    /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -262,7 +262,7 @@ async fn list(
     }))
 }
 
-/// Gives the books of a campaign; the id of its message does as well.
+/// Returns the books of a campaign; the id of its message does as well.
 #[utoipa::path(get, path = "/v1/campaigns/{campaign}", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn show(
     State(api): State<Api>,

@@ -24,7 +24,7 @@ const TOKEN_HINT_LETTERS: usize = 4;
 /// A token must be this long for a part of it to be shown.
 const TOKEN_HINT_MIN_BYTES: usize = 16;
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(register, list))
@@ -83,7 +83,7 @@ struct DeviceView {
 #[derive(Serialize, ToSchema)]
 struct DeviceList {
     devices: Vec<DeviceView>,
-    /// Cursor of the next piece.
+    /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -107,7 +107,7 @@ pub(super) struct Attempt {
     attempt: u16,
     /// `queued`, `sending`, `accepted`, `rejected`, `expired`, `collapsed`, `canceled` or `failed`.
     state: &'static str,
-    /// Why.
+    /// The cause of the state.
     reason: &'static str,
     /// Whether an attempt before may have reached the device unseen.
     ambiguous: bool,
@@ -119,7 +119,7 @@ pub(super) struct Attempt {
 #[derive(Serialize, ToSchema)]
 struct History {
     deliveries: Vec<Attempt>,
-    /// Cursor of the next piece.
+    /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -188,7 +188,7 @@ impl From<AttemptRecord> for Attempt {
 
 /// Registers a device; registering it again changes nothing.
 #[utoipa::path(post, path = "/v1/devices", tag = "devices", request_body = DeviceRequest,
-    responses((status = 201, description = "Made known", body = Registered), (status = 200, description = "Known before", body = Registered)))]
+    responses((status = 201, description = "Registered", body = Registered), (status = 200, description = "Already registered", body = Registered)))]
 async fn register(
     State(api): State<Api>,
     For(caller): For,
@@ -284,7 +284,7 @@ async fn unsubscribe(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Gives every attempt to reach a device, newest message first.
+/// Returns every attempt to reach a device, newest message first.
 #[utoipa::path(get, path = "/v1/devices/{device}/deliveries", tag = "devices", params(("device" = String, Path), Before), responses((status = 200, body = History)))]
 async fn history(
     State(api): State<Api>,

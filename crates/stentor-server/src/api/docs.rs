@@ -15,7 +15,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline' 'uns
                       img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src blob:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-/// Gives the routes that describe all others.
+/// Returns the routes that describe all others.
 pub(super) fn routes(with_page: bool) -> Router<Api> {
     let router = Router::new().route("/openapi.json", get(document));
     if !with_page {

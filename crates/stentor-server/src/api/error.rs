@@ -12,7 +12,7 @@ pub const PROBLEM_JSON: &str = "application/problem+json";
 /// Where the documentation of a code is, relative to the server.
 const TYPE_PREFIX: &str = "/docs/errors#";
 
-/// Gives the HTTP status of a code.
+/// Returns the HTTP status of a code.
 #[must_use]
 pub const fn status_of(code: ErrorCode) -> StatusCode {
     match code {

@@ -38,7 +38,7 @@ pub struct FrontLimits {
     pub timeout: Duration,
 }
 
-/// Gives the request an id, catches what goes wrong, writes refusals, logs one line.
+/// Returns the request an id, catches what goes wrong, writes refusals, logs one line.
 pub(super) async fn outer(mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
     let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();

@@ -23,7 +23,7 @@ use crate::service::Members;
 const USER_CURSOR: &str = "user:";
 const DEVICE_CURSOR: &str = "device:";
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(list))
@@ -45,7 +45,7 @@ struct GroupView {
 #[derive(Serialize, ToSchema)]
 struct GroupList {
     groups: Vec<GroupView>,
-    /// Cursor of the next piece.
+    /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -70,7 +70,7 @@ struct MemberList {
     users: Vec<String>,
     #[schema(value_type = Vec<String>)]
     devices: Vec<DeviceId>,
-    /// Cursor of the next piece.
+    /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }

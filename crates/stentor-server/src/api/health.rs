@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::Api;
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(alive))
@@ -61,7 +61,7 @@ async fn alive() -> Json<Alive> {
     Json(Alive { status: "ok" })
 }
 
-/// Tells whether store and queue answer and keep what they are given, whether the pipeline moves, and how old the oldest waiting chunk is.
+/// Returns whether store and queue answer and keep what they are given, whether the pipeline moves, and how old the oldest waiting chunk is.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses((status = 200, body = Ready), (status = 503, body = Ready)))]
 async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
     let found = api.board().readiness().await;
@@ -80,14 +80,14 @@ async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
     (status, Json(body))
 }
 
-/// Gives all metrics as Prometheus reads them.
+/// Returns all metrics as Prometheus reads them.
 #[utoipa::path(get, path = "/metrics", tag = "health", security(()), responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 async fn metrics(State(api): State<Api>) -> impl IntoResponse {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], crate::metrics::render(api.service(), api.board()).await)
 }
 
-/// Tells which version runs.
+/// Returns which version runs.
 #[utoipa::path(get, path = "/version", tag = "health", security(()), responses((status = 200, body = Version)))]
 async fn version() -> Json<Version> {
     Json(Version { name: "stentor", version: env!("CARGO_PKG_VERSION"), api: "v1" })

@@ -15,7 +15,7 @@ use super::patience::patient;
 use super::{Answered, Api};
 use crate::service::{Answer, ErrorCode, Format, ImportOptions, ImportReport, Problem};
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(import))
 }
@@ -126,7 +126,7 @@ fn format(asked: Option<&str>, headers: &HeaderMap) -> Answer<Format> {
     }
 }
 
-/// Gives the format that the content type names, if it is one of ours.
+/// Returns the format that the content type names, if it is one of ours.
 fn told(headers: &HeaderMap) -> Option<Format> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {

@@ -25,7 +25,7 @@ use crate::service::{AcceptedReply, AudienceReport, MessageRequest, Reply, Sent}
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(send, list))
@@ -70,7 +70,7 @@ struct MessageList {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<String>>)]
     damaged: Vec<MessageId>,
-    /// Cursor of the next piece.
+    /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -168,7 +168,7 @@ impl From<AudienceReport> for DryRun {
 /// Sends a message; 202 means that it is on disk. With the header `Idempotency-Key` (1 to 255 characters of visible ASCII)
 /// repeating the request is harmless: the same key and body get the first reply again, with `Idempotent-Replayed: true`.
 #[utoipa::path(post, path = "/v1/messages", tag = "messages", request_body = MessageRequest,
-    responses((status = 202, description = "Kept", body = AcceptedReply, headers(("Location" = String), ("Idempotent-Replayed" = String))),
+    responses((status = 202, description = "Accepted: the message is on disk", body = AcceptedReply, headers(("Location" = String), ("Idempotent-Replayed" = String))),
         (status = 200, description = "Dry run: checked and counted, nothing kept", body = DryRun)))]
 async fn send(
     State(api): State<Api>,
@@ -213,7 +213,7 @@ async fn show(
     Ok(Json(api.service().message(caller, id).await?.into()))
 }
 
-/// Gives the books of a message's campaign.
+/// Returns the books of a message's campaign.
 #[utoipa::path(get, path = "/v1/messages/{message}/ledger", tag = "messages", params(("message" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn ledger(
     State(api): State<Api>,
@@ -223,7 +223,7 @@ async fn ledger(
     Ok(Json(api.service().ledger(caller, id.into()).await?.into()))
 }
 
-/// Gives every attempt of one message at one device.
+/// Returns every attempt of one message at one device.
 #[utoipa::path(get, path = "/v1/messages/{message}/deliveries/{device}", tag = "messages", params(("message" = String, Path), ("device" = String, Path)), responses((status = 200, body = Deliveries)))]
 async fn deliveries(
     State(api): State<Api>,

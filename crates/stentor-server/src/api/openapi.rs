@@ -38,7 +38,7 @@ const TAGS: &[(&str, &str)] = &[
     ("health", "Without a key."),
 ];
 
-/// Gives the document as pretty JSON.
+/// Returns the document as pretty JSON.
 #[must_use]
 pub fn openapi_json() -> String {
     static DOCUMENT: OnceLock<String> = OnceLock::new();

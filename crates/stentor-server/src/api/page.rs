@@ -73,7 +73,7 @@ pub(super) fn cursor(
     raw(text).ok_or_else(|| Problem::field(field, "is not what `next` gave"))
 }
 
-/// Gives the cursor of the next piece, when this one is full.
+/// Returns the cursor of the next piece, when this one is full.
 pub(super) fn next_of<T>(items: &[T], limit: usize, name: impl FnOnce(&T) -> String) -> Option<String> {
     items.last().filter(|_| items.len() >= limit).map(name)
 }

@@ -21,7 +21,7 @@ use super::text::Instant;
 use super::{Answered, Api};
 use crate::service::{ScheduleRequest, ScheduleView};
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(create, list))
@@ -66,7 +66,7 @@ struct ScheduleList {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<String>>)]
     damaged: Vec<ScheduleId>,
-    /// Cursor of the next piece.
+    /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }

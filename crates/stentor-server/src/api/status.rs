@@ -17,7 +17,7 @@ use super::{Answered, Api};
 use crate::config::Config;
 use crate::pipeline::stats::FleetStats;
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(status))
 }
@@ -170,7 +170,7 @@ impl From<LaneDepth> for LaneStatus {
     }
 }
 
-/// Tells what every part is doing (root key).
+/// Returns what every part is doing (root key).
 #[utoipa::path(get, path = "/v1/status", tag = "status", responses((status = 200, body = Status)))]
 async fn status(State(api): State<Api>, As(who): As) -> Answered<Json<Status>> {
     who.require_root()?;

@@ -17,7 +17,7 @@ use super::extract::{Asked, At, Body};
 use super::page::{After, next_of};
 use super::{Answered, Api};
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(list))
@@ -39,7 +39,7 @@ struct TopicView {
 #[derive(Serialize, ToSchema)]
 struct TopicList {
     topics: Vec<TopicView>,
-    /// Cursor of the next piece.
+    /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }

@@ -17,7 +17,7 @@ use super::page::{After, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
 
-/// Gives the routes of this noun.
+/// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(put, show, remove))
 }
@@ -38,7 +38,7 @@ struct UserView {
 #[derive(Serialize, ToSchema)]
 struct UserList {
     users: Vec<UserView>,
-    /// Cursor of the next piece.
+    /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }

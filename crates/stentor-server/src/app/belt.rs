@@ -79,7 +79,7 @@ impl PipelineBelt {
         })
     }
 
-    /// Gives the number of this start.
+    /// Returns the number of this start.
     #[must_use]
     pub const fn instance(&self) -> u64 {
         self.instance
@@ -91,7 +91,7 @@ impl PipelineBelt {
         self.pipeline().map(|pipeline| pipeline.stats()).unwrap_or_default()
     }
 
-    /// Tells whether credentials are still being given their access tokens and connections.
+    /// Returns whether credentials are still being given their access tokens and connections.
     #[must_use]
     pub fn is_getting_ready(&self) -> bool {
         self.pipeline().is_some_and(|pipeline| pipeline.is_getting_ready())
@@ -151,7 +151,7 @@ impl Belt for PipelineBelt {
             pipeline.note_queued(&tickets);
         }
         if !tickets.is_empty() && self.tickets.try_send(tickets).is_err() {
-            tracing::debug!("tickets are left to the janitor");
+            tracing::debug!("tickets are not published now: the janitor publishes them later");
         }
     }
 

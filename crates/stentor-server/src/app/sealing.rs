@@ -70,7 +70,7 @@ impl Sealing {
     }
 }
 
-/// Gives the keys of a data directory and makes the file at first start; refuses, and touches nothing, when credentials are
+/// Returns the keys of a data directory and makes the file at first start; refuses, and touches nothing, when credentials are
 /// sealed under others.
 pub(super) fn keys(config: &Config) -> Result<SealKeys, AppError> {
     let sealing = Sealing::look(config)?;

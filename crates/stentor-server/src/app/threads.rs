@@ -20,7 +20,7 @@ impl Threads {
         Ok(Self(Some(builder.build()?)))
     }
 
-    /// Gives the way to hand tasks to them.
+    /// Returns the way to hand tasks to them.
     pub(super) fn handle(&self) -> Option<Handle> {
         self.0.as_ref().map(|runtime| runtime.handle().clone())
     }

@@ -24,7 +24,7 @@ impl OutboundConfig {
         Ok(())
     }
 
-    /// Gives what decides about each address.
+    /// Returns what decides about each address.
     #[must_use]
     pub fn policy(&self) -> OutboundPolicy {
         OutboundPolicy::new(self.allowed_networks.clone())

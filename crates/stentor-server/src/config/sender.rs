@@ -21,7 +21,7 @@ pub struct SenderConfig {
 }
 
 impl SenderConfig {
-    /// Gives the limits of an adapter.
+    /// Returns the limits of an adapter.
     #[must_use]
     pub(crate) fn limits(&self) -> Limits {
         let usual = Limits::default();

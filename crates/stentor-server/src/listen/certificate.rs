@@ -61,7 +61,7 @@ impl std::fmt::Debug for Certificate {
 }
 
 impl Certificate {
-    /// Reads both files; says which of them is wrong and why.
+    /// Reads both files; returns which of them is wrong and why.
     pub(crate) fn read(cert_file: &Path, key_file: &Path) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let content = Content::of(cert_file, key_file)?;
@@ -109,7 +109,7 @@ impl Certificate {
         }
     }
 
-    /// Tells how long the certificate in use is still valid, in seconds; below zero once it has ended.
+    /// Returns how long the certificate in use is still valid, in seconds; below zero once it has ended.
     pub(crate) fn seconds_left(&self, now: Timestamp) -> f64 {
         (self.current().until.as_millis() - now.as_millis()) as f64 / 1_000.0
     }

@@ -129,7 +129,7 @@ impl Connections {
         }
     }
 
-    /// Gives a new connection a place; `None` when it must be closed.
+    /// Returns a new connection a place; `None` when it must be closed.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let origin = Origin::from(address);
         let mut open = self.open();
@@ -158,7 +158,7 @@ impl Connections {
         self.make_room(&mut self.open(), None, self.max_count.div_ceil(MADE_ROOM_PART));
     }
 
-    /// Tells how many there are, and what became of others.
+    /// Returns how many there are, and what became of others.
     pub(crate) fn counts(&self) -> ConnectionCounts {
         ConnectionCounts {
             open: self.open().all,

@@ -69,7 +69,7 @@ impl Agenda {
         due
     }
 
-    /// Tells whether a lane has a due time that has come.
+    /// Returns whether a lane has a due time that has come.
     pub(crate) fn is_due(&self, lane: Lane, now: Timestamp) -> bool {
         self.lock().get(&lane).and_then(BTreeSet::first).is_some_and(|due_at| *due_at <= now)
     }
@@ -85,7 +85,7 @@ impl Agenda {
         }
     }
 
-    /// Gives the next due time of a fleet after `now`.
+    /// Returns the next due time of a fleet after `now`.
     pub(crate) fn next(&self, fleet: (ProviderKind, Class), now: Timestamp) -> Option<Timestamp> {
         let lanes = self.lock();
         let of_fleet = lanes.iter().filter(|(lane, _)| (lane.provider, lane.class) == fleet);

@@ -47,7 +47,7 @@ impl Budget {
         Arc::new(Self { used: AtomicU64::new(0), max, bulk_max, lanes: Arc::default() })
     }
 
-    /// Gives the counter of the lanes that share it.
+    /// Returns the counter of the lanes that share it.
     pub(crate) fn lanes(&self) -> Arc<AtomicUsize> {
         self.lanes.clone()
     }
@@ -66,7 +66,7 @@ impl Budget {
         Some(Reservation { budget, fleet, load, class, count, is_late: false, began: Instant::now() })
     }
 
-    /// Gives the most that a lane may have.
+    /// Returns the most that a lane may have.
     fn share(&self, claim: Claim<'_>, max: u64, used: u64) -> u64 {
         match claim.is_quick {
             true if self.lanes.load(Ordering::Acquire) <= 1 => max,

@@ -39,12 +39,12 @@ pub struct Due {
     pub next: Option<Timestamp>,
 }
 
-/// Gives the first tick later than `after`, or `None` when there is none.
+/// Returns the first tick later than `after`, or `None` when there is none.
 pub fn next_tick(recurrence: &Recurrence, after: Timestamp) -> Result<Option<Timestamp>, Invalid> {
     Ok(Calendar::read(recurrence)?.next(after))
 }
 
-/// Gives the next `count` ticks later than `after`.
+/// Returns the next `count` ticks later than `after`.
 pub fn upcoming(recurrence: &Recurrence, after: Timestamp, count: usize) -> Result<Vec<Timestamp>, Invalid> {
     let calendar = Calendar::read(recurrence)?;
     Ok(std::iter::successors(calendar.next(after), |tick| calendar.next(*tick)).take(count).collect())
@@ -160,7 +160,7 @@ impl Calendar {
         Some(earlier)
     }
 
-    /// Gives the last tick not after `now`, looking back through ever wider windows from `now`, never before `first`.
+    /// Returns the last tick not after `now`, looking back through ever wider windows from `now`, never before `first`.
     fn latest(&self, first: Timestamp, now: Timestamp) -> Timestamp {
         let mut window = HOUR_MS;
         loop {

@@ -149,7 +149,7 @@ impl PipelineConfig {
         Ok(self)
     }
 
-    /// Gives the retry policy.
+    /// Returns the retry policy.
     #[must_use]
     pub const fn retry(&self) -> RetryPolicy {
         RetryPolicy {
@@ -159,25 +159,25 @@ impl PipelineConfig {
         }
     }
 
-    /// Gives how long a lease holds.
+    /// Returns how long a lease holds.
     #[must_use]
     pub const fn lease_for(&self) -> Duration {
         Duration::from_millis(self.lease_for_ms)
     }
 
-    /// Gives by how much audiences may start after a full minute.
+    /// Returns by how much audiences may start after a full minute.
     #[must_use]
     pub const fn start_spread(&self) -> Duration {
         Duration::from_millis(self.start_spread_ms)
     }
 
-    /// Gives how many chunks may wait for credentials that cannot send.
+    /// Returns how many chunks may wait for credentials that cannot send.
     #[must_use]
     pub const fn parked_max_chunks(&self) -> u64 {
         self.max_queued_chunks.saturating_mul(self.parked_share_percent as u64) / 100
     }
 
-    /// Gives how many deliveries of audiences may be unsettled; the rest is for single messages.
+    /// Returns how many deliveries of audiences may be unsettled; the rest is for single messages.
     #[must_use]
     pub const fn bulk_max_unsettled_deliveries(&self) -> u64 {
         self.max_unsettled_deliveries - self.max_unsettled_deliveries / 100 * self.urgent_share_percent as u64

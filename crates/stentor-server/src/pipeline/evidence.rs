@@ -73,7 +73,7 @@ impl Evidence {
     }
 }
 
-/// Tells whether an outcome may be the push service's trouble as well as the device's.
+/// Returns whether an outcome may be the push service's trouble as well as the device's.
 const fn is_trouble(outcome: &Outcome) -> bool {
     matches!(
         outcome,
@@ -136,7 +136,7 @@ impl Disproof {
         self.0 = Some(0);
     }
 
-    /// Adds a batch; tells whether it still counts.
+    /// Adds a batch; returns whether it still counts.
     pub(crate) fn counts(&mut self, batch: Evidence, foreign_in_a_row: u32) -> bool {
         let accepted = self.0.map(|accepted| accepted.saturating_add(batch.accepted));
         let counts =
@@ -147,7 +147,7 @@ impl Disproof {
 }
 
 impl Shares {
-    /// Adds what a batch showed and tells how the push service stands.
+    /// Adds what a batch showed and returns how the push service stands.
     pub(crate) fn weigh(&mut self, batch: Evidence, is_probe: bool) -> Standing {
         self.add(batch);
         let (fine, troubled) = (self.fine, self.troubled);

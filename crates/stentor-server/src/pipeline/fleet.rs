@@ -116,7 +116,7 @@ impl Fleet {
         }
     }
 
-    /// Leases and hands out what fits; tells whether there was anything.
+    /// Leases and hands out what fits; returns whether there was anything.
     async fn serve(&mut self) -> bool {
         let now = self.shared.now();
         self.measure();
@@ -176,7 +176,7 @@ impl Fleet {
         open
     }
 
-    /// Tells whether a single message is the better probe: an audience may be all of another sender, and say so again.
+    /// Returns whether a single message is the better probe: an audience may be all of another sender, and say so again.
     fn leaves_probe(&self, lane: Lane, now: Timestamp) -> bool {
         let single = Lane { class: Class::Urgent, ..lane };
         let is_suspected = || self.shared.lanes.is_suspected((lane.app, lane.provider));
@@ -299,7 +299,7 @@ impl Fleet {
         holds
     }
 
-    /// Leases the chunks of tickets and hands them to consumers; tells whether that worked.
+    /// Leases the chunks of tickets and hands them to consumers; returns whether that worked.
     async fn dispatch(&mut self, orders: Vec<Order>) -> bool {
         let shared = self.shared.clone();
         let _until_noted = shared.held.taking().await;
@@ -320,7 +320,7 @@ impl Fleet {
         }
     }
 
-    /// Leases chunk by chunk, so that one that is damaged holds up no other; tells whether all went well or aside.
+    /// Leases chunk by chunk, so that one that is damaged holds up no other; returns whether all went well or aside.
     async fn dispatch_singly(&mut self, orders: Vec<Order>) -> bool {
         let (mut over, mut untried, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut worked = false;
@@ -351,7 +351,7 @@ impl Fleet {
         well
     }
 
-    /// Sets chunks aside that could not be leased again and again while others could; gives the rest. While nothing can be
+    /// Sets chunks aside that could not be leased again and again while others could; returns the rest. While nothing can be
     /// written, that is no chunk's own fault.
     async fn give_up_often_refused(
         &self,
@@ -408,7 +408,7 @@ impl Fleet {
     }
 }
 
-/// Gives the counter of the lanes that share what audiences may have unsettled; single messages take little of it.
+/// Returns the counter of the lanes that share what audiences may have unsettled; single messages take little of it.
 fn bulk_lanes(shared: &Shared, class: Class) -> Arc<AtomicUsize> {
     if class == Class::Bulk { shared.budget.lanes() } else { Arc::default() }
 }
@@ -432,7 +432,7 @@ struct Batches {
 }
 
 impl Batches {
-    /// Tells whether a lane may have one more: a quick one while there is any, another while it leaves as many free, and
+    /// Returns whether a lane may have one more: a quick one while there is any, another while it leaves as many free, and
     /// any that has less than an equal share.
     fn has_place_for(&self, load: &Load) -> bool {
         let own = load.chunks();

@@ -19,15 +19,15 @@ pub(super) const FAILURES_MAX_COUNT: usize = 4;
 
 /// What is asked of the store about one chunk.
 pub(super) trait Ask: Clone {
-    /// Gives the chunk and the epoch of its lease.
+    /// Returns the chunk and the epoch of its lease.
     fn chunk(&self) -> (ChunkId, u32);
 }
 
 /// What the insisting needs of the pipeline.
 pub(super) trait Terms {
-    /// Tells whether there is no time left.
+    /// Returns whether there is no time left.
     fn is_over(&self) -> bool;
-    /// Tells whether the store can write anything now.
+    /// Returns whether the store can write anything now.
     async fn can_write(&self) -> bool;
     /// Waits before the next round, or until there is no time left.
     async fn wait(&self, problem: &StoreError, wait: Duration);

@@ -38,7 +38,7 @@ pub trait ProviderFactory: Send + Sync + 'static {
     /// Reads the credential and gives a provider that has not connected yet; the error names the field.
     fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid>;
 
-    /// Tells how many messages per minute the credential allows; `None` for as many as the push service takes.
+    /// Returns how many messages per minute the credential allows; `None` for as many as the push service takes.
     fn quota(&self, credential: &Credential) -> Option<u32> {
         let _nothing_is_said = credential;
         None
@@ -64,7 +64,7 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// Gives the provider, and a mark of use without which it might be closed.
+    /// Returns the provider, and a mark of use without which it might be closed.
     pub(crate) fn enter(&self) -> (&dyn Provider, TaskTrackerToken) {
         (&*self.provider, self.batches.token())
     }
@@ -114,12 +114,12 @@ impl Lanes {
         Self { store, factory, rules, throttles, entries, levels, closing }
     }
 
-    /// Tells what may pass at `now`.
+    /// Returns what may pass at `now`.
     pub(crate) fn look(&self, key: Key, now: Timestamp) -> Look {
         self.lock().get(&key).map_or(Look::Open, |entry| entry.gate.look(now, &self.rules))
     }
 
-    /// Gives the provider, building it first if need be; without one the lane is parked and says why.
+    /// Returns the provider, building it first if need be; without one the lane is parked and returns why.
     pub(crate) async fn outlet(&self, key: Key, now: Timestamp) -> Option<Arc<Outlet>> {
         let known = self.lock().get(&key).and_then(|entry| entry.outlet.clone());
         if known.is_some() {
@@ -242,7 +242,7 @@ impl Lanes {
         self.lock().values_mut().for_each(|entry| entry.gate.clock_went_back(back, now));
     }
 
-    /// Adds what a batch showed to what is known of its lane; tells how the push service stands. A batch of a credential
+    /// Adds what a batch showed to what is known of its lane; returns how the push service stands. A batch of a credential
     /// that was put anew meanwhile is weighed alone.
     pub(crate) fn weigh(
         &self,
@@ -301,7 +301,7 @@ impl Lanes {
         self.levels.lock().unwrap_or_else(PoisonError::into_inner).forget(gone);
     }
 
-    /// Compares every credential with the one in use; gives the lanes for which it is another, or gone, or new.
+    /// Compares every credential with the one in use; returns the lanes for which it is another, or gone, or new.
     pub(crate) async fn reload(&self) -> Result<Vec<Key>, StoreError> {
         let kept: HashMap<Key, Credential> =
             self.store.credentials().await?.into_iter().map(|one| ((one.app, one.provider), one)).collect();
@@ -325,12 +325,12 @@ impl Lanes {
         self.closing.wait().await;
     }
 
-    /// Tells why a lane rests, if it does.
+    /// Returns why a lane rests, if it does.
     pub(crate) fn parking(&self, key: Key) -> Option<Parking> {
         self.lock().get(&key)?.gate.parking().cloned()
     }
 
-    /// Tells whether a lane rests because its credential seems to be another sender's.
+    /// Returns whether a lane rests because its credential seems to be another sender's.
     pub(crate) fn is_suspected(&self, key: Key) -> bool {
         self.lock().get(&key).is_some_and(|entry| entry.gate.is_suspected())
     }
@@ -359,7 +359,7 @@ impl Lanes {
         of_kind.filter_map(|((app, _), entry)| Some(entry.throttle.as_mut()?.picture(*app, now))).collect()
     }
 
-    /// Tells what the provider of one credential is doing.
+    /// Returns what the provider of one credential is doing.
     pub(crate) fn sender_stats(&self, key: Key) -> ProviderStats {
         let outlet = self.lock().get(&key).and_then(|entry| entry.outlet.clone());
         outlet.map(|outlet| outlet.provider.stats()).unwrap_or_default()

@@ -28,7 +28,7 @@ impl Leap {
         Self { looked, showed: known, doubted_until: None }
     }
 
-    /// Looks at the clock; tells whether what it shows is believed.
+    /// Looks at the clock; returns whether what it shows is believed.
     pub(crate) fn look(&mut self, looked: Instant, shows: Timestamp) -> bool {
         let expected = self.showed.plus(looked.saturating_duration_since(self.looked));
         (self.looked, self.showed) = (looked, shows);

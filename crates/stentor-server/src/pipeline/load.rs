@@ -69,7 +69,7 @@ impl Load {
         let _ = self.took_us.fetch_update(Ordering::AcqRel, Ordering::Acquire, |before| Some(mean(before)));
     }
 
-    /// Tells whether what was settled lately had not taken long.
+    /// Returns whether what was settled lately had not taken long.
     fn is_quick(&self) -> bool {
         Duration::from_micros(self.took_us.load(Ordering::Acquire)) <= QUICK
     }
@@ -146,7 +146,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Tells whether what it takes is soon there again: what was settled had not taken long, and it was as much as is held.
+    /// Returns whether what it takes is soon there again: what was settled had not taken long, and it was as much as is held.
     pub(crate) fn is_quick(&self) -> bool {
         self.load.is_quick() && self.turnover.is_quick(self.looked)
     }
@@ -166,7 +166,7 @@ impl Lanes {
         Self { lanes: HashMap::new(), known, looked: Duration::ZERO }
     }
 
-    /// Gives an app's lane, whose window begins as `window` says.
+    /// Returns an app's lane, whose window begins as `window` says.
     pub(crate) fn of(&mut self, app: AppId, now: Duration, window: impl FnOnce() -> Window) -> &Lane {
         let known = &self.known;
         let lane = self.lanes.entry(app).or_insert_with(|| {
@@ -196,7 +196,7 @@ impl Lanes {
         self.forget(|lane| lane.load.chunks() > 0 || now.saturating_sub(lane.used) < KEPT);
     }
 
-    /// Tells whether a lane that holds anything may come to hold more.
+    /// Returns whether a lane that holds anything may come to hold more.
     pub(crate) fn may_grow(&self) -> bool {
         self.lanes.values().any(|lane| lane.load.chunks() > 0 && lane.window.may_grow())
     }
@@ -228,7 +228,7 @@ impl Drop for Lanes {
 mod tests {
     use super::*;
 
-    /// Lets a service take `takes_ms` for each of `held` deliveries for some seconds; tells whether it was quick after each.
+    /// Lets a service take `takes_ms` for each of `held` deliveries for some seconds; returns whether it was quick after each.
     fn seconds(turnover: &mut Turnover, from: u64, count: u64, held: u64, per_second: u64) -> Vec<bool> {
         let mut settled = turnover.began_settled;
         let second = |second: u64| {

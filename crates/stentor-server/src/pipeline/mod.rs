@@ -179,7 +179,7 @@ impl Pipeline {
         }
     }
 
-    /// Gives what knows whether a part has failed.
+    /// Returns what knows whether a part has failed.
     pub(crate) fn watch(&self) -> Arc<Watch> {
         self.shared.watch.clone()
     }
@@ -194,7 +194,7 @@ impl Pipeline {
         self.shared.note_queued(tickets);
     }
 
-    /// Tells whether an app may queue more messages.
+    /// Returns whether an app may queue more messages.
     #[must_use]
     pub fn has_room(&self, app: AppId) -> bool {
         self.shared.has_room(app)
@@ -212,7 +212,7 @@ impl Pipeline {
         self.shared.bells.producers.notify_one();
     }
 
-    /// Gives what knows how many wait for their messages to be kept.
+    /// Returns what knows how many wait for their messages to be kept.
     pub(crate) fn rush(&self) -> Arc<Rush> {
         self.shared.rush.clone()
     }
@@ -235,13 +235,13 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Tells whether credentials are still being given their access tokens and connections, as they are once, at the start.
+    /// Returns whether credentials are still being given their access tokens and connections, as they are once, at the start.
     #[must_use]
     pub fn is_getting_ready(&self) -> bool {
         self.shared.getting_ready.load(Ordering::Relaxed)
     }
 
-    /// Tells what it has done and is doing.
+    /// Returns what it has done and is doing.
     #[must_use]
     pub fn stats(&self) -> PipelineStats {
         let shared = &self.shared;

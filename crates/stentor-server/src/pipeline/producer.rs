@@ -103,7 +103,7 @@ async fn produce(shared: Arc<Shared>, task: ProducerTask) {
     }
 }
 
-/// Stops a campaign of which nothing more can be found out; tells whether that was written.
+/// Stops a campaign of which nothing more can be found out; returns whether that was written.
 async fn give_up(shared: &Shared, task: ProducerTask, why: &StoreError) -> bool {
     match shared.store.give_up_producer(task, shared.now()).await {
         Ok(()) => {

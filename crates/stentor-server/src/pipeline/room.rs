@@ -78,7 +78,7 @@ impl Room {
         *self.lock() = fresh;
     }
 
-    /// Tells whether an app may queue more of what can be sent.
+    /// Returns whether an app may queue more of what can be sent.
     pub(crate) fn is_open_to(&self, app: AppId, behind: Behind) -> bool {
         let stock = self.lock();
         let own = stock.open.get(&app).copied().unwrap_or_default();
@@ -87,7 +87,7 @@ impl Room {
         stock.open_sum + behind.of_all < self.queued_max_chunks || own < share(self.queued_max_chunks, others)
     }
 
-    /// Tells how many chunks wait for a credential that rests, if no more may.
+    /// Returns how many chunks wait for a credential that rests, if no more may.
     pub(crate) fn crowd(&self, key: Key) -> Option<u64> {
         let stock = self.lock();
         let own = stock.parked.get(&key).copied().filter(|_| stock.parked_sum >= self.parked_max_chunks)?;
@@ -123,7 +123,7 @@ impl Stock {
     }
 }
 
-/// Takes one off a count, which is forgotten at nothing; tells whether there was one.
+/// Takes one off a count, which is forgotten at nothing; returns whether there was one.
 fn take_one<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u64>, key: &K) -> bool {
     let Some(count) = counts.get_mut(key) else { return false };
     *count -= 1;
@@ -133,7 +133,7 @@ fn take_one<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u64>, key: &K) -> b
     true
 }
 
-/// Gives the part of one beside so many others; it is never nothing.
+/// Returns the part of one beside so many others; it is never nothing.
 fn share(max: u64, others: usize) -> u64 {
     (max / (others as u64 + 1)).max(1)
 }

@@ -105,7 +105,7 @@ impl Rush {
         self.began.elapsed().as_micros() as u64
     }
 
-    /// Waits until the callers leave time, or until what waits has waited long enough; says how many to begin, and by
+    /// Waits until the callers leave time, or until what waits has waited long enough; returns how many to begin, and by
     /// which time.
     pub(super) async fn lull(&self, now: Timestamp) -> (usize, Timestamp) {
         let behind = self.behind();
@@ -144,13 +144,13 @@ impl Rush {
 }
 
 impl Asking {
-    /// Tells whether the message is better begun behind.
+    /// Returns whether the message is better begun behind.
     #[must_use]
     pub fn in_a_rush(&self) -> bool {
         self.0.is_on()
     }
 
-    /// Tells whether a message of the app is better begun behind: not where it would wait behind those of others only, of
+    /// Returns whether a message of the app is better begun behind: not where it would wait behind those of others only, of
     /// which there are many.
     #[must_use]
     pub fn is_begun_behind(&self, app: AppId) -> bool {
@@ -178,18 +178,18 @@ impl Drop for Asking {
     }
 }
 
-/// Gives how long callers go first.
+/// Returns how long callers go first.
 fn patience(behind: u64) -> Duration {
     let patience = if behind < BATCH_MESSAGES as u64 { PATIENCE } else { BATCH_PATIENCE };
     patience.mul_f64(1.0 - burden(behind))
 }
 
-/// Gives how many are begun while callers wait.
+/// Returns how many are begun while callers wait.
 fn share(behind: u64) -> usize {
     BATCH_MESSAGES + (BATCH_MORE_MESSAGES * burden(behind)) as usize
 }
 
-/// Gives what is behind as a part of the most, squared: the beginning of a rush is the callers', its end is not.
+/// Returns what is behind as a part of the most, squared: the beginning of a rush is the callers', its end is not.
 fn burden(behind: u64) -> f64 {
     (behind as f64 / BEHIND_MAX_MESSAGES as f64).min(1.0).powi(2)
 }

@@ -111,7 +111,7 @@ async fn fire(shared: &Shared, schedule: &Schedule, now: Timestamp) -> Result<()
     Ok(())
 }
 
-/// Gives the instant at which an occurrence is due: its tick, or for audiences a little later, always by the same.
+/// Returns the instant at which an occurrence is due: its tick, or for audiences a little later, always by the same.
 fn start_of(schedule: &Schedule, tick: Timestamp, spread: Duration) -> Timestamp {
     let within = if schedule.recurrence.exact { Duration::ZERO } else { spread };
     calendar::off_the_minute(tick, schedule.spec.target.class(), within, schedule.id.raw())

@@ -25,7 +25,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// Tells by how much the clock has gone back since the last look, if it did.
+    /// Returns by how much the clock has gone back since the last look, if it did.
     fn look(&mut self, looked: Instant, shows: Timestamp) -> Option<Duration> {
         let expected = self.showed.plus(looked.saturating_duration_since(self.looked));
         (self.looked, self.showed) = (looked, shows);
@@ -57,7 +57,7 @@ pub(super) async fn watch(shared: &Shared) {
 
 async fn bring_forward(shared: &Shared, back: Duration) -> Result<(), DutyError> {
     let now = shared.now();
-    tracing::warn!(seconds = back.as_secs(), "the clock went back: what it had put off is brought forward");
+    tracing::warn!(seconds = back.as_secs(), "the clock went back: due times go back with it");
     shared.lanes.clock_went_back(back, now);
     shared.queue.clear().await?;
     publish_queued(shared, |ticket| Some(brought_forward(ticket, back, now))).await?;
@@ -65,7 +65,7 @@ async fn bring_forward(shared: &Shared, back: Duration) -> Result<(), DutyError>
     Ok(())
 }
 
-/// Gives the ticket with the due time that it would have by the clock of now.
+/// Returns the ticket with the due time that it would have by the clock of now.
 fn brought_forward(ticket: Ticket, back: Duration, now: Timestamp) -> Ticket {
     if ticket.due_at <= now {
         return ticket;

@@ -54,7 +54,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
 pub struct Parking {
     /// Not before; `None` means until the credential changes, or is tried again after a long while.
     pub until: Option<Timestamp>,
-    /// Why.
+    /// The cause, in the words of the ledger.
     pub reason: Reason,
     /// A sentence for the operator.
     pub detail: String,
@@ -124,18 +124,18 @@ pub fn settle(
     Settled { settlement, parking, health: health_of(outcomes, is_weak(chunk, standing.is_probe)) }
 }
 
-/// Tells whether the troubles of a chunk say nothing about the push service, because its deliveries had them before; of a
+/// Returns whether the troubles of a chunk say nothing about the push service, because its deliveries had them before; of a
 /// probe any answer is better than none.
 pub(crate) const fn is_weak(chunk: &LeasedChunk, is_probe: bool) -> bool {
     chunk.attempt > 1 && !is_probe
 }
 
-/// Tells whether anything of it may have reached the push service.
+/// Returns whether anything of it may have reached the push service.
 pub(crate) const fn is_attempt(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Unsent { .. })
 }
 
-/// Tells whether an outcome speaks of our credential, or asks everybody to wait, if it speaks for the push service.
+/// Returns whether an outcome speaks of our credential, or asks everybody to wait, if it speaks for the push service.
 #[must_use]
 fn closes_lane(outcome: &Outcome) -> bool {
     parking(outcome, Timestamp::default()).is_some()
@@ -190,7 +190,7 @@ enum Count {
 }
 
 impl Case<'_> {
-    /// Tells whether, and for how long, an outcome closes the lane.
+    /// Returns whether, and for how long, an outcome closes the lane.
     fn parking(&self, outcome: &Outcome) -> Option<Parking> {
         if self.foreign == Foreign::Credential {
             let reason = Reason::SenderMismatch;
@@ -199,7 +199,7 @@ impl Case<'_> {
         self.is_blamed(outcome).then(|| parking(outcome, self.now)).flatten()
     }
 
-    /// Tells whether an outcome speaks for the push service or the credential, and not for its delivery alone.
+    /// Returns whether an outcome speaks for the push service or the credential, and not for its delivery alone.
     fn is_blamed(&self, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Rejected { .. } | Outcome::Unavailable { reach: Reach::Credential, .. } => {
@@ -211,7 +211,7 @@ impl Case<'_> {
         }
     }
 
-    /// Tells how an outcome that ends nothing is tried again.
+    /// Returns how an outcome that ends nothing is tried again.
     fn wish(&self, outcome: &Outcome) -> Wish {
         let wish = wish(outcome);
         match self.foreign {
@@ -272,7 +272,7 @@ impl Case<'_> {
         }
     }
 
-    /// Gives how old the message is, up to the longest wait that follows from it; `None` while that asks for no wait.
+    /// Returns how old the message is, up to the longest wait that follows from it; `None` while that asks for no wait.
     fn age(&self) -> Option<Duration> {
         let age = self.now.since(self.chunk.message.due_at).min(UNAVAILABLE_WAIT_MAX);
         (age >= self.policy.base).then_some(age)
@@ -309,7 +309,7 @@ impl Case<'_> {
         Some(Stop { reason: Reason::PayloadRefused, detail })
     }
 
-    /// Gives how many must refuse before the rest is not asked: a few, or all that can be asked of a smaller audience.
+    /// Returns how many must refuse before the rest is not asked: a few, or all that can be asked of a smaller audience.
     fn answers_to_stop(&self) -> u64 {
         let silent = self.chunk.fates.iter().filter(|fate| **fate != Fate::Send).count() as u64;
         self.chunk.tally.sum().saturating_sub(silent).min(STOP_MIN_ANSWERS)
@@ -338,7 +338,7 @@ fn child((again, positions): (Again, Vec<u32>)) -> Child {
     Child { positions, due_at, attempt, ambiguous }
 }
 
-/// Tells how an outcome is tried again that speaks for the push service, if it can.
+/// Returns how an outcome is tried again that speaks for the push service, if it can.
 fn wish(outcome: &Outcome) -> Wish {
     let wish = |reason, count, floor: Option<Duration>| Wish {
         reason,
@@ -366,7 +366,7 @@ fn wish(outcome: &Outcome) -> Wish {
     }
 }
 
-/// Tells whether, and for how long, an outcome closes the lane.
+/// Returns whether, and for how long, an outcome closes the lane.
 fn parking(outcome: &Outcome, now: Timestamp) -> Option<Parking> {
     let rest = |wait: Duration| Some(now.plus(wait.min(RETRY_AFTER_MAX)));
     let (until, reason) = match *outcome {
@@ -394,7 +394,7 @@ fn parking(outcome: &Outcome, now: Timestamp) -> Option<Parking> {
     Some(Parking { until, reason, detail: detail(reason) })
 }
 
-/// Says why a lane rests, in a sentence.
+/// Returns why a lane rests, in a sentence.
 pub(crate) fn detail(reason: Reason) -> String {
     match reason {
         Reason::Throttled => "the push service asks to slow down",

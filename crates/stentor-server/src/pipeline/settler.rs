@@ -24,7 +24,7 @@ pub(crate) struct Settlers {
 }
 
 impl Settlers {
-    /// Gives the way to a class's settler.
+    /// Returns the way to a class's settler.
     pub(crate) const fn of(&self, class: Class) -> &mpsc::Sender<Work> {
         match class {
             Class::Urgent => &self.urgent,
@@ -118,7 +118,7 @@ async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>)
 /// Who waits for the chunks in which something of these goes on.
 type Waiting = HashMap<ChunkId, oneshot::Sender<GoingOn>>;
 
-/// Writes settlements in one transaction, or each alone when that cannot be; gives the children.
+/// Writes settlements in one transaction, or each alone when that cannot be; returns the children.
 async fn settle(shared: &Shared, settlements: Vec<Settlement>, mut waiting: Waiting) -> Vec<Ticket> {
     let replies = insist(shared, settlements, |some| shared.store.settle(some)).await;
     replies.into_iter().flat_map(|reply| children(shared, reply, &mut waiting)).collect()

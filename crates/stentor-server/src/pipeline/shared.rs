@@ -139,18 +139,18 @@ impl Shared {
         self.clock.now()
     }
 
-    /// Tells whether the clock is believed enough to forget what is old by it.
+    /// Returns whether the clock is believed enough to forget what is old by it.
     pub(crate) fn may_forget(&self) -> bool {
         self.leap.lock().unwrap_or_else(PoisonError::into_inner).look(Instant::now(), self.now())
     }
 
-    /// Gives the terms under which chunks are leased now.
+    /// Returns the terms under which chunks are leased now.
     pub(crate) fn lease(&self, class: Class) -> Lease {
         let now = self.now();
         Lease { instance: self.instance, until: now.plus(self.config.lease_for()), now, class }
     }
 
-    /// Gives a provider kind's counters.
+    /// Returns a provider kind's counters.
     pub(crate) fn meter(&self, kind: ProviderKind) -> Arc<FleetMeter> {
         self.meters.get(&kind).cloned().unwrap_or_default()
     }
@@ -205,7 +205,7 @@ impl Shared {
         lanes.into_iter().for_each(|lane| self.agenda.insert(lane, due_at));
     }
 
-    /// Gives up a chunk that can neither be leased nor settled, lest it hold up the others; tells whether that was written.
+    /// Gives up a chunk that can neither be leased nor settled, lest it hold up the others; returns whether that was written.
     pub(crate) async fn set_aside(&self, chunk: ChunkId, epoch: Option<u32>, why: &StoreError) -> bool {
         match self.store.set_aside(chunk, epoch, self.now()).await {
             Ok(was_there) => {
@@ -221,7 +221,7 @@ impl Shared {
         }
     }
 
-    /// Notes that a chunk could not be leased though others can; tells how often that happened.
+    /// Notes that a chunk could not be leased though others can; returns how often that happened.
     pub(crate) fn note_refused(&self, chunk: ChunkId) -> u32 {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() >= REFUSED_MAX_COUNT {
@@ -237,7 +237,7 @@ impl Shared {
         self.room.note(tickets);
     }
 
-    /// Tells whether an app may queue more of what can be sent.
+    /// Returns whether an app may queue more of what can be sent.
     pub(crate) fn has_room(&self, app: AppId) -> bool {
         let behind = Behind { of_all: self.rush.behind(), of_app: self.rush.behind_of(app) };
         self.room.is_open_to(app, behind)
@@ -255,7 +255,7 @@ impl Shared {
             .collect()
     }
 
-    /// Tells whether more of an audience may be queued.
+    /// Returns whether more of an audience may be queued.
     pub(crate) fn may_expand(&self, key: Key) -> bool {
         self.has_room(key.0) && self.room.crowd(key).is_none()
     }
@@ -294,7 +294,7 @@ impl Turnaround {
         smooth(&self.settle_us, took);
     }
 
-    /// Gives the time of a lease, of the settlement that is waited for, and of the one that follows it.
+    /// Returns the time of a lease, of the settlement that is waited for, and of the one that follows it.
     pub(crate) fn get(&self) -> Duration {
         let (lease, settle) = (self.lease_us.load(Ordering::Relaxed), self.settle_us.load(Ordering::Relaxed));
         Duration::from_micros((lease + 2 * settle).min(TURNAROUND_MAX_US))
@@ -341,7 +341,7 @@ impl Held {
         self.prolonged_at_ms.store(at.as_millis(), Ordering::Release);
     }
 
-    /// Tells whether they were last prolonged longer ago than `age`, or by a clock that has gone back since: those taken
+    /// Returns whether they were last prolonged longer ago than `age`, or by a clock that has gone back since: those taken
     /// after that run out earlier than all others.
     pub(crate) fn is_stale(&self, now: Timestamp, age: Duration) -> bool {
         let prolonged_at = Timestamp::from_millis(self.prolonged_at_ms.load(Ordering::Acquire));

@@ -47,7 +47,7 @@ pub struct PipelineStats {
 /// A picture of one provider kind's fleet.
 #[derive(Debug, Clone)]
 pub struct FleetStats {
-    /// Which.
+    /// The provider that these figures are about.
     pub provider: ProviderKind,
     /// Consumers now.
     pub consumers: usize,
@@ -78,7 +78,7 @@ pub struct ParkedStats {
     pub app: AppId,
     /// Not before; `None` means until the credential changes or a slow probe passes.
     pub until: Option<Timestamp>,
-    /// Why.
+    /// The cause, in the words of the ledger.
     pub reason: Reason,
     /// A sentence for the operator.
     pub detail: String,
@@ -87,7 +87,7 @@ pub struct ParkedStats {
 /// The quota of one credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaStats {
-    /// Whose.
+    /// The app whose credential it is.
     pub app: AppId,
     /// Messages per minute.
     pub per_minute: u64,
@@ -104,9 +104,9 @@ pub struct QuotaStats {
 pub struct OutcomeCount {
     /// Its word.
     pub outcome: &'static str,
-    /// Why.
+    /// The cause, in the words of the ledger.
     pub reason: Reason,
-    /// How often.
+    /// How often it occurred.
     pub count: u64,
 }
 
@@ -173,7 +173,7 @@ impl FleetMeter {
     }
 }
 
-/// Gives an outcome's word and reason.
+/// Returns an outcome's word and reason.
 fn word(outcome: &Outcome) -> (&'static str, Reason) {
     match outcome {
         Outcome::Accepted => ("accepted", Reason::None),

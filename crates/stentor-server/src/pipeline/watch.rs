@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 /// A part that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Which.
+    /// The part that ended.
     pub part: String,
-    /// How.
+    /// How it ended: returned, failed or panicked.
     pub cause: String,
 }
 
@@ -43,7 +43,7 @@ impl Watch {
         match panic_of(work).await {
             Some(cause) => self.fail(part.into(), cause),
             None if told.is_cancelled() => {}
-            None => self.fail(part.into(), "it ended unasked".to_owned()),
+            None => self.fail(part.into(), "it stopped unexpectedly".to_owned()),
         }
     }
 
@@ -168,6 +168,6 @@ mod tests {
         watch.passing("producer", async {}).await;
         assert!(watch.failures().is_empty() && !watch.stop.is_cancelled());
         watch.lasting("janitor", CancellationToken::new(), async {}).await;
-        assert_eq!(watch.failures()[0].cause, "it ended unasked");
+        assert_eq!(watch.failures()[0].cause, "it stopped unexpectedly");
     }
 }

@@ -74,17 +74,17 @@ impl Window {
         }
     }
 
-    /// Gives the most deliveries to have unsettled.
+    /// Returns the most deliveries to have unsettled.
     pub(crate) const fn limit(&self) -> u64 {
         if self.limit < self.ceiling { self.limit } else { self.ceiling }
     }
 
-    /// Tells whether it may grow.
+    /// Returns whether it may grow.
     pub(crate) const fn may_grow(&self) -> bool {
         self.limit() < self.cap
     }
 
-    /// Tells whether it is time to look.
+    /// Returns whether it is time to look.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
         now.saturating_sub(self.looked) >= LOOK_MIN
     }

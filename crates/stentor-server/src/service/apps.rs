@@ -38,7 +38,7 @@ impl Service {
         Ok(self.store.apps().await?)
     }
 
-    /// Gives one app; any key of it may ask.
+    /// Returns one app; any key of it may ask.
     pub async fn app(&self, identity: Identity, app: AppId) -> Answer<App> {
         Ok(self.store.app(identity.on(app)?.app()).await?)
     }

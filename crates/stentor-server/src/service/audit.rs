@@ -83,7 +83,7 @@ impl Matter {
 }
 
 impl Refusals {
-    /// Tells whether a refusal of the key is to be kept now.
+    /// Returns whether a refusal of the key is to be kept now.
     fn admit(&self, key: KeyId) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.get(&key).is_some_and(|last| last.elapsed() < REFUSAL_PAUSE) {

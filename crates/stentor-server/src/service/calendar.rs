@@ -6,7 +6,7 @@ use stentor_core::ports::clock::Timestamp;
 
 use crate::pipeline::calendar;
 
-/// Tells whether the zone is in the time zone database.
+/// Returns whether the zone is in the time zone database.
 pub(super) fn known_zone(name: &TimeZoneName) -> bool {
     calendar::zone(name.as_str()).is_some()
 }

@@ -30,7 +30,7 @@ pub struct Caller {
 }
 
 impl Identity {
-    /// Gives the app that the key belongs to; none for the operator's.
+    /// Returns the app that the key belongs to; none for the operator's.
     #[must_use]
     pub const fn app(&self) -> Option<AppId> {
         match self {
@@ -60,13 +60,13 @@ impl Identity {
 }
 
 impl Caller {
-    /// Gives the app.
+    /// Returns the app.
     #[must_use]
     pub const fn app(&self) -> AppId {
         self.app
     }
 
-    /// Gives the key; `None` for the operator's.
+    /// Returns the key; `None` for the operator's.
     #[must_use]
     pub const fn key(&self) -> Option<KeyId> {
         self.key

@@ -11,7 +11,7 @@ use super::audit::{Author, Matter, unexpected};
 use super::{Answer, Caller, Origin, Service};
 
 impl Service {
-    /// Gives the books of a campaign, and the instant at which they were read.
+    /// Returns the books of a campaign, and the instant at which they were read.
     pub async fn ledger(&self, caller: Caller, id: CampaignId) -> Answer<(Ledger, Timestamp)> {
         caller.require(Send)?;
         let ledger = self.store.ledger(caller.app(), id).await?;

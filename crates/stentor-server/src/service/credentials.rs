@@ -183,7 +183,7 @@ fn may_not_connect(host: RefusedHost) -> Problem {
     Problem { field: Some(host.field), ..problem }
 }
 
-/// Says how an operator allows an address.
+/// Returns how an operator allows an address.
 fn allowing(host: &RefusedHost) -> String {
     let allowance = host.refused.allowance();
     format!(
@@ -191,7 +191,7 @@ fn allowing(host: &RefusedHost) -> String {
     )
 }
 
-/// Says which credential it is and how much it may send; what could be a secret is left out, an endpoint too.
+/// Returns which credential it is and how much it may send; what could be a secret is left out, an endpoint too.
 fn in_words(summary: &CredentialSummary) -> String {
     let quota = summary.quota_per_minute.map_or("none".to_owned(), |quota| quota.to_string());
     let names = [&summary.project_id, &summary.team_id, &summary.key_id, &summary.bundle_id];
@@ -200,7 +200,7 @@ fn in_words(summary: &CredentialSummary) -> String {
     format!("{endpoint}quota {quota} {}", names.join(" ")).trim_end().to_owned()
 }
 
-/// Tells a key or certificate that cannot be read from a field that breaks a rule: no rule of form finds the former.
+/// Returns a key or certificate that cannot be read from a field that breaks a rule: no rule of form finds the former.
 fn unusable(invalid: Invalid) -> Problem {
     let field = invalid.field.rsplit('.').next().unwrap_or_default();
     let read = matches!(field, "key_p8" | "private_key" | "ca_pem");

@@ -120,7 +120,7 @@ impl Service {
         Ok(reply)
     }
 
-    /// Gives one device.
+    /// Returns one device.
     pub async fn device(&self, caller: Caller, id: DeviceId) -> Answer<Device> {
         caller.require_any(&[Register, Send])?;
         Ok(self.store.device(caller.app(), id).await?)
@@ -175,14 +175,14 @@ impl Service {
         Ok(self.store.remove_device(caller.app(), id).await?)
     }
 
-    /// Gives a device's attempts over all messages, newest message first.
+    /// Returns a device's attempts over all messages, newest message first.
     pub async fn history(&self, caller: Caller, id: DeviceId, page: Page) -> Answer<Vec<AttemptRecord>> {
         caller.require_any(&[Register, Send])?;
         self.store.device(caller.app(), id).await?;
         Ok(self.store.history(caller.app(), id, page).await?)
     }
 
-    /// Gives every attempt of one message at one device.
+    /// Returns every attempt of one message at one device.
     pub async fn delivery(
         &self,
         caller: Caller,
@@ -207,7 +207,7 @@ impl Service {
     }
 }
 
-/// Gives how many devices were made, and how many were known before.
+/// Returns how many devices were made, and how many were known before.
 pub(super) fn created_and_updated(replies: &[Registered]) -> (u64, u64) {
     let created = replies.iter().filter(|reply| reply.created).count() as u64;
     (created, replies.len() as u64 - created)

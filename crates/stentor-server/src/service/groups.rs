@@ -38,7 +38,7 @@ impl Service {
         Ok(self.store.put_group(caller.app(), group, self.now()).await?)
     }
 
-    /// Gives a group.
+    /// Returns a group.
     pub async fn group(&self, caller: Caller, group: &GroupName) -> Answer<Group> {
         caller.require_any(&[Register, Send])?;
         Ok(self.store.group(caller.app(), group).await?)

@@ -122,7 +122,7 @@ impl Service {
         Ok(Written { lines: registered.len(), counts: created_and_updated(&registered) })
     }
 
-    /// Notes what came of a batch; tells whether the store took only some of it at once.
+    /// Notes what came of a batch; returns whether the store took only some of it at once.
     async fn note(
         &self,
         app: AppId,
@@ -258,7 +258,7 @@ fn interrupted(error: StoreError, report: &ImportReport) -> Problem {
         .with_hint(format!("{done} lines were registered before; importing all again is harmless"))
 }
 
-/// Says what was kept before the rest of the body was not to be had.
+/// Returns what was kept before the rest of the body was not to be had.
 fn broken_off(problem: Problem, report: &ImportReport) -> Problem {
     match report.created + report.updated {
         0 => problem,

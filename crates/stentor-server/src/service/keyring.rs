@@ -82,7 +82,7 @@ impl Keyring {
         }
     }
 
-    /// Tells whether the app is known to exist.
+    /// Returns whether the app is known to exist.
     pub fn knows_app(&self, app: AppId) -> bool {
         self.read().apps.contains(&app)
     }

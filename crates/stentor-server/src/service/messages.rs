@@ -257,7 +257,7 @@ impl Service {
         self.keep(message, repeat).await.map(Sent::Kept)
     }
 
-    /// Gives one message.
+    /// Returns one message.
     pub async fn message(&self, caller: Caller, id: MessageId) -> Answer<Message> {
         caller.require(Scope::Send)?;
         Ok(self.store.message(caller.app(), id).await?)

@@ -67,7 +67,7 @@ pub trait Belt: Send + Sync {
         None
     }
 
-    /// Tells whether an app may queue more messages.
+    /// Returns whether an app may queue more messages.
     fn has_room(&self, _app: AppId) -> bool {
         true
     }
@@ -77,12 +77,12 @@ pub trait Belt: Send + Sync {
         Vec::new()
     }
 
-    /// Tells how a credential's quota stands, once it was used.
+    /// Returns how a credential's quota stands, once it was used.
     fn quota(&self, _app: AppId, _provider: ProviderKind) -> Option<QuotaStats> {
         None
     }
 
-    /// Tells why the lane of a credential is parked, if it is.
+    /// Returns why the lane of a credential is parked, if it is.
     fn parked(&self, _app: AppId, _provider: ProviderKind) -> Option<Resting> {
         None
     }
@@ -202,7 +202,7 @@ impl Service {
         })
     }
 
-    /// Tells what was done since start.
+    /// Returns what was done since start.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters

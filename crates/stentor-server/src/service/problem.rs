@@ -72,7 +72,7 @@ impl ErrorCode {
         Self::Internal,
     ];
 
-    /// Gives the stable word that callers may compare with.
+    /// Returns the stable word that callers may compare with.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl ErrorCode {
         }
     }
 
-    /// Gives a short title in plain words.
+    /// Returns a short title in plain words.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -122,15 +122,15 @@ impl ErrorCode {
         }
     }
 
-    /// Tells what a caller does about it.
+    /// Returns what a caller does about it.
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {
-            Self::InvalidRequest => "Mend the request; repeating it as it is will not help.",
+            Self::InvalidRequest => "Correct the request; repeating it unchanged will not help.",
             Self::AddressRefused => {
                 "Name another address, or have the operator allow its network as `hint` says."
             }
-            Self::InvalidField => "Mend the field that `field` names; `hint` may say how.",
+            Self::InvalidField => "Correct the field that `field` names; `hint` may say how.",
             Self::PayloadTooLarge => "Send less at once, or use the import for many devices.",
             Self::RequestTimeout => {
                 "Send the body faster, then repeat with the same Idempotency-Key; an import may have kept some lines."
@@ -170,7 +170,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Says what kind and why.
+    /// Returns what kind and why.
     pub fn new(code: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
         let retry = match code {
             ErrorCode::RateLimited | ErrorCode::Unavailable | ErrorCode::RequestTimeout => Some(1),
@@ -224,7 +224,7 @@ impl From<StoreError> for Problem {
             }
             StoreError::Damaged(why) => {
                 tracing::error!(%why, "the store is damaged");
-                Self::new(ErrorCode::Internal, "what is kept does not make sense")
+                Self::new(ErrorCode::Internal, "the stored data is damaged")
             }
         }
     }

@@ -94,7 +94,7 @@ impl Service {
         }
     }
 
-    /// Gives one schedule.
+    /// Returns one schedule.
     pub async fn schedule(&self, caller: Caller, id: ScheduleId) -> Answer<ScheduleView> {
         caller.require(Send)?;
         Ok(self.view(self.shown(caller.app(), id).await?))
@@ -266,7 +266,7 @@ impl Drop for BeingMade<'_> {
     }
 }
 
-/// Says what the caller asked for: resuming one without a further occurrence finishes it.
+/// Returns what the caller asked for: resuming one without a further occurrence finishes it.
 const fn audited(state: ScheduleState) -> AuditAction {
     match state {
         ScheduleState::Active | ScheduleState::Finished => AuditAction::ScheduleResume,
@@ -287,7 +287,7 @@ fn named(matter: Matter, schedule: &Schedule) -> Matter {
     ))
 }
 
-/// Tells whether it is the pattern that never fires, or the end that comes before.
+/// Returns whether it is the pattern that never fires, or the end that comes before.
 fn without_occurrence(mut recurrence: Recurrence, now: Timestamp) -> Problem {
     recurrence.until = None;
     match calendar::next_tick(&recurrence, now) {

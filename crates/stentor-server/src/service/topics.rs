@@ -21,7 +21,7 @@ impl Service {
         Ok(self.store.topics(caller.app(), after, limit).await?)
     }
 
-    /// Gives one topic.
+    /// Returns one topic.
     pub async fn topic(&self, caller: Caller, topic: &TopicName) -> Answer<TopicSummary> {
         caller.require_any(&[Register, Send])?;
         Ok(self.store.topic(caller.app(), topic).await?)

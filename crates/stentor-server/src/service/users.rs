@@ -13,7 +13,7 @@ impl Service {
         Ok(self.store.put_user(caller.app(), user, self.now()).await?)
     }
 
-    /// Gives a person with devices.
+    /// Returns a person with devices.
     pub async fn user(&self, caller: Caller, user: &ExternalId) -> Answer<User> {
         caller.require_any(&[Register, Send])?;
         Ok(self.store.user(caller.app(), user).await?)

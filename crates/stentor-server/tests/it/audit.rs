@@ -21,7 +21,7 @@ fn actions(entries: &[Value]) -> Vec<&str> {
     entries.iter().map(|entry| entry["action"].as_str().expect("a word")).collect()
 }
 
-/// Does everything that is audited once; gives the routes that were asked.
+/// Does everything that is audited once; returns the routes that were asked.
 async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
     let device = server.device(tenant, "a-token-that-is-secret").await;
     let tomorrow = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24);

@@ -210,12 +210,12 @@ impl Server {
 }
 
 impl Read {
-    /// Gives a text of the body.
+    /// Returns a text of the body.
     pub(crate) fn text(&self, name: &str) -> String {
         self.body[name].as_str().unwrap_or_else(|| panic!("no {name} in {self:?}")).to_owned()
     }
 
-    /// Gives code and field of a refusal, and checks that it is well-formed.
+    /// Returns code and field of a refusal, and checks that it is well-formed.
     pub(crate) fn refusal(&self) -> (u16, String, Option<String>) {
         assert_eq!(self.headers["content-type"], "application/problem+json", "{self:?}");
         assert_eq!(self.body["status"], self.status, "{self:?}");

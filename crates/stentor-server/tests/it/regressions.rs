@@ -30,7 +30,7 @@ fn always(refusal: Refusal) -> Policy {
     Policy { scripts: vec![everybody], ..Policy::default() }
 }
 
-/// Gives how many deliveries at one provider ended for a reason.
+/// Returns how many deliveries at one provider ended for a reason.
 fn count_of(ledger: &Value, provider: &str, reason: &str) -> u64 {
     let books = ledger["providers"].as_array().expect("a list").iter();
     let books = books.filter(|books| books["provider"] == provider);

@@ -17,7 +17,7 @@ pub trait QueueHome: Send + Sync {
     /// Opens the queue.
     async fn open(&self) -> Box<dyn Queue>;
 
-    /// Tells whether tickets outlive the queue that took them.
+    /// Returns whether tickets outlive the queue that took them.
     fn persists(&self) -> bool;
 }
 

@@ -26,7 +26,7 @@ pub const CHUNK_MAX_DEVICES: usize = 4;
 /// How long leases of cases hold.
 const LEASE_SECONDS: i64 = 60;
 
-/// Gives an instant, in seconds after the one at which every case begins.
+/// Returns an instant, in seconds after the one at which every case begins.
 #[must_use]
 pub const fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
@@ -56,7 +56,7 @@ pub fn tag(text: &str) -> Tag {
     Tag::new(text).expect("a tag")
 }
 
-/// Gives an address.
+/// Returns an address.
 #[must_use]
 pub fn token(text: &str) -> PushToken {
     PushToken::new(text).expect("a push token")
@@ -90,7 +90,7 @@ pub const fn first(limit: usize) -> Page {
     Page { after: 0, limit }
 }
 
-/// Gives a list's page after a number.
+/// Returns a list's page after a number.
 #[must_use]
 pub const fn after(after: u64, limit: usize) -> Page {
     Page { after, limit }
@@ -172,7 +172,7 @@ pub fn await_some(mut given: Settlement, positions: &[u32], leased: &LeasedChunk
     given
 }
 
-/// Gives the chunk in which positions of another go on.
+/// Returns the chunk in which positions of another go on.
 #[must_use]
 pub fn awaited_chunk(leased: &LeasedChunk, awaited: Awaited, positions: &[u32]) -> LeasedChunk {
     LeasedChunk { id: awaited.chunk, epoch: awaited.epoch, ..leased.part(positions) }
@@ -359,7 +359,7 @@ impl<'a> Scene<'a> {
         self.store.settle(vec![given]).await.expect("settled").remove(0)
     }
 
-    /// Settles one chunk whose lease must hold; gives its children.
+    /// Settles one chunk whose lease must hold; returns its children.
     pub async fn settled(&self, given: Settlement) -> Vec<Ticket> {
         match self.settle(given).await {
             SettleReply::Settled { tickets, .. } => tickets,
@@ -367,7 +367,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Settles one chunk whose lease must hold, of which some is awaited; gives the chunk in which that goes on.
+    /// Settles one chunk whose lease must hold, of which some is awaited; returns the chunk in which that goes on.
     pub async fn settled_but(&self, given: Settlement) -> Awaited {
         match self.settle(given).await {
             SettleReply::Settled { awaited, .. } => awaited.expect("some is awaited"),
@@ -407,18 +407,18 @@ impl<'a> Scene<'a> {
         books.expect("an audience at fcm")
     }
 
-    /// Tells where a campaign is.
+    /// Returns where a campaign is.
     pub async fn state(&self, id: MessageId) -> CampaignState {
         self.ledger(id).await.campaign.state
     }
 
-    /// Gives the last record of a delivery.
+    /// Returns the last record of a delivery.
     pub async fn last_record(&self, id: MessageId, device: DeviceId) -> Option<Record> {
         let attempts = self.store.delivery(self.app, id, device).await.expect("a delivery");
         attempts.last().map(|attempt| attempt.record)
     }
 
-    /// Gives a number not used before in this app.
+    /// Returns a number not used before in this app.
     pub fn next(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -59,7 +59,7 @@ pub fn strikes(path: &Path) -> Vec<Strike> {
     strikes
 }
 
-/// Does it to those rows of a file that another file, an earlier copy of it, has too; tells how many they are. Rows that
+/// Does it to those rows of a file that another file, an earlier copy of it, has too; returns how many they are. Rows that
 /// would take the key of another stay as they are.
 ///
 /// # Panics

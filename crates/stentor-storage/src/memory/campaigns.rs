@@ -47,7 +47,7 @@ impl CampaignRow {
         Self { campaign, message: Arc::new(message), as_of: None, books: BTreeMap::new(), chunks: Vec::new() }
     }
 
-    /// Gives how deliveries at a provider end that would wait; `None` while they may.
+    /// Returns how deliveries at a provider end that would wait; `None` while they may.
     pub(super) fn verdict(&self, provider: ProviderKind) -> Option<(DeliveryState, Reason)> {
         let stop = self.books.get(&provider).and_then(|books| books.stop.as_ref());
         match (self.campaign.state, stop) {

@@ -72,7 +72,7 @@ impl DeviceStore for MemoryStore {
     }
 }
 
-/// Tells whether a device belongs to wider audiences.
+/// Returns whether a device belongs to wider audiences.
 pub(super) fn is_reachable(device: &Device) -> bool {
     device.listed && device.retired.is_none()
 }
@@ -89,7 +89,7 @@ impl AppRow {
         self.devices.get(&id).ok_or(StoreError::NotFound("device"))
     }
 
-    /// Gives a device another address; whoever holds it already keeps it, and false is told.
+    /// Returns a device another address; whoever holds it already keeps it, and false is told.
     pub(super) fn move_token(&mut self, id: DeviceId, token: &PushToken, now: Timestamp) -> bool {
         let Some(device) = self.devices.get_mut(&id) else { return true };
         let provider = device.registration.provider;

@@ -74,7 +74,7 @@ impl State {
         Ok(tickets)
     }
 
-    /// Gives up a chunk; tells whether it was there.
+    /// Gives up a chunk; returns whether it was there.
     pub(super) fn set_aside(
         &mut self,
         id: ChunkId,
@@ -158,7 +158,7 @@ impl State {
         (devices.iter().map(&mut fate).collect(), tokens)
     }
 
-    /// Tells whether a message waits for a device, is on its way to it, or may have reached it.
+    /// Returns whether a message waits for a device, is on its way to it, or may have reached it.
     fn replaces(&self, newer: MessageId, device: DeviceId, now: Timestamp) -> bool {
         let Some(row) = self.campaigns.get(&newer.into()) else { return false };
         let Some(last) = self.attempts(row, device).pop() else { return false };

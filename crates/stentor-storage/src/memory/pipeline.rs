@@ -196,7 +196,7 @@ impl State {
         later.filter_map(|id| self.waiting(*id)).take(limit).collect()
     }
 
-    /// Gives the ticket of a chunk that is queued and whose campaign runs.
+    /// Returns the ticket of a chunk that is queued and whose campaign runs.
     fn waiting(&self, id: ChunkId) -> Option<Ticket> {
         let chunk = self.chunks.get(&id).filter(|chunk| chunk.is_queued())?;
         self.campaigns.get(&chunk.campaign)?.is_running().then(|| chunk.ticket(id))

@@ -78,7 +78,7 @@ fn summary(name: &TopicName, devices: &BTreeSet<DeviceId>) -> TopicSummary {
 }
 
 impl AppRow {
-    /// Subscribes a known device; tells whether it was not before.
+    /// Subscribes a known device; returns whether it was not before.
     pub(super) fn subscribe_one(&mut self, topic: &TopicName, device: DeviceId) -> bool {
         self.subscriptions.entry(device).or_default().insert(topic.clone());
         self.topics.entry(topic.clone()).or_default().insert(device)

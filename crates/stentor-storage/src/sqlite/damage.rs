@@ -54,7 +54,7 @@ pub(super) fn readable<T>(
     Ok((found, broken))
 }
 
-/// Does something whole or not at all; gives the fault when what it met makes no sense, and fails when the engine does.
+/// Does something whole or not at all; returns the fault when what it met makes no sense, and fails when the engine does.
 pub(super) fn attempt<T>(connection: &Connection, work: impl FnOnce() -> Done<T>) -> Done<Result<T, Fault>> {
     run(connection, "SAVEPOINT attempt", [])?;
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(damaged("it made a job panic")));

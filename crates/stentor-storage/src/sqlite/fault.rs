@@ -11,7 +11,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Tells whether the engine cannot read or write now, or not this.
+    /// Returns whether the engine cannot read or write now, or not this.
     pub(super) fn is_unavailable(&self) -> bool {
         match self {
             Self::Store(error) => is_unavailable(error),
@@ -19,7 +19,7 @@ impl Fault {
         }
     }
 
-    /// Tells whether what was read makes no sense.
+    /// Returns whether what was read makes no sense.
     pub(super) fn is_damage(&self) -> bool {
         match self {
             Self::Store(error) => matches!(error, StoreError::Damaged(_)),
@@ -80,7 +80,7 @@ pub(super) fn conflict(why: impl Into<String>) -> Fault {
     Fault::Store(StoreError::Conflict(why.into()))
 }
 
-/// Tells whether the engine refused because a row with this identity exists.
+/// Returns whether the engine refused because a row with this identity exists.
 pub(super) fn is_repeat(error: &Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }
@@ -92,7 +92,7 @@ fn is_unread(error: &Error) -> bool {
     code.is_some_and(|code| [ffi::SQLITE_IOERR_READ, ffi::SQLITE_IOERR_SHORT_READ].contains(&code))
 }
 
-/// Gives an engine's failure a meaning.
+/// Returns an engine's failure a meaning.
 pub(super) fn meaning(error: &Error) -> StoreError {
     let nonsense = matches!(
         error,

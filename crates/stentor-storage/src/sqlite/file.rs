@@ -63,7 +63,7 @@ pub(super) fn move_aside(database: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Gives the path of a companion file.
+/// Returns the path of a companion file.
 fn beside(database: &Path, extension: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(".");

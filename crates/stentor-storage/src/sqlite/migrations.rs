@@ -16,7 +16,7 @@ impl Step {
         Self { sql, work: None }
     }
 
-    /// Tells whether secrets are sealed from this step on.
+    /// Returns whether secrets are sealed from this step on.
     #[cfg(test)]
     pub(super) fn begins_to_seal(&self) -> bool {
         self.sql.contains("CREATE TABLE scrubs")

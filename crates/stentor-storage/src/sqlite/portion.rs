@@ -28,7 +28,7 @@ impl<'a> Portion<'a> {
         Self { connection, changes: connection.total_changes(), max_rows, until: Instant::now() + time }
     }
 
-    /// Tells whether the rest is for another transaction.
+    /// Returns whether the rest is for another transaction.
     pub(super) fn is_over(&self) -> bool {
         let changed = self.connection.total_changes().saturating_sub(self.changes);
         changed >= self.max_rows || Instant::now() >= self.until

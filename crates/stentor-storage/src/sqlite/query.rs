@@ -4,7 +4,7 @@ use rusqlite::{Connection, Params, Row};
 
 use super::fault::Done;
 
-/// Does something; gives how many rows it changed.
+/// Does something; returns how many rows it changed.
 pub(super) fn run(connection: &Connection, sql: &str, params: impl Params) -> Done<usize> {
     Ok(connection.prepare_cached(sql)?.execute(params)?)
 }
@@ -37,7 +37,7 @@ pub(super) fn all<T>(
     Ok(found)
 }
 
-/// Tells whether there is a row.
+/// Returns whether there is a row.
 pub(super) fn exists(connection: &Connection, sql: &str, params: impl Params) -> Done<bool> {
     Ok(connection.prepare_cached(sql)?.exists(params)?)
 }

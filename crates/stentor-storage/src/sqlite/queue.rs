@@ -303,7 +303,7 @@ fn take(
     Ok(leases)
 }
 
-/// Gives the instant after `now` at which a ticket falls due or a lease runs out.
+/// Returns the instant after `now` at which a ticket falls due or a lease runs out.
 fn next_ready(connection: &Connection, now: Timestamp) -> Done<Option<Timestamp>> {
     Ok(one(connection, NEXT_READY, [now.as_millis()], |row| maybe_time(row, 0))?.flatten())
 }

@@ -18,7 +18,7 @@ impl Synchronous {
         }
     }
 
-    /// Gives the number by which SQLite tells it back (sqlite.org/pragma.html, synchronous).
+    /// Returns the number by which SQLite tells it back (sqlite.org/pragma.html, synchronous).
     pub(super) const fn code(self) -> i64 {
         match self {
             Self::Off => 0,
@@ -61,7 +61,7 @@ pub struct SqliteSettings {
 }
 
 impl SqliteSettings {
-    /// Gives what suits a store: every commit is on disk before it is answered.
+    /// Returns what suits a store: every commit is on disk before it is answered.
     #[must_use]
     pub fn store() -> Self {
         Self {
@@ -81,7 +81,7 @@ impl SqliteSettings {
         }
     }
 
-    /// Gives what suits a queue: its file can be rebuilt from the store, so a power cut may take its last commits,
+    /// Returns what suits a queue: its file can be rebuilt from the store, so a power cut may take its last commits,
     /// and no commit waits for the disk; what it must not do is leave a damaged file, hence not `Off`.
     #[must_use]
     pub fn queue() -> Self {

@@ -64,7 +64,7 @@ impl Gate {
         done
     }
 
-    /// Tells whether all leave in time.
+    /// Returns whether all leave in time.
     fn is_left(&self) -> bool {
         let wait = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !state.inside.is_empty());
         wait.unwrap_or_else(PoisonError::into_inner).0.inside.is_empty()
@@ -115,19 +115,19 @@ impl WalBound {
     }
 }
 
-/// Gives the path of a database's log.
+/// Returns the path of a database's log.
 pub(super) fn path_of(database: &Path) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push("-wal");
     path.into()
 }
 
-/// Gives the size of a log in bytes; 0 when there is none.
+/// Returns the size of a log in bytes; 0 when there is none.
 pub(super) fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |data| data.len())
 }
 
-/// Copies the log into the database and empties it, without waiting for other processes; tells whether it could.
+/// Copies the log into the database and empties it, without waiting for other processes; returns whether it could.
 fn cut(connection: &Connection) -> Done<bool> {
     let patience_ms: u32 = connection.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
     connection.busy_timeout(Duration::ZERO)?;

@@ -26,7 +26,7 @@ use lines::Lines;
 trait Job: Send {
     /// Whether it fails before it has written anything, unless the engine fails.
     fn is_tidy(&self) -> bool;
-    /// Does the work inside the open transaction; tells whether it is to be kept.
+    /// Does the work inside the open transaction; returns whether it is to be kept.
     fn work(&mut self, connection: &Connection) -> bool;
     /// Answers after the commit, or after it failed.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
@@ -109,7 +109,7 @@ impl Writer {
         Ok(Self { lines, health, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Tells whether what is written now is kept; where the last commit does not say, `probe` is written for it.
+    /// Returns whether what is written now is kept; where the last commit does not say, `probe` is written for it.
     pub(super) async fn keeps(&self, probe: fn(&Connection) -> Done<()>) -> Result<(), StoreError> {
         match self.health.standing(Instant::now()) {
             Standing::Keeps => Ok(()),

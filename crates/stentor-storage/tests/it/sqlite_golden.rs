@@ -8,7 +8,7 @@ use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
 use tempfile::TempDir;
 
-/// Gives the statements that would make the schema of a file.
+/// Returns the statements that would make the schema of a file.
 fn schema(connection: &Connection) -> String {
     let sql =
         "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY name";

@@ -56,7 +56,7 @@ async fn missing(store: &SqliteStore, app: AppId, acknowledged: &[CampaignId]) -
     missing
 }
 
-/// Accepts messages and cuts the power after each answer; gives how many acknowledged messages were missing.
+/// Accepts messages and cuts the power after each answer; returns how many acknowledged messages were missing.
 async fn accept_and_cut_power(disk: &Disk) -> usize {
     let store = disk.open();
     let scene = Scene::new(&store).await;

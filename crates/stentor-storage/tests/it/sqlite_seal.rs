@@ -39,7 +39,7 @@ impl Folder {
         Connection::open(self.path()).expect("opened").execute_batch(sql).expect("changed");
     }
 
-    /// Tells whether any file holds the bytes.
+    /// Returns whether any file holds the bytes.
     fn holds(&self, needle: &str) -> bool {
         let files = std::fs::read_dir(self.0.path()).expect("a folder");
         let mut files = files.map(|entry| std::fs::read(entry.expect("an entry").path()).expect("read"));

@@ -60,7 +60,7 @@ struct File {
     path: *mut String,
 }
 
-/// Registers the VFS, once; gives its name.
+/// Registers the VFS, once; returns its name.
 pub(crate) fn register() -> String {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -110,7 +110,7 @@ unsafe fn usual() -> *mut ffi::sqlite3_vfs {
     unsafe { ffi::sqlite3_vfs_find(c"unix".as_ptr()) }
 }
 
-/// Gives the real file behind ours.
+/// Returns the real file behind ours.
 unsafe fn real(file: *mut ffi::sqlite3_file) -> *mut ffi::sqlite3_file {
     // SAFETY: SQLite gave `szOsFile` bytes, ours and the real file's.
     unsafe { file.cast::<File>().add(1).cast() }

@@ -80,7 +80,7 @@ fn empty(name: &str) -> Result<Content, WireError> {
 }
 
 impl Content {
-    /// Gives the name of the element that may start at a depth, after so many fields of the present entry.
+    /// Returns the name of the element that may start at a depth, after so many fields of the present entry.
     fn wanted(&self, depth: usize, fields: usize) -> Option<&'static str> {
         match (self, depth) {
             (Self::Numbers(_), 1) => Some(names::NUMBERS.1),

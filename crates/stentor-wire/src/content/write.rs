@@ -32,7 +32,7 @@ impl Content {
         Ok(())
     }
 
-    /// Gives the name of its root element.
+    /// Returns the name of its root element.
     pub(crate) const fn root_name(&self) -> &'static str {
         match self {
             Self::Payload(_) => names::PAYLOAD,

@@ -47,7 +47,7 @@ fn blocks(header: &Element, version: Version, understood: &[(&str, &str)]) -> Re
     header.elements().map(block).collect()
 }
 
-/// Tells whether the last receiver is meant, or the next, which is the same when nobody stands between.
+/// Returns whether the last receiver is meant, or the next, which is the same when nobody stands between.
 fn is_for_us(element: &Element, version: Version) -> bool {
     let attribute = match version {
         Version::V11 => "actor",

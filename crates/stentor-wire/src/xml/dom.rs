@@ -67,7 +67,7 @@ impl Element {
         self
     }
 
-    /// Tells whether it is this element of this namespace.
+    /// Returns whether it is this element of this namespace.
     #[must_use]
     pub fn is(&self, namespace: &str, name: &str) -> bool {
         self.namespace.as_deref() == Some(namespace) && self.name == name
@@ -81,19 +81,19 @@ impl Element {
         })
     }
 
-    /// Gives the first element inside with a name, in whatever namespace.
+    /// Returns the first element inside with a name, in whatever namespace.
     #[must_use]
     pub fn element(&self, name: &str) -> Option<&Self> {
         self.elements().find(|element| element.name == name)
     }
 
-    /// Gives the value of an attribute without a namespace.
+    /// Returns the value of an attribute without a namespace.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&str> {
         find(&self.attributes, None, name)
     }
 
-    /// Gives the value of an attribute in a namespace.
+    /// Returns the value of an attribute in a namespace.
     #[must_use]
     pub fn attribute_in(&self, namespace: &str, name: &str) -> Option<&str> {
         find(&self.attributes, Some(namespace), name)

@@ -249,7 +249,7 @@ impl Import {
             Some(0) | None => Ok(()),
             Some(failed) => {
                 let sentence = format!(
-                    "{failed} lines are not registered: mend them and run the whole file again, that is harmless"
+                    "{failed} lines are not registered: correct them and run the whole file again; that is safe"
                 );
                 Err(Failure::not_done(sentence).into())
             }

@@ -224,7 +224,7 @@ fn with(mut facts: Value, name: &str, value: Value) -> Value {
     facts
 }
 
-/// Says where the emulator is, to whoever looks at the terminal and to whoever waits for the file.
+/// Returns where the emulator is, to whoever looks at the terminal and to whoever waits for the file.
 fn announce(facts: &Value, ready_file: Option<&Path>, output: Output) -> anyhow::Result<()> {
     if let Some(path) = ready_file {
         process::publish(path, &facts.to_string())?;

@@ -48,7 +48,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Tells whether the books balanced at every reading, by their own word and by our sum.
+    /// Returns whether the books balanced at every reading, by their own word and by our sum.
     pub(crate) fn is_balanced(&self) -> bool {
         self.always_balanced && self.ledger.balanced && self.ledger.sums_up()
     }

@@ -31,7 +31,7 @@ impl Victim {
     }
 }
 
-/// How often whom.
+/// How many kills hit the server, and how many the emulators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kills {
     pub(crate) server: u32,
@@ -84,12 +84,12 @@ impl Plan {
         Self { next: moments.next(), moments, done: 0, moved_at: Instant::now() }
     }
 
-    /// Tells whether kills are still to come.
+    /// Returns whether kills are still to come.
     pub(crate) fn is_pending(&self) -> bool {
         self.next.is_some()
     }
 
-    /// Looks at a campaign to so many devices and says who is to be killed now, if anybody: nobody before the first
+    /// Looks at a campaign to so many devices and returns who is to be killed now, if anybody: nobody before the first
     /// delivery has ended, and nobody while none is leased.
     pub(crate) fn due(&mut self, totals: &Totals, devices: u64) -> Option<Victim> {
         let done = totals.ended();

@@ -19,7 +19,7 @@ const NAMED: [&str; 11] = [
     "sender.inflight_min_requests",
 ];
 
-/// Gives each with its value, as the server reads them from this file, and the quota of the demo's credentials.
+/// Returns each with its value, as the server reads them from this file, and the quota of the demo's credentials.
 pub(super) fn in_force(config: Option<&Path>) -> anyhow::Result<Value> {
     let mut limits = Map::from_iter([("quota".to_owned(), json!("none"))]);
     for setting in explain(config)?.into_iter().filter(|setting| NAMED.contains(&&*setting.key)) {

@@ -66,7 +66,7 @@ impl DemoPolicy {
         })
     }
 
-    /// Tells whether a token is refused for good.
+    /// Returns whether a token is refused for good.
     pub(crate) fn is_dead(self, half: Half, token: &str) -> bool {
         let mut prefixes = dead(half).iter().flat_map(|dead| dead.prefixes);
         self == Self::Realistic && prefixes.any(|prefix| token.starts_with(prefix))

@@ -84,7 +84,7 @@ impl Report {
         Self { devices: demo.devices, run, comparison, usage, import, limits, allowed_duplicates, broken }
     }
 
-    /// Tells whether the proof holds.
+    /// Returns whether the proof holds.
     pub(crate) fn holds(&self) -> bool {
         self.broken.is_empty()
     }

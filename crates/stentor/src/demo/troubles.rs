@@ -49,7 +49,7 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    /// Says why it cannot be made here and what would help; nothing when it can.
+    /// Returns why it cannot be made here and what would help; nothing when it can.
     pub(crate) fn obstacle(self) -> Option<String> {
         match self {
             Self::DiskFull => disk::obstacle(),
@@ -58,7 +58,7 @@ impl Trouble {
         }
     }
 
-    /// Tells whether a server in this trouble has to refuse what it is asked to keep.
+    /// Returns whether a server in this trouble has to refuse what it is asked to keep.
     pub(crate) const fn refuses(self) -> bool {
         matches!(self, Self::DiskFull | Self::FsyncError)
     }

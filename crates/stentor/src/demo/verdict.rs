@@ -65,7 +65,7 @@ impl Facts {
         self.duplicate_bound + if killed { self.unanswered_duplicates } else { 0 }
     }
 
-    /// Says what does not hold; nothing when the proof holds.
+    /// Returns what does not hold; nothing when the proof holds.
     pub(crate) fn broken(&self) -> Vec<String> {
         let checks = self.of_the_books().into_iter().chain(self.of_the_tokens()).chain(self.of_the_kills());
         let broken = checks.filter(|(is_broken, _)| *is_broken).map(|(_, sentence)| sentence);

@@ -126,7 +126,7 @@ struct Paper<W> {
 }
 
 impl<W: Write> Paper<W> {
-    /// Writes as much as can be written; gives the rest.
+    /// Writes as much as can be written; returns the rest.
     fn write<'a>(&mut self, lines: &'a [u8]) -> &'a [u8] {
         let mut rest = lines;
         if self.is_torn && !rest.is_empty() && !self.write_on(&mut b"\n".as_slice()) {
@@ -136,7 +136,7 @@ impl<W: Write> Paper<W> {
         rest
     }
 
-    /// Tells whether all was written.
+    /// Returns whether all was written.
     fn write_on(&mut self, rest: &mut &[u8]) -> bool {
         while !rest.is_empty() {
             match self.file.write(rest) {

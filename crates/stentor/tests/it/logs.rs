@@ -53,7 +53,7 @@ impl Server {
         self.ask("GET /readyz", "", &Value::Null).0 == 200
     }
 
-    /// Makes an app that may send through `null` only; gives its key.
+    /// Makes an app that may send through `null` only; returns its key.
     fn app(&self, name: &str) -> String {
         let data = self.data.to_str().unwrap();
         let (_, made) = run_json(&["app", "create", name, "--server", &self.url, "--data-dir", data]);

@@ -45,7 +45,7 @@ fn campaigns(server: &Server) -> usize {
     server.ok(&["campaign", "list"])["campaigns"].as_array().unwrap().len()
 }
 
-/// Starts a server with an app that may send; gives the app's key too.
+/// Starts a server with an app that may send; returns the app's key too.
 fn shop(directory: &TempDir) -> (Server, String) {
     let server = Server::start(directory.path());
     let created = server.ok(&["app", "create", "shop"]);

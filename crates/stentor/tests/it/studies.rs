@@ -31,7 +31,7 @@ fn run(study: &str, out: &Path, further: &[&str]) -> (i32, Value) {
     run_json(&[&small, &NO_GATE[..], further].concat())
 }
 
-/// Runs it, and every cell has to be complete; gives the records.
+/// Runs it, and every cell has to be complete; returns the records.
 fn whole(study: &str, further: &[&str]) -> Vec<Record> {
     let directory = tempfile::tempdir().unwrap();
     let (code, told) = run(study, directory.path(), &[&["--subject", "rust"], further].concat());
@@ -323,7 +323,7 @@ fn half(role: Role) -> Definition {
     definition
 }
 
-/// Starts a half and tells it to get ready; gives the port of a server.
+/// Starts a half and tells it to get ready; returns the port of a server.
 async fn ready(role: Role, factors: &[(&str, &str)], port: u16) -> (Host, u16) {
     let mut host = Host::start(&half(role), Duration::from_secs(20)).unwrap();
     let factors = factors.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect();

@@ -1,6 +1,7 @@
 //! Words.
 
-use super::{file, sample};
+use super::{file, lines, sample};
+use crate::tidy::docs;
 use crate::tidy::words::{Exemption, check, check_with, parts};
 
 #[test]
@@ -65,4 +66,13 @@ fn an_exemption_holds_in_its_folder_only() {
     assert_eq!(check_with(&file("crates/p/src/apns/channel.rs", text), &exemptions), Vec::new());
     assert_eq!(check_with(&file("crates/p/src/fcm/channel.rs", text), &exemptions).len(), 1);
     assert_eq!(check_with(&file("crates/p/src/apns/mock.rs", "pub struct Mock;"), &exemptions).len(), 1);
+}
+
+#[test]
+fn what_a_function_returns_is_said_with_returns() {
+    let wrong = "/// Gives the sum.\nfn a() -> u8 { 1 }\n/// Tells whether.\nfn b() -> bool { true }";
+    assert_eq!(lines(&docs::check(&sample(wrong))), [1, 3]);
+    let right = "/// Returns the sum.\nfn a() -> u8 { 1 }\n/// Gives up.\nfn b() -> u8 { 1 }\n/// Tells everybody.\nfn c() {}";
+    assert!(docs::check(&sample(right)).is_empty());
+    assert_eq!(lines(&docs::check(&sample("/// Why.\nstruct A;"))), [1]);
 }

@@ -11,10 +11,10 @@ pub trait AppStore: Send + Sync {
     /// Keeps a new app; a name may repeat, an id may not (Conflict).
     async fn create_app(&self, app: &App) -> Result<(), StoreError>;
 
-    /// Gives the app.
+    /// Returns the app.
     async fn app(&self, id: AppId) -> Result<App, StoreError>;
 
-    /// Gives all apps in order of id.
+    /// Returns all apps in order of id.
     async fn apps(&self) -> Result<Vec<App>, StoreError>;
 
     /// Removes an app with all that belongs to it; campaigns that run are gone with it. What is much of it goes by and by.
@@ -26,10 +26,10 @@ pub trait AppStore: Send + Sync {
     /// Finds a key by the hash of its secret.
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError>;
 
-    /// Gives the hashes of all keys, in no order, at most so many.
+    /// Returns the hashes of all keys, in no order, at most so many.
     async fn key_hashes(&self, limit: usize) -> Result<Vec<[u8; 32]>, StoreError>;
 
-    /// Gives an app's keys in order of id.
+    /// Returns an app's keys in order of id.
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError>;
 
     /// Removes a key of this app.
@@ -38,15 +38,15 @@ pub trait AppStore: Send + Sync {
     /// Keeps or replaces the app's credential at a provider.
     async fn put_credential(&self, credential: &Credential) -> Result<(), StoreError>;
 
-    /// Gives all credentials of all apps.
+    /// Returns all credentials of all apps.
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError>;
 
-    /// Gives one credential.
+    /// Returns one credential.
     async fn credential(&self, app: AppId, provider: ProviderKind) -> Result<Credential, StoreError>;
 
     /// Removes one credential.
     async fn delete_credential(&self, app: AppId, provider: ProviderKind) -> Result<(), StoreError>;
 
-    /// Gives the largest app, key, message or schedule number in use, so that new ones come after it.
+    /// Returns the largest app, key, message or schedule number in use, so that new ones come after it.
     async fn last_id(&self) -> Result<u64, StoreError>;
 }

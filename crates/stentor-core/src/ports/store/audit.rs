@@ -72,6 +72,6 @@ pub trait AuditStore: Send + Sync {
     /// Lists entries, newest first, those below the page's cursor.
     async fn audit(&self, filter: AuditFilter, page: Page) -> Result<Vec<AuditEntry>, StoreError>;
 
-    /// Forgets entries from before an instant, at most so many; gives how many went.
+    /// Forgets entries from before an instant, at most so many; returns how many went.
     async fn prune_audit(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError>;
 }

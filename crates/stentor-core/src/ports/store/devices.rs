@@ -54,7 +54,7 @@ pub trait DeviceStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError>;
 
-    /// Refuses what [`DeviceStore::register_some`] would refuse, and keeps nothing; gives how many were looked at.
+    /// Refuses what [`DeviceStore::register_some`] would refuse, and keeps nothing; returns how many were looked at.
     async fn rehearse_some(
         &self,
         app: AppId,
@@ -90,7 +90,7 @@ pub trait DeviceStore: Send + Sync {
         Ok(())
     }
 
-    /// Gives one device.
+    /// Returns one device.
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError>;
 
     /// Lists devices in order of id, starting after the page's cursor; retired ones too, unlisted ones not.
@@ -141,7 +141,7 @@ pub trait TopicStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<TopicSummary>, StoreError>;
 
-    /// Gives one topic.
+    /// Returns one topic.
     async fn topic(&self, app: AppId, topic: &TopicName) -> Result<TopicSummary, StoreError>;
 
     /// Removes a topic; its subscriptions go by and by.
@@ -157,7 +157,7 @@ pub trait UserStore: Send + Sync {
     /// Makes a person known; harmless when known. Registering a device with a user does the same by itself.
     async fn put_user(&self, app: AppId, user: &ExternalId, now: Timestamp) -> Result<User, StoreError>;
 
-    /// Gives a person with at most 1,000 devices.
+    /// Returns a person with at most 1,000 devices.
     async fn user(&self, app: AppId, user: &ExternalId) -> Result<User, StoreError>;
 
     /// Lists people by external id, after the one given, without devices.
@@ -178,7 +178,7 @@ pub trait GroupStore: Send + Sync {
     /// Makes a group; harmless when it exists.
     async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError>;
 
-    /// Gives a group.
+    /// Returns a group.
     async fn group(&self, app: AppId, group: &GroupName) -> Result<Group, StoreError>;
 
     /// Lists groups by name, after the one given.

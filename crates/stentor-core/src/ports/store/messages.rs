@@ -112,7 +112,7 @@ pub trait MessageStore: Send + Sync {
         request_hash: &[u8; 32],
     ) -> Result<Option<Storing<()>>, StoreError>;
 
-    /// Gives one message.
+    /// Returns one message.
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError>;
 
     /// Lists campaigns, newest first, those below the page's cursor, those that can be read.
@@ -121,7 +121,7 @@ pub trait MessageStore: Send + Sync {
     /// Lists the campaigns that such a list leaves out because they cannot be read; they can be canceled.
     async fn broken_campaigns(&self, app: AppId, page: Page) -> Result<Vec<CampaignId>, StoreError>;
 
-    /// Gives the books of a campaign in one snapshot.
+    /// Returns the books of a campaign in one snapshot.
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError>;
 
     /// Does what the owner asks. Canceling ends queued chunks at once, many in several transactions; resuming gives back the
@@ -134,7 +134,7 @@ pub trait MessageStore: Send + Sync {
         now: Timestamp,
     ) -> Result<(Campaign, Vec<Ticket>), StoreError>;
 
-    /// Gives every attempt of one message at one device, in order.
+    /// Returns every attempt of one message at one device, in order.
     async fn delivery(
         &self,
         app: AppId,
@@ -142,7 +142,7 @@ pub trait MessageStore: Send + Sync {
         device: DeviceId,
     ) -> Result<Vec<AttemptRecord>, StoreError>;
 
-    /// Gives a device's attempts over all messages, newest message first, those below the page's cursor (a message);
+    /// Returns a device's attempts over all messages, newest message first, those below the page's cursor (a message);
     /// the limit counts messages, so that no message's attempts are cut in two.
     async fn history(
         &self,

@@ -225,17 +225,17 @@ pub trait PipelineStore: Send + Sync {
     async fn set_aside(&self, chunk: ChunkId, epoch: Option<u32>, now: Timestamp)
     -> Result<bool, StoreError>;
 
-    /// Writes something of no meaning and commits it: tells whether anything can be written at all.
+    /// Writes something of no meaning and commits it: returns whether anything can be written at all.
     async fn try_to_write(&self) -> Result<(), StoreError>;
 
     /// Counts the chunks that were set aside and not pruned yet.
     async fn set_aside_count(&self) -> Result<u64, StoreError>;
 
     /// Goes on with what was begun and is too much for one transaction: the rows of removed topics, groups, people and apps,
-    /// which are gone for everybody already, and what is queued of campaigns canceled or stopped. Tells whether more is left.
+    /// which are gone for everybody already, and what is queued of campaigns canceled or stopped. Returns whether more is left.
     async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Gives the size of the engine's write-ahead log in bytes; 0 for an engine without one.
+    /// Returns the size of the engine's write-ahead log in bytes; 0 for an engine without one.
     async fn log_bytes(&self) -> Result<u64, StoreError>;
 
     /// Releases the leases of every instance but this one, marks their deliveries ambiguous and adds them to the
@@ -243,17 +243,17 @@ pub trait PipelineStore: Send + Sync {
     /// counts as given out from then on: `last_id` is never below it.
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError>;
 
-    /// Tells whether what is written now is kept: it was so within the last second, or a small write is tried for it.
+    /// Returns whether what is written now is kept: it was so within the last second, or a small write is tried for it.
     async fn keeps(&self) -> Result<(), StoreError>;
 
-    /// Waits until the engine has lost a part without which it keeps nothing more before it is opened again, and gives what
+    /// Waits until the engine has lost a part without which it keeps nothing more before it is opened again, and returns what
     /// became of that part.
     async fn broken(&self) -> String;
 
     /// Lists queued chunks of running campaigns after a chunk id, in order of id, to publish them again.
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError>;
 
-    /// Gives the tickets of those of the chunks that are queued and whose campaign runs.
+    /// Returns the tickets of those of the chunks that are queued and whose campaign runs.
     async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError>;
 
     /// Ends queued chunks of campaigns past their ttl (paused ones too) as expired, releases leases that ran out
@@ -270,7 +270,7 @@ pub trait PipelineStore: Send + Sync {
     ) -> Result<u64, StoreError>;
 
     /// Forgets devices known only by a message to their token, made before `before`, that no message which is kept was sent
-    /// to. Looks at some of them, beginning after the place that the call before gave (0 at first); gives how many went,
+    /// to. Looks at some of them, beginning after the place that the call before gave (0 at first); returns how many went,
     /// and the place after which to look on, none at the end.
     async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<(u64, Option<u64>), StoreError>;
 }

@@ -29,7 +29,7 @@ pub trait ScheduleStore: Send + Sync {
         idempotency: Option<IdempotentReply>,
     ) -> Result<Storing<()>, StoreError>;
 
-    /// Gives one schedule.
+    /// Returns one schedule.
     async fn schedule(&self, app: AppId, id: ScheduleId) -> Result<Schedule, StoreError>;
 
     /// Lists schedules in order of id, those that can be read.
@@ -56,7 +56,7 @@ pub trait ScheduleStore: Send + Sync {
     /// Counts an app's schedules that are active or paused.
     async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError>;
 
-    /// Gives active schedules whose next tick has come: the earliest first, or every app in its turn where there are more.
+    /// Returns active schedules whose next tick has come: the earliest first, or every app in its turn where there are more.
     /// Those that cannot be read are set aside.
     async fn due_schedules(&self, now: Timestamp, limit: usize) -> Result<Vec<Schedule>, StoreError>;
 
@@ -66,6 +66,6 @@ pub trait ScheduleStore: Send + Sync {
     /// The message waits as scheduled until `start_due`; a target that has gone since reaches nobody.
     async fn fire(&self, occurrence: &Occurrence) -> Result<bool, StoreError>;
 
-    /// Gives the earliest instant at which a schedule or a scheduled campaign is due.
+    /// Returns the earliest instant at which a schedule or a scheduled campaign is due.
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 }

@@ -156,7 +156,7 @@ impl<H: Host> Connection<H> {
         Ok(())
     }
 
-    /// Tells whether a stream has never been opened.
+    /// Returns whether a stream has never been opened.
     pub(super) fn is_idle(&self, id: u32) -> bool {
         id > self.last_stream || id.is_multiple_of(2)
     }

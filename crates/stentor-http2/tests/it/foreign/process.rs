@@ -118,7 +118,7 @@ impl Foreign {
         numbers(line.trim())
     }
 
-    /// Tells which version of TLS a client that knows all gets.
+    /// Returns which version of TLS a client that knows all gets.
     pub(crate) async fn negotiates(&self) -> ProtocolVersion {
         let mut roots = RootCertStore::empty();
         let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes()).expect("a certificate");

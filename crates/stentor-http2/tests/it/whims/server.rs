@@ -95,7 +95,7 @@ impl Script {
         }
     }
 
-    /// Gives the answer to a request, the same however often it comes.
+    /// Returns the answer to a request, the same however often it comes.
     pub(super) fn answer(&self, index: usize) -> &Answer {
         &self.answers[index % self.answers.len()]
     }

@@ -244,7 +244,7 @@ impl<'a> Parser<'a> {
         if self.depth > DEPTH_MAX { Err(self.wanted("something less nested")) } else { Ok(()) }
     }
 
-    /// Gives what is left, without leading space.
+    /// Returns what is left, without leading space.
     fn rest(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let trimmed = rest.trim_start();

@@ -24,7 +24,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Gives a full cell.
+    /// Returns a full cell.
     pub fn full(mah: f64) -> Result<Self, EnergyError> {
         if !(mah.is_finite() && mah > 0.0 && mah <= 1e6) {
             return Err(EnergyError::Senseless(format!("{mah} mAh is no battery")));
@@ -33,19 +33,19 @@ impl Cell {
         Ok(Self { full_coulomb: coulomb, left_coulomb: coulomb, volt: OPEN_VOLT[10] })
     }
 
-    /// Gives the charge that is left, of 100.
+    /// Returns the charge that is left, of 100.
     #[must_use]
     pub fn percent(&self) -> f64 {
         self.left_coulomb / self.full_coulomb * PERCENT
     }
 
-    /// Gives the voltage at the contacts under the last load.
+    /// Returns the voltage at the contacts under the last load.
     #[must_use]
     pub const fn volt(&self) -> f64 {
         self.volt
     }
 
-    /// Tells whether nothing is left.
+    /// Returns whether nothing is left.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.left_coulomb <= 0.0
@@ -61,14 +61,14 @@ impl Cell {
         self.left_coulomb = (self.left_coulomb - ampere * seconds).max(0.0);
     }
 
-    /// Gives the voltage without a load.
+    /// Returns the voltage without a load.
     fn open_volt(&self) -> f64 {
         let place = (self.left_coulomb / self.full_coulomb * 10.0).clamp(0.0, 10.0);
         let below = (place as usize).min(9);
         OPEN_VOLT[below] + (OPEN_VOLT[below + 1] - OPEN_VOLT[below]) * (place - below as f64)
     }
 
-    /// Gives the joules of a full cell without its resistance, to compare with.
+    /// Returns the joules of a full cell without its resistance, to compare with.
     #[must_use]
     pub fn joules_of_full(&self) -> f64 {
         let means = OPEN_VOLT.windows(2).map(|pair| f64::midpoint(pair[0], pair[1]));

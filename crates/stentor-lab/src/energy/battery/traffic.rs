@@ -61,13 +61,13 @@ impl Traffic {
         packets.extend(self.waiting.drain(..due));
     }
 
-    /// Gives the instant at which the next period begins.
+    /// Returns the instant at which the next period begins.
     #[must_use]
     pub const fn now_ns(&self) -> i64 {
         self.count as i64 * self.period_ns
     }
 
-    /// Gives how many exchanges were begun.
+    /// Returns how many exchanges were begun.
     #[must_use]
     pub const fn exchanges(&self) -> u64 {
         self.count

@@ -40,7 +40,7 @@ impl Chip {
         )
     }
 
-    /// Gives the power now.
+    /// Returns the power now.
     pub(super) fn watt(&self) -> Result<f64, EnergyError> {
         let power = self.path.join("power1_input");
         if power.exists() {

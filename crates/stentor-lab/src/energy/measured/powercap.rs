@@ -38,7 +38,7 @@ impl Zone {
         (self.name.clone(), Origin::new(Kind::Measured, model, "energy_uj, scaled by the kernel"))
     }
 
-    /// Gives the joules since it was opened.
+    /// Returns the joules since it was opened.
     pub(super) fn joules(&mut self) -> Result<f64, EnergyError> {
         let now = readable(&self.counter)?;
         self.sum_uj += u128::from(advance(self.last_uj, now, self.range_uj));
@@ -47,7 +47,7 @@ impl Zone {
     }
 }
 
-/// Gives how far a counter went from one value to the next, which may lie beyond its highest one.
+/// Returns how far a counter went from one value to the next, which may lie beyond its highest one.
 pub(super) fn advance(before: u64, now: u64, highest: u64) -> u64 {
     if now >= before {
         now - before

@@ -33,7 +33,7 @@ impl Battery {
         ("battery".into(), Origin::new(Kind::Measured, model, format!("{file}, scaled by the kernel")))
     }
 
-    /// Gives what it gives now.
+    /// Returns what it gives now.
     pub(super) fn watt(&self) -> Result<f64, EnergyError> {
         let status = word_if_any(&self.path.join("status")).unwrap_or_default();
         if status != "Discharging" {

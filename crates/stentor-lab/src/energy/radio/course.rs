@@ -22,7 +22,7 @@ pub struct Stretch {
 /// Seconds and joules of one state.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StateShare {
-    /// Which.
+    /// The radio's state.
     pub state: State,
     /// How long in all.
     pub seconds: f64,
@@ -49,7 +49,7 @@ impl Course {
         &self.stretches
     }
 
-    /// Gives seconds and joules by state.
+    /// Returns seconds and joules by state.
     #[must_use]
     pub fn shares(&self) -> Vec<StateShare> {
         let mut shares: BTreeMap<State, StateShare> = BTreeMap::new();

@@ -74,7 +74,7 @@ impl Lte {
         })
     }
 
-    /// Tells the tail after the last packet until an instant; gives whether the radio has come to rest by then.
+    /// Returns the tail after the last packet until an instant; returns whether the radio has come to rest by then.
     fn rest(&mut self, last: i64, to_ns: i64, sink: &mut dyn Sink) -> bool {
         self.cursor.until(last, State::Active, self.base_w, sink);
         let mut end = last;

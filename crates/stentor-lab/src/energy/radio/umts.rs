@@ -113,7 +113,7 @@ impl Umts {
         self.cursor.until(to_ns, state, watt, sink);
     }
 
-    /// Adds a packet to the queue of the shared channel; gives whether it is too much for it.
+    /// Adds a packet to the queue of the shared channel; returns whether it is too much for it.
     fn overflows(&mut self, packet: Packet) -> bool {
         let of = &self.of;
         let (p2, p1, p0, threshold) = match packet.direction {
@@ -130,7 +130,7 @@ impl Umts {
         heap.bytes > threshold
     }
 
-    /// Counts a packet on the own channel; gives whether the timer begins anew.
+    /// Counts a packet on the own channel; returns whether the timer begins anew.
     fn resets(&mut self, packet: Packet) -> bool {
         let window_ns = nanoseconds(self.of.reset_window_s);
         for heap in &mut self.counted {

@@ -68,7 +68,7 @@ impl Adaptive {
         self.cursor.until(to_ns, state, watt, sink);
     }
 
-    /// Tells what comes until an instant; gives whether the radio sleeps by then.
+    /// Returns what comes until an instant; returns whether the radio sleeps by then.
     fn advance(&mut self, last: i64, to_ns: i64, sink: &mut dyn Sink) -> bool {
         let sleeps_at = last + self.sleep_after_ns;
         let awake_until = sleeps_at.min(to_ns);

@@ -25,7 +25,7 @@ fn exact(subject: &str, items: &str, fork: u32, ms: f64) -> Record {
     one
 }
 
-/// Gives rows of a metric: the words of some columns, and value, low and high.
+/// Returns rows of a metric: the words of some columns, and value, low and high.
 fn rows(results: &Results, metric: &str) -> Vec<([String; 5], [f64; 3])> {
     let text = sheet(results);
     let mut reader = csv::Reader::from_reader(text.as_bytes());

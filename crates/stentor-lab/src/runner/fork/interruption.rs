@@ -122,7 +122,7 @@ impl Trial<'_> {
         arm(host, Schedule::Closed { think_ns: 0 }, pages, self.path(Role::Client, "")).await
     }
 
-    /// Does what is to happen, and reads what the client has in the meantime; gives the client back if it lives.
+    /// Does what is to happen, and reads what the client has in the meantime; returns the client back if it lives.
     async fn strike(
         &self,
         errand: &Errand,
@@ -200,7 +200,7 @@ impl Trial<'_> {
 }
 
 impl Errand {
-    /// Gives the digest of all answers.
+    /// Returns the digest of all answers.
     fn digest(&self) -> String {
         let mut digest = Digest::default();
         digest.add(&Content::Points(self.points.clone()));

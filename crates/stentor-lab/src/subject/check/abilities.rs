@@ -98,7 +98,7 @@ impl Trial<'_> {
         Ok(versions)
     }
 
-    /// Gives the factors with the files that they name.
+    /// Returns the factors with the files that they name.
     pub(super) fn told(&self) -> Result<BTreeMap<String, String>, SubjectError> {
         self.told_with(OWN)
     }
@@ -149,7 +149,7 @@ impl Trial<'_> {
         Err(SubjectError::Wrong(format!("it talked to a server whose certificate {whose}")))
     }
 
-    /// Gives the answers that a client got.
+    /// Returns the answers that a client got.
     async fn meet(
         &self,
         host: &mut Host,

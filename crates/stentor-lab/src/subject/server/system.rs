@@ -29,7 +29,7 @@ fn method(work: &Work) -> String {
     format!("{METHOD_PREFIX}{}", work.op.name())
 }
 
-/// Gives what a method returns and what it takes.
+/// Returns what a method returns and what it takes.
 fn signature(work: &Work, call: &Call) -> Outcome {
     match &call.params[..] {
         [Value::Text(name)] if *name == method(work) => {

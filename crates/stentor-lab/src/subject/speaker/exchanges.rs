@@ -146,7 +146,7 @@ impl Caller {
         op.request_number(factors, *seed, seq)
     }
 
-    /// Keeps the points of an answer as rows, where the cell wants it, and tells when that was done.
+    /// Keeps the points of an answer as rows, where the cell wants it, and returns when that was done.
     fn keep(&mut self, seq: u64, answer: &Content) -> Result<Option<i64>, SubjectError> {
         let (Some(rows), Content::Points(points)) = (&mut self.rows, answer) else { return Ok(None) };
         let number = |name: &str| self.prepare.factors.get(name).and_then(|text| text.parse::<u64>().ok());
@@ -194,7 +194,7 @@ impl Times {
         intended
     }
 
-    /// Gives a number from 0 to below 1 (SplitMix64).
+    /// Returns a number from 0 to below 1 (SplitMix64).
     fn chance(&mut self) -> f64 {
         self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (self.dice ^ (self.dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

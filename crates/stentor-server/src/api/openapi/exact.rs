@@ -68,7 +68,7 @@ fn list(of: &str) -> Value {
     json!({"type": "array", "items": reference(of)})
 }
 
-/// Gives the fields of requests that are certain texts or numbers.
+/// Returns the fields of requests that are certain texts or numbers.
 fn fields() -> Vec<(&'static str, Value)> {
     let instant = json!({"type": ["string", "null"], "format": "date-time"});
     vec![
@@ -131,7 +131,7 @@ fn fields() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Gives the fields of credentials.
+/// Returns the fields of credentials.
 fn credentials() -> Vec<(&'static str, Value)> {
     let quota = json!({"oneOf": [reference("Quota"), {"type": "null"}]});
     let connections = json!({"type": ["integer", "null"], "minimum": 1, "maximum": 1024});
@@ -182,7 +182,7 @@ fn some(of: &str, least: usize) -> Value {
     some
 }
 
-/// Gives what holds between the fields of a request.
+/// Returns what holds between the fields of a request.
 fn rules() -> Vec<(&'static str, Value)> {
     vec![
         ("DeviceRegistration", with_adapter()),

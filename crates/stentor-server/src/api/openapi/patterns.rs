@@ -3,7 +3,7 @@
 /// Topics of one condition.
 const TOPICS: usize = 16;
 
-/// Gives the pattern of conditions with parentheses one level deep.
+/// Returns the pattern of conditions with parentheses one level deep.
 pub(super) fn condition() -> String {
     let topic = "!{0,3}'[A-Za-z0-9_.~%-]{1,200}' in topics";
     let operator = " (&&|\\|\\|) ";
@@ -13,7 +13,7 @@ pub(super) fn condition() -> String {
     format!("^({topic}({operator}{topic}){{0,{more}}}|{term}({operator}{term}){{0,{inside}}})$")
 }
 
-/// Gives the pattern of cron fields: `*`, numbers, names, ranges, steps and lists. A day that no month of the pattern has
+/// Returns the pattern of cron fields: `*`, numbers, names, ranges, steps and lists. A day that no month of the pattern has
 /// makes no pattern.
 pub(super) fn cron() -> String {
     let months = MONTHS.join("|");

@@ -16,7 +16,7 @@ const PRINTABLE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$";
 /// What stands behind the prefix in examples.
 const EXAMPLE_ID: &str = "01kb2d3v00000";
 
-/// Gives the schemas of all texts under their names.
+/// Returns the schemas of all texts under their names.
 pub(super) fn schemas() -> Map<String, Value> {
     let mut all = Map::new();
     let ids = [
@@ -114,7 +114,7 @@ fn names() -> [(String, Value); 8] {
     ]
 }
 
-/// Gives the texts of credentials.
+/// Returns the texts of credentials.
 fn credentials() -> [(String, Value); 7] {
     let text = |name: &str, pattern: &str, description: &str| {
         (name.to_owned(), json!({"type": "string", "pattern": pattern, "description": description}))

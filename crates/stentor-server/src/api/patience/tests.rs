@@ -23,7 +23,7 @@ fn caller(
     }))
 }
 
-/// Reads all; gives the bytes read, how long it took, and the refusal at the end.
+/// Reads all; returns the bytes read, how long it took, and the refusal at the end.
 async fn read(
     pieces: impl Stream<Item = Result<Bytes, Infallible>> + Send + Unpin,
     patience: Patience,

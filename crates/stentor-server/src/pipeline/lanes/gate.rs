@@ -58,7 +58,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Tells what may pass at `now`.
+    /// Returns what may pass at `now`.
     pub(crate) fn look(&self, now: Timestamp, rules: &GateRules) -> Look {
         let Some((parking, since)) = &self.parked else { return Look::Open };
         let end = parking.until.unwrap_or_else(|| since.plus(rules.probe_after));
@@ -104,14 +104,14 @@ impl Gate {
         self.probing = probing;
     }
 
-    /// Adds what a batch showed to the shares of the last answers; tells how the push service stands.
+    /// Adds what a batch showed to the shares of the last answers; returns how the push service stands.
     pub(crate) fn weigh(&mut self, evidence: Evidence, is_probe: bool) -> Standing {
         let standing = self.shares.weigh(evidence, is_probe);
         let is_disproved = self.disproof.counts(evidence, standing.foreign_in_a_row);
         Standing { is_suspected: self.is_suspected(), is_disproved, ..standing }
     }
 
-    /// Tells whether it is shut because the credential seems to be another sender's.
+    /// Returns whether it is shut because the credential seems to be another sender's.
     pub(crate) fn is_suspected(&self) -> bool {
         self.parking().is_some_and(|parking| parking.reason == Reason::SenderMismatch)
     }

@@ -88,7 +88,7 @@ impl Levels {
         }
     }
 
-    /// Gives the place of a credential, and what it had left when it was last written.
+    /// Returns the place of a credential, and what it had left when it was last written.
     pub(super) fn slot(&mut self, key: Key) -> (Option<Slot>, Option<Level>) {
         let Some(file) = self.file.clone() else { return (None, None) };
         let (records, free) = (&mut self.records, &mut self.free);

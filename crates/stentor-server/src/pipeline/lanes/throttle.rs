@@ -64,7 +64,7 @@ impl Throttle {
         Self { bucket, slot, urgent_guess: 1, waits_until, waited: Duration::ZERO }
     }
 
-    /// Takes the tokens of one chunk whose size is not known yet; gives how many.
+    /// Takes the tokens of one chunk whose size is not known yet; returns how many.
     pub(crate) fn take(
         &mut self,
         class: Class,

@@ -21,7 +21,7 @@ pub(super) enum Foreign {
     Credential,
 }
 
-/// Tells what a batch says about its tokens and the credential.
+/// Returns what a batch says about its tokens and the credential.
 pub(super) fn foreign(chunk: &LeasedChunk, outcomes: &[Outcome], standing: Standing) -> Foreign {
     let is_mute = |outcome: &Outcome| {
         !matches!(
@@ -48,7 +48,7 @@ pub(super) fn foreign(chunk: &LeasedChunk, outcomes: &[Outcome], standing: Stand
     }
 }
 
-/// Gives how many in a row speak against a credential: more where it has been good for the same audience.
+/// Returns how many in a row speak against a credential: more where it has been good for the same audience.
 fn foreign_to_suspect(chunk: &LeasedChunk, standing: Standing) -> u64 {
     match () {
         () if chunk.tally.accepted > 0 => 2 * STOP_MIN_ANSWERS,

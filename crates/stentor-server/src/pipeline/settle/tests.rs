@@ -45,7 +45,7 @@ fn sending(count: usize) -> LeasedChunk {
     chunk(vec![Fate::Send; count])
 }
 
-/// Tells how a push service stands of which nothing but these outcomes is known.
+/// Returns how a push service stands of which nothing but these outcomes is known.
 fn seen(chunk: &LeasedChunk, outcomes: &[Outcome]) -> Standing {
     let evidence = Evidence::of(outcomes, is_weak(chunk, false));
     Shares::default().weigh(evidence.and_foreign(count_foreign(chunk.provider, outcomes)), false)
@@ -339,7 +339,7 @@ fn what_was_certainly_not_sent_is_tried_again_and_is_no_attempt() {
     );
 }
 
-/// Gives for how many milliseconds a delivery waits that meets such an outcome when its message is so old.
+/// Returns for how many milliseconds a delivery waits that meets such an outcome when its message is so old.
 fn waits_ms(reach: Reach, retry_after: Option<Duration>, age: Duration) -> u64 {
     let now = NOW.plus(age);
     let down = Outcome::Unavailable { reason: Reason::Unavailable, reach, retry_after };

@@ -38,7 +38,7 @@ pub(super) struct Cutter {
 }
 
 impl Cutter {
-    /// Takes a piece; gives a block of whole lines when it is large enough.
+    /// Takes a piece; returns a block of whole lines when it is large enough.
     pub(super) fn push(&mut self, mut piece: &[u8]) -> Option<Bytes> {
         if self.skipping {
             let end = piece.iter().position(|byte| *byte == b'\n')?;
@@ -62,7 +62,7 @@ impl Cutter {
         }
     }
 
-    /// Gives what is left.
+    /// Returns what is left.
     pub(super) fn finish(self) -> Bytes {
         self.pending.freeze()
     }

@@ -17,7 +17,7 @@ pub struct ImportProblem {
     pub code: ErrorCode,
     /// Which field.
     pub field: Option<String>,
-    /// Why.
+    /// Why the line was refused.
     pub detail: String,
     /// What to do about it.
     pub hint: Option<String>,

@@ -40,7 +40,7 @@ impl Marks {
         self.0.write().unwrap_or_else(PoisonError::into_inner).marks.remove(&mark(hash));
     }
 
-    /// Tells whether the key may be in the store.
+    /// Returns whether the key may be in the store.
     pub(super) fn may_have(&self, hash: &KeyHash) -> bool {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
         !state.is_complete || state.marks.contains(&mark(hash))

@@ -243,7 +243,7 @@ async fn close(store: Arc<dyn Store>) {
     tokio::task::spawn_blocking(move || drop(store)).await.expect("closed");
 }
 
-/// Starts a server over a file and asks that the second app's messages go out, old ones and new; says what does not.
+/// Starts a server over a file and asks that the second app's messages go out, old ones and new; returns what does not.
 async fn serve(site: &Site, path: &Path) -> Result<(), String> {
     let say = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
     let store = open(path).map_err(say("opening"))?;

@@ -16,7 +16,7 @@ fn warm() -> PipelineConfig {
     PipelineConfig { quota_ramp_ms: 0, ..quick() }
 }
 
-/// Gives the most attempts of any minute.
+/// Returns the most attempts of any minute.
 fn busiest_minute(house: &House) -> usize {
     let mut instants: Vec<_> = house.stub.seen().into_iter().map(|seen| seen.at).collect();
     instants.sort_unstable();

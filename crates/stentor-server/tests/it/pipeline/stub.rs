@@ -72,7 +72,7 @@ impl Stub {
         *self.script.lock().expect("sound") = Box::new(script);
     }
 
-    /// Gives a stub that answers by a script.
+    /// Returns a stub that answers by a script.
     pub(super) fn scripted(
         latency_ms: u64,
         script: impl Fn(&Seen) -> Outcome + Send + Sync + 'static,
@@ -87,7 +87,7 @@ impl Stub {
         self.stall.send_replace(stall);
     }
 
-    /// Tells all attempts so far.
+    /// Returns all attempts so far.
     pub(super) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("sound").clone()
     }
@@ -99,12 +99,12 @@ impl Stub {
         counts
     }
 
-    /// Tells the most attempts that were in flight at once.
+    /// Returns the most attempts that were in flight at once.
     pub(super) fn peak(&self) -> usize {
         self.inflight.lock().expect("sound").1
     }
 
-    /// Tells how often it was asked to get ready.
+    /// Returns how often it was asked to get ready.
     pub(super) fn warmed(&self) -> usize {
         self.warmed.load(Ordering::SeqCst)
     }

@@ -12,7 +12,7 @@ use crate::harness::{Reading, server_on};
 const DEVICES: usize = 4_000;
 const TOPIC: &str = "news";
 
-/// Gives the ids of all devices, in the order of their registration.
+/// Returns the ids of all devices, in the order of their registration.
 async fn ids(scene: &Scene) -> Vec<String> {
     let (mut ids, mut after) = (Vec::new(), String::new());
     loop {
@@ -49,7 +49,7 @@ async fn leave(scene: &Scene, ids: &[&String]) {
 }
 
 /// Registers new devices, registers old ones again, removes some or takes them out of the topic, and removes some to
-/// register their tokens anew, until the audience is complete; gives how often.
+/// register their tokens anew, until the audience is complete; returns how often.
 async fn mutate(scene: &Scene, campaign: &str, ids: &[String], by_topic: bool) -> usize {
     for round in 0.. {
         let ledger = scene.server.get(&scene.tenant, &format!("/v1/campaigns/{campaign}")).await;

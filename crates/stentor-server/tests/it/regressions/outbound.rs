@@ -51,7 +51,7 @@ async fn strict() -> Scene {
     scene.at(server_with(forbid).await).await
 }
 
-/// Gives what an app's credential for FCM shows.
+/// Returns what an app's credential for FCM shows.
 async fn shown(scene: &Scene) -> Value {
     let path = format!("/v1/apps/{}/credentials", scene.tenant.id);
     let list = scene.server.get(&scene.tenant, &path).await;

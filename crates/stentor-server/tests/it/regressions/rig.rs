@@ -65,7 +65,7 @@ impl Scene {
         Self { server, tenant, ..self }
     }
 
-    /// Gives an FCM credential that leads to the emulator, but for what is said otherwise.
+    /// Returns an FCM credential that leads to the emulator, but for what is said otherwise.
     pub(super) fn fcm_credential(&self, endpoint: &str, token_uri: &str) -> Value {
         json!({"service_account": {"type": "service_account", "project_id": "a-project",
             "private_key_id": "k1", "private_key": self.account_key, "client_id": "1",
@@ -73,7 +73,7 @@ impl Scene {
             "endpoint": endpoint, "ca_pem": self.fcm.ca_pem().expect("TLS")})
     }
 
-    /// Puts a credential of whatever shape; gives the answer.
+    /// Puts a credential of whatever shape; returns the answer.
     pub(super) async fn try_put(&self, provider: &str, body: &Value) -> Read {
         let path = format!("/v1/apps/{}/credentials/{provider}", self.tenant.id);
         self.server.send(&self.tenant, Method::PUT, &path).json(body).read().await
@@ -156,14 +156,14 @@ impl Scene {
         assert_eq!((read.status, &read.body["failed"]), (200, &json!(0)), "{read:?}");
     }
 
-    /// Sends a notification; gives the campaign.
+    /// Sends a notification; returns the campaign.
     pub(super) async fn send(&self, target: Value) -> String {
         let answer = self.try_send(target).await;
         assert_eq!(answer.status, 202, "{answer:?}");
         answer.text("campaign")
     }
 
-    /// Sends a notification; gives the answer.
+    /// Sends a notification; returns the answer.
     pub(super) async fn try_send(&self, target: Value) -> Read {
         let body = json!({"target": target, "notification": {"title": "Hi"}});
         self.server.send(&self.tenant, Method::POST, "/v1/messages").json(&body).read().await
@@ -181,14 +181,14 @@ impl Scene {
         }
     }
 
-    /// Tells whether a credential of the app is parked.
+    /// Returns whether a credential of the app is parked.
     pub(super) async fn is_parked(&self) -> bool {
         let path = format!("/v1/apps/{}/credentials", self.tenant.id);
         let list = self.server.get(&self.tenant, &path).await;
         list["credentials"].as_array().expect("a list").iter().any(|one| one["state"] == "parked")
     }
 
-    /// Waits until nothing of a campaign is on its way; gives its books.
+    /// Waits until nothing of a campaign is on its way; returns its books.
     pub(super) async fn rested(&self, campaign: &str) -> Value {
         let (began, path) = (Instant::now(), format!("/v1/campaigns/{campaign}"));
         loop {

@@ -70,7 +70,7 @@ async fn send(server: &Server, tenant: &Tenant) -> String {
     campaign
 }
 
-/// Waits until the whole audience is queued; gives the books.
+/// Waits until the whole audience is queued; returns the books.
 async fn waiting(server: &Server, tenant: &Tenant, campaign: &str) -> Value {
     loop {
         let ledger = server.get(tenant, &format!("/v1/campaigns/{campaign}")).await;

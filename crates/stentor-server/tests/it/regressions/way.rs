@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Bytes that travel together.
 const PARCEL_BYTES: usize = 4 * 1_024;
 
-/// Opens a way to an address on which all connections together carry so many bytes a second each way; gives its own.
+/// Opens a way to an address on which all connections together carry so many bytes a second each way; returns its own.
 pub(super) async fn narrow_way(to: SocketAddr, bytes_per_second: u64) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -50,7 +50,7 @@ impl Pace {
         Self { bytes_per_second, free_at: Arc::new(Mutex::new(Instant::now())) }
     }
 
-    /// Takes the way for so many bytes; gives when they have arrived.
+    /// Takes the way for so many bytes; returns when they have arrived.
     fn book(&self, bytes: usize) -> Instant {
         let takes = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second as f64);
         let mut free_at = self.free_at.lock().expect("sound");

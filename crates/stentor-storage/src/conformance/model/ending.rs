@@ -85,7 +85,7 @@ impl World<'_> {
     }
 }
 
-/// Gives the last attempt; all before it must have gone on.
+/// Returns the last attempt; all before it must have gone on.
 fn last(message: MessageId, attempts: &[AttemptRecord]) -> Option<&AttemptRecord> {
     let (last, before) = attempts.split_last()?;
     assert!(attempts.iter().all(|one| one.message == message));

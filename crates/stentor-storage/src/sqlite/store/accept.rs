@@ -15,7 +15,7 @@ use crate::sqlite::fault::{Done, missing};
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{hash, int};
 
-/// Tells whether a message is begun with its keeping.
+/// Returns whether a message is begun with its keeping.
 pub(super) fn begins(new: &NewMessage) -> bool {
     new.message.due_at <= new.message.created_at && !new.begins_later
 }
@@ -57,7 +57,7 @@ pub(super) fn replay(
     one(connection, sql, params![int(app.raw()), key.as_str()], read)
 }
 
-/// Gives what was found under an idempotency key as the answer to another kind of request.
+/// Returns what was found under an idempotency key as the answer to another kind of request.
 pub(super) fn as_replayed<T>(known: Storing<()>) -> Storing<T> {
     match known {
         Storing::Replayed(reply) => Storing::Replayed(reply),

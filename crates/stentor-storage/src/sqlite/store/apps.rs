@@ -84,7 +84,7 @@ impl AppStore for SqliteStore {
     }
 }
 
-/// Gives a refused repeat its meaning.
+/// Returns a refused repeat its meaning.
 pub(super) fn repeat(fault: Fault, why: &str) -> Fault {
     match fault {
         Fault::Engine(error) if is_repeat(&error) => conflict(why),

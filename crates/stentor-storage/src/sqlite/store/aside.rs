@@ -14,7 +14,7 @@ use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{exists, one};
 use crate::sqlite::row::{int, number};
 
-/// Sets an open chunk aside, with its deliveries if its row and books make sense; tells whether it was there.
+/// Sets an open chunk aside, with its deliveries if its row and books make sense; returns whether it was there.
 pub(super) fn set_aside(
     connection: &Connection,
     id: ChunkId,

@@ -32,7 +32,7 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    /// Gives the key after which it begins, and the last key.
+    /// Returns the key after which it begins, and the last key.
     pub(super) fn bounds(self) -> (i64, i64) {
         (self.fleet.bound(self.after), self.fleet.bound(self.as_of))
     }
@@ -53,7 +53,7 @@ impl Found {
         Self { chunk_max_devices: chunk_max_devices.clamp(1, CHUNK_MAX_DEVICES), ..Self::default() }
     }
 
-    /// Takes over the device and token of a row whose second column says that it is listed and not retired; tells whether.
+    /// Takes over the device and token of a row whose second column says that it is listed and not retired; returns whether.
     fn push_active(&mut self, key: i64, row: &Row<'_>) -> Done<bool> {
         let is_active = row.get(1)?;
         if is_active {
@@ -76,7 +76,7 @@ impl Found {
     }
 }
 
-/// Adds the listed, unretired devices of a wide target in a stretch, ascending; gives the device after which to look on, none
+/// Adds the listed, unretired devices of a wide target in a stretch, ascending; returns the device after which to look on, none
 /// when the stretch is over. A look ends when enough were found, or enough rows were walked over.
 pub(super) fn wide(
     connection: &Connection,
@@ -105,19 +105,19 @@ pub(super) fn wide(
     }
 }
 
-/// Tells whether a target's audience is walked through to be counted.
+/// Returns whether a target's audience is walked through to be counted.
 pub(super) const fn is_walked(target: &Target) -> bool {
     matches!(target, Target::Topic(_) | Target::Group(_) | Target::Condition(_) | Target::User(_))
 }
 
-/// Checks app and target; gives the fleets through which to walk.
+/// Checks app and target; returns the fleets through which to walk.
 pub(super) fn begin_count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<Fleet>> {
     fleets::check_app(connection, app)?;
     accept::check_target(connection, app, target)?;
     fleets::of_app(connection, app)
 }
 
-/// Counts the next ones of an audience in a fleet; gives the device after which to count on, none when it is over.
+/// Counts the next ones of an audience in a fleet; returns the device after which to count on, none when it is over.
 pub(super) fn count_some(
     connection: &Connection,
     target: &Target,
@@ -204,7 +204,7 @@ fn members(
     })
 }
 
-/// Walks over rows of keys until so many were taken; gives the last device if there may be more.
+/// Walks over rows of keys until so many were taken; returns the last device if there may be more.
 fn walk(
     connection: &Connection,
     sql: &str,

@@ -145,7 +145,7 @@ impl<'a> Shelf<'a> {
         self.books.entry((campaign, provider)).or_insert_with(new)
     }
 
-    /// Gives how deliveries of a campaign at a provider end that would wait; `None` while they may.
+    /// Returns how deliveries of a campaign at a provider end that would wait; `None` while they may.
     pub(super) fn verdict(
         &mut self,
         campaign: CampaignId,

@@ -27,7 +27,7 @@ const SELECT: &str =
     "SELECT id, app, state, created_at, due_at, expires_at, started_at, ended_at, stop_reason, stop_detail,
     as_of IS NOT NULL FROM campaigns";
 
-/// Gives a campaign of the app, and whether its audience was begun.
+/// Returns a campaign of the app, and whether its audience was begun.
 pub(super) fn find(connection: &Connection, app: AppId, id: CampaignId) -> Done<(Campaign, bool)> {
     let sql = format!("{SELECT} WHERE id = ?1 AND app = ?2");
     let begun = |row: &Row<'_>| Ok((read(row)?, row.get(10)?));
@@ -51,7 +51,7 @@ pub(super) fn broken(connection: &Connection, app: AppId, below: u64, count: usi
     Ok(broken.into_iter().filter_map(|id| u64::try_from(id).ok()).map(CampaignId::from_raw).collect())
 }
 
-/// Does what the owner asks; gives the campaign as it is then. What is queued of a canceled one ends as far as a portion goes.
+/// Does what the owner asks; returns the campaign as it is then. What is queued of a canceled one ends as far as a portion goes.
 pub(super) fn act(
     connection: &Connection,
     (app, id): (AppId, CampaignId),
@@ -92,7 +92,7 @@ pub(super) fn stop(
     end_some_at(connection, shelf, (id, fleet.no), verdict, now).map(drop)
 }
 
-/// Ends some queued chunks of a campaign at a provider; gives how many.
+/// Ends some queued chunks of a campaign at a provider; returns how many.
 fn end_some_at(
     connection: &Connection,
     shelf: &mut Shelf<'_>,
@@ -141,7 +141,7 @@ fn force<P: Params + Copy>(connection: &Connection, id: CampaignId, sql: &str, p
     damage::force(connection, ("campaigns", &condition), sql, params)
 }
 
-/// Gives how deliveries of a campaign in this state end, at a provider that was stopped or not; `None` while they wait.
+/// Returns how deliveries of a campaign in this state end, at a provider that was stopped or not; `None` while they wait.
 pub(super) fn verdict(state: CampaignState, stop: Option<Reason>) -> Option<(DeliveryState, Reason)> {
     match (state, stop) {
         (CampaignState::Canceled, _) => Some((DeliveryState::Canceled, Reason::CampaignCanceled)),
@@ -166,7 +166,7 @@ pub(super) fn end_chunk(
     chunks::write_records(connection, chunk.id, &vec![record; chunk.count], now)
 }
 
-/// Ends queued chunks, each in the same way; gives which.
+/// Ends queued chunks, each in the same way; returns which.
 pub(super) fn end_queued(
     connection: &Connection,
     ids: &[ChunkId],
@@ -197,7 +197,7 @@ pub(super) fn finish(connection: &Connection, id: CampaignId, now: Timestamp) ->
     run(connection, sql, [int(id.raw())]).map(drop)
 }
 
-/// Ends what is queued of a canceled campaign as far as a portion goes; tells whether more is.
+/// Ends what is queued of a canceled campaign as far as a portion goes; returns whether more is.
 pub(super) fn wind_up(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<bool> {
     let verdict = (DeliveryState::Canceled, Reason::CampaignCanceled);
     let portion = Portion::begin(connection);
@@ -226,7 +226,7 @@ pub(super) fn canceled(connection: &Connection) -> Done<Option<CampaignId>> {
     Ok(found.0.into_iter().next())
 }
 
-/// Ends some of what is queued at a provider at which its campaign was stopped; tells whether there was any.
+/// Ends some of what is queued at a provider at which its campaign was stopped; returns whether there was any.
 pub(super) fn end_some_stopped(connection: &Connection, now: Timestamp) -> Done<bool> {
     let Some((id, fleet, reason)) = stopped(connection)? else { return Ok(false) };
     let done = attempt(connection, || {
@@ -240,7 +240,7 @@ pub(super) fn end_some_stopped(connection: &Connection, now: Timestamp) -> Done<
 }
 
 /// Sets some of what is queued of a campaign, or at one of its providers, aside where it could not be ended: it must not be
-/// tried for ever. Tells whether anything was done.
+/// tried for ever. Returns whether anything was done.
 pub(super) fn done_or_set_aside(
     connection: &Connection,
     done: Result<bool, Fault>,
@@ -260,7 +260,7 @@ pub(super) fn done_or_set_aside(
     Ok(worked)
 }
 
-/// Tells whether something is still queued at a provider at which its campaign was stopped.
+/// Returns whether something is still queued at a provider at which its campaign was stopped.
 pub(super) fn is_some_stopped(connection: &Connection) -> Done<bool> {
     Ok(stopped(connection)?.is_some())
 }

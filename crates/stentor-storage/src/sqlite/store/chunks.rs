@@ -85,12 +85,12 @@ pub(super) struct NewChunk<'a> {
 }
 
 impl Chunk {
-    /// Gives what the queue carries.
+    /// Returns what the queue carries.
     pub(super) const fn ticket(&self) -> Ticket {
         Ticket { chunk: self.id, lane: self.lane, due_at: self.due_at }
     }
 
-    /// Tells whether its ticket may be published.
+    /// Returns whether its ticket may be published.
     pub(super) fn is_running(&self) -> bool {
         self.campaign_state == CampaignState::Running
     }
@@ -123,7 +123,7 @@ pub(super) fn insert(connection: &Connection, new: &NewChunk<'_>) -> Done<Ticket
     Ok(Ticket { chunk, lane, due_at: new.due_at })
 }
 
-/// Gives the number of bits of a span: two spans of one level differ in width by less than a factor of two.
+/// Returns the number of bits of a span: two spans of one level differ in width by less than a factor of two.
 pub(super) const fn level(first: DeviceId, last: DeviceId) -> u32 {
     u64::BITS - last.raw().saturating_sub(first.raw()).leading_zeros()
 }
@@ -206,7 +206,7 @@ pub(super) fn queued_after(
     }
 }
 
-/// Gives the tickets of those of the chunks that are queued and whose campaign runs; one that cannot be read has none.
+/// Returns the tickets of those of the chunks that are queued and whose campaign runs; one that cannot be read has none.
 pub(super) fn waiting(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<Ticket>> {
     let mut tickets = Vec::new();
     for id in ids {
@@ -227,7 +227,7 @@ pub(super) fn leased(connection: &Connection) -> Done<Vec<ChunkId>> {
     all(connection, sql, [], id)
 }
 
-/// Tells whether a chunk is leased by an instance.
+/// Returns whether a chunk is leased by an instance.
 pub(super) fn is_leased_by(connection: &Connection, id: ChunkId, instance: u64) -> Done<bool> {
     exists(connection, "SELECT 1 FROM chunks WHERE id = ?1 AND instance = ?2", [int(id.raw()), int(instance)])
 }

@@ -16,7 +16,7 @@ use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, exists};
 use crate::sqlite::row::{code, int};
 
-/// Gives, for each device, whether it was; an empty list when none was.
+/// Returns, for each device, whether it was; an empty list when none was.
 ///
 /// Two looks at indexes say in most cases that there is no newer message. Otherwise chunks whose span overlaps are
 /// found level by level: a span of level n is narrower than 2^n, so its last device is not far off.
@@ -40,13 +40,13 @@ pub(super) fn collapsed(
     Ok(marks)
 }
 
-/// Tells whether there is a message with an id beyond the chunk's place.
+/// Returns whether there is a message with an id beyond the chunk's place.
 fn has_newer(connection: &Connection, chunk: &Chunk, key: &str) -> Done<bool> {
     let sql = "SELECT 1 FROM campaigns WHERE app = ?1 AND collapse_key = ?2 AND id > ?3";
     exists(connection, sql, params![int(chunk.lane.app.raw()), key, int(chunk.place)])
 }
 
-/// Tells whether a message that was accepted before that is due by now, and was due later than the chunk's.
+/// Returns whether a message that was accepted before that is due by now, and was due later than the chunk's.
 fn is_overtaken(connection: &Connection, chunk: &Chunk, key: &str, now: Timestamp) -> Done<bool> {
     let sql = "SELECT 1 FROM campaigns WHERE app = ?1 AND collapse_key = ?2 AND due_at > created_at
         AND due_at BETWEEN ?3 AND ?4 AND +id <= ?5 AND (due_at > ?3 OR +id > ?6)";

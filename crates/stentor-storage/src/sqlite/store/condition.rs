@@ -18,7 +18,7 @@ const SUBSCRIBED: &str =
     "SELECT key FROM subscriptions WHERE topic = ?1 AND key > ?2 AND key <= ?3 ORDER BY key";
 const DEVICES: &str = "SELECT key FROM devices WHERE key > ?1 AND key <= ?2 ORDER BY key";
 
-/// Finds listed, unretired devices of the stretch that fulfil the condition; gives the device after which to look on, none
+/// Finds listed, unretired devices of the stretch that fulfil the condition; returns the device after which to look on, none
 /// when the stretch is over.
 pub(super) fn scan(
     connection: &Connection,
@@ -78,7 +78,7 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    /// Gives the head and goes on to the next.
+    /// Returns the head and goes on to the next.
     fn step(&mut self) -> Done<Option<i64>> {
         let head = self.head;
         self.head = match self.rows.next()? {
@@ -88,7 +88,7 @@ impl<'a> Walk<'a> {
         Ok(head)
     }
 
-    /// Tells whether the list has the key, and goes past it.
+    /// Returns whether the list has the key, and goes past it.
     fn is_at(&mut self, key: i64) -> Done<bool> {
         while self.head.is_some_and(|head| head < key) {
             self.step()?;

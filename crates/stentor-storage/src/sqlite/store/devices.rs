@@ -105,7 +105,7 @@ pub(super) fn counts(connection: &Connection, app: AppId) -> Done<Vec<(ProviderK
     Ok(readable(connection, "fleets", (sql, [int(app.raw())]), usize::MAX, count)?.0)
 }
 
-/// Gives a device another address and revives it; false when another device holds the address.
+/// Returns a device another address and revives it; false when another device holds the address.
 pub(super) fn move_token(
     connection: &Connection,
     fleet: Fleet,

@@ -27,12 +27,12 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    /// Gives a device's key; `None` for a number that no device has.
+    /// Returns a device's key; `None` for a number that no device has.
     pub(super) fn key(self, device: DeviceId) -> Option<i64> {
         (device.raw() <= DEVICE_MAX).then(|| int(self.no << DEVICE_BITS | device.raw()))
     }
 
-    /// Gives the key that bounds the devices up to this one.
+    /// Returns the key that bounds the devices up to this one.
     pub(super) fn bound(self, device: DeviceId) -> i64 {
         int(self.no << DEVICE_BITS | device.raw().min(DEVICE_MAX))
     }
@@ -43,12 +43,12 @@ impl Fleet {
     }
 }
 
-/// Gives the device's id.
+/// Returns the device's id.
 pub(super) const fn device_of(key: i64) -> DeviceId {
     DeviceId::from_raw(key.unsigned_abs() & DEVICE_MAX)
 }
 
-/// Gives the fleet's number.
+/// Returns the fleet's number.
 pub(super) const fn fleet_of(key: i64) -> u64 {
     key.unsigned_abs() >> DEVICE_BITS
 }
@@ -71,7 +71,7 @@ pub(super) fn find(connection: &Connection, app: AppId, provider: ProviderKind) 
     one(connection, sql, params![int(app.raw()), provider.code()], Fleet::read)
 }
 
-/// Gives a fleet by its number.
+/// Returns a fleet by its number.
 pub(super) fn by_no(connection: &Connection, no: u64) -> Done<Fleet> {
     let fleet =
         one(connection, "SELECT no, app, provider FROM fleets WHERE no = ?1", [int(no)], Fleet::read)?;

@@ -146,7 +146,7 @@ impl Leftover {
     }
 }
 
-/// Goes on with whatever is left, as far as the portion goes; tells whether there is more.
+/// Goes on with whatever is left, as far as the portion goes; returns whether there is more.
 pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool> {
     let sql = "SELECT kind, no, other, cursor FROM leftovers ORDER BY kind, no, other ";
     while !portion.is_over() {
@@ -165,12 +165,12 @@ pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool
     are_some(connection)
 }
 
-/// Tells whether anything is left of what was removed.
+/// Returns whether anything is left of what was removed.
 pub(super) fn are_some(connection: &Connection) -> Done<bool> {
     exists(connection, "SELECT 1 FROM leftovers", [])
 }
 
-/// Goes on with a group's people as far as one portion goes; tells whether there is more.
+/// Goes on with a group's people as far as one portion goes; returns whether there is more.
 pub(super) fn follow_group(connection: &Connection, group: i64) -> Done<bool> {
     let portion = Portion::begin(connection);
     let sql = "SELECT kind, no, other, cursor FROM leftovers WHERE kind = 5 AND no = ?1 LIMIT 1";
@@ -181,7 +181,7 @@ pub(super) fn follow_group(connection: &Connection, group: i64) -> Done<bool> {
     is_following(connection, group)
 }
 
-/// Tells whether devices of somebody are still to follow into or out of a group.
+/// Returns whether devices of somebody are still to follow into or out of a group.
 pub(super) fn is_following(connection: &Connection, group: i64) -> Done<bool> {
     exists(connection, "SELECT 1 FROM leftovers WHERE kind = 5 AND no = ?1", [group])
 }
@@ -228,7 +228,7 @@ fn person(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool>
     Ok(false)
 }
 
-/// Removes rows with statements that take a number and how many; tells whether none is left. The last one of them says.
+/// Removes rows with statements that take a number and how many; returns whether none is left. The last one of them says.
 fn delete(connection: &Connection, statements: &[&str], no: i64, portion: &Portion<'_>) -> Done<bool> {
     while !portion.is_over() {
         let mut gone = 0;

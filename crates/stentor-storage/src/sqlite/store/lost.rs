@@ -21,12 +21,12 @@ struct State {
 }
 
 impl Lost {
-    /// Tells whether a chunk is to be left alone.
+    /// Returns whether a chunk is to be left alone.
     pub(super) fn has(&self, chunk: ChunkId) -> bool {
         self.lock().tries.get(&chunk).is_some_and(|tries| *tries >= TRIES_MAX_COUNT)
     }
 
-    /// Tells whether there is one that may not be touched.
+    /// Returns whether there is one that may not be touched.
     pub(super) fn has_any(&self) -> bool {
         !self.lock().tries.is_empty()
     }
@@ -42,7 +42,7 @@ impl Lost {
         self.lock().touched = chunk;
     }
 
-    /// Tells whether each chunk is to be tried alone.
+    /// Returns whether each chunk is to be tried alone.
     pub(super) fn is_alone(&self) -> bool {
         self.lock().alone
     }
@@ -52,7 +52,7 @@ impl Lost {
         self.lock().alone = false;
     }
 
-    /// Notes that the work on the chunk failed while other work does not; tells whether it is worth trying again.
+    /// Notes that the work on the chunk failed while other work does not; returns whether it is worth trying again.
     pub(super) fn note_failure(&self) -> bool {
         let mut state = self.lock();
         let Some(chunk) = state.touched.take() else { return !std::mem::replace(&mut state.alone, true) };

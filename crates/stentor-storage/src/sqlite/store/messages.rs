@@ -132,7 +132,7 @@ impl MessageStore for SqliteStore {
 pub(super) struct MessageCache(Mutex<VecDeque<Arc<Message>>>);
 
 impl MessageCache {
-    /// Gives the message from memory, or reads it.
+    /// Returns the message from memory, or reads it.
     pub(super) fn get(&self, connection: &Connection, id: MessageId) -> Done<Option<Arc<Message>>> {
         if let Some(known) = self.find(id) {
             return Ok(Some(known));
@@ -157,7 +157,7 @@ impl MessageCache {
 }
 
 impl SqliteStore {
-    /// Does what an owner's word to a campaign leaves to be done after its transaction; gives the campaign as it is then, and
+    /// Does what an owner's word to a campaign leaves to be done after its transaction; returns the campaign as it is then, and
     /// the tickets of what may be sent again.
     pub(super) async fn after_act(
         &self,
@@ -175,7 +175,7 @@ impl SqliteStore {
         }
     }
 
-    /// Ends the rest of what is queued of a canceled campaign, a part in each transaction; gives the campaign as it is then.
+    /// Ends the rest of what is queued of a canceled campaign, a part in each transaction; returns the campaign as it is then.
     /// What cannot be done now is done later.
     async fn wind_up(&self, campaign: Campaign, now: Timestamp) -> Result<Campaign, StoreError> {
         let (app, id) = (campaign.app, campaign.id);
@@ -217,7 +217,7 @@ impl SqliteStore {
         Ok(count)
     }
 
-    /// Gives a message from memory, or reads it.
+    /// Returns a message from memory, or reads it.
     pub(super) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
         let cache = Arc::clone(&self.inner.messages);
         self.read(move |connection| cache.get(connection, id)).await

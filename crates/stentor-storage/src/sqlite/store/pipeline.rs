@@ -207,7 +207,7 @@ impl SqliteStore {
     }
 }
 
-/// Does a portion of what was begun and is too much for one transaction; tells whether more is left.
+/// Does a portion of what was begun and is too much for one transaction; returns whether more is left.
 fn continue_work(connection: &Connection, now: Timestamp) -> Done<bool> {
     if let Some(id) = campaigns::canceled(connection)? {
         let done = attempt(connection, || campaigns::wind_up(connection, id, now).map(|_| true))?;

@@ -114,7 +114,7 @@ impl<'a> Registrar<'a> {
         found
     }
 
-    /// Makes a new device; gives its key.
+    /// Makes a new device; returns its key.
     pub(super) fn insert(&mut self, one: &'a Registration) -> Done<i64> {
         let fleet = self.fleet(one.provider)?;
         self.last_device += 1;
@@ -129,7 +129,7 @@ impl<'a> Registrar<'a> {
         Ok(key)
     }
 
-    /// Takes over what a repeated registration tells; gives the device's key.
+    /// Takes over what a repeated registration tells; returns the device's key.
     pub(super) fn renew(&mut self, kept: Kept, one: &'a Registration) -> Done<i64> {
         let (key, now) = (kept.key, self.batch.now.as_millis());
         if !kept.active {
@@ -217,7 +217,7 @@ impl<'a> Registrar<'a> {
     }
 }
 
-/// Tells whether the device of a row has the token of a registration.
+/// Returns whether the device of a row has the token of a registration.
 fn holds(row: &Row<'_>, one: &Registration) -> Done<bool> {
     let token = row.get_ref(1)?.as_str().map_err(|_| damaged("a token that is no text"))?;
     Ok(token == one.token.expose())
@@ -238,7 +238,7 @@ impl Kept {
         })
     }
 
-    /// Tells whether more than `token_since` is to be written.
+    /// Returns whether more than `token_since` is to be written.
     fn differs(&self, one: &Registration, user: Option<i64>) -> bool {
         let locale = one.locale.as_ref().map(Locale::as_str);
         let zone = one.time_zone.as_ref().map(TimeZoneName::as_str);

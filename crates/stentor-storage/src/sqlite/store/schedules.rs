@@ -95,7 +95,7 @@ impl ScheduleStore for SqliteStore {
     }
 }
 
-/// Gives active schedules whose tick has come, and those among them that cannot be read.
+/// Returns active schedules whose tick has come, and those among them that cannot be read.
 fn due(connection: &Connection, now: Timestamp, count: usize) -> Done<(Vec<Schedule>, Vec<ScheduleId>)> {
     let ids = turns::due_schedules(connection, now, count)?;
     let (mut due, mut broken) = (Vec::with_capacity(ids.len()), Vec::new());

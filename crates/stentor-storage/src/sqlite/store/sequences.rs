@@ -9,12 +9,12 @@ use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{int, number};
 
-/// Gives the last device given out.
+/// Returns the last device given out.
 pub(super) fn last_device(connection: &Connection) -> Done<DeviceId> {
     last(connection, "device").map(DeviceId::from_raw)
 }
 
-/// Gives the last number given out.
+/// Returns the last number given out.
 pub(super) fn last(connection: &Connection, name: &str) -> Done<u64> {
     let sql = "SELECT value FROM sequences WHERE name = ?1";
     let value = one(connection, sql, [name], |row| number(row, 0))?;
@@ -43,7 +43,7 @@ const NUMBERED: [(&str, &str); 5] =
 /// Rows of a table that get another number at one start.
 const RENUMBERED_MAX_COUNT: usize = 1_024;
 
-/// Gives rows whose number nobody gave out one that is: behind the last number there is there would be none for a new row.
+/// Returns rows whose number nobody gave out one that is: behind the last number there is there would be none for a new row.
 pub(super) fn mend_numbers(connection: &Connection) -> Done<()> {
     for (table, key) in NUMBERED {
         let sql = format!("SELECT {key} FROM {table} WHERE {key} > ?1 LIMIT ?2");

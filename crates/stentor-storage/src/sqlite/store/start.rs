@@ -66,7 +66,7 @@ pub(super) fn due(
     Ok(tickets)
 }
 
-/// Begins a campaign that waits; gives the chunks of a direct target.
+/// Begins a campaign that waits; returns the chunks of a direct target.
 pub(super) fn begin(
     connection: &Connection,
     message: &Message,
@@ -257,7 +257,7 @@ pub(super) fn named(connection: &Connection, app: AppId, target: &Target) -> Don
     Ok(keys)
 }
 
-/// Tells whether a person has so many devices that they are found step by step, like a wide audience.
+/// Returns whether a person has so many devices that they are found step by step, like a wide audience.
 fn has_many(connection: &Connection, app: AppId, target: &Target) -> Done<bool> {
     let Target::User(user) = target else { return Ok(false) };
     let Some((no, _)) = owners::find(connection, app, user)? else { return Ok(false) };

@@ -65,7 +65,7 @@ pub(super) fn holder_by_hash(
     Ok(None)
 }
 
-/// Gives the key that a device has if it is of the fleet; if it is of another, no device has that key.
+/// Returns the key that a device has if it is of the fleet; if it is of another, no device has that key.
 fn key_in(fleet: Fleet, device: i64) -> i64 {
     fleet.bound(DeviceId::from_raw(device.unsigned_abs()))
 }
@@ -178,7 +178,7 @@ fn make_room(connection: &Connection, mut count: i64, room: Room) -> Done<()> {
     Ok(())
 }
 
-/// Moves the next stretch into the large table; gives how many it had.
+/// Moves the next stretch into the large table; returns how many it had.
 fn move_stretch(connection: &Connection, most: usize) -> Done<usize> {
     let sql = "SELECT moved_from FROM token_leaves_fresh_count";
     let from = one(connection, sql, [], |row| Ok(row.get(0)?))?;

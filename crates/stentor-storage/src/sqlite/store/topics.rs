@@ -135,7 +135,7 @@ pub(super) fn ensure(connection: &Connection, app: AppId, topic: &TopicName) -> 
     Ok(connection.last_insert_rowid())
 }
 
-/// Subscribes one device; tells whether it was not before. The topic's count is the caller's to change.
+/// Subscribes one device; returns whether it was not before. The topic's count is the caller's to change.
 pub(super) fn add(connection: &Connection, topic: i64, key: i64) -> Done<bool> {
     add_within(connection, topic, key, &mut None)
 }

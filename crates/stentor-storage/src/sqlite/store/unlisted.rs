@@ -36,7 +36,7 @@ pub(super) fn old(connection: &Connection, before: Timestamp, after: i64) -> Don
     Ok((found, last.map(|(key, _)| *key)))
 }
 
-/// Forgets those that are still unlisted and counted by nobody, as far as a portion goes; gives how many.
+/// Forgets those that are still unlisted and counted by nobody, as far as a portion goes; returns how many.
 pub(super) fn forget(connection: &Connection, keys: &[i64]) -> Done<u64> {
     let portion = Portion::begin(connection);
     let mut gone = 0;
@@ -55,7 +55,7 @@ pub(super) fn forget(connection: &Connection, keys: &[i64]) -> Done<u64> {
     Ok(gone)
 }
 
-/// Tells whether a message that is kept was sent to the device: only those that name their devices can have been.
+/// Returns whether a message that is kept was sent to the device: only those that name their devices can have been.
 fn is_counted(connection: &Connection, key: i64) -> Done<bool> {
     let (fleet, device) = (int(fleet_of(key)), device_of(key));
     let alone = "SELECT 1 FROM chunks WHERE parent IS NULL AND fleet = ?1 AND level = 0 AND last = ?2";

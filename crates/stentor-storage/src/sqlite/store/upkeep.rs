@@ -105,7 +105,7 @@ fn end_forsaken(connection: &Connection, count: usize, now: Timestamp) -> Done<(
     Ok(())
 }
 
-/// Removes a campaign's chunks, and when none is left the rest of it; gives how many rows, at most so many.
+/// Removes a campaign's chunks, and when none is left the rest of it; returns how many rows, at most so many.
 pub(super) fn forget(connection: &Connection, campaign: CampaignId, count: usize) -> Done<usize> {
     let id = int(campaign.raw());
     let sql = "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE message = ?1 LIMIT ?2)";

@@ -119,7 +119,7 @@ pub(in crate::sqlite) fn sealed_under(connection: &Connection) -> Done<BTreeMap<
 /// A row's name in order, as it is kept.
 type Name = (i64, i64);
 
-/// Seals a stretch of rows; gives the last of them, if there may be more, and how many were sealed.
+/// Seals a stretch of rows; returns the last of them, if there may be more, and how many were sealed.
 fn adopt_some(connection: &Connection, keys: &SealKeys, after: Name) -> Done<(Option<Name>, u64)> {
     let sql = "SELECT app, provider, secret FROM credentials WHERE (app, provider) > (?1, ?2)
         ORDER BY app, provider LIMIT ?3";
@@ -140,7 +140,7 @@ fn adopt_some(connection: &Connection, keys: &SealKeys, after: Name) -> Done<(Op
     Ok((rows.last().filter(|_| rows.len() == ADOPTED_MAX_COUNT).map(|(name, _)| *name), count))
 }
 
-/// Gives the record under the present key; `None` when it is, or when it cannot be read.
+/// Returns the record under the present key; `None` when it is, or when it cannot be read.
 fn sealed_anew(keys: &SealKeys, (app, provider): Name, record: &str) -> Option<String> {
     let app = AppId::from_raw(u64::try_from(app).ok()?);
     let place = (app, ProviderKind::from_code(u8::try_from(provider).ok()?)?);

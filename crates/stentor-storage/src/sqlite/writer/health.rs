@@ -36,7 +36,7 @@ impl Health {
         }
     }
 
-    /// Tells what the last transaction says of the next.
+    /// Returns what the last transaction says of the next.
     pub(super) fn standing(&self, now: Instant) -> Standing {
         match &*self.lock() {
             Some((at, ended)) if now.saturating_duration_since(*at) < FRESH => match ended {
@@ -68,7 +68,7 @@ impl Health {
     }
 }
 
-/// Gives the words of a panic.
+/// Returns the words of a panic.
 pub(super) fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());

@@ -202,7 +202,7 @@ async fn lanes(client: &Client) -> Option<Finding> {
     if parked.is_empty() {
         return Some(Finding::good("lanes", "none is parked"));
     }
-    let advice = "mend what each lane says (a credential, mostly); it is tried again by itself";
+    let advice = "correct what each lane names (mostly a credential); the server tries again by itself";
     Some(Finding::bad("lanes", Health::Doubtful, parked.join("; "), advice))
 }
 
@@ -229,7 +229,7 @@ async fn credentials_of(client: &Client, app: &str) -> Finding {
     credentials_found(app, &list)
 }
 
-/// Says how an app's credentials stand.
+/// Returns how an app's credentials stand.
 fn credentials_found(app: &str, list: &[Value]) -> Finding {
     let told: Vec<String> = list.iter().map(told_of).collect();
     let is_parked = |one: &Value| one["state"] == "parked";

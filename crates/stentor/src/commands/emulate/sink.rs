@@ -66,7 +66,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Runs the sink until it is asked to end, and says what it has counted.
+    /// Runs the sink until it is asked to end, and returns what it has counted.
     pub(super) async fn run(self, output: Output) -> anyhow::Result<()> {
         if self.end_with_parent {
             process::end_with_parent();

@@ -81,7 +81,7 @@ fn short(number: f64) -> String {
     format!("{number:.decimals$}")
 }
 
-/// Says what has to be known of figures of a model.
+/// Returns what has to be known of figures of a model.
 fn caveats() -> String {
     let lines = CAVEATS.map(|caveat| format!("  - {caveat}"));
     format!("To be known:\n{}", lines.join("\n"))

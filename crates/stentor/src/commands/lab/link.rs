@@ -40,7 +40,7 @@ impl Link {
     }
 }
 
-/// Tells a machine that cannot do it apart from everything else that goes wrong.
+/// Returns a machine that cannot do it apart from everything else that goes wrong.
 pub(in crate::commands::lab) fn refusal(error: RigError) -> anyhow::Error {
     match error {
         RigError::NoLevel { .. } | RigError::NoLimits { .. } => {

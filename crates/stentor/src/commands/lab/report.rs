@@ -170,7 +170,7 @@ fn raw_files(results: &Results, directory: &Path) -> usize {
     named.filter(|raw| directory.join(&raw.path).is_file()).count()
 }
 
-/// Gives the command of a run, with what its plan says of profile, link, seed and samples.
+/// Returns the command of a run, with what its plan says of profile, link, seed and samples.
 fn again(study: &str, plan: &Path) -> String {
     let text = std::fs::read_to_string(plan).unwrap_or_default();
     let plan: Value = serde_json::from_str(&text).unwrap_or_default();

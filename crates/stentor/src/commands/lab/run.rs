@@ -303,7 +303,7 @@ fn study(latency_median_ms: Option<f64>) -> anyhow::Result<Study> {
     Ok(study)
 }
 
-/// Says where a run of a cell is made, and how loaded that is now.
+/// Returns where a run of a cell is made, and how loaded that is now.
 fn around(cell: &Cell) -> Environment {
     let is_limited = cell.cpu_percent.is_some() || cell.memory_mib.is_some();
     environment("loopback", if is_limited { cgroup::version() } else { "" }, "", COMMIT)

@@ -267,7 +267,7 @@ impl Call {
     }
 }
 
-/// Gives the median of each phase, in milliseconds.
+/// Returns the median of each phase, in milliseconds.
 fn phases(samples: &[ClientSample]) -> Value {
     let median = |phase: fn(&ClientSample) -> i64| {
         let samples: Samples = samples.iter().map(|one| phase(one) as f64 / MILLISECOND_NS).collect();

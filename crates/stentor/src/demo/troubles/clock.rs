@@ -10,7 +10,7 @@ pub(super) const JUMPS_SECONDS: [i64; 3] = [3_600, -3_600, 0];
 const LIBRARY: &str = "libfaketimeMT.so.1";
 const FOLDERS: [&str; 3] = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
 
-/// Says why no clock can be turned here.
+/// Returns why no clock can be turned here.
 pub(super) fn obstacle() -> Option<String> {
     if library().is_none() {
         return Some("libfaketime is missing: install faketime".to_owned());

@@ -14,7 +14,7 @@ const BYTES_PER_DEVICE: u64 = 3_000;
 const BLOCK_BYTES: usize = 64 << 10;
 const SMALL_BLOCK_BYTES: usize = 512;
 
-/// Says why no file system can be made here.
+/// Returns why no file system can be made here.
 pub(super) fn obstacle() -> Option<String> {
     if !cfg!(target_os = "linux") {
         return Some("a tmpfs is needed, which only Linux has".to_owned());
@@ -59,7 +59,7 @@ impl SmallDisk {
         Ok(())
     }
 
-    /// Gives the room back.
+    /// Returns the room back.
     pub(super) fn empty(&self) -> anyhow::Result<()> {
         std::fs::remove_file(self.ballast()).context("the ballast cannot be removed")
     }
@@ -78,7 +78,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Writes a block; tells whether there was room for it.
+/// Writes a block; returns whether there was room for it.
 fn write(ballast: &mut File, block: &[u8]) -> anyhow::Result<bool> {
     match ballast.write_all(block) {
         Ok(()) => Ok(true),

@@ -119,7 +119,7 @@ impl Inquiry {
         }
     }
 
-    /// Says what must not be; `refuses` when the trouble leaves nothing but to refuse.
+    /// Returns what must not be; `refuses` when the trouble leaves nothing but to refuse.
     pub(crate) fn broken(&self, refuses: bool) -> Vec<String> {
         let mut broken = Vec::new();
         if let Some(first) = self.strange.first() {

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 const CALLS: &str = "fsync,fdatasync,sync_file_range,msync";
 const FAILED: &str = "(INJECTED)";
 
-/// Says why no sync can be made to fail here.
+/// Returns why no sync can be made to fail here.
 pub(super) fn obstacle() -> Option<String> {
     let tried =
         Command::new("strace").args(["-qq", "-e", "trace=getpid", "true"]).stdin(Stdio::null()).output();
@@ -57,7 +57,7 @@ impl Breaker {
         Ok(Self { tracer, reader: Some(reader), failed, gone })
     }
 
-    /// Tells whether a sync has failed yet.
+    /// Returns whether a sync has failed yet.
     pub(super) fn has_failed_one(&self) -> bool {
         self.failed.load(Ordering::Relaxed) > 0
     }

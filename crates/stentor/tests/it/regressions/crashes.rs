@@ -65,7 +65,7 @@ fn r1_what_was_accepted_survives_a_kill_at_any_moment_and_is_sent_once_but_for_w
     );
 }
 
-/// Starts an APNs emulator with a device, and lets an app send there; gives the device's token.
+/// Starts an APNs emulator with a device, and lets an app send there; returns the device's token.
 fn apns(directory: &std::path::Path, server: &Server) -> (Process, String) {
     let (ca, listen) = (directory.join("apns-ca"), "127.0.0.1:0");
     let start =

@@ -82,7 +82,7 @@ impl Listing {
         Ok((found, None))
     }
 
-    /// Gives the shortest list that holds all that are meant, as a statement with its values.
+    /// Returns the shortest list that holds all that are meant, as a statement with its values.
     fn candidates(&self, after: DeviceId) -> (&'static str, Vec<Value>) {
         let (after, last) = (self.fleet.bound(after), self.fleet.bound(DeviceId::from_raw(u64::MAX)));
         let bounds = [Value::from(after), Value::from(last)];
@@ -102,7 +102,7 @@ impl Listing {
         }
     }
 
-    /// Tells whether a person's device has the mark that is asked for.
+    /// Returns whether a person's device has the mark that is asked for.
     fn has_tag(&self, connection: &Connection, key: i64) -> Done<bool> {
         let (Some(_), Some(tag)) = (self.user, &self.tag) else { return Ok(true) };
         let sql = "SELECT 1 FROM device_tags WHERE app = ?1 AND tag = ?2 AND key = ?3";

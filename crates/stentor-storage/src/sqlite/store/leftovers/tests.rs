@@ -58,7 +58,7 @@ fn once<T>(connection: &Connection, work: impl FnOnce() -> Done<T>) -> T {
     done
 }
 
-/// Works off all that is left; gives how many transactions it took.
+/// Works off all that is left; returns how many transactions it took.
 fn finish(connection: &Connection) -> usize {
     let mut steps = 1;
     while once(connection, || go_on(connection, &Portion::begin(connection))) {

@@ -58,7 +58,7 @@ impl Leaves<'_> {
         Ok(())
     }
 
-    /// Puts empty leaves where one cannot be read or none is; tells whether there was such a place.
+    /// Puts empty leaves where one cannot be read or none is; returns whether there was such a place.
     pub(super) fn mend(&self) -> Done<bool> {
         let (mut next, mut mended) = (i64::MIN, false);
         if !exists(self.connection, &format!("SELECT 1 FROM {}", self.table), [])? {
@@ -79,7 +79,7 @@ impl Leaves<'_> {
         }
     }
 
-    /// Adds pairs that are in order; gives how many were not there.
+    /// Adds pairs that are in order; returns how many were not there.
     pub(super) fn add(&self, pairs: &[Pair]) -> Done<usize> {
         let mut rest = pairs;
         let mut added = 0;
@@ -95,7 +95,7 @@ impl Leaves<'_> {
         Ok(added)
     }
 
-    /// Takes a pair out; tells whether it was there.
+    /// Takes a pair out; returns whether it was there.
     pub(super) fn remove(&self, pair: Pair) -> Done<bool> {
         let mut leaf = self.covering(pair.0)?;
         let Ok(at) = leaf.pairs.binary_search(&pair) else { return Ok(false) };
@@ -134,7 +134,7 @@ impl Leaves<'_> {
         })
     }
 
-    /// Gives a leaf that was read, or an empty one for where it should be.
+    /// Returns a leaf that was read, or an empty one for where it should be.
     fn or_gap(&self, kept: Done<Option<Leaf>>, hash: i64) -> Done<Leaf> {
         match kept {
             Ok(Some(leaf)) => Ok(leaf),
@@ -152,7 +152,7 @@ impl Leaves<'_> {
         Ok(gap)
     }
 
-    /// Gives an empty leaf for a stretch of hashes that none covers, and notes that they are to be found again.
+    /// Returns an empty leaf for a stretch of hashes that none covers, and notes that they are to be found again.
     fn gap(&self, hash: i64) -> Done<Leaf> {
         let before = one(self.connection, &self.covering_sql(), [hash], |row| {
             let first = row.get(0)?;
@@ -187,7 +187,7 @@ struct Leaf {
 }
 
 impl Leaf {
-    /// Tells whether the pairs are in order and of the leaf's stretch.
+    /// Returns whether the pairs are in order and of the leaf's stretch.
     fn is_in_order(&self) -> bool {
         let ends = [self.pairs.first(), self.pairs.last()];
         let within = ends.iter().flatten().all(|(hash, _)| (self.first..=self.until).contains(hash));

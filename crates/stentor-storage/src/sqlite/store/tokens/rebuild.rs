@@ -28,7 +28,7 @@ struct Known {
     hash: i64,
 }
 
-/// Looks the leaves over, or goes on with the devices as far as the portion goes; tells whether that is done.
+/// Looks the leaves over, or goes on with the devices as far as the portion goes; returns whether that is done.
 pub(in crate::sqlite::store) fn go_on(
     connection: &Connection,
     left: &mut Leftover,
@@ -51,7 +51,7 @@ pub(in crate::sqlite::store) fn go_on(
     Ok(false)
 }
 
-/// Notes the hashes of the next devices where they are missing; gives the last device, or nothing when there is none.
+/// Notes the hashes of the next devices where they are missing; returns the last device, or nothing when there is none.
 fn walk(connection: &Connection, after: i64) -> Done<Option<i64>> {
     let sql = "SELECT key, token FROM devices WHERE key > ?1 ORDER BY key LIMIT ?2";
     let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, text(row, 1, PushToken::new).ok()));

@@ -12,7 +12,7 @@ pub(super) fn look(data_dir: &Path, config: Option<&Path>) -> Finding {
     let mut config = match crate::commands::config::load(config) {
         Ok(config) => config,
         Err(error) => {
-            let advice = "mend the configuration, or name its file with --config";
+            let advice = "correct the configuration, or name its file with --config";
             return Finding::bad(SUBJECT, Health::Doubtful, format!("not looked for: {error}"), advice);
         }
     };

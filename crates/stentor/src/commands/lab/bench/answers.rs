@@ -43,7 +43,7 @@ impl Answers {
         Ok(Self { first_at_us: noted.into_iter().collect(), count })
     }
 
-    /// Gives milliseconds from each 202 to the answer, of the campaigns that count; below zero where the answer was first.
+    /// Returns milliseconds from each 202 to the answer, of the campaigns that count; below zero where the answer was first.
     pub(super) fn times(&self, sent: &Sent, counting: &HashMap<String, f64>) -> Samples {
         let counts = |one: &&Promised| counting.contains_key(&one.campaign);
         let time =

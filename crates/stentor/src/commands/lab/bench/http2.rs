@@ -217,7 +217,7 @@ fn ratio(one: &Samples, other: &Samples) -> f64 {
     }
 }
 
-/// Gives the system's load, so that a reader knows whether the machine was quiet.
+/// Returns the system's load, so that a reader knows whether the machine was quiet.
 fn load_average() -> Option<f32> {
     procfs::LoadAverage::current().ok().map(|load| load.one)
 }

@@ -12,7 +12,7 @@ const CELLS_MAX: usize = 3;
 /// Percent of a whole.
 const PERCENT: f64 = 100.0;
 
-/// Tells everything.
+/// Returns the whole account as text.
 pub(super) fn describe(account: &Account) -> String {
     let paper = account.dossier.paper();
     let (against, others): (Vec<_>, Vec<_>) = account.judged.iter().partition(|one| one.is_contradicted());

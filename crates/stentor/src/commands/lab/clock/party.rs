@@ -71,7 +71,7 @@ impl Party {
     }
 }
 
-/// Gives the command that runs a party.
+/// Returns the command that runs a party.
 pub(super) fn command(orders: &Orders) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe().context("this program cannot be found again")?);
     let role = match orders.role {

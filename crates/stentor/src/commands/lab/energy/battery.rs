@@ -135,7 +135,7 @@ impl Battery {
     }
 }
 
-/// Gives the energy of the first run as values.
+/// Returns the energy of the first run as values.
 fn figures(answer: &Answer, discharge: &Discharge<'_>) -> Vec<EnergyValue> {
     let origin = radio::origin(discharge.model);
     let of = |run: &stentor_lab::energy::battery::Run| {

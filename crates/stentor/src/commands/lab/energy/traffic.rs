@@ -91,7 +91,7 @@ impl TraceOptions {
 }
 
 impl ProcessorOptions {
-    /// Gives the processor, if one was named.
+    /// Returns the processor, if one was named.
     pub(super) fn open(&self) -> anyhow::Result<Option<Processor>> {
         if let Some(watt) = self.cpu_watt {
             return Ok(Some(Processor::stated(watt).map_err(|error| Failure::usage(error.to_string()))?));
@@ -100,7 +100,7 @@ impl ProcessorOptions {
     }
 }
 
-/// Says who was taken for the device.
+/// Returns who was taken for the device.
 pub(super) fn device(traffic: &Traffic) -> String {
     match (traffic.device, traffic.is_device_guessed) {
         (Some(device), true) => format!("{device} (the first sender; --device-address names another)"),

@@ -49,7 +49,7 @@ impl Tally {
         self.skipped.push(json!({"what": phase, "reason": reason}));
     }
 
-    /// Tells whether there were phases, and all proofs hold.
+    /// Returns whether there were phases, and all proofs hold.
     pub(super) fn holds(&self) -> bool {
         !self.phases.is_empty() && self.all(|phase| phase["ok"] == true)
     }
@@ -108,7 +108,7 @@ impl Tally {
         if self.phases.is_empty() { Value::Null } else { value.into() }
     }
 
-    /// Gives the duplicates of the phases in which the server was killed, for each of its kills; `None` without kills.
+    /// Returns the duplicates of the phases in which the server was killed, for each of its kills; `None` without kills.
     fn duplicates_per_kill(&self) -> Option<f64> {
         let sum = |field| self.sum_where(field, |phase| phase["kills"].as_u64() > Some(0));
         let kills = sum("kills");
@@ -119,7 +119,7 @@ impl Tally {
         self.phases.iter().all(|(phase, _)| holds(phase))
     }
 
-    /// Gives how many duplicates there may be, by the rule of each phase: what its ledger allows for, and where emulators were
+    /// Returns how many duplicates there may be, by the rule of each phase: what its ledger allows for, and where emulators were
     /// killed those whose first request was taken and never answered.
     fn duplicate_bound(&self) -> u64 {
         self.sum(BOUND)

@@ -28,7 +28,7 @@ impl Show {
     }
 }
 
-/// Raises a level and takes it down; says why it cannot be had, if so.
+/// Raises a level and takes it down; returns why it cannot be had, if so.
 fn reason_against(level: Level) -> Option<String> {
     let plan = Plan { level: Wanted::Exactly(level), ..Plan::new(Link::open()) };
     Rig::raise(&plan).err().map(|refusal| refusal.to_string())

@@ -34,7 +34,7 @@ impl Known {
         Ok(Self { listening })
     }
 
-    /// Tells how many devices got the message, and how many there are.
+    /// Returns how many devices got the message, and how many there are.
     pub(super) async fn reached(self) -> [u32; 2] {
         let count = self.listening.len() as u32;
         let mut reached = 0;

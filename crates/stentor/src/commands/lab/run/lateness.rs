@@ -24,7 +24,7 @@ impl Lateness {
         Self { is_over, thread: Some(std::thread::spawn(move || sleep_until(&flag))) }
     }
 
-    /// Ends, and tells how late it was woken in the worst of 20 cases, in milliseconds.
+    /// Ends, and returns how late it was woken in the worst of 20 cases, in milliseconds.
     pub(super) fn finish(mut self) -> Option<f64> {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.take()?.join().ok()?.quantile(0.95)
@@ -37,7 +37,7 @@ impl Drop for Lateness {
     }
 }
 
-/// Says why a run does not count, or nothing.
+/// Returns why a run does not count, or nothing.
 pub(super) fn verdict(late_ms: Option<f64>) -> String {
     match late_ms {
         Some(late) if late > LATE_MAX_MS => {

@@ -48,12 +48,12 @@ impl Plan {
         Self { count: left.len(), left, made: 0, expected_made: 0.0, started: Instant::now() }
     }
 
-    /// Gives the next run.
+    /// Returns the next run.
     pub(super) fn next(&mut self) -> Option<Step> {
         self.left.pop()
     }
 
-    /// Notes that a run is over and says how far all is.
+    /// Notes that a run is over and returns how far all is.
     pub(super) fn done(&mut self, step: Step) -> String {
         self.made += 1;
         self.expected_made += step.expected_seconds;
@@ -63,7 +63,7 @@ impl Plan {
     }
 }
 
-/// Says how long the rest will take when expectations go on to be as wrong as they were.
+/// Returns how long the rest will take when expectations go on to be as wrong as they were.
 fn time_left(elapsed: Duration, expected_made: f64, expected_left: f64) -> String {
     let seconds = elapsed.as_secs_f64() * expected_left / expected_made.max(1e-9);
     match seconds {

@@ -91,7 +91,7 @@ impl Records {
         Ok(self.runs.flush()?)
     }
 
-    /// Says where, when and how all of this was measured; `plan` is said too.
+    /// Returns where, when and how all of this was measured; `plan` is said too.
     pub(super) async fn provenance(&self, plan: &Value, site: &Site) -> anyhow::Result<Value> {
         let server = site.server.client()?;
         let mut facts = json!({
@@ -136,7 +136,7 @@ pub(in crate::commands::lab) fn csv(report: &Report) -> String {
     figures(report, TABLE)
 }
 
-/// Tells whether a directory keeps campaigns of a study.
+/// Returns whether a directory keeps campaigns of a study.
 pub(in crate::commands::lab) fn is_kept(directory: &Path) -> bool {
     directory.join(RUNS).is_file()
 }

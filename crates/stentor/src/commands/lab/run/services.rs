@@ -173,7 +173,7 @@ impl Services<'_> {
         Ok(if summary.is_complete() && is_probed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Keeps what probes say of the study's features, where it has tables of them; tells whether all of them ran.
+    /// Keeps what probes say of the study's features, where it has tables of them; returns whether all of them ran.
     async fn probe(&self) -> anyhow::Result<bool> {
         if self.study.id() != probes::STUDY {
             return Ok(true);
@@ -284,7 +284,7 @@ impl Services<'_> {
     }
 }
 
-/// Says what the laboratory itself took.
+/// Returns what the laboratory itself took.
 fn took(summary: &Summary) -> String {
     let instrument = summary.instrument;
     if !emulated::is_timed() {
@@ -297,7 +297,7 @@ fn took(summary: &Summary) -> String {
     )
 }
 
-/// Tries the rig, and tells what is less than it could be.
+/// Tries the rig, and returns what is less than it could be.
 fn ground(link: &str, seed: u64) -> anyhow::Result<Rigged> {
     let tried = Rigged::try_out(link, seed)?;
     let unknown = || {

@@ -81,7 +81,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Gives the apps that a cell's pushes go out from, made when they are not there yet.
+    /// Returns the apps that a cell's pushes go out from, made when they are not there yet.
     pub(super) async fn apps_for(&mut self, cell: &Cell) -> anyhow::Result<Vec<usize>> {
         let is_both = cell.mix == Mix::Both;
         let place = if is_both { BOTH } else { ONE };

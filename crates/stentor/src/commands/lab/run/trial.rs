@@ -109,7 +109,7 @@ pub(super) async fn run(trial: Trial<'_>, site: &mut Site, records: &mut Records
     }
 }
 
-/// Says how the server ended, if it did: its connections break a little before that can be seen.
+/// Returns how the server ended, if it did: its connections break a little before that can be seen.
 async fn last_word(site: &mut Site) -> Option<String> {
     let asked = Instant::now();
     while asked.elapsed() < END_LIMIT {
@@ -205,7 +205,7 @@ fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> Row {
     }
 }
 
-/// Tells how evenly the rate was shared, to the end of each campaign.
+/// Returns how evenly the rate was shared, to the end of each campaign.
 fn shared(watch: &Watch) -> Option<f64> {
     let rate = |one: &Watched| {
         let seconds = one.ended_after.map_or(f64::INFINITY, |after| after.as_secs_f64());

@@ -72,7 +72,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts a request before it is made, and notes what came of it; tells whether that was good.
+    /// Counts a request before it is made, and notes what came of it; returns whether that was good.
     async fn count(&self, call: impl Future<Output = anyhow::Result<(StatusCode, Value)>>) -> bool {
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.note(&call.await)

@@ -100,7 +100,7 @@ async fn make_tenant(stage: &Stage, number: usize, kind: Kind) -> anyhow::Result
     Ok(Tenant { kind, app, key, address, client })
 }
 
-/// Gives a hostile app the credential and the devices that it needs.
+/// Returns a hostile app the credential and the devices that it needs.
 async fn furnish(stage: &Stage, tenant: &Tenant, tarpit: &Emulator, devices: u64) -> anyhow::Result<()> {
     let (mut provider, mut credential) = ("null", json!({}));
     if matches!(tenant.kind, Kind::Tarpit | Kind::BadAnswers) {

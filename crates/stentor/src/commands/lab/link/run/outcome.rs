@@ -63,7 +63,7 @@ impl Outcome {
         Ok(())
     }
 
-    /// Tells people on standard error, programs on standard output, which otherwise is the command's.
+    /// Writes for people to standard error, for programs to standard output, which otherwise is the command's.
     pub(super) fn tell(&self, output: Output) -> anyhow::Result<()> {
         let complaint = self.lateness.complaint(Gate::default());
         if !output.is_json() {
