@@ -140,7 +140,7 @@ impl Driver {
         Poll::Pending
     }
 
-    /// One turn; tells whether there may be more to do at once.
+    /// One turn; returns whether there may be more to do at once.
     fn turn(&mut self, cx: &mut Context<'_>) -> Turn {
         self.now = Instant::now();
         let heard = match self.read(cx) {
@@ -162,7 +162,7 @@ impl Driver {
         if heard || (opened && written) { Turn::Again } else { Turn::Wait }
     }
 
-    /// Reads once and files what has ended; tells whether there may be more to read.
+    /// Reads once and files what has ended; returns whether there may be more to read.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, (Fault, Code)> {
         let broken = |cause: io::Error| (Fault::lost(&cause), Code::NO_ERROR);
         let before = self.plain.len();
@@ -202,7 +202,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Encrypts and writes what is due; tells whether all of it is gone.
+    /// Encrypts and writes what is due; returns whether all of it is gone.
     fn write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         if !self.mux.out.is_empty() {
             self.mux.note_taken(self.mux.out.len());
@@ -281,7 +281,7 @@ impl Driver {
         self.plainly_ended.clear();
     }
 
-    /// Files what ended otherwise; tells whether some of it goes again.
+    /// Files what ended otherwise; returns whether some of it goes again.
     fn file_others(&mut self) -> bool {
         let mut ended = std::mem::take(&mut self.ended);
         let mut again = false;
@@ -309,7 +309,7 @@ impl Driver {
         self.pool.pace.observe(now, answers, took, self.pool.latency.floor());
     }
 
-    /// Files streams of one batch; tells whether some of them go again.
+    /// Files streams of one batch; returns whether some of them go again.
     fn file(&mut self, batch: u32, group: impl Iterator<Item = Ended>) -> bool {
         let Some(work) = self.mux.work(batch).cloned() else { return false };
         let (mut count, mut again) = (0, false);
@@ -333,7 +333,7 @@ impl Driver {
         self.pool.pace.failed(happened.resets as usize);
     }
 
-    /// Opens streams for what waits, as many as the peer, the pace and one write allow; tells whether it did.
+    /// Opens streams for what waits, as many as the peer, the pace and one write allow; returns whether it did.
     fn open_streams(&mut self) -> bool {
         if self.transport.backlog_bytes() > 0 {
             self.publish(0);
@@ -364,7 +364,7 @@ impl Driver {
         opened
     }
 
-    /// Takes requests from the pool until there is no room or the buffer is full; tells whether there were any.
+    /// Takes requests from the pool until there is no room or the buffer is full; returns whether there were any.
     fn fill(&mut self, mut room: usize) -> bool {
         let mut any = false;
         while room > 0 && self.mux.out.len() < WRITE_MAX_BYTES {
@@ -379,7 +379,7 @@ impl Driver {
         any
     }
 
-    /// Opens streams for the first run taken; what does not fit into the buffer goes back. Tells whether there was one.
+    /// Opens streams for the first run taken; what does not fit into the buffer goes back. Returns whether there was one.
     fn open_first(&mut self) -> bool {
         let now_ms = self.now_ms();
         let Some(run) = self.taken.front_mut() else { return false };

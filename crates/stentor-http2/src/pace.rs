@@ -127,7 +127,7 @@ impl Pace {
         self.inflight.load(Relaxed)
     }
 
-    /// Tells how many more may start.
+    /// Returns how many more may start.
     pub(crate) fn room(&self) -> usize {
         self.limit().saturating_sub(self.inflight())
     }
@@ -139,7 +139,7 @@ impl Pace {
         }
     }
 
-    /// Lets the limit grow with the silence before the first answer; `now` is any running time. Tells whether it may still
+    /// Lets the limit grow with the silence before the first answer; `now` is any running time. Returns whether it may still
     /// grow that way.
     pub(crate) fn wait(&self, now: Duration) -> bool {
         let Some(allowed) = self.silence.allows(now, self.inflight()) else { return false };
@@ -169,7 +169,7 @@ impl Pace {
         }
     }
 
-    /// Lets up to `count` late requests count as in flight no more; tells how many. Each is excused for some answers to others:
+    /// Lets up to `count` late requests count as in flight no more; returns how many. Each is excused for some answers to others:
     /// where most are late, the peer is slow, and gets no more for it.
     pub(crate) fn excuse(&self, count: usize) -> usize {
         let spent = |excuses: usize| Some(excuses - count.min(excuses / EXCUSE_ANSWERS) * EXCUSE_ANSWERS);
@@ -177,6 +177,12 @@ impl Pace {
         let excused = count.min(before / EXCUSE_ANSWERS);
         self.inflight.fetch_sub(excused, Relaxed);
         excused
+    }
+
+    /// Lets `count` requests that failed before count as in flight no more, though nothing is answered; returns how many.
+    pub(crate) fn forgive(&self, count: usize) -> usize {
+        self.inflight.fetch_sub(count, Relaxed);
+        count
     }
 
     /// Learns from answers that came together: `took` is what the youngest of them took, `floor` the shortest lately, `now`
@@ -259,7 +265,7 @@ impl Pace {
 }
 
 impl Rates {
-    /// Gives the best rate a second times the gain, at the end of a span.
+    /// Returns the best rate a second times the gain, at the end of a span.
     fn most(&mut self, now: Duration, span_min: Duration) -> Option<f64> {
         let span = now.saturating_sub(*self.began.get_or_insert(now));
         if span < span_min {

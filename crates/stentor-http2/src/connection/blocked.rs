@@ -27,7 +27,7 @@ impl Blocked {
         self.bodies.push(Body { stream, bytes, sent: 0, window_bytes });
     }
 
-    /// Tells whether a stream's body has not gone whole, and forgets it.
+    /// Returns whether a stream's body has not gone whole, and forgets it.
     pub(crate) fn remove(&mut self, stream: u32) -> bool {
         let before = self.bodies.len();
         self.bodies.retain(|body| body.stream != stream);
@@ -39,7 +39,7 @@ impl Blocked {
         self.bodies.iter_mut().for_each(|body| body.window_bytes += bytes);
     }
 
-    /// Widens one stream's window; tells whether it is still one (at most 2^31-1).
+    /// Widens one stream's window; returns whether it is still one (at most 2^31-1).
     pub(crate) fn widen(&mut self, stream: u32, bytes: u32) -> bool {
         let Some(body) = self.bodies.iter_mut().find(|body| body.stream == stream) else { return true };
         body.window_bytes += i64::from(bytes);
@@ -53,7 +53,7 @@ impl Blocked {
 }
 
 impl Body {
-    /// Tells whether all of it is written.
+    /// Returns whether all of it is written.
     fn pump(&mut self, peer: &mut Peer, out: &mut Vec<u8>) -> bool {
         while self.sent < self.bytes.len() {
             let window = usize::try_from(self.window_bytes.min(peer.window_bytes)).unwrap_or(0);

@@ -24,7 +24,7 @@ const PATIENCE_MIN: Duration = Duration::from_millis(200);
 const PATIENCE_MAX: Duration = Duration::from_millis(500);
 
 impl Driver {
-    /// Looks at the clock once a tick; gives the reason when the connection is dead.
+    /// Looks at the clock once a tick; returns the reason when the connection is dead.
     pub(super) fn watch_clock(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
         let busy = !self.settled || self.pulse.is_asking() || !self.mux.streams.is_empty();
         let elapsed = self.timer.as_mut().poll(cx).is_ready();
@@ -39,7 +39,7 @@ impl Driver {
         if is_due { self.tick(busy) } else { None }
     }
 
-    /// Gives when the clock is to be looked at again.
+    /// Returns when the clock is to be looked at again.
     fn span(&self, busy: bool) -> Duration {
         let limits = &self.pool.limits;
         match busy {
@@ -96,22 +96,24 @@ impl Driver {
 
     fn expire_after(&mut self, age: Duration, most: usize) {
         let Some(opened_ms) = self.now_ms().checked_sub(millis(age)) else { return };
-        let excused = self.mux.streams.late();
-        let expired = self.mux.expire(opened_ms, most);
+        let (expired, speak) = self.mux.expire(opened_ms, most);
         if expired > 0 {
-            let excused = excused - self.mux.streams.late();
             self.pool.counters.timeouts.add(expired as u64);
-            self.pool.pace.failed(expired.saturating_sub(excused));
+            self.pool.pace.failed(speak);
             self.collect();
         }
     }
 
-    /// Lets requests hold back nobody when others that were sent much later are answered. Where a queue makes all wait
-    /// they are answered in their order, and none of them is late.
+    /// Lets requests hold back nobody when others that were sent much later are answered: where a queue makes all wait they
+    /// are answered in their order, and none of them is late. What failed before holds back nobody after that time, answers
+    /// to others or not, as long as it takes less than half of the streams.
     fn mark_late(&mut self) {
-        let Some(opened_ms) = self.last_answered_ms.checked_sub(millis(self.late_after())) else { return };
-        let (pool, before) = (&self.pool, self.mux.streams.late());
-        self.mux.streams.mark_late(opened_ms, |count| pool.pace.excuse(count));
+        let (after, before) = (millis(self.late_after()), self.mux.streams.late());
+        let overtaken_ms = self.last_answered_ms.checked_sub(after);
+        let old_ms = self.now_ms().checked_sub(after);
+        let (pace, slots) = (&self.pool.pace, self.mux.slots(self.pool.limits.max_streams_per_connection));
+        let forgive = |count: usize| pace.forgive(count.min((slots / 2).saturating_sub(before)));
+        self.mux.mark_late((overtaken_ms, old_ms), |count| pace.excuse(count), forgive);
         if self.mux.streams.late() > before {
             self.pool.nudge();
         }
@@ -143,7 +145,7 @@ impl Driver {
         self.pulse.listen(self.now);
     }
 
-    /// Gives how long the answer to a probe is waited for: a connection to which nothing is entrusted is soon replaced.
+    /// Returns how long the answer to a probe is waited for: a connection to which nothing is entrusted is soon replaced.
     fn patience(&self) -> Duration {
         (2 * self.pool.latency.floor()).clamp(PATIENCE_MIN, PATIENCE_MAX)
     }

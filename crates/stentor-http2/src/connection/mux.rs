@@ -166,7 +166,7 @@ impl Mux {
         }
     }
 
-    /// Tells whether nothing is left of any request.
+    /// Returns whether nothing is left of any request.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.streams.is_empty()
             && self.blocked.is_empty()
@@ -174,12 +174,12 @@ impl Mux {
             && self.batches.iter().all(Option::is_none)
     }
 
-    /// Gives the largest size that the peer's table of header fields may have now.
+    /// Returns the largest size that the peer's table of header fields may have now.
     pub(crate) const fn table_bytes(&self) -> usize {
         self.encoder.table_bytes()
     }
 
-    /// Gives the work of an open or just ended stream.
+    /// Returns the work of an open or just ended stream.
     pub(crate) fn work(&self, batch: u32) -> Option<&Arc<Work>> {
         Some(&self.batches.get(batch as usize)?.as_ref()?.work)
     }
@@ -207,15 +207,44 @@ impl Mux {
         frame::write(kind::GOAWAY, 0, 0, &payload, &mut self.out);
     }
 
-    /// Resets the streams opened at or before `opened_ms`, `most` at most, oldest first; gives their number.
-    pub(crate) fn expire(&mut self, opened_ms: u32, most: usize) -> usize {
-        let mut late = self.streams.older_than(opened_ms);
+    /// Resets the streams opened at or before `opened_ms`, `most` at most, oldest first; returns how many, and how many of
+    /// them speak against the peer: those that are neither late already nor failed before.
+    pub(crate) fn expire(&mut self, opened_ms: u32, most: usize) -> (usize, usize) {
+        let (mut late, mut speak) = (self.streams.older_than(opened_ms), 0);
         late.truncate(most);
         for id in &late {
+            let open = self.streams.get_mut(*id).map(|open| (open.is_late, open.batch));
+            let speaks = open.is_some_and(|(is_late, batch)| !is_late && !self.is_repeated(batch));
+            speak += usize::from(speaks);
             self.reset(*id, Code::CANCEL);
             self.end(*id, Fault::Timeout);
         }
-        late.len()
+        (late.len(), speak)
+    }
+
+    /// Marks streams as late that were opened at or before `overtaken_ms`, and those opened at or before `old_ms` whose
+    /// requests failed before; as many of each as the two functions allow.
+    pub(crate) fn mark_late(
+        &mut self,
+        (overtaken_ms, old_ms): (Option<u32>, Option<u32>),
+        excuse: impl FnOnce(usize) -> usize,
+        forgive: impl FnOnce(usize) -> usize,
+    ) {
+        if let Some(overtaken_ms) = overtaken_ms {
+            self.streams.mark_late(overtaken_ms, |_| true, excuse);
+        }
+        let batches = &self.batches;
+        let is_repeated = |open: &Open| {
+            let batch = batches.get(open.batch as usize).and_then(Option::as_ref);
+            batch.is_some_and(|batch| batch.work.repeated)
+        };
+        if let Some(old_ms) = old_ms {
+            self.streams.mark_late(old_ms, is_repeated, forgive);
+        }
+    }
+
+    fn is_repeated(&self, batch: u32) -> bool {
+        self.work(batch).is_some_and(|work| work.repeated)
     }
 
     /// Ends every stream, because the connection is lost.

@@ -34,7 +34,7 @@ impl Pulse {
         now.duration_since(self.heard_at)
     }
 
-    /// Gives for how long the peer has not answered.
+    /// Returns for how long the peer has not answered.
     pub(super) fn asked_for(&self, now: Instant) -> Duration {
         self.asked_at.map_or(Duration::ZERO, |asked_at| now.duration_since(asked_at))
     }

@@ -57,7 +57,7 @@ impl Streams {
         self.open == 0
     }
 
-    /// Gives the id of the stream that will be opened next.
+    /// Returns the id of the stream that will be opened next.
     pub(crate) fn next_id(&self) -> u32 {
         self.first + 2 * self.ring.len() as u32
     }
@@ -106,29 +106,28 @@ impl Streams {
         self.late
     }
 
-    /// Gives how many late ones have ended since the call before.
+    /// Returns how many late ones have ended since the call before.
     pub(crate) fn take_late_ended(&mut self) -> usize {
         std::mem::take(&mut self.late_ended)
     }
 
-    /// Marks streams opened at or before `opened_ms` as late, oldest first, as many of those that are not marked yet as
-    /// `allow` lets.
-    pub(crate) fn mark_late(&mut self, opened_ms: u32, allow: impl FnOnce(usize) -> usize) {
+    /// Marks streams opened at or before `opened_ms` of which `is_meant` is true as late, oldest first, as many of those that
+    /// are not marked yet as `allow` lets.
+    pub(crate) fn mark_late(
+        &mut self,
+        opened_ms: u32,
+        is_meant: impl Fn(&Open) -> bool,
+        allow: impl FnOnce(usize) -> usize,
+    ) {
         let is_young =
             |place: &&mut Option<Open>| place.as_ref().is_some_and(|open| open.opened_ms > opened_ms);
-        let count = self
-            .ring
-            .iter_mut()
-            .take_while(|place| !is_young(place))
-            .flatten()
-            .filter(|open| !open.is_late)
-            .count();
-        if count == 0 {
+        let old = self.ring.iter_mut().take_while(|place| !is_young(place)).flatten();
+        let mut late: Vec<&mut Open> = old.filter(|open| !open.is_late && is_meant(open)).collect();
+        if late.is_empty() {
             return;
         }
-        let allowed = allow(count);
-        let late = self.ring.iter_mut().flatten().filter(|open| !open.is_late).take(allowed);
-        late.for_each(|open| open.is_late = true);
+        let allowed = allow(late.len()).min(late.len());
+        late.iter_mut().take(allowed).for_each(|open| open.is_late = true);
         self.late += allowed;
     }
 

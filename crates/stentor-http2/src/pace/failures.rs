@@ -50,7 +50,7 @@ impl Failures {
         }
     }
 
-    /// Counts failures towards the running window; tells whether they are too many for one of `limit` answers.
+    /// Counts failures towards the running window; returns whether they are too many for one of `limit` answers.
     pub(super) fn note_failures(&self, count: usize, limit: usize) -> bool {
         let failures = self.failures.fetch_add(count, Relaxed) + count;
         failures > limit.max(WINDOW_MIN_ANSWERS) / FAILED_PART
@@ -64,7 +64,7 @@ impl Failures {
         }
     }
 
-    /// Gives the limit up to which it may double.
+    /// Returns the limit up to which it may double.
     pub(super) fn level(&self) -> usize {
         match self.calm_windows.load(Relaxed) {
             ..CALM_WINDOWS => 0,

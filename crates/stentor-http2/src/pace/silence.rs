@@ -30,7 +30,7 @@ impl Silence {
         Self { began_us: AtomicU64::new(UNBROKEN), initial, most }
     }
 
-    /// Gives how many requests may be in flight; `None` when silence has no more to say.
+    /// Returns how many requests may be in flight; `None` when silence has no more to say.
     pub(super) fn allows(&self, now: Duration, inflight: usize) -> Option<usize> {
         let now_us = now.as_micros() as u64;
         let began_us = match self.began_us.load(Relaxed) {

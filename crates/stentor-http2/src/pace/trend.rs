@@ -215,7 +215,7 @@ impl Trend {
 }
 
 impl Floor {
-    /// Notes the shortest answer of a window; gives the shortest of late.
+    /// Notes the shortest answer of a window; returns the shortest of late.
     fn note(&mut self, shortest_ms: f64) -> f64 {
         if self.windows == FLOOR_WINDOWS {
             (self.past_ms, self.present_ms, self.windows) = (self.present_ms, f64::INFINITY, 0);

@@ -119,6 +119,31 @@ async fn requests_that_are_overtaken_hold_back_no_others() {
 }
 
 #[tokio::test]
+async fn what_failed_before_and_is_silent_again_holds_back_no_others() {
+    let (listener, port) = listen().await;
+    let client =
+        client(port, Limits { initial_inflight_requests: 100, max_inflight_requests: 100, ..quick() });
+    let (told, all_sent) = tokio::sync::oneshot::channel();
+    let server = async {
+        let mut peer = Peer::accept(&listener, 10_000).await;
+        peer.requests(100).await;
+        told.send(()).expect("waited for");
+        for (stream, _) in peer.requests(10).await {
+            peer.answer(stream).await;
+        }
+        peer
+    };
+    let silent = client.start(Batch { repeated: true, ..batch(100) });
+    let fresh = async {
+        all_sent.await.expect("sent");
+        client.send(batch(10)).await
+    };
+    let (replies, _peer) = within(20, async { tokio::join!(fresh, server) }).await;
+    assert_eq!(statuses(&replies), [200; 10]);
+    drop(silent);
+}
+
+#[tokio::test]
 async fn r5_a_goaway_without_a_close_retires_the_connection_and_awaits_its_streams() {
     let (listener, port) = listen().await;
     let client = client(port, Limits { request_timeout_ms: 300, ..quick() });

@@ -20,7 +20,7 @@ pub(super) struct Block {
 }
 
 impl Mux {
-    /// Reads every whole frame; gives how many bytes they took.
+    /// Reads every whole frame; returns how many bytes they took.
     pub(crate) fn receive(&mut self, plain: &[u8]) -> Result<usize, Violation> {
         let mut used = 0;
         while let Some(head) = Head::read(&plain[used..]) {
@@ -168,7 +168,7 @@ impl Mux {
         self.unread_bytes += fitting.len();
     }
 
-    /// Gives the peer room again for what was read, now and then.
+    /// Returns the peer room again for what was read, now and then.
     fn return_window(&mut self, bytes: u32) -> Result<(), Violation> {
         self.unreturned_bytes += bytes;
         if self.unreturned_bytes > CONNECTION_WINDOW_BYTES {

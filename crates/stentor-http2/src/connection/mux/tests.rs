@@ -81,7 +81,7 @@ fn written(mux: &mut Mux) -> Vec<(u8, u8, u32, Vec<u8>)> {
     frames
 }
 
-/// Counts the body bytes written for a stream, and tells whether its end was.
+/// Counts the body bytes written for a stream, and returns whether its end was.
 fn body(frames: &[(u8, u8, u32, Vec<u8>)], stream: u32) -> (usize, bool) {
     let of_stream = frames.iter().filter(|(kind, _, id, _)| *kind == kind::DATA && *id == stream);
     of_stream.fold((0, false), |(bytes, ended), (_, flags, _, payload)| {

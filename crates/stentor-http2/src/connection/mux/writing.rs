@@ -15,7 +15,7 @@ use crate::work::{Run, Work};
 /// Streams that one connection may open before it is replaced: ids end at 2^31.
 const LAST_STREAM: u32 = (1 << 31) - 1 - 2 * 1_024;
 
-/// Gives the stream id at which a connection for so many requests opens no more.
+/// Returns the stream id at which a connection for so many requests opens no more.
 pub(super) fn last_stream(max_requests: u32) -> u32 {
     max_requests.max(1).saturating_mul(2).saturating_add(1).min(LAST_STREAM)
 }
@@ -56,17 +56,22 @@ impl Shared {
 }
 
 impl Mux {
-    /// Tells how many streams may be opened now, `most` at most in all.
+    /// Returns how many streams may be opened now, `most` at most in all.
     pub(crate) fn room(&self, most: usize) -> usize {
         let open = self.peer.is_known
             && self.peer.goes_after.is_none()
             && !self.is_spent()
             && (self.blocked.is_empty() || self.peer.window_bytes > 0);
-        let most = most.min(self.peer.max_streams as usize).saturating_sub(self.streams.len());
+        let most = self.slots(most).saturating_sub(self.streams.len());
         if open { most.min(self.unused_streams()) } else { 0 }
     }
 
-    /// Tells whether its stream ids are used up.
+    /// Returns how many streams there may be at once, `most` at most.
+    pub(crate) fn slots(&self, most: usize) -> usize {
+        most.min(self.peer.max_streams as usize)
+    }
+
+    /// Returns whether its stream ids are used up.
     pub(crate) fn is_spent(&self) -> bool {
         self.unused_streams() == 0
     }
@@ -76,7 +81,7 @@ impl Mux {
         (self.last_stream.saturating_sub(self.streams.next_id()) / 2) as usize
     }
 
-    /// Gives a batch a place here for `count` requests.
+    /// Returns a batch a place here for `count` requests.
     pub(crate) fn enlist(&mut self, work: &Arc<Work>, count: u32) -> u32 {
         let known = |place: &Option<Batch>| place.as_ref().is_some_and(|held| Arc::ptr_eq(&held.work, work));
         let at = self.batches.iter().position(known);
@@ -124,7 +129,7 @@ impl Mux {
         }
     }
 
-    /// Gives how many bytes come before the next.
+    /// Returns how many bytes come before the next.
     fn offset(&self) -> NonZeroU64 {
         NonZeroU64::new(self.taken_bytes + self.out.len() as u64).unwrap_or(NonZeroU64::MIN)
     }

@@ -32,14 +32,20 @@ fn late_streams_are_marked_once_oldest_first_and_counted_when_they_end() {
     let mut streams = Streams::default();
     (0..10).for_each(|index| streams.push(open(index, 10 * index)));
     streams.remove(1);
-    streams.mark_late(50, |count| {
-        assert_eq!(count, 5);
-        2
-    });
+    streams.mark_late(
+        50,
+        |_| true,
+        |count| {
+            assert_eq!(count, 5);
+            2
+        },
+    );
     assert_eq!((streams.late(), streams.take_late_ended()), (2, 0));
-    streams.mark_late(50, |count| count);
-    streams.mark_late(50, |count| panic!("{count} are marked again"));
+    streams.mark_late(50, |_| true, |count| count);
+    streams.mark_late(50, |_| true, |count| panic!("{count} are marked again"));
     assert_eq!(streams.late(), 5);
+    streams.mark_late(90, |open| open.index == 8, |count| count);
+    assert!(streams.remove(17).is_some_and(|open| open.is_late) && streams.take_late_ended() == 1);
     assert!(streams.remove(3).is_some_and(|open| open.is_late));
     assert!(streams.remove(19).is_some_and(|open| !open.is_late));
     assert_eq!((streams.late(), streams.take_late_ended(), streams.take_late_ended()), (4, 1, 0));

@@ -84,7 +84,7 @@ impl Play {
         }
     }
 
-    /// Plays on for so long, in steps of a millisecond; gives the answers that were no refusals.
+    /// Plays on for so long, in steps of a millisecond; returns the answers that were no refusals.
     fn run(&mut self, peer: Peer, milliseconds: usize) -> usize {
         self.run_with(peer, milliseconds, usize::MAX)
     }
@@ -236,7 +236,7 @@ fn a_peer_that_moves_away_is_followed() {
     assert!(answered >= 0.9 * most, "{answered} a second of {most}");
 }
 
-/// Gives the answers a second of a peer that can take 300,000: before it falls ill, and for so long afterwards.
+/// Returns the answers a second of a peer that can take 300,000: before it falls ill, and for so long afterwards.
 fn before_and_after(distance_ms: f64, ill: Ill, milliseconds: usize) -> (f64, f64) {
     let mut play = Play::new(65_536);
     let well = Peer::new(distance_ms, 300_000.0, 0.1);

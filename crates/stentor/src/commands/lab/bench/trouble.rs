@@ -22,9 +22,9 @@ Examples:
 
 Each cell has a server and an FCM emulator of its own on 127.0.0.1. Below 20 % a cell is ok when the good deliveries keep
 0.8 of their part of the clean rate, every delivery that succeeds when repeated is accepted within its back-off, and single
-messages to healthy devices have a p99 of at most 100 ms above idle. From 20 % on it is ok when the push service is spared:
-it gets one request for each device, the repeats that bring a delivery through, and 4,096 that were on their way. All 108
-cells take about half an hour, more where a server waits long before it repeats.")]
+messages to healthy devices have a p99 of at most 100 ms above idle. From 20 % on it is ok when every good delivery is accepted;
+from 50 % on when the push service is spared: it gets one request for each device, the repeats that bring a delivery through,
+and 4,096 that were on their way. All 108 cells take about half an hour, more where a server waits long before it repeats.")]
 pub(crate) struct Trouble {
     /// Of the devices, so many percent meet trouble; several with commas
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, default_values_t = [0.1, 1.0, 5.0, 20.0, 50.0, 100.0])]

@@ -7,6 +7,8 @@ use stentor_emulators::Policy;
 
 /// Shares in percent below which a few bad answers must cost no more than themselves.
 const FEW_PERCENT: f64 = 20.0;
+/// Shares in percent from which on the push service is in trouble and must be spared.
+const MANY_PERCENT: f64 = 50.0;
 /// The part of the clean rate, of the good deliveries, that is asked for.
 const RATE_PART: f64 = 0.8;
 /// How much longer than idle a single message may take.
@@ -125,7 +127,7 @@ impl Case {
         (1..=failures).map(|attempt| self.kind.back_off_max(attempt)).sum::<Duration>() + SLACK
     }
 
-    /// Tells whether so few deliveries meet the trouble that the others must go on.
+    /// Returns whether so few deliveries meet the trouble that the others must go on.
     pub(super) fn is_of_few(self) -> bool {
         self.share < FEW_PERCENT
     }
@@ -171,10 +173,13 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Tells whether the cell holds: the others went on where few met the trouble, the service was spared where many did.
+    /// Returns whether the cell holds: the others went on where few met the trouble, got through where some did, and the service was spared where many did.
     pub(super) fn holds(&self) -> bool {
-        if !self.case.is_of_few() {
+        if self.case.share >= MANY_PERCENT {
             return self.requests <= self.case.requests_max(self.devices, self.troubled);
+        }
+        if !self.case.is_of_few() {
+            return self.left == 0;
         }
         let asked = (1.0 - self.case.share / 100.0) * RATE_PART * self.clean_rate;
         let single_max_ms = self.single_idle_p99_ms + SINGLE_MARGIN_MS;

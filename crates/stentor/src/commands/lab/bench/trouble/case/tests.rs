@@ -57,6 +57,13 @@ fn many_troubled_deliveries_are_judged_by_the_requests_that_arrived() {
 }
 
 #[test]
+fn between_few_and_many_the_good_deliveries_get_through() {
+    let some = Measured { case: Case { share: 20.0, ..CASE }, rate: 1.0, requests: 99_999, ..GOOD };
+    assert!(some.holds());
+    assert!(!Measured { left: 1, ..some }.holds());
+}
+
+#[test]
 fn a_delivery_that_fails_twice_has_longer_than_one_that_fails_once() {
     let twice = Case { persistence: Persistence::Twice, ..CASE };
     assert!(twice.repeats_max() > CASE.repeats_max());
