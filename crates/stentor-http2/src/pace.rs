@@ -46,10 +46,10 @@ const MORE: f64 = 1.25;
 const LEVEL_SPANS: u32 = 2;
 /// Part of the limit that is added for each limit's worth of answers once latency has spoken.
 const CAREFUL_PART: usize = 8;
-/// Answers for each late request that is excused: at most one in five is.
-const EXCUSE_ANSWERS: usize = 4;
-/// Answers that are remembered for that: a peer that falls silent gets a quarter as many requests beyond the limit.
-const EXCUSES_MAX_ANSWERS: usize = 16 * 1_024;
+/// Answers for each late request that is excused: at most one in three is.
+const EXCUSE_ANSWERS: usize = 2;
+/// Answers that are remembered for that: a peer that falls silent gets half as many requests beyond the limit.
+const EXCUSES_MAX_ANSWERS: usize = 8 * 1_024;
 /// What answers may take on this side.
 const SLACK: Duration = Duration::from_millis(2);
 

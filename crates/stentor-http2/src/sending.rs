@@ -13,8 +13,8 @@ use crate::fault::Fault;
 use crate::pool::Pool;
 use crate::work::Work;
 
-/// Nearly all replies are there when at most one in so many is missing.
-const MISSING_PART: usize = 5;
+/// Most replies are there when at most one in so many is missing.
+const MISSING_PART: usize = 3;
 /// Shortest time without a reply after which the missing ones are late. Who waits has a window full of such batches: at
 /// 20 ms a campaign of 20,000 with one late answer in a hundred had a third of its speed, at 5 ms nearly all.
 const STALL_MIN: Duration = Duration::from_millis(5);
@@ -50,7 +50,7 @@ impl<'a> Sending<'a> {
         self.work.replies()
     }
 
-    /// Waits until four in five replies are there, every request has its stream and nothing more comes for a while. Returns
+    /// Waits until two in three replies are there, every request has its stream and nothing more comes for a while. Returns
     /// what has come; `None` when all is there, or `cut` came first.
     ///
     /// The requests are forgotten then, for what waits so long must not keep the memory of all: a late one that the peer

@@ -172,11 +172,11 @@ fn requests_of_one_flight_halve_the_limit_once_even_when_the_last_of_them_has_en
 }
 
 #[test]
-fn late_requests_leave_room_for_others_while_four_times_as_many_are_answered() {
+fn late_requests_leave_room_for_others_while_twice_as_many_are_answered() {
     let pace = pace(100);
     pace.started(100);
-    pace.ended(80, 80);
-    assert_eq!((pace.excuse(30), pace.inflight()), (20, 0), "80 answers excuse 20");
+    pace.ended(60, 60);
+    assert_eq!((pace.excuse(40), pace.inflight()), (30, 10), "60 answers excuse 30");
     pace.started(pace.room());
     assert_eq!(pace.excuse(10), 0, "nothing was answered since");
 }
