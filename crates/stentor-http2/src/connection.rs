@@ -80,6 +80,8 @@ struct Driver {
     answered: bool,
     /// When the youngest request that was answered had been sent.
     last_answered_ms: u32,
+    /// When the last answer came.
+    last_answer_ms: u32,
     retired: bool,
 }
 
@@ -105,6 +107,7 @@ impl Driver {
             settled: false,
             answered: false,
             last_answered_ms: 0,
+            last_answer_ms: 0,
             retired: false,
             pool,
         }
@@ -303,6 +306,7 @@ impl Driver {
             return;
         };
         self.last_answered_ms = self.last_answered_ms.max(opened_ms);
+        self.last_answer_ms = self.now_ms();
         let took = Duration::from_millis(self.now_ms().saturating_sub(opened_ms).into());
         let now = self.now.duration_since(self.pool.began);
         self.pool.latency.note(took, now);

@@ -105,12 +105,14 @@ impl Driver {
     }
 
     /// Lets requests hold back nobody when others that were sent much later are answered: where a queue makes all wait they
-    /// are answered in their order, and none of them is late. What failed before holds back nobody after that time, answers
-    /// to others or not, as long as it takes less than half of the streams.
+    /// are answered in their order, and none of them is late. Where nothing at all is answered for as long, what is left may be
+    /// all that waits, and nothing younger could overtake it: it is late too. What failed before holds back nobody after that
+    /// time, answers to others or not, as long as it takes less than half of the streams.
     fn mark_late(&mut self) {
         let (after, before) = (millis(self.late_after()), self.mux.streams.late());
-        let overtaken_ms = self.last_answered_ms.checked_sub(after);
         let old_ms = self.now_ms().checked_sub(after);
+        let is_silent = old_ms.is_some_and(|old_ms| self.last_answer_ms <= old_ms);
+        let overtaken_ms = if is_silent { old_ms } else { self.last_answered_ms.checked_sub(after) };
         let (pace, slots) = (&self.pool.pace, self.mux.slots(self.pool.limits.max_streams_per_connection));
         let forgive = |count: usize| pace.forgive(count.min((slots / 2).saturating_sub(before)));
         self.mux.mark_late((overtaken_ms, old_ms), |count| pace.excuse(count), forgive);

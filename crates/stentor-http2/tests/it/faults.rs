@@ -119,6 +119,29 @@ async fn requests_that_are_overtaken_hold_back_no_others() {
 }
 
 #[tokio::test]
+async fn requests_that_are_left_alone_in_flight_hold_back_no_others() {
+    let (listener, port) = listen().await;
+    let client =
+        client(port, Limits { initial_inflight_requests: 100, max_inflight_requests: 100, ..quick() });
+    let server = async {
+        let mut peer = Peer::accept(&listener, 10_000).await;
+        // All of them at once: when the last answer has come there is no room for a younger request.
+        for number in 0..500 {
+            let (stream, _) = peer.requests(1).await.remove(0);
+            if number % 4 > 0 {
+                peer.answer(stream).await;
+            }
+        }
+        peer
+    };
+    let sending = client.start(batch(500));
+    let never = std::future::pending();
+    // The peer has seen all 500, though 125 are never answered and 100 may be in flight.
+    let (part, _peer) = within(20, async { tokio::join!(sending.most(never), server) }).await;
+    assert!(part.expect("most are there").missing.len() >= 125);
+}
+
+#[tokio::test]
 async fn what_failed_before_and_is_silent_again_holds_back_no_others() {
     let (listener, port) = listen().await;
     let client =
