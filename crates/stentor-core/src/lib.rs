@@ -13,6 +13,7 @@ pub mod device;
 pub mod error;
 pub mod group;
 pub mod id;
+pub mod ledger;
 pub mod limits;
 pub mod message;
 pub mod name;

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stentor_core::campaign::{Campaign, CampaignState, Tally};
+use stentor_core::campaign::{Campaign, CampaignState};
 use stentor_core::chunk::{Lane, Ticket};
-use stentor_core::delivery::{DeliveryState, Record};
+use stentor_core::delivery::Record;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
+use stentor_core::ledger::{Ending, Finish, Standing, TooFew, ending, finish};
 use stentor_core::message::Message;
-use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::StoreError;
 
-use super::state::{Books, CampaignRow, ChunkRow, State};
+use super::state::{CampaignRow, ChunkRow, ProviderRow, State};
 
 /// What a chunk is made of.
 pub(super) struct NewChunk {
@@ -44,44 +44,43 @@ impl CampaignRow {
             ended_at: None,
             stop: None,
         };
-        Self { campaign, message: Arc::new(message), as_of: None, books: BTreeMap::new(), chunks: Vec::new() }
+        Self {
+            campaign,
+            message: Arc::new(message),
+            as_of: None,
+            providers: BTreeMap::new(),
+            chunks: Vec::new(),
+        }
     }
 
     /// Returns how deliveries at a provider end that would wait; `None` while they may.
-    pub(super) fn verdict(&self, provider: ProviderKind) -> Option<(DeliveryState, Reason)> {
-        let stop = self.books.get(&provider).and_then(|books| books.stop.as_ref());
-        match (self.campaign.state, stop) {
-            (CampaignState::Canceled, _) => Some((DeliveryState::Canceled, Reason::CampaignCanceled)),
-            (_, Some(stop)) => Some((DeliveryState::Failed, stop.reason)),
-            (state, None) => state.is_ended().then_some((DeliveryState::Failed, Reason::None)),
-        }
+    pub(super) fn ending(&self, provider: ProviderKind) -> Option<Ending> {
+        let stop = self.providers.get(&provider).and_then(|row| row.books.ledger().stop.as_ref());
+        ending(self.campaign.state, stop.map(|stop| stop.reason))
     }
 
     pub(super) fn is_running(&self) -> bool {
         self.campaign.state == CampaignState::Running
     }
 
-    /// Ends the campaign when nothing of it is open.
-    pub(super) fn finish(&mut self, now: Timestamp) {
-        let open: u64 = self.books.values().map(|books| books.tally.open()).sum();
-        let producing = self.books.values().any(|books| books.producing);
-        if open > 0 || producing || self.campaign.ended_at.is_some() {
-            return;
-        }
-        let began = self.as_of.is_some();
-        if began && matches!(self.campaign.state, CampaignState::Running | CampaignState::Paused) {
-            let stop = self.books.values().find_map(|books| books.stop.clone());
-            self.campaign.stop = stop.filter(|_| self.books.values().all(|books| books.tally.accepted == 0));
-            let stopped = self.campaign.stop.is_some();
-            self.campaign.state = if stopped { CampaignState::Stopped } else { CampaignState::Finished };
-        }
-        if self.campaign.state.is_ended() {
-            self.campaign.ended_at = Some(now);
+    /// Ends the campaign when it is over.
+    pub(super) fn finish_if_over(&mut self, now: Timestamp) {
+        let standing = Standing {
+            state: self.campaign.state,
+            has_begun: self.as_of.is_some(),
+            is_expanding: self.providers.values().any(|row| row.producing),
+            has_ended: self.campaign.ended_at.is_some(),
+        };
+        let books = self.providers.values().map(|row| row.books.ledger());
+        if let Some(Finish { state, stop }) = finish(standing, books) {
+            (self.campaign.state, self.campaign.ended_at) = (state, Some(now));
+            self.campaign.stop = stop.or(self.campaign.stop.take());
         }
     }
 
-    fn books(&mut self, provider: ProviderKind) -> &mut Books {
-        self.books.entry(provider).or_default()
+    /// Returns the row of a provider; one that has none yet gets an empty one.
+    pub(super) fn at(&mut self, provider: ProviderKind) -> &mut ProviderRow {
+        self.providers.entry(provider).or_insert_with(|| ProviderRow::new(provider))
     }
 }
 
@@ -104,8 +103,7 @@ impl State {
         }
         row.as_of = Some(DeviceId::from_raw(*last_device));
         if !target.is_direct() {
-            let producing = Books { producing: true, ..Books::default() };
-            row.books = ProviderKind::ALL.iter().map(|kind| (*kind, producing.clone())).collect();
+            ProviderKind::ALL.iter().for_each(|kind| row.at(*kind).producing = true);
             return Ok(Vec::new());
         }
         let mut tickets = Vec::new();
@@ -113,9 +111,9 @@ impl State {
             for slice in devices.chunks(chunk_max_devices.max(1)) {
                 tickets.push(self.add_first_chunk(id, &NewChunk::first(provider, slice, now), now)?);
             }
-            self.row(id)?.books(provider).audience_complete = true;
+            self.row(id)?.at(provider).books.set_complete(true);
         }
-        self.row(id)?.finish(now);
+        self.row(id)?.finish_if_over(now);
         Ok(tickets)
     }
 
@@ -127,9 +125,7 @@ impl State {
         now: Timestamp,
     ) -> Result<Ticket, StoreError> {
         let row = self.row(id)?;
-        let books = row.books(chunk.provider);
-        books.audience += chunk.devices.len() as u64;
-        books.tally.queued += chunk.devices.len() as u64;
+        row.at(chunk.provider).books.expand(chunk.devices.len() as u64);
         let message = Arc::clone(&row.message);
         if let (Some(key), Some(app)) = (&message.spec.collapse_key, self.apps.get_mut(&message.app)) {
             let newest = app.newest.entry(key.clone()).or_default();
@@ -176,18 +172,17 @@ impl State {
     pub(super) fn close(
         &mut self,
         id: ChunkId,
-        (state, reason): (DeliveryState, Reason),
+        (state, reason): Ending,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let chunk = self.chunks.get_mut(&id).ok_or_else(|| damaged("a chunk is missing"))?;
-        chunk.records = vec![Record::new(state, reason, chunk.ambiguous); chunk.devices.len()];
+        let record = Record::new(state, reason, chunk.ambiguous);
+        chunk.records = vec![record; chunk.devices.len()];
         chunk.settled_at = Some(now);
         self.open.remove(&id);
         let row = self.campaigns.get_mut(&chunk.campaign).ok_or_else(|| damaged("a campaign is missing"))?;
-        let books = row.books(chunk.lane.provider);
-        books.tally = moved(books.tally, DeliveryState::Queued, state, chunk.devices.len())?;
-        books.count_ends(&chunk.records);
-        Ok(())
+        let books = &mut row.at(chunk.lane.provider).books;
+        books.end(record, chunk.devices.len() as u64).map_err(too_few)
     }
 
     /// Ends producers and queued chunks of a canceled or stopped campaign, at one provider or at all.
@@ -200,8 +195,9 @@ impl State {
         let is_meant = |provider: ProviderKind| only.is_none_or(|only| only == provider);
         let row = self.row(id)?;
         // What was expanded is all that there will be.
-        for (_, books) in row.books.iter_mut().filter(|(provider, _)| is_meant(**provider)) {
-            (books.producing, books.audience_complete) = (false, true);
+        for (_, at) in row.providers.iter_mut().filter(|(provider, _)| is_meant(**provider)) {
+            at.producing = false;
+            at.books.set_complete(true);
         }
         let message = Arc::clone(&row.message);
         for chunk in self.row(id)?.chunks.clone() {
@@ -209,13 +205,13 @@ impl State {
                 continue;
             };
             let (devices, provider, is_queued) = (kept.devices.clone(), kept.lane.provider, kept.is_queued());
-            let verdict = self.row(id)?.verdict(provider);
-            if let Some(verdict) = verdict.filter(|_| is_queued) {
-                self.close(chunk, verdict, now)?;
+            let ending = self.row(id)?.ending(provider);
+            if let Some(ending) = ending.filter(|_| is_queued) {
+                self.close(chunk, ending, now)?;
             }
             self.forget_collapse(&message, &devices);
         }
-        self.row(id)?.finish(now);
+        self.row(id)?.finish_if_over(now);
         Ok(())
     }
 
@@ -241,14 +237,9 @@ impl State {
     }
 }
 
-/// Moves deliveries in the books; that there are too few is a bug.
-pub(super) fn moved(
-    tally: Tally,
-    from: DeliveryState,
-    to: DeliveryState,
-    count: usize,
-) -> Result<Tally, StoreError> {
-    tally.moved(from, to, count as u64).ok_or_else(|| damaged("the books hold too few deliveries"))
+/// That there are too few is a bug.
+pub(super) fn too_few(fault: TooFew) -> StoreError {
+    damaged(&fault.to_string())
 }
 
 pub(super) fn damaged(what: &str) -> StoreError {

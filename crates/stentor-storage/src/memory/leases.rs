@@ -12,7 +12,7 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Fate, Lease, LeaseReply, LeasedChunk, StoreError};
 
-use super::campaigns::{damaged, moved};
+use super::campaigns::{damaged, too_few};
 use super::state::{AppRow, ChunkRow, LeaseRow, State};
 use crate::ZERO_TTL_GRACE;
 
@@ -32,8 +32,9 @@ impl State {
         let Self { campaigns, chunks, .. } = self;
         let chunk = chunks.get_mut(&id).ok_or_else(|| damaged("a chunk is missing"))?;
         let row = campaigns.get_mut(&chunk.campaign).ok_or_else(|| damaged("a campaign is missing"))?;
-        let books = row.books.get_mut(&chunk.lane.provider).ok_or_else(|| damaged("books are missing"))?;
-        books.tally = moved(books.tally, DeliveryState::Queued, DeliveryState::Sending, chunk.devices.len())?;
+        let books = &mut row.at(chunk.lane.provider).books;
+        books.lease(chunk.devices.len() as u64).map_err(too_few)?;
+        let tally = books.ledger().tally;
         row.campaign.started_at.get_or_insert(lease.now);
         chunk.epoch += 1;
         chunk.lease = Some(LeaseRow { instance: lease.instance, since: lease.now, until: lease.until });
@@ -47,7 +48,7 @@ impl State {
             devices: chunk.devices.clone(),
             fates,
             tokens,
-            tally: books.tally,
+            tally,
         })))
     }
 
@@ -84,16 +85,14 @@ impl State {
         let is_meant =
             |chunk: &&mut ChunkRow| epoch.map_or(chunk.is_queued(), |epoch| chunk.is_leased_under(epoch));
         let Some(chunk) = self.chunks.get_mut(&id).filter(is_meant) else { return Ok(false) };
-        let (campaign, provider, count) = (chunk.campaign, chunk.lane.provider, chunk.devices.len());
+        let (campaign, provider, count) = (chunk.campaign, chunk.lane.provider, chunk.devices.len() as u64);
         if chunk.lease.take().is_some() {
             chunk.ambiguous = true;
-            let row = self.row(campaign)?;
-            let books = row.books.entry(provider).or_default();
-            books.tally = moved(books.tally, DeliveryState::Sending, DeliveryState::Queued, count)?;
+            self.row(campaign)?.at(provider).books.release(count, false).map_err(too_few)?;
         }
         self.close(id, (DeliveryState::Failed, Reason::Damaged), now)?;
         self.set_aside.insert(id);
-        self.row(campaign)?.finish(now);
+        self.row(campaign)?.finish_if_over(now);
         Ok(true)
     }
 
@@ -108,18 +107,14 @@ impl State {
     ) -> Result<Option<Ticket>, StoreError> {
         let chunk = self.chunks.get_mut(&id).ok_or_else(|| damaged("a chunk is missing"))?;
         let row = self.campaigns.get_mut(&chunk.campaign).ok_or_else(|| damaged("a campaign is missing"))?;
-        let books = row.books.entry(chunk.lane.provider).or_default();
-        books.tally = moved(books.tally, DeliveryState::Sending, DeliveryState::Queued, chunk.devices.len())?;
-        if unsettled {
-            books.duplicate_bound += chunk.devices.len() as u64;
-            chunk.ambiguous = true;
-        }
+        row.at(chunk.lane.provider).books.release(chunk.devices.len() as u64, unsettled).map_err(too_few)?;
+        chunk.ambiguous |= unsettled;
         (chunk.lease, chunk.due_at) = (None, due_at);
         let (ticket, campaign) = (chunk.ticket(id), chunk.campaign);
-        let (verdict, is_running) = (row.verdict(chunk.lane.provider), row.is_running());
-        if let Some(verdict) = verdict {
-            self.close(id, verdict, due_at)?;
-            self.row(campaign)?.finish(due_at);
+        let (ending, is_running) = (row.ending(chunk.lane.provider), row.is_running());
+        if let Some(ending) = ending {
+            self.close(id, ending, due_at)?;
+            self.row(campaign)?.finish_if_over(due_at);
         }
         Ok(is_running.then_some(ticket))
     }

@@ -12,7 +12,7 @@ use stentor_core::ports::store::{
 use stentor_core::target::Target;
 
 use super::MemoryStore;
-use super::state::{AppRow, CampaignRow, ReplyRow, State};
+use super::state::{AppRow, CampaignRow, ProviderRow, ReplyRow, State};
 
 #[async_trait]
 impl MessageStore for MemoryStore {
@@ -147,8 +147,8 @@ impl State {
 
 impl CampaignRow {
     fn ledger(&self) -> Ledger {
-        let shown = self.books.iter().filter(|(_, books)| books.audience > 0 || books.producing);
-        let providers = shown.map(|(provider, books)| books.ledger(*provider)).collect();
+        let shown = self.providers.values().filter(|at| at.books.ledger().audience > 0 || at.producing);
+        let providers = shown.map(ProviderRow::ledger).collect();
         Ledger { campaign: self.campaign.clone(), providers }
     }
 }

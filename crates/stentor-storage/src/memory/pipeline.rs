@@ -145,7 +145,7 @@ impl State {
         let running = self.campaigns.values().filter(|row| row.is_running());
         let tasks = running.flat_map(|row| {
             let (message, app) = (row.message.id, row.campaign.app);
-            let open = row.books.iter().filter(|(_, books)| books.producing);
+            let open = row.providers.iter().filter(|(_, at)| at.producing);
             open.map(move |(provider, _)| ProducerTask { message, app, provider: *provider })
         });
         tasks.collect()
@@ -163,7 +163,7 @@ impl State {
         }
         let size = how.chunk_max_devices.max(1);
         let most = size.saturating_mul(how.max_chunks);
-        let cursor = row.books.get(&task.provider).and_then(|books| books.cursor);
+        let cursor = row.providers.get(&task.provider).and_then(|at| at.cursor);
         let audience =
             self.app(task.app)?.wide_audience(&row.message.spec.target, task.provider, cursor, as_of);
         let devices: Vec<DeviceId> = audience.take(most).collect();
@@ -174,10 +174,11 @@ impl State {
         }
         let done = devices.len() < most;
         let row = self.row(id)?;
-        let books = row.books.entry(task.provider).or_default();
-        books.cursor = devices.last().copied().or(books.cursor);
-        (books.producing, books.audience_complete) = (!done, done);
-        row.finish(how.now);
+        let at = row.at(task.provider);
+        at.cursor = devices.last().copied().or(at.cursor);
+        at.producing = !done;
+        at.books.set_complete(done);
+        row.finish_if_over(how.now);
         Ok(Expanded { tickets, done, paused: false })
     }
 
@@ -187,7 +188,7 @@ impl State {
             return Ok(());
         };
         let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be found out".to_owned() };
-        row.books.entry(task.provider).or_default().stop.get_or_insert(stop);
+        row.at(task.provider).books.stop(stop);
         self.wind_up(id, Some(task.provider), now)
     }
 
@@ -204,5 +205,5 @@ impl State {
 }
 
 fn is_producing(row: &super::state::CampaignRow, task: ProducerTask) -> bool {
-    row.books.get(&task.provider).is_some_and(|books| books.producing)
+    row.providers.get(&task.provider).is_some_and(|at| at.producing)
 }

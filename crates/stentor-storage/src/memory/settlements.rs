@@ -1,15 +1,15 @@
 //! Writing settlements.
 
 use stentor_core::chunk::Ticket;
-use stentor_core::delivery::DeliveryState;
 use stentor_core::device::{ProviderKind, Retirement};
 use stentor_core::id::DeviceId;
+use stentor_core::ledger::decide;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Awaited, SettleReply, StoreError};
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 
-use super::campaigns::{NewChunk, damaged, moved};
+use super::campaigns::{NewChunk, damaged, too_few};
 use super::state::{AppRow, LeaseRow, State};
 use crate::FIRST_EPOCH;
 
@@ -28,7 +28,7 @@ impl State {
         settlements.into_iter().map(|one| self.settle(one)).collect()
     }
 
-    fn settle(&mut self, mut given: Settlement) -> Result<SettleReply, StoreError> {
+    fn settle(&mut self, given: Settlement) -> Result<SettleReply, StoreError> {
         let held = self.chunks.get(&given.chunk).filter(|chunk| chunk.is_leased_under(given.epoch));
         let Some((chunk, lease)) = held.and_then(|chunk| Some((chunk, chunk.lease?))) else {
             return Ok(SettleReply::Stale);
@@ -36,13 +36,10 @@ impl State {
         let (app, campaign, devices) = (chunk.lane.app, chunk.campaign, chunk.devices.clone());
         let provider = chunk.lane.provider;
         let row = self.row(campaign)?;
-        let stop = given.stop.take().filter(|_| row.verdict(provider).is_none());
+        let (given, stop) = decide(given, row.ending(provider));
         let stopped = stop.is_some();
-        if stopped {
-            row.books.entry(provider).or_default().stop = stop;
-        }
-        if let Some((state, reason)) = row.verdict(provider) {
-            given = given.without_children(state, reason);
+        if let Some(stop) = stop {
+            row.at(provider).books.stop(stop);
         }
         self.write(&given)?;
         let tickets = self.add_children(&given, &devices)?;
@@ -52,7 +49,7 @@ impl State {
             self.wind_up(campaign, Some(provider), given.now)?;
         }
         let row = self.row(campaign)?;
-        row.finish(given.now);
+        row.finish_if_over(given.now);
         let tickets = if row.is_running() { tickets } else { Vec::new() };
         Ok(SettleReply::Settled { tickets, awaited })
     }
@@ -61,11 +58,8 @@ impl State {
     fn write(&mut self, given: &Settlement) -> Result<(), StoreError> {
         let chunk = self.chunks.get_mut(&given.chunk).ok_or_else(|| damaged("a chunk is missing"))?;
         let row = self.campaigns.get_mut(&chunk.campaign).ok_or_else(|| damaged("a campaign is missing"))?;
-        let books = row.books.entry(chunk.lane.provider).or_default();
-        let tally = books.tally.settled(&given.records);
-        books.tally = tally.ok_or_else(|| damaged("the books hold too few deliveries"))?;
-        books.attempts += u64::from(given.attempts);
-        books.count_ends(&given.records);
+        let books = &mut row.at(chunk.lane.provider).books;
+        books.settle(&given.records, given.awaited.len() as u64, given.attempts).map_err(too_few)?;
         chunk.records.clone_from(&given.records);
         (chunk.lease, chunk.settled_at) = (None, Some(given.now));
         self.open.remove(&given.chunk);
@@ -95,9 +89,6 @@ impl State {
         let ticket = self.add_chunk(campaign, &of(provider, &child, devices), given.now)?;
         let chunk = self.chunks.get_mut(&ticket.chunk).ok_or_else(|| damaged("a chunk is missing"))?;
         (chunk.epoch, chunk.lease) = (FIRST_EPOCH, Some(lease));
-        let books = self.row(campaign)?.books.entry(provider).or_default();
-        let count = given.awaited.len();
-        books.tally = moved(books.tally, DeliveryState::Queued, DeliveryState::Sending, count)?;
         Ok(Some(Awaited { parent: given.chunk, chunk: ticket.chunk, epoch: FIRST_EPOCH }))
     }
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use stentor_core::app::{ApiKey, App, Credential};
 use stentor_core::audit::AuditEntry;
-use stentor_core::campaign::{Campaign, ProviderLedger, ReasonCount, Stop, Tally};
+use stentor_core::campaign::{Campaign, ProviderLedger, ReasonCount};
 use stentor_core::chunk::{Lane, Ticket};
-use stentor_core::delivery::{DeliveryState, Record};
+use stentor_core::delivery::Record;
 use stentor_core::device::{Device, ProviderKind, PushToken};
 use stentor_core::group::Member;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, KeyId, MessageId, ScheduleId};
+use stentor_core::ledger::Books;
 use stentor_core::message::Message;
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, TopicName};
-use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{StoreError, StoredReply};
 use stentor_core::schedule::Schedule;
@@ -83,24 +83,17 @@ pub(super) struct CampaignRow {
     pub(super) message: Arc<Message>,
     /// Devices with larger ids came too late; `None` until the campaign begins.
     pub(super) as_of: Option<DeviceId>,
-    pub(super) books: BTreeMap<ProviderKind, Books>,
+    pub(super) providers: BTreeMap<ProviderKind, ProviderRow>,
     /// Ascending.
     pub(super) chunks: Vec<ChunkId>,
 }
 
-/// The books of a campaign at a provider, with the producer that fills them.
-#[derive(Clone, Default)]
-pub(super) struct Books {
+/// A campaign at a provider: its books, and the producer that fills them.
+#[derive(Clone)]
+pub(super) struct ProviderRow {
     pub(super) producing: bool,
     pub(super) cursor: Option<DeviceId>,
-    pub(super) audience: u64,
-    pub(super) audience_complete: bool,
-    pub(super) tally: Tally,
-    pub(super) attempts: u64,
-    pub(super) ambiguous: u64,
-    pub(super) duplicate_bound: u64,
-    pub(super) stop: Option<Stop>,
-    pub(super) reasons: BTreeMap<(DeliveryState, Reason), u64>,
+    pub(super) books: Books,
 }
 
 /// A chunk; `records` is set once it is settled.
@@ -158,33 +151,16 @@ impl AppRow {
     }
 }
 
-impl Books {
-    /// Counts deliveries that ended.
-    pub(super) fn count_ends(&mut self, records: &[Record]) {
-        for record in records.iter().filter(|record| record.state().is_final()) {
-            *self.reasons.entry((record.state(), record.reason())).or_default() += 1;
-            self.ambiguous += u64::from(record.is_ambiguous());
-        }
+impl ProviderRow {
+    /// Starts with empty books.
+    pub(super) fn new(provider: ProviderKind) -> Self {
+        Self { producing: false, cursor: None, books: Books::new(provider) }
     }
 
-    pub(super) fn ledger(&self, provider: ProviderKind) -> ProviderLedger {
-        let reason = |(&(state, reason), &count): (&(DeliveryState, Reason), &u64)| ReasonCount {
-            state,
-            reason,
-            count,
-        };
-        ProviderLedger {
-            provider,
-            audience: self.audience,
-            audience_complete: self.audience_complete,
-            tally: self.tally,
-            delivered: 0,
-            attempts: self.attempts,
-            ambiguous: self.ambiguous,
-            duplicate_bound: self.duplicate_bound,
-            stop: self.stop.clone(),
-            reasons: self.reasons.iter().map(reason).collect(),
-        }
+    pub(super) fn ledger(&self) -> ProviderLedger {
+        let ends = self.books.ends().filter(|((state, _), _)| state.is_final());
+        let reasons = ends.map(|((state, reason), count)| ReasonCount { state, reason, count });
+        ProviderLedger { reasons: reasons.collect(), ..self.books.ledger().clone() }
     }
 }
 

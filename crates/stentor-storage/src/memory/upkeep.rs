@@ -32,7 +32,7 @@ impl State {
         for id in self.leased(|lease| lease.until <= now).into_iter().take(limit) {
             released.extend(self.requeue(id, now, true)?);
         }
-        self.campaigns.values_mut().for_each(|row| row.finish(now));
+        self.campaigns.values_mut().for_each(|row| row.finish_if_over(now));
         Ok(Swept { expired, released })
     }
 

@@ -1,6 +1,7 @@
 //! What can go wrong between a job and its answer.
 
 use rusqlite::{Error, ErrorCode, ffi};
+use stentor_core::ledger::TooFew;
 use stentor_core::ports::store::StoreError;
 
 /// A meaning for the caller, or a failure of the engine that is still to be given one.
@@ -47,6 +48,12 @@ pub(super) type Done<T> = Result<T, Fault>;
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<TooFew> for Fault {
+    fn from(too_few: TooFew) -> Self {
+        damaged(&too_few.to_string())
     }
 }
 

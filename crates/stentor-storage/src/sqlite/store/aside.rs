@@ -102,7 +102,7 @@ fn fail_deliveries(connection: &Connection, id: ChunkId, now: Timestamp) -> Done
     let mut shelf = Shelf::new(connection);
     let books = shelf.open(chunk.campaign, chunk.lane.provider)?;
     if leased {
-        books.settle(&records, 0)?;
+        books.settle(&records, 0, 0)?;
     } else {
         books.end(record, chunk.count as u64)?;
     }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, Row, params};
 use stentor_core::campaign::{CampaignState, ProviderLedger, ReasonCount, Stop, Tally};
-use stentor_core::delivery::{DeliveryState, Record};
+use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::CampaignId;
+use stentor_core::ledger::{Books, Ending, ending};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 
@@ -23,99 +24,53 @@ const SELECT: &str =
     "SELECT provider, audience, audience_complete, queued, sending, accepted, rejected, expired, collapsed,
     canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail FROM ledgers";
 
-/// The books of one campaign at one provider, with what ended since they were opened.
-pub(super) struct Books {
-    campaign: CampaignId,
-    pub(super) ledger: ProviderLedger,
-    ends: BTreeMap<(DeliveryState, Reason), u64>,
+/// Reads the books of a campaign at a provider; one that has none yet gets empty ones.
+fn open(connection: &Connection, campaign: CampaignId, provider: ProviderKind) -> Done<Books> {
+    let sql = format!("{SELECT} WHERE campaign = ?1 AND provider = ?2");
+    let kept = one(connection, &sql, params![int(campaign.raw()), provider.code()], read)?;
+    Ok(kept.map_or_else(|| Books::new(provider), Books::open))
 }
 
-impl Books {
-    /// Takes devices into the audience: they are queued.
-    pub(super) fn expand(&mut self, count: usize) {
-        self.ledger.audience += count as u64;
-        self.ledger.tally.queued += count as u64;
-    }
+fn save(connection: &Connection, campaign: CampaignId, books: &Books) -> Done<()> {
+    let sql = "INSERT OR REPLACE INTO ledgers (campaign, provider, audience, audience_complete, queued, sending, accepted,
+        rejected, expired, collapsed, canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+    let kept = books.ledger();
+    let tally = &kept.tally;
+    let values = params![
+        int(campaign.raw()),
+        kept.provider.code(),
+        int(kept.audience),
+        kept.audience_complete,
+        int(tally.queued),
+        int(tally.sending),
+        int(tally.accepted),
+        int(tally.rejected),
+        int(tally.expired),
+        int(tally.collapsed),
+        int(tally.canceled),
+        int(tally.failed),
+        int(kept.delivered),
+        int(kept.attempts),
+        int(kept.ambiguous),
+        int(kept.duplicate_bound),
+        kept.stop.as_ref().map(|stop| stop.reason.code()),
+        kept.stop.as_ref().map(|stop| &stop.detail),
+    ];
+    run(connection, sql, values)?;
+    books.ends().try_for_each(|(end, count)| save_end(connection, (campaign, kept.provider), end, count))
+}
 
-    /// Moves deliveries from one state that is not final to another.
-    pub(super) fn shift(&mut self, from: DeliveryState, to: DeliveryState, count: u64) -> Done<()> {
-        self.ledger.tally = self.ledger.tally.moved(from, to, count).ok_or_else(too_few)?;
-        Ok(())
-    }
-
-    /// Ends queued deliveries, all in the same way.
-    pub(super) fn end(&mut self, record: Record, count: u64) -> Done<()> {
-        self.shift(DeliveryState::Queued, record.state(), count)?;
-        self.count_ends(record, count);
-        Ok(())
-    }
-
-    /// Settles leased deliveries.
-    pub(super) fn settle(&mut self, records: &[Record], attempts: u32) -> Done<()> {
-        self.ledger.tally = self.ledger.tally.settled(records).ok_or_else(too_few)?;
-        self.ledger.attempts += u64::from(attempts);
-        for run in records.chunk_by(|a, b| a == b).filter(|run| run[0].state().is_final()) {
-            self.count_ends(run[0], run.len() as u64);
-        }
-        Ok(())
-    }
-
-    fn count_ends(&mut self, record: Record, count: u64) {
-        *self.ends.entry((record.state(), record.reason())).or_default() += count;
-        if record.is_ambiguous() {
-            self.ledger.ambiguous += count;
-        }
-    }
-
-    fn open(connection: &Connection, campaign: CampaignId, provider: ProviderKind) -> Done<Self> {
-        let sql = format!("{SELECT} WHERE campaign = ?1 AND provider = ?2");
-        let kept = one(connection, &sql, params![int(campaign.raw()), provider.code()], read)?;
-        let ledger = kept.unwrap_or_else(|| empty(provider));
-        Ok(Self { campaign, ledger, ends: BTreeMap::new() })
-    }
-
-    fn save(&self, connection: &Connection) -> Done<()> {
-        let sql = "INSERT OR REPLACE INTO ledgers (campaign, provider, audience, audience_complete, queued, sending, accepted,
-            rejected, expired, collapsed, canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
-        let kept = &self.ledger;
-        let tally = &kept.tally;
-        let values = params![
-            int(self.campaign.raw()),
-            kept.provider.code(),
-            int(kept.audience),
-            kept.audience_complete,
-            int(tally.queued),
-            int(tally.sending),
-            int(tally.accepted),
-            int(tally.rejected),
-            int(tally.expired),
-            int(tally.collapsed),
-            int(tally.canceled),
-            int(tally.failed),
-            int(kept.delivered),
-            int(kept.attempts),
-            int(kept.ambiguous),
-            int(kept.duplicate_bound),
-            kept.stop.as_ref().map(|stop| stop.reason.code()),
-            kept.stop.as_ref().map(|stop| &stop.detail),
-        ];
-        run(connection, sql, values)?;
-        self.ends.iter().try_for_each(|(end, count)| self.save_end(connection, *end, *count))
-    }
-
-    fn save_end(
-        &self,
-        connection: &Connection,
-        (state, reason): (DeliveryState, Reason),
-        count: u64,
-    ) -> Done<()> {
-        let sql = "INSERT INTO reasons (campaign, provider, state, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)
-            ON CONFLICT DO UPDATE SET count = count + excluded.count";
-        let provider = self.ledger.provider.code();
-        let values = params![int(self.campaign.raw()), provider, state.code(), reason.code(), int(count)];
-        run(connection, sql, values).map(drop)
-    }
+fn save_end(
+    connection: &Connection,
+    (campaign, provider): (CampaignId, ProviderKind),
+    (state, reason): (DeliveryState, Reason),
+    count: u64,
+) -> Done<()> {
+    let sql = "INSERT INTO reasons (campaign, provider, state, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)
+        ON CONFLICT DO UPDATE SET count = count + excluded.count";
+    let values = params![int(campaign.raw()), provider.code(), state.code(), reason.code(), int(count)];
+    run(connection, sql, values).map(drop)
 }
 
 /// The books that one transaction has opened; they are written once, at its end.
@@ -134,15 +89,14 @@ impl<'a> Shelf<'a> {
     pub(super) fn open(&mut self, campaign: CampaignId, provider: ProviderKind) -> Done<&mut Books> {
         let key = (campaign, provider);
         if !self.books.contains_key(&key) {
-            self.books.insert(key, Books::open(self.connection, campaign, provider)?);
+            self.books.insert(key, open(self.connection, campaign, provider)?);
         }
         self.books.get_mut(&key).ok_or_else(|| damaged("books are missing"))
     }
 
     /// Opens the books of a campaign that has none in the file yet.
     pub(super) fn open_new(&mut self, campaign: CampaignId, provider: ProviderKind) -> &mut Books {
-        let new = || Books { campaign, ledger: empty(provider), ends: BTreeMap::new() };
-        self.books.entry((campaign, provider)).or_insert_with(new)
+        self.books.entry((campaign, provider)).or_insert_with(|| Books::new(provider))
     }
 
     /// Returns how deliveries of a campaign at a provider end that would wait; `None` while they may.
@@ -151,21 +105,21 @@ impl<'a> Shelf<'a> {
         campaign: CampaignId,
         state: CampaignState,
         provider: ProviderKind,
-    ) -> Done<Option<(DeliveryState, Reason)>> {
-        let stop = &self.open(campaign, provider)?.ledger.stop;
-        Ok(campaigns::verdict(state, stop.as_ref().map(|stop| stop.reason)))
+    ) -> Done<Option<Ending>> {
+        let stop = &self.open(campaign, provider)?.ledger().stop;
+        Ok(ending(state, stop.as_ref().map(|stop| stop.reason)))
     }
 
     /// Writes all and finishes campaigns of which nothing is open any more.
     pub(super) fn close(self, now: Timestamp) -> Done<()> {
         let mut idle = BTreeSet::new();
         for ((campaign, _), books) in &self.books {
-            books.save(self.connection)?;
-            if books.ledger.tally.open() == 0 {
+            save(self.connection, *campaign, books)?;
+            if books.ledger().tally.open() == 0 {
                 idle.insert(*campaign);
             }
         }
-        idle.into_iter().try_for_each(|campaign| campaigns::finish(self.connection, campaign, now))
+        idle.into_iter().try_for_each(|campaign| campaigns::finish_if_over(self.connection, campaign, now))
     }
 }
 
@@ -214,7 +168,16 @@ pub(super) fn write_off(
         run(connection, reason, [campaign, provider, failed, damage])?;
         run(connection, close, [campaign, provider])?;
     }
-    campaigns::finish(connection, CampaignId::from_raw(campaign.cast_unsigned()), now)
+    campaigns::finish_if_over(connection, CampaignId::from_raw(campaign.cast_unsigned()), now)
+}
+
+/// Reads the sums of a campaign at all providers, in their order; `None` where some cannot be read: what they have open is
+/// not known, and is written off after the campaign's end.
+pub(super) fn sums(connection: &Connection, campaign: CampaignId) -> Done<Option<Vec<ProviderLedger>>> {
+    let sql = format!("{SELECT} WHERE campaign = ?1 ORDER BY provider");
+    let rows = (sql.as_str(), [int(campaign.raw())]);
+    let (sums, broken) = damage::readable(connection, "ledgers", rows, usize::MAX, read)?;
+    Ok(broken.is_empty().then_some(sums))
 }
 
 /// Reads the books of a campaign, those of providers that have an audience or may get one.
@@ -266,23 +229,4 @@ fn read(row: &Row<'_>) -> Done<ProviderLedger> {
         stop: stop.map(|reason| Stop { reason, detail: detail.unwrap_or_default() }),
         reasons: Vec::new(),
     })
-}
-
-fn empty(provider: ProviderKind) -> ProviderLedger {
-    ProviderLedger {
-        provider,
-        audience: 0,
-        audience_complete: false,
-        tally: Tally::default(),
-        delivered: 0,
-        attempts: 0,
-        ambiguous: 0,
-        duplicate_bound: 0,
-        stop: None,
-        reasons: Vec::new(),
-    }
-}
-
-fn too_few() -> crate::sqlite::fault::Fault {
-    damaged("the books hold too few deliveries")
 }

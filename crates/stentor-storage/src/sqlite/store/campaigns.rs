@@ -4,11 +4,12 @@ use rusqlite::{Connection, Params, Row, params};
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Stop};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::{AppId, CampaignId, ChunkId};
+use stentor_core::ledger::{Finish, Standing, finish};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 
 use super::aside;
-use super::books::Shelf;
+use super::books::{self, Shelf};
 use super::chunks::{self, Chunk, ChunkState};
 use super::fleets::Fleet;
 use super::lost::Lost;
@@ -87,8 +88,7 @@ pub(super) fn stop(
     let sql = "DELETE FROM producers WHERE campaign = ?1 AND fleet = ?2";
     run(connection, sql, [int(id.raw()), int(fleet.no)])?;
     let verdict = (DeliveryState::Failed, stop.reason);
-    let ledger = &mut shelf.open(id, fleet.provider)?.ledger;
-    (ledger.audience_complete, ledger.stop) = (true, Some(stop));
+    shelf.open(id, fleet.provider)?.stop(stop);
     end_some_at(connection, shelf, (id, fleet.no), verdict, now).map(drop)
 }
 
@@ -141,18 +141,6 @@ fn force<P: Params + Copy>(connection: &Connection, id: CampaignId, sql: &str, p
     damage::force(connection, ("campaigns", &condition), sql, params)
 }
 
-/// Returns how deliveries of a campaign in this state end, at a provider that was stopped or not; `None` while they wait.
-pub(super) fn verdict(state: CampaignState, stop: Option<Reason>) -> Option<(DeliveryState, Reason)> {
-    match (state, stop) {
-        (CampaignState::Canceled, _) => Some((DeliveryState::Canceled, Reason::CampaignCanceled)),
-        (_, Some(reason)) => Some((DeliveryState::Failed, reason)),
-        (CampaignState::Stopped | CampaignState::Finished, None) => {
-            Some((DeliveryState::Failed, Reason::None))
-        }
-        (CampaignState::Scheduled | CampaignState::Running | CampaignState::Paused, None) => None,
-    }
-}
-
 /// Ends a queued chunk: each of its deliveries in the same way.
 pub(super) fn end_chunk(
     connection: &Connection,
@@ -178,23 +166,32 @@ pub(super) fn end_queued(
     })
 }
 
-/// Finishes a campaign of which nothing is open and nothing will come; as stopped when a provider was stopped and nothing
-/// was accepted anywhere.
-pub(super) fn finish(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
-    let sql = "UPDATE campaigns SET ended_at = ?2, state = CASE
-            WHEN state NOT IN (1, 2) THEN state
-            WHEN EXISTS (SELECT 1 FROM ledgers WHERE campaign = ?1 AND stop_reason IS NOT NULL)
-                AND NOT EXISTS (SELECT 1 FROM ledgers WHERE campaign = ?1 AND accepted > 0) THEN 4
-            ELSE 5 END
-        WHERE id = ?1 AND ended_at IS NULL AND (state IN (3, 4) OR state IN (1, 2) AND as_of IS NOT NULL)
-        AND NOT EXISTS (SELECT 1 FROM producers WHERE campaign = ?1)
-        AND NOT EXISTS (SELECT 1 FROM ledgers WHERE campaign = ?1 AND queued + sending > 0)";
-    if force(connection, id, sql, [int(id.raw()), now.as_millis()])? == 0 {
+/// Ends a campaign that is over.
+pub(super) fn finish_if_over(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
+    let sql = "SELECT state, as_of IS NOT NULL, EXISTS (SELECT 1 FROM producers WHERE campaign = ?1), ended_at IS NOT NULL
+        FROM campaigns WHERE id = ?1";
+    let standing = |row: &Row<'_>| {
+        let (state, has_begun) = (code(row, 0, CampaignState::from_code)?, row.get(1)?);
+        Ok(Standing { state, has_begun, is_expanding: row.get(2)?, has_ended: row.get(3)? })
+    };
+    let standing = match one(connection, sql, [int(id.raw())], standing) {
+        Err(fault) if fault.is_damage() => {
+            damage::note("campaigns", int(id.raw()), &fault);
+            return Ok(());
+        }
+        found => found?,
+    };
+    let Some(standing) = standing.filter(|standing| !standing.has_ended && !standing.is_expanding) else {
         return Ok(());
-    }
-    let sql = "UPDATE campaigns SET (stop_reason, stop_detail) = (SELECT stop_reason, stop_detail FROM ledgers
-            WHERE campaign = ?1 AND stop_reason IS NOT NULL ORDER BY provider LIMIT 1) WHERE id = ?1 AND state = 4";
-    run(connection, sql, [int(id.raw())]).map(drop)
+    };
+    let Some(books) = books::sums(connection, id)? else { return Ok(()) };
+    let Some(Finish { state, stop }) = finish(standing, books.iter()) else { return Ok(()) };
+    let sql = "UPDATE campaigns SET ended_at = ?2, state = ?3, stop_reason = coalesce(?4, stop_reason),
+        stop_detail = coalesce(?5, stop_detail) WHERE id = ?1";
+    let stop = stop.as_ref();
+    let (reason, detail) = (stop.map(|stop| stop.reason.code()), stop.map(|stop| stop.detail.as_str()));
+    // Another column that makes no sense must not keep the campaign from ending.
+    force(connection, id, sql, (int(id.raw()), now.as_millis(), state.code(), reason, detail)).map(drop)
 }
 
 /// Ends what is queued of a canceled campaign as far as a portion goes; returns whether more is.
@@ -211,7 +208,7 @@ pub(super) fn wind_up(connection: &Connection, id: CampaignId, now: Timestamp) -
         more = queued.len() == ENDED_AT_ONCE_MAX_COUNT;
     }
     if !more {
-        finish(connection, id, now)?;
+        finish_if_over(connection, id, now)?;
     }
     Ok(more)
 }

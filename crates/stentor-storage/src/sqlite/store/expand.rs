@@ -180,7 +180,7 @@ fn keep(
     let tickets = start::cut(connection, &mut shelf, campaign, lane, devices, size, how.now)?;
     let done = devices.len() < max;
     advance(connection, campaign, at.fleet, devices.last().copied().filter(|_| !done))?;
-    shelf.open(campaign, task.provider)?.ledger.audience_complete = done;
+    shelf.open(campaign, task.provider)?.set_complete(done);
     shelf.close(how.now)?;
     Ok(Some(Expanded { tickets, done, paused: false }))
 }

@@ -3,7 +3,6 @@
 use rusqlite::{Connection, params};
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Ticket, TokenList};
-use stentor_core::delivery::DeliveryState;
 use stentor_core::id::{ChunkId, DeviceId};
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Fate, Lease, LeaseReply, LeasedChunk};
@@ -89,10 +88,7 @@ pub(super) fn queue_again(
 ) -> Done<Option<Ticket>> {
     let count = chunk.count as u64;
     let books = shelf.open(chunk.campaign, chunk.lane.provider)?;
-    books.shift(DeliveryState::Sending, DeliveryState::Queued, count)?;
-    if unsettled {
-        books.ledger.duplicate_bound += count;
-    }
+    books.release(count, unsettled)?;
     chunk.ambiguous |= unsettled;
     chunk.due_at = due_at;
     chunks::write_queued(connection, chunk.id, due_at, chunk.ambiguous)?;
@@ -121,7 +117,7 @@ fn lease_one(
     let (devices, fates, tokens) = look_up(connection, known.ahead, &chunk, lease.now)?;
     write(connection, &chunk, lease)?;
     let books = shelf.open(chunk.campaign, chunk.lane.provider)?;
-    books.shift(DeliveryState::Queued, DeliveryState::Sending, chunk.count as u64)?;
+    books.lease(chunk.count as u64)?;
     Ok(LeaseReply::Leased(Box::new(LeasedChunk {
         id,
         epoch: next_epoch(&chunk)?,
@@ -132,7 +128,7 @@ fn lease_one(
         devices,
         fates,
         tokens,
-        tally: books.ledger.tally,
+        tally: books.ledger().tally,
     })))
 }
 

@@ -2,8 +2,8 @@
 
 use rusqlite::Connection;
 use stentor_core::chunk::Ticket;
-use stentor_core::delivery::DeliveryState;
 use stentor_core::id::DeviceId;
+use stentor_core::ledger::decide;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Awaited, SettleReply};
@@ -32,7 +32,7 @@ struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    fn settle(&mut self, mut given: Settlement) -> Done<SettleReply> {
+    fn settle(&mut self, given: Settlement) -> Done<SettleReply> {
         let Some(chunk) = chunks::find(self.connection, given.chunk)? else { return Ok(SettleReply::Stale) };
         if !given.is_coherent(chunk.count) {
             return Err(conflict(format!("the settlement of {} is incoherent", given.chunk)));
@@ -42,14 +42,9 @@ impl Desk<'_> {
         }
         let (campaign, provider) = (chunk.campaign, chunk.lane.provider);
         let ended = self.shelf.verdict(campaign, chunk.campaign_state, provider)?;
-        let stop = given.stop.take().filter(|_| ended.is_none());
-        let stopped = stop.as_ref().map(|stop| (DeliveryState::Failed, stop.reason));
-        if let Some((state, reason)) = ended.or(stopped) {
-            given = given.without_children(state, reason);
-        }
+        let (given, stop) = decide(given, ended);
         let books = self.shelf.open(campaign, provider)?;
-        books.settle(&given.records, given.attempts)?;
-        books.shift(DeliveryState::Queued, DeliveryState::Sending, given.awaited.len() as u64)?;
+        books.settle(&given.records, given.awaited.len() as u64, given.attempts)?;
         // Before the parent's row forgets its lease.
         let awaited = self.add_awaited(&chunk, &given)?;
         chunks::write_records(self.connection, chunk.id, &given.records, given.now)?;

@@ -135,7 +135,9 @@ impl<'a> Starter<'a> {
             sequences::advance(self.connection, "device", last)?;
         }
         self.shelf.close(self.now)?;
-        self.empty.into_iter().try_for_each(|campaign| campaigns::finish(self.connection, campaign, self.now))
+        self.empty
+            .into_iter()
+            .try_for_each(|campaign| campaigns::finish_if_over(self.connection, campaign, self.now))
     }
 
     fn cut(&mut self, campaign: CampaignId, fleet: u64, devices: &[DeviceId]) -> Done<Vec<Ticket>> {
@@ -143,7 +145,7 @@ impl<'a> Starter<'a> {
             Some(known) => *known,
             None => self.note(fleets::by_no(self.connection, fleet)?),
         };
-        self.shelf.open_new(campaign, fleet.provider).ledger.audience_complete = true;
+        self.shelf.open_new(campaign, fleet.provider).set_complete(true);
         let (most, now) = (self.chunk_max_devices, self.now);
         cut(self.connection, &mut self.shelf, campaign, (fleet, Class::Urgent), devices, most, now)
     }
@@ -222,7 +224,7 @@ pub(super) fn cut(
     chunk_max_devices: usize,
     now: Timestamp,
 ) -> Done<Vec<Ticket>> {
-    shelf.open(campaign, fleet.provider)?.expand(devices.len());
+    shelf.open(campaign, fleet.provider)?.expand(devices.len() as u64);
     let chunk = |devices| NewChunk {
         campaign,
         fleet,

@@ -1,0 +1,244 @@
+//! The books of a campaign at a provider: every change of a delivery's state goes through these sums.
+
+use std::collections::BTreeMap;
+
+use crate::campaign::{ProviderLedger, Stop, Tally};
+use crate::delivery::{DeliveryState, Record};
+use crate::device::ProviderKind;
+use crate::outcome::Reason;
+
+/// The books hold fewer deliveries in a state than are to leave it: a bug, or a damaged row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the books hold too few deliveries")]
+pub struct TooFew;
+
+/// The books of one campaign at one provider, and what has ended since they were opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Books {
+    ledger: ProviderLedger,
+    ends: BTreeMap<(DeliveryState, Reason), u64>,
+}
+
+impl Books {
+    /// Starts empty books.
+    #[must_use]
+    pub fn new(provider: ProviderKind) -> Self {
+        let ledger = ProviderLedger {
+            provider,
+            audience: 0,
+            audience_complete: false,
+            tally: Tally::default(),
+            delivered: 0,
+            attempts: 0,
+            ambiguous: 0,
+            duplicate_bound: 0,
+            stop: None,
+            reasons: Vec::new(),
+        };
+        Self::open(ledger)
+    }
+
+    /// Opens books as they were kept.
+    #[must_use]
+    pub const fn open(ledger: ProviderLedger) -> Self {
+        Self { ledger, ends: BTreeMap::new() }
+    }
+
+    /// Returns the sums.
+    #[must_use]
+    pub const fn ledger(&self) -> &ProviderLedger {
+        &self.ledger
+    }
+
+    /// Returns what has ended since the books were opened, by state and reason.
+    pub fn ends(&self) -> impl Iterator<Item = ((DeliveryState, Reason), u64)> {
+        self.ends.iter().map(|(end, count)| (*end, *count))
+    }
+
+    /// Takes devices into the audience: they are queued.
+    pub const fn expand(&mut self, count: u64) {
+        self.ledger.audience += count;
+        self.ledger.tally.queued += count;
+    }
+
+    /// Notes whether what was expanded is all that there will be.
+    pub const fn set_complete(&mut self, is_complete: bool) {
+        self.ledger.audience_complete = is_complete;
+    }
+
+    /// Stops the campaign at this provider; nothing more is expanded. The first stop counts.
+    pub fn stop(&mut self, stop: Stop) {
+        self.ledger.audience_complete = true;
+        self.ledger.stop.get_or_insert(stop);
+    }
+
+    /// Leases queued deliveries.
+    pub fn lease(&mut self, count: u64) -> Result<(), TooFew> {
+        self.shift(DeliveryState::Queued, DeliveryState::Sending, count)
+    }
+
+    /// Ends a lease without a settlement: its deliveries are queued again. `unsettled` says that some of them may have been
+    /// sent, so that as many duplicates are possible.
+    pub fn release(&mut self, count: u64, unsettled: bool) -> Result<(), TooFew> {
+        self.shift(DeliveryState::Sending, DeliveryState::Queued, count)?;
+        self.ledger.duplicate_bound += if unsettled { count } else { 0 };
+        Ok(())
+    }
+
+    /// Settles leased deliveries, of which `awaited` stay leased though their records say queued.
+    pub fn settle(&mut self, records: &[Record], awaited: u64, attempts: u32) -> Result<(), TooFew> {
+        let tally = self.ledger.tally.settled(records).ok_or(TooFew)?;
+        self.ledger.tally =
+            tally.moved(DeliveryState::Queued, DeliveryState::Sending, awaited).ok_or(TooFew)?;
+        self.ledger.attempts += u64::from(attempts);
+        for run in records.chunk_by(|a, b| a == b).filter(|run| run[0].state().is_final()) {
+            self.count_ends(run[0], run.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Ends queued deliveries, all in the same way.
+    pub fn end(&mut self, record: Record, count: u64) -> Result<(), TooFew> {
+        self.shift(DeliveryState::Queued, record.state(), count)?;
+        self.count_ends(record, count);
+        Ok(())
+    }
+
+    fn shift(&mut self, from: DeliveryState, to: DeliveryState, count: u64) -> Result<(), TooFew> {
+        self.ledger.tally = self.ledger.tally.moved(from, to, count).ok_or(TooFew)?;
+        Ok(())
+    }
+
+    fn count_ends(&mut self, record: Record, count: u64) {
+        *self.ends.entry((record.state(), record.reason())).or_default() += count;
+        if record.is_ambiguous() {
+            self.ledger.ambiguous += count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Something that happens to the deliveries of a campaign.
+    #[derive(Debug, Clone)]
+    enum Event {
+        Expand(u64),
+        Lease(u64),
+        Release(u64, bool),
+        Settle(Vec<(DeliveryState, bool)>, u64),
+        End(DeliveryState, u64),
+    }
+
+    fn any_state() -> impl Strategy<Value = DeliveryState> {
+        let states = DeliveryState::ALL.iter().copied().filter(|state| *state != DeliveryState::Sending);
+        prop::sample::select(states.collect::<Vec<_>>())
+    }
+
+    fn any_event() -> impl Strategy<Value = Event> {
+        prop_oneof![
+            (0..50_u64).prop_map(Event::Expand),
+            (0..20_u64).prop_map(Event::Lease),
+            (0..20_u64, any::<bool>()).prop_map(|(count, unsettled)| Event::Release(count, unsettled)),
+            (prop::collection::vec((any_state(), any::<bool>()), 0..20), 0..20_u64)
+                .prop_map(|(records, awaited)| Event::Settle(records, awaited)),
+            (any_state(), 0..20_u64).prop_map(|(state, count)| Event::End(state, count)),
+        ]
+    }
+
+    fn happen(books: &mut Books, event: &Event) -> Result<(), TooFew> {
+        match event {
+            Event::Expand(count) => books.expand(*count),
+            Event::Lease(count) => books.lease(*count)?,
+            Event::Release(count, unsettled) => books.release(*count, *unsettled)?,
+            Event::Settle(states, awaited) => {
+                let record = |(state, ambiguous): &(DeliveryState, bool)| {
+                    Record::new(*state, Reason::None, *ambiguous)
+                };
+                books.settle(&states.iter().map(record).collect::<Vec<_>>(), *awaited, 1)?;
+            }
+            Event::End(state, count) => books.end(Record::new(*state, Reason::None, false), *count)?,
+        }
+        Ok(())
+    }
+
+    /// Lets something happen; what cannot be changes nothing, and the sums balance after it.
+    fn check(books: &mut Books, event: &Event) {
+        let before = books.clone();
+        if happen(books, event).is_err() {
+            *books = before;
+        }
+        assert_eq!(books.ledger().audience, books.ledger().tally.sum(), "{event:?}");
+    }
+
+    fn check_end(books: &Books) {
+        let finals = books.ends().filter(|((state, _), _)| state.is_final());
+        let ended: u64 = finals.map(|(_, count)| count).sum();
+        assert_eq!(ended + books.ledger().tally.open(), books.ledger().audience);
+    }
+
+    /// Draws an event from a number.
+    fn drawn(number: u64) -> Event {
+        let (kind, count, odd) = (number % 5, number / 5 % 20, number / 100 % 2 == 1);
+        let state = |number: u64| match DeliveryState::ALL[(number % 8) as usize] {
+            DeliveryState::Sending => DeliveryState::Accepted,
+            state => state,
+        };
+        match kind {
+            0 => Event::Expand(2 * count),
+            1 => Event::Lease(count),
+            2 => Event::Release(count, odd),
+            3 => Event::Settle((0..count).map(|at| (state(number / 200 + at), odd)).collect(), count / 4),
+            _ => Event::End(state(number / 200), count),
+        }
+    }
+
+    #[test]
+    fn a_million_random_events_keep_the_sums() {
+        let mut books = Books::new(ProviderKind::Fcm);
+        let mut number = 0x2545_f491_4f6c_dd1d_u64;
+        for _ in 0..1_000_000 {
+            number ^= number << 13;
+            number ^= number >> 7;
+            number ^= number << 17;
+            check(&mut books, &drawn(number));
+        }
+        check_end(&books);
+        assert!(books.ledger().audience > 1_000_000, "much happened");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happens_the_sums_balance_and_what_cannot_be_changes_nothing(
+            events in prop::collection::vec(any_event(), 0..100),
+        ) {
+            let mut books = Books::new(ProviderKind::Fcm);
+            events.iter().for_each(|event| check(&mut books, event));
+            check_end(&books);
+        }
+    }
+
+    #[test]
+    fn what_is_awaited_stays_on_its_way() {
+        let mut books = Books::new(ProviderKind::Fcm);
+        books.expand(3);
+        books.lease(3).expect("queued");
+        let record = |state| Record::new(state, Reason::None, false);
+        let records = [DeliveryState::Accepted, DeliveryState::Queued, DeliveryState::Queued].map(record);
+        books.settle(&records, 1, 2).expect("leased");
+        assert_eq!(books.ledger().tally, Tally { accepted: 1, queued: 1, sending: 1, ..Tally::default() });
+        assert_eq!(books.ledger().attempts, 2);
+    }
+
+    #[test]
+    fn the_first_stop_counts() {
+        let mut books = Books::new(ProviderKind::Fcm);
+        let stop = |reason| Stop { reason, detail: String::new() };
+        books.stop(stop(Reason::PayloadRefused));
+        books.stop(stop(Reason::Damaged));
+        assert_eq!(books.ledger().stop, Some(stop(Reason::PayloadRefused)));
+        assert!(books.ledger().audience_complete);
+    }
+}
