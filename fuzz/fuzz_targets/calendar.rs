@@ -1,7 +1,7 @@
 //! Cron patterns and time zones: any text is refused or gives ticks that go forward and end.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 use stentor_core::schedule::Recurrence;
 use stentor_server::pipeline::calendar::{next_tick, ticks_to_fire, upcoming};
 

@@ -2,7 +2,7 @@
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 use stentor_providers::retry_after::{self, RETRY_AFTER_MAX_SECONDS};
 use stentor_providers::{apns, fcm};
 

@@ -8,7 +8,7 @@ use stentor_core::device::{Platform, ProviderKind, PushToken};
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
 use stentor_core::name::CollapseKey;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_emulators::fuzzing::Front;
 use stentor_emulators::{ApnsConfig, FcmConfig, ObserverConfig};

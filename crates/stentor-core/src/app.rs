@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::device::ProviderKind;
 use crate::id::{AppId, KeyId};
 use crate::name::Label;
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 use crate::word::words;
 
 /// A tenant: everything else belongs to exactly one app.

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use crate::device::codes;
+use crate::codes::codes;
 use crate::id::{AppId, AuditId, KeyId};
 use crate::name::Label;
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 
 codes! {
     /// What was changed.

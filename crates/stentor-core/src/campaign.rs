@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::codes::codes;
 use crate::delivery::{DeliveryState, Record};
-use crate::device::{ProviderKind, codes};
+use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId};
 use crate::outcome::Reason;
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 
 codes! {
     /// Where a campaign is.

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::{ProviderKind, codes};
+use crate::codes::codes;
+use crate::device::ProviderKind;
 use crate::id::{AppId, ChunkId, DeviceId};
 use crate::limits::CHUNK_MAX_DEVICES;
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 use crate::varint;
 
 codes! {

@@ -1,6 +1,6 @@
 //! A delivery is one message to one device; its life is kept as two bytes per attempt.
 
-use crate::device::codes;
+use crate::codes::codes;
 use crate::outcome::Reason;
 use crate::varint;
 

@@ -2,7 +2,7 @@
 
 use crate::id::{AppId, DeviceId};
 use crate::name::{ExternalId, GroupName};
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 
 /// One member: a person with all devices, or one device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

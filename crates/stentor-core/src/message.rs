@@ -12,8 +12,8 @@ use crate::limits::{
     DATA_ENTRIES_MAX_COUNT, MESSAGE_MAX_BYTES, NAME_MAX_CHARS, OVERRIDE_DEPTH_MAX_LEVELS, TTL_MAX_SECONDS,
 };
 use crate::name::CollapseKey;
-use crate::ports::clock::Timestamp;
 use crate::target::Target;
+use crate::time::Timestamp;
 use crate::word::words;
 
 /// The visible part.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::{PushToken, codes};
-use crate::ports::clock::Timestamp;
+use crate::codes::codes;
+use crate::device::PushToken;
+use crate::time::Timestamp;
 
 codes! {
     /// Why a delivery is where it is; kept as one byte in the ledger, so codes are never reused.

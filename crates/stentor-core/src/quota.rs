@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use crate::chunk::Class;
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 
 /// What a full bucket holds, in time.
 pub const BURST: Duration = Duration::from_secs(1);

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::codes;
+use crate::codes::codes;
 use crate::id::{AppId, ScheduleId};
 use crate::message::MessageSpec;
 use crate::name::{Label, TimeZoneName};
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 use crate::word::words;
 
 codes! {

@@ -5,7 +5,7 @@ use crate::delivery::{DeliveryState, Record};
 use crate::device::PushToken;
 use crate::id::{ChunkId, DeviceId};
 use crate::outcome::Reason;
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 
 /// What is to be done about a device's address.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crate::id::{AppId, DeviceId};
 use crate::name::ExternalId;
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 
 /// A person of an app; exists as soon as a device or a group names it.
 #[derive(Debug, Clone, PartialEq, Eq)]

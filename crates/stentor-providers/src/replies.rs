@@ -5,8 +5,8 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, Reach, Reason};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::provider::{Batch, ProviderStats};
+use stentor_core::time::Timestamp;
 use stentor_http2::{Client, Fault, Part, Replies, Reply, Response};
 
 use crate::retry_after;

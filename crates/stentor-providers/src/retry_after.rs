@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 /// Longest wait that is obeyed, whatever is asked for: a day.
 pub const RETRY_AFTER_MAX_SECONDS: u64 = 86_400;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::{LaneDepth, Queue};
 use stentor_core::ports::store::Store;
+use stentor_core::time::Timestamp;
 use tokio::sync::Mutex;
 
 use crate::app::PipelineBelt;

@@ -2,7 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_core::ports::clock::Clock;
+use stentor_core::time::Timestamp;
 
 /// Tells the system's time.
 #[derive(Debug, Clone, Copy, Default)]

@@ -153,7 +153,7 @@ fn field_of(adapters: String) -> String {
 #[cfg(test)]
 mod tests {
     use stentor_core::id::AppId;
-    use stentor_core::ports::clock::Timestamp;
+    use stentor_core::time::Timestamp;
 
     use super::*;
 

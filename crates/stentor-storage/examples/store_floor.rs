@@ -15,12 +15,12 @@ use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority, Ttl};
 use stentor_core::name::Label;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{
     AppStore, DeviceStore, Expansion, Lease, LeaseReply, LeasedChunk, MessageStore, NewMessage, PipelineStore,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
 
 const BATCH_DEVICES: usize = 16_384;

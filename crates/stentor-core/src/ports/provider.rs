@@ -13,7 +13,7 @@ use crate::error::Invalid;
 use crate::id::{DeviceId, MessageId};
 use crate::message::Message;
 use crate::outcome::{Outcome, Reason};
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 
 /// Attempts of one message to many devices of one app through one provider.
 #[derive(Debug, Clone)]

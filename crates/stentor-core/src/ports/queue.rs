@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::chunk::{Lane, Ticket};
 use crate::id::ChunkId;
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 
 /// Why a queue could not do as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

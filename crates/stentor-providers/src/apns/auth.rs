@@ -8,8 +8,8 @@ use std::time::Duration;
 use http::HeaderValue;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde::Serialize;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::provider::CredentialError;
+use stentor_core::time::Timestamp;
 
 use super::credential::ApnsCredential;
 use crate::credential::invalid;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use stentor_core::outcome::{Outcome, Reach, Reason};
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use crate::replies;
 

@@ -11,8 +11,9 @@ use reqwest::header::RETRY_AFTER;
 use reqwest::redirect::Policy;
 use serde::{Deserialize, Serialize};
 use stentor_core::outbound::Refused;
-use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::CredentialError;
+use stentor_core::time::Timestamp;
 
 use super::credential::FcmCredential;
 use crate::credential::invalid;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use stentor_core::error::Invalid;
 use stentor_core::message::{Content, Message, MessageSpec, Priority};
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use crate::apns::payload::collapse_id;
 use crate::json;

@@ -16,9 +16,10 @@ use stentor_core::id::{AppId, DeviceId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority, Ttl};
 use stentor_core::outbound::OutboundPolicy;
 use stentor_core::outcome::{Outcome, Reach, Reason};
-use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::Batch;
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 use stentor_emulators::policy::{Refusal, Script, ScriptStep, Verdict};
 use stentor_providers::{Limits, Outbound, Setup};
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use stentor_core::campaign::{self, Campaign, CampaignAction, CampaignState, Ledger, ProviderLedger, Tally};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{CampaignId, MessageId};
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

@@ -1,7 +1,7 @@
 //! Values as the API writes them.
 
 use serde::{Serialize, Serializer};
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};

@@ -15,7 +15,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// Time before the end of a certificate at which the log says so.

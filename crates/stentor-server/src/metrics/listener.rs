@@ -1,7 +1,7 @@
 //! Metrics of the API's listener.
 
 use prometheus_client::encoding::DescriptorEncoder;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use super::{Labels, Written, counters, gauges};
 use crate::board::Board;

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stentor_core::chunk::{Class, Lane, Ticket};
 use stentor_core::device::ProviderKind;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::LaneDepth;
+use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 
 /// Most due times remembered for one lane; the earliest stay.

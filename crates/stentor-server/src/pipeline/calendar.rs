@@ -20,8 +20,8 @@ use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use stentor_core::chunk::Class;
 use stentor_core::error::Invalid;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::schedule::{CatchUp, Recurrence};
+use stentor_core::time::Timestamp;
 
 /// Most missed ticks that [`CatchUp::All`] makes up for at a time; the others follow at the next look.
 pub const CATCH_UP_MAX_TICKS: usize = 100;

@@ -11,9 +11,9 @@ use std::time::Duration;
 use stentor_core::chunk::{Class, Lane};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::QueueLease;
 use stentor_core::ports::store::{Fate, LeaseReply, LeasedChunk, StoreError};
+use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
 use super::budget::{Claim, Reservation};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use stentor_core::chunk::{Class, Ticket};
 use stentor_core::id::ChunkId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::QueueError;
 use stentor_core::ports::store::{StoreError, Swept};
+use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -15,9 +15,9 @@ use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::provider::{Provider, ProviderStats};
 use stentor_core::ports::store::{Store, StoreError};
+use stentor_core::time::Timestamp;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
 /// A clock that leaps by less brings forward by as much what is forgotten, which is little beside how long it is kept.

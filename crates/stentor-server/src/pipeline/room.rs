@@ -142,7 +142,7 @@ fn share(max: u64, others: usize) -> u64 {
 mod tests {
     use stentor_core::chunk::Class;
     use stentor_core::id::ChunkId;
-    use stentor_core::ports::clock::Timestamp;
+    use stentor_core::time::Timestamp;
 
     use super::*;
 

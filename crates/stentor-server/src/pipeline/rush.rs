@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
 use stentor_core::id::AppId;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use stentor_core::id::MessageId;
 use stentor_core::message::Message;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Occurrence, StoreError};
 use stentor_core::schedule::Schedule;
+use stentor_core::time::Timestamp;
 
 use super::calendar::{self, Due};
 use super::shared::{Shared, sleep_until};

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
 use super::janitor::{DutyError, publish_queued};

@@ -31,10 +31,10 @@ use stentor_core::chunk::Class;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::{Outcome, Reach, Reason};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Fate, LeasedChunk};
 use stentor_core::retry::RetryPolicy;
 use stentor_core::settlement::{Child, Settlement, TokenChange};
+use stentor_core::time::Timestamp;
 
 use super::evidence::{Blame, Standing};
 use foreign::{Foreign, foreign};

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 
 use stentor_core::chunk::{Class, Ticket};
 use stentor_core::id::ChunkId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::QueueLease;
 use stentor_core::ports::store::{Awaited, SettleReply};
 use stentor_core::settlement::Settlement;
+use stentor_core::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 

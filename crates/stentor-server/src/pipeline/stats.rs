@@ -8,10 +8,10 @@ use std::time::Duration;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::outcome::{Outcome, Reason};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::provider::ProviderStats;
 use stentor_core::ports::queue::LaneDepth;
 use stentor_core::ports::store::Recovery;
+use stentor_core::time::Timestamp;
 
 use super::budget::Unsettled;
 use super::settle::is_attempt;

@@ -2,7 +2,7 @@
 
 use stentor_core::error::Invalid;
 use stentor_core::name::TimeZoneName;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use crate::pipeline::calendar;
 

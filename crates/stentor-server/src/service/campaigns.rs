@@ -4,8 +4,8 @@ use stentor_core::app::Scope::Send;
 use stentor_core::audit::AuditAction;
 use stentor_core::campaign::{Campaign, CampaignAction, Ledger};
 use stentor_core::id::CampaignId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Change, Changed, Page};
+use stentor_core::time::Timestamp;
 
 use super::audit::{Author, Matter, unexpected};
 use super::{Answer, Caller, Origin, Service};

@@ -10,8 +10,8 @@ use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::Change;
+use stentor_core::time::Timestamp;
 use stentor_providers::RefusedHost;
 use utoipa::ToSchema;
 

@@ -10,9 +10,9 @@ use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority, Ttl};
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, TopicName};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Accepted, IdempotentReply, NewMessage, StoredReply, Storing};
 use stentor_core::target::{Target, TokenTarget};
+use stentor_core::time::Timestamp;
 use stentor_core::topic::Condition;
 use utoipa::ToSchema;
 

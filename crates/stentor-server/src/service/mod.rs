@@ -25,8 +25,9 @@ use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, IdSource};
 use stentor_core::outbound::OutboundPolicy;
-use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
+use stentor_core::time::Timestamp;
 
 use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{Asking, Crowded};

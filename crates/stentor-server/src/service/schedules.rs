@@ -9,9 +9,9 @@ use stentor_core::audit::AuditAction;
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Change, Changed, IdempotentReply, Page, StoreError, Storing};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
+use stentor_core::time::Timestamp;
 use utoipa::ToSchema;
 
 use super::audit::{Author, Matter, unexpected};

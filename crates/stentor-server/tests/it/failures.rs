@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::json;
-use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_core::ports::clock::Clock;
+use stentor_core::time::Timestamp;
 use stentor_server::app::AppError;
 use stentor_server::clock::SystemClock;
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use reqwest::Method;
 use serde_json::json;
-use stentor_core::ports::clock::{Clock, Timestamp};
+use stentor_core::ports::clock::Clock;
+use stentor_core::time::Timestamp;
 
 use crate::harness::{Reading, durable_server, durable_server_at, server, server_with};
 

@@ -11,13 +11,13 @@ use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority, Ttl};
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, Label, Tag, TopicName};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{
     Accepted, Awaited, Expansion, IdempotentReply, Lease, LeaseReply, LeasedChunk, NewMessage, Page,
     SettleReply, Store, StoreError, StoredReply, Storing,
 };
 use stentor_core::settlement::{Child, Settlement};
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 
 /// The process that cases lease for, unless they say otherwise.
 pub const INSTANCE: u64 = 7;

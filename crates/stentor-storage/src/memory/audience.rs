@@ -6,9 +6,9 @@ use std::ops::Bound;
 use stentor_core::device::{Device, ProviderKind, Registration};
 use stentor_core::group::Member;
 use stentor_core::id::DeviceId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{AudienceCount, StoreError};
 use stentor_core::target::{Target, TokenTarget};
+use stentor_core::time::Timestamp;
 use stentor_core::topic::Condition;
 
 use super::devices::is_reachable;

@@ -2,8 +2,8 @@ use async_trait::async_trait;
 use stentor_core::audit::{Actor, AuditEntry, AuditNote};
 use stentor_core::id::AuditId;
 use stentor_core::name::Label;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Page, StoreError, Storing};
+use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::state::State;

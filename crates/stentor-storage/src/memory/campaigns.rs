@@ -10,8 +10,8 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{Ending, Finish, Standing, TooFew, ending, finish};
 use stentor_core::message::Message;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::StoreError;
+use stentor_core::time::Timestamp;
 
 use super::state::{CampaignRow, ChunkRow, ProviderRow, State};
 

@@ -5,8 +5,8 @@ use stentor_core::device::{Device, DevicePatch, ProviderKind, PushToken, Registr
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::{ExternalId, TopicName};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, StoreError};
+use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::state::{AppRow, State};

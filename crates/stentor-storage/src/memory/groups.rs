@@ -6,8 +6,8 @@ use stentor_core::group::{Group, Member};
 use stentor_core::id::AppId;
 use stentor_core::limits::GROUPS_PER_MEMBER_MAX_COUNT;
 use stentor_core::name::GroupName;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
+use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::state::{AppRow, GroupRow};

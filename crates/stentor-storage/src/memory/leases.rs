@@ -9,8 +9,8 @@ use stentor_core::delivery::DeliveryState;
 use stentor_core::id::{ChunkId, DeviceId, MessageId};
 use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Fate, Lease, LeaseReply, LeasedChunk, StoreError};
+use stentor_core::time::Timestamp;
 
 use super::campaigns::{damaged, too_few};
 use super::state::{AppRow, ChunkRow, LeaseRow, State};

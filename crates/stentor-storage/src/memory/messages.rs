@@ -4,12 +4,12 @@ use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::message::Message;
 use stentor_core::name::IdempotencyKey;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{
     Accepted, AttemptRecord, AudienceCount, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
     Storing,
 };
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::state::{AppRow, CampaignRow, ProviderRow, ReplyRow, State};

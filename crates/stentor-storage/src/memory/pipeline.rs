@@ -3,12 +3,12 @@ use stentor_core::campaign::{CampaignState, Stop};
 use stentor_core::chunk::Ticket;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{
     Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, StoreError,
     Swept,
 };
 use stentor_core::settlement::Settlement;
+use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::campaigns::NewChunk;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stentor_core::chunk::{Lane, Ticket};
 use stentor_core::id::ChunkId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
+use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 
 /// A queue in memory.

@@ -1,9 +1,9 @@
 use async_trait::async_trait;
 use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, ScheduleId};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{IdempotentReply, Occurrence, Page, ScheduleStore, StoreError, Storing};
 use stentor_core::schedule::{Schedule, ScheduleState};
+use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::state::State;

@@ -5,9 +5,9 @@ use stentor_core::device::{ProviderKind, Retirement};
 use stentor_core::id::DeviceId;
 use stentor_core::ledger::decide;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Awaited, SettleReply, StoreError};
 use stentor_core::settlement::{Child, Settlement, TokenChange};
+use stentor_core::time::Timestamp;
 
 use super::campaigns::{NewChunk, damaged, too_few};
 use super::state::{AppRow, LeaseRow, State};

@@ -14,9 +14,9 @@ use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, KeyId, MessageId, S
 use stentor_core::ledger::Books;
 use stentor_core::message::Message;
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, TopicName};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{StoreError, StoredReply};
 use stentor_core::schedule::Schedule;
+use stentor_core::time::Timestamp;
 
 /// Everything that is kept.
 #[derive(Clone, Default)]

@@ -6,8 +6,8 @@ use stentor_core::delivery::DeliveryState;
 use stentor_core::device::Device;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Recovery, StoreError, Swept};
+use stentor_core::time::Timestamp;
 
 use super::state::{ChunkRow, State};
 use crate::ZERO_TTL_GRACE;

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use stentor_core::group::Member;
 use stentor_core::id::AppId;
 use stentor_core::name::ExternalId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{StoreError, UserStore};
+use stentor_core::time::Timestamp;
 use stentor_core::user::User;
 
 use super::MemoryStore;

@@ -11,9 +11,9 @@ use rusqlite::{Connection, Row, params};
 use stentor_core::chunk::{Class, Lane, Ticket};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
 use stentor_core::ports::store::StoreError;
+use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 
 use super::damage::readable;

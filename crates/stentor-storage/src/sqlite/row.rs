@@ -2,7 +2,7 @@
 
 use rusqlite::Row;
 use stentor_core::error::Invalid;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use super::fault::{Done, damaged};
 

@@ -7,8 +7,8 @@ use crate::campaign::{Campaign, CampaignAction};
 use crate::chunk::Ticket;
 use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId, KeyId, ScheduleId};
-use crate::ports::clock::Timestamp;
 use crate::schedule::{Schedule, ScheduleState};
+use crate::time::Timestamp;
 
 /// A change that is audited; each does what the method of its name does.
 #[derive(Debug, Clone, PartialEq)]

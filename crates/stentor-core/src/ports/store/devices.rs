@@ -5,7 +5,7 @@ use crate::device::{Device, DevicePatch, ProviderKind, Registration};
 use crate::group::{Group, Member};
 use crate::id::{AppId, DeviceId};
 use crate::name::{ExternalId, GroupName, Tag, TopicName};
-use crate::ports::clock::Timestamp;
+use crate::time::Timestamp;
 use crate::topic::TopicSummary;
 use crate::user::User;
 

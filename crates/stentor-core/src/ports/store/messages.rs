@@ -8,8 +8,8 @@ use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use crate::message::Message;
 use crate::name::IdempotencyKey;
-use crate::ports::clock::Timestamp;
 use crate::target::Target;
+use crate::time::Timestamp;
 
 /// A piece of a list: what comes after a number, and how much of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

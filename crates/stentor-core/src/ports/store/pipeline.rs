@@ -8,8 +8,8 @@ use crate::chunk::{Class, Ticket, TokenList};
 use crate::device::ProviderKind;
 use crate::id::{AppId, ChunkId, DeviceId, MessageId};
 use crate::message::Message;
-use crate::ports::clock::Timestamp;
 use crate::settlement::Settlement;
+use crate::time::Timestamp;
 
 /// A producer that has not ended: one per campaign and provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

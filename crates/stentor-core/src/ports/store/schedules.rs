@@ -3,8 +3,8 @@ use async_trait::async_trait;
 use super::{IdempotentReply, Page, StoreError, Storing};
 use crate::id::{AppId, ScheduleId};
 use crate::message::Message;
-use crate::ports::clock::Timestamp;
 use crate::schedule::{Schedule, ScheduleState};
+use crate::time::Timestamp;
 
 /// One firing of a schedule.
 #[derive(Debug, Clone, PartialEq)]

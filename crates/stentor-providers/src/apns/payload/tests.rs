@@ -1,8 +1,8 @@
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::Ttl;
 use stentor_core::name::CollapseKey;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 
 use super::*;
 

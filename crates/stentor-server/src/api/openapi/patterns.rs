@@ -62,8 +62,8 @@ mod tests {
     use stentor_core::error::Invalid;
     use stentor_core::id::AppId;
     use stentor_core::name::TimeZoneName;
-    use stentor_core::ports::clock::Timestamp;
     use stentor_core::schedule::{CatchUp, Recurrence};
+    use stentor_core::time::Timestamp;
     use stentor_core::topic::Condition;
 
     use super::*;

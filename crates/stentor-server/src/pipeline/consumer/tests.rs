@@ -3,9 +3,9 @@ use stentor_core::campaign::Tally;
 use stentor_core::chunk::TokenList;
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::retry::RetryPolicy;
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 
 use super::*;
 use crate::pipeline::evidence::Standing;

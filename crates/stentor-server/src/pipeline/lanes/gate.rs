@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::retry::RetryPolicy;
+use stentor_core::time::Timestamp;
 
 use crate::pipeline::evidence::{Blame, Disproof, Evidence, Shares, Standing};
 use crate::pipeline::settle::{Health, Parking};

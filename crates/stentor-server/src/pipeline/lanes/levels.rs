@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::quota::Level;
+use stentor_core::time::Timestamp;
 
 use super::Key;
 

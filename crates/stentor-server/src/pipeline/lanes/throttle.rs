@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use stentor_core::chunk::Class;
 use stentor_core::id::AppId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::quota::{Bucket, Level, Quota};
+use stentor_core::time::Timestamp;
 
 use super::levels::Slot;
 use super::{Key, Lanes};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use stentor_core::campaign::Stop;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Fate, Lease, LeasedChunk, SettleReply};
 use stentor_core::settlement::{Child, Settlement, TokenChange};
+use stentor_core::time::Timestamp;
 
 use super::truth::draw;
 use super::world::{Held, World};

@@ -4,8 +4,8 @@ use stentor_core::campaign::{CampaignAction, Ledger};
 use stentor_core::chunk::{Lane, Ticket};
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Expansion, LeasedChunk, Store, StoreError};
+use stentor_core::time::Timestamp;
 
 use super::Course;
 use super::truth::Truth;

@@ -6,10 +6,10 @@ use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{ChunkId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Expansion, LeaseReply, LeasedChunk, ProducerTask, SettleReply, Store};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 
 use crate::conformance::scene::{Draft, Scene, accept_all, at, chunks, record, retry, settle_all};
 

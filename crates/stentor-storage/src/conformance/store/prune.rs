@@ -2,9 +2,9 @@
 
 use stentor_core::campaign::CampaignAction;
 use stentor_core::device::ProviderKind;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Store, StoreError};
 use stentor_core::target::{Target, TokenTarget};
+use stentor_core::time::Timestamp;
 
 use crate::conformance::scene::{Draft, Scene, accept_all, at, first, registration};
 

@@ -4,10 +4,10 @@ use stentor_core::campaign::{CampaignState, Tally};
 use stentor_core::id::{ChunkId, ScheduleId};
 use stentor_core::message::Message;
 use stentor_core::name::{Label, TimeZoneName};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Accepted, NewMessage, Occurrence, Store, StoreError, Storing};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 
 use crate::conformance::scene::{Draft, Scene, after, at, first, reply, topic};
 

@@ -4,10 +4,10 @@ use stentor_core::delivery::DeliveryState;
 use stentor_core::device::{DevicePatch, ProviderKind};
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Fate, LeasedChunk, Store};
 use stentor_core::settlement::{Settlement, TokenChange};
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 
 use super::messages::retire;
 use crate::conformance::scene::{

@@ -5,9 +5,9 @@ use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::message::Message;
 use stentor_core::name::{CollapseKey, IdempotencyKey};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Accepted, IdempotentReply, NewMessage, StoredReply, Storing};
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 
 use super::apps::repeat;
 use super::{fleets, groups, start, topics};

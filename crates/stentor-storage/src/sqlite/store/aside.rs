@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, params};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::ChunkId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use super::books::{self, Shelf};
 use super::chunks::{self, Chunk, ChunkState};

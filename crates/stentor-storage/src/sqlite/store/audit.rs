@@ -4,8 +4,8 @@ use rusqlite::{Connection, Row, params};
 use stentor_core::audit::{Actor, AuditAction, AuditEntry, AuditNote};
 use stentor_core::id::{AppId, AuditId, KeyId};
 use stentor_core::name::Label;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Page, StoreError, Storing};
+use stentor_core::time::Timestamp;
 
 use super::{SqliteStore, apps, campaigns, removal, schedules};
 use crate::sqlite::fault::{Done, damaged};

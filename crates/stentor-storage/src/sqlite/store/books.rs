@@ -9,7 +9,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::CampaignId;
 use stentor_core::ledger::{Books, Ending, ending};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use super::campaigns;
 use crate::sqlite::damage;

@@ -6,7 +6,7 @@ use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::{AppId, CampaignId, ChunkId};
 use stentor_core::ledger::{Finish, Standing, finish};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use super::aside;
 use super::books::{self, Shelf};

@@ -8,7 +8,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
 use stentor_core::limits::CHUNK_MAX_DEVICES;
 use stentor_core::message::place;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use super::fleets::Fleet;
 use crate::FIRST_EPOCH;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, Params, Row, params};
 use stentor_core::delivery::{DeliveryState, Record, decode_records};
 use stentor_core::id::{DeviceId, instant_of};
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use super::chunks::{self, Chunk, ChunkState, LEVELS};
 use crate::ZERO_TTL_GRACE;

@@ -6,8 +6,8 @@ use stentor_core::device::{
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, StoreError};
+use stentor_core::time::Timestamp;
 
 use super::fleets::{self, Fleet, device_of};
 use super::register::Batch;

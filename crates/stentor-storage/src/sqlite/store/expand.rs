@@ -6,8 +6,8 @@ use stentor_core::chunk::Class;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
+use stentor_core::time::Timestamp;
 
 use stentor_core::target::Target;
 

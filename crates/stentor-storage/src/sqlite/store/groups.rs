@@ -3,8 +3,8 @@ use rusqlite::{Connection, Row, params};
 use stentor_core::group::{Group, Member};
 use stentor_core::id::AppId;
 use stentor_core::name::GroupName;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
+use stentor_core::time::Timestamp;
 
 use super::leftovers::{self, Kind, Leftover};
 use super::{SqliteStore, fleets, members};

@@ -4,8 +4,8 @@ use rusqlite::{Connection, params};
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Ticket, TokenList};
 use stentor_core::id::{ChunkId, DeviceId};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Fate, Lease, LeaseReply, LeasedChunk};
+use stentor_core::time::Timestamp;
 
 use super::ahead::{ReadAhead, Seen};
 use super::books::Shelf;

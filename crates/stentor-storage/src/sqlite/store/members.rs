@@ -5,8 +5,8 @@ use stentor_core::group::Member;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::GROUPS_PER_MEMBER_MAX_COUNT;
 use stentor_core::name::ExternalId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{StoreError, SubscriptionChange};
+use stentor_core::time::Timestamp;
 
 use super::leftovers::Leftover;
 use super::{fleets, owners};

@@ -8,11 +8,11 @@ use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId, ScheduleId};
 use stentor_core::message::{Message, MessageSpec};
 use stentor_core::name::IdempotencyKey;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{
     Accepted, AttemptRecord, AudienceCount, MessageStore, NewMessage, Page, StoreError, Storing,
 };
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 
 use super::fleets::Fleet;
 use super::{SqliteStore, accept, audience, books, campaigns, chunks, fleets, history};

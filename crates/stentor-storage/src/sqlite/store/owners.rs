@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 use stentor_core::id::AppId;
 use stentor_core::name::ExternalId;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{one, run};

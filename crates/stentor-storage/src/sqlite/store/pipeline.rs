@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use stentor_core::chunk::{Class, Ticket};
 use stentor_core::id::ChunkId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{
     Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, StoreError,
     Swept,
 };
 use stentor_core::settlement::Settlement;
+use stentor_core::time::Timestamp;
 
 use super::chunks::{self, Chunk};
 use super::lease::Known;

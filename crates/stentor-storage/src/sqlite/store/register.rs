@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use stentor_core::device::Registration;
 use stentor_core::id::AppId;
 use stentor_core::name::{Locale, TimeZoneName};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::Registered;
+use stentor_core::time::Timestamp;
 
 use super::fleets::{self, device_of};
 use super::registrar::{Found, Registrar};

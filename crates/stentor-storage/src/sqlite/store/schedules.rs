@@ -2,9 +2,9 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Params, Row, params};
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::Label;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{IdempotentReply, Occurrence, Page, ScheduleStore, StoreError, Storing};
 use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
+use stentor_core::time::Timestamp;
 
 use super::apps::repeat;
 use super::{SqliteStore, accept, fleets, messages, turns};

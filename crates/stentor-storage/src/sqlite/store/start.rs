@@ -10,8 +10,8 @@ use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::limits::{CHUNK_MAX_DEVICES, TARGET_DEVICES_MAX_COUNT};
 use stentor_core::message::Message;
 use stentor_core::name::ExternalId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::target::{Target, TokenTarget};
+use stentor_core::time::Timestamp;
 
 use super::books::Shelf;
 use super::chunks::{self, NewChunk};

@@ -258,7 +258,7 @@ fn summary(row: &Row<'_>) -> Done<TopicSummary> {
 #[cfg(test)]
 mod tests {
     use rusqlite::StatementStatus;
-    use stentor_core::ports::clock::Timestamp;
+    use stentor_core::time::Timestamp;
 
     use super::*;
     use crate::sqlite::migrations;

@@ -1,7 +1,7 @@
 //! What is due, the earliest first while all of it can be done; otherwise every app in its turn.
 
 use rusqlite::Connection;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{all, limit};

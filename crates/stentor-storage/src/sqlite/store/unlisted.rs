@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 use stentor_core::chunk::Class;
 use stentor_core::id::DeviceId;
-use stentor_core::ports::clock::Timestamp;
+use stentor_core::time::Timestamp;
 
 use super::chunks::{self, LEVELS};
 use super::fleets::{self, device_of, fleet_of};

@@ -4,8 +4,8 @@ use rusqlite::{Connection, Row};
 use stentor_core::delivery::DeliveryState;
 use stentor_core::id::{CampaignId, ChunkId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{Recovery, Swept};
+use stentor_core::time::Timestamp;
 
 use super::chunks::ChunkState;
 use super::lost::Lost;

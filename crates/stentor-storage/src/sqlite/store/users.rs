@@ -2,8 +2,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::ExternalId;
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::ports::store::{StoreError, UserStore};
+use stentor_core::time::Timestamp;
 use stentor_core::user::User;
 
 use super::fleets::{self, device_of};

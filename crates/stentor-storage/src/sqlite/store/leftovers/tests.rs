@@ -1,8 +1,8 @@
 use stentor_core::group::Member;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, GroupName};
-use stentor_core::ports::clock::Timestamp;
 use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
 
 use super::*;
 use crate::sqlite::migrations;
