@@ -3,6 +3,7 @@
 mod dead_files;
 mod docs;
 mod environment;
+mod floors;
 mod leftovers;
 mod promises;
 mod sizes;
@@ -25,6 +26,7 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     findings.extend(sizes::check(&files, &sizes));
     findings.extend(files.iter().flat_map(words::check));
     findings.extend(files.iter().flat_map(docs::check));
+    findings.extend(files.iter().flat_map(floors::check));
     findings.extend(files.iter().flat_map(environment::check));
     findings.extend(files.iter().flat_map(leftovers::check));
     findings.extend(dead_files::check(workspace, &files));

@@ -1,14 +1,9 @@
 //! Puts everything together: build, run, drain.
 
-mod belt;
-mod engines;
 mod reload;
-mod sealing;
-mod threads;
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,78 +15,28 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, FrontLimits, Parts, Patience};
-use crate::board::Board;
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::keys::{Pepper, root_key};
 use crate::listen::{Certificate, Connections, Door, ListenerState, Waits};
+pub use crate::node::{
+    AppError, Depth, Engines, Inspection, LISTEN_FILE, Rotation, Sealing, inspect, queue_file, rotate,
+    store_file,
+};
+use crate::node::{Dependencies, PipelineHandle, prepare_folder};
 use crate::pipeline::Failure;
 use crate::private;
 use crate::service::{Ground, Keyring, Service, ServiceLimits};
 use crate::shares::Shares;
-pub use belt::PipelineBelt;
-pub use engines::Engines;
-pub use engines::{Depth, Inspection, inspect, queue_file, store_file};
+use crate::status::ServerStatus;
 use reload::Reloads;
-pub use sealing::{Rotation, Sealing, rotate};
-
-/// File in the data directory that tells the address when the port was chosen by the system.
-pub const LISTEN_FILE: &str = "listen.addr";
-/// File in the data directory that a running server holds locked.
-const LOCK_FILE: &str = "stentor.lock";
-
-/// Why the server cannot start or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum AppError {
-    /// A file or folder cannot be used.
-    #[error("{what}: {cause}")]
-    File {
-        /// The file or folder.
-        what: String,
-        /// The error of the operating system.
-        cause: std::io::Error,
-    },
-    /// The key that seals credentials is missing or another one.
-    #[error("{0}")]
-    Sealing(String),
-    /// Another server works on the same data directory.
-    #[error("{0} is in use by another server: stop it first, or set another data_dir")]
-    InUse(String),
-    /// The address cannot be bound.
-    #[error("cannot listen on {address}: {cause}; set api.listen to a free address")]
-    Listen {
-        /// The address that was to be listened on.
-        address: SocketAddr,
-        /// The error of the operating system.
-        cause: std::io::Error,
-    },
-    /// The certificate or key cannot be used.
-    #[error("TLS cannot be used: {0}")]
-    Tls(String),
-    /// A part of the pipeline failed while the server ran: it must be started again.
-    #[error("the {part} failed ({cause}): start the server again, it goes on where it was")]
-    Part {
-        /// The part of the server that ended.
-        part: String,
-        /// What is known of the cause, in a sentence.
-        cause: String,
-    },
-    /// Store or queue cannot be used.
-    #[error("{what} cannot be opened: {cause}")]
-    Engine {
-        /// The store or the queue.
-        what: &'static str,
-        /// What is known of the cause, in a sentence.
-        cause: String,
-    },
-}
 
 /// A server that is built and not yet serving.
 pub struct App {
     door: Door,
     address: SocketAddr,
     api: Api,
-    belt: Arc<PipelineBelt>,
+    belt: Arc<PipelineHandle>,
     reloads: Reloads,
     drain_timeout: Duration,
     /// Held while the server lives, so that no second one touches the same files.
@@ -131,9 +76,8 @@ impl App {
         // Before the pipeline: a server that cannot listen must not have leased anything.
         let (door, certificate) = open_door(&config.api).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
-        let ground =
-            engines::Ground { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
-        let belt = Arc::new(PipelineBelt::start(&ground, &config).await?);
+        let ground = Dependencies { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
+        let belt = Arc::new(PipelineHandle::start(&ground, &config).await?);
         let service = Arc::new(open_service(&config, &ground, keyring, belt.clone()).await?);
         let address = tell_address(&door, &config)?;
         let drain_timeout = config.shutdown.drain_timeout();
@@ -149,7 +93,7 @@ impl App {
         let (requests, bodies) = (front.places.clone(), front.bodies.clone());
         let connections = door.connections().clone();
         let listener = ListenerState { certificate, connections, requests, bodies };
-        let board = Board::new(store, queue, clock, belt.clone(), config, listener);
+        let board = ServerStatus::new(store, queue, clock, belt.clone(), config, listener);
         let api = Api::new(parts(&parts_of, front, service, Arc::new(board)));
         Ok(Self { door, address, api, belt, reloads, drain_timeout, _lock: lock })
     }
@@ -207,25 +151,6 @@ impl App {
     }
 }
 
-fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError> {
-    let what = data_dir.display().to_string();
-    let wrap = |cause| AppError::File { what: what.clone(), cause };
-    private::make_folder(data_dir).map_err(wrap)?;
-    let mut options = private::options();
-    let lock =
-        options.create(true).truncate(false).write(true).open(data_dir.join(LOCK_FILE)).map_err(wrap)?;
-    match lock.try_lock() {
-        Ok(()) => {
-            // An address of an earlier start would lead scripts astray.
-            let _usually_there_is_none = std::fs::remove_file(data_dir.join(LISTEN_FILE));
-            private::tighten(data_dir);
-            Ok(lock)
-        }
-        Err(std::fs::TryLockError::WouldBlock) => Err(AppError::InUse(what)),
-        Err(std::fs::TryLockError::Error(cause)) => Err(wrap(cause)),
-    }
-}
-
 fn keyring(config: &Config) -> Result<Keyring, AppError> {
     let wrap = |cause| AppError::File { what: "the key files".to_owned(), cause };
     let pepper = Pepper::of(&config.data_dir).map_err(wrap)?;
@@ -246,9 +171,9 @@ async fn last_id(store: &dyn Store) -> Result<u64, AppError> {
 
 async fn open_service(
     config: &Config,
-    ground: &engines::Ground,
+    ground: &Dependencies,
     keyring: Keyring,
-    belt: Arc<PipelineBelt>,
+    belt: Arc<PipelineHandle>,
 ) -> Result<Service, AppError> {
     let limits = ServiceLimits {
         chunk_max_devices: config.pipeline.chunk_max_devices,
@@ -276,7 +201,7 @@ fn front(config: &ApiConfig) -> FrontLimits {
     }
 }
 
-fn parts(config: &ApiConfig, front: FrontLimits, service: Arc<Service>, board: Arc<Board>) -> Parts {
+fn parts(config: &ApiConfig, front: FrontLimits, service: Arc<Service>, board: Arc<ServerStatus>) -> Parts {
     let import_patience = Patience {
         idle: Duration::from_secs(config.import_idle_timeout_seconds),
         min_bytes_per_second: config.import_min_bytes_per_second,

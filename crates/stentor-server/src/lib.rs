@@ -3,18 +3,20 @@
 
 pub mod api;
 pub mod app;
-pub mod board;
 pub mod clock;
 pub mod config;
 pub mod keys;
 mod listen;
 pub mod metrics;
+pub mod node;
 mod objects;
 pub mod pipeline;
 pub mod private;
+mod problem;
 mod prompt;
 mod providers;
 pub mod service;
 pub mod shares;
+pub mod status;
 mod wording;
 pub mod words;

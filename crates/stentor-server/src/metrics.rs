@@ -12,17 +12,17 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use stentor_core::ports::queue::LaneDepth;
 
-use crate::board::{Board, oldest_ready};
 use crate::pipeline::Failure;
 use crate::pipeline::stats::{BUCKETS_SECONDS, FleetStats, HistogramStats, PipelineStats, QuotaStats};
 use crate::service::Service;
+use crate::status::{ServerStatus, oldest_ready};
 use listener::ListenerFacts;
 
 type Written = Result<(), std::fmt::Error>;
 type Labels<'a> = Vec<(&'a str, String)>;
 
 /// Writes all metrics in the OpenMetrics text format.
-pub async fn render(service: &Service, board: &Board) -> String {
+pub async fn render(service: &Service, board: &ServerStatus) -> String {
     let depths = board.depths().await.unwrap_or_default();
     let counts = counts(service);
     let now = board.clock.now();

@@ -1,6 +1,6 @@
 //! Turns what a decoder says into what a caller can use: the field, the problem, the nearest right name.
 
-use crate::service::{ErrorCode, Problem};
+use crate::problem::{ErrorCode, Problem};
 
 /// A name this close to a known one was probably meant to be it.
 const NEAR_SCORE: f64 = 0.75;

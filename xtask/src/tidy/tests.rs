@@ -1,5 +1,6 @@
 //! Each rule is fed a small source that breaks it and one that keeps it.
 
+mod floors;
 mod house;
 mod names;
 mod source;

@@ -33,8 +33,8 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use ipnet::IpNet;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::board::Board;
 use crate::service::Service;
+use crate::status::ServerStatus;
 
 pub use error::{ErrorCodeEntry, PROBLEM_JSON, error_codes, errors_markdown, status_of};
 pub use front::FrontLimits;
@@ -53,7 +53,7 @@ pub struct Parts {
     /// What decides.
     pub service: Arc<Service>,
     /// What the server knows of itself.
-    pub board: Arc<Board>,
+    pub board: Arc<ServerStatus>,
     /// How much is worked on at once.
     pub front: FrontLimits,
     /// Largest body of most requests.
@@ -92,7 +92,7 @@ impl Api {
         &self.0.service
     }
 
-    fn board(&self) -> &Board {
+    fn board(&self) -> &ServerStatus {
         &self.0.board
     }
 

@@ -7,14 +7,14 @@ use stentor_core::ports::clock::Clock;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
-use super::PipelineBelt;
+use super::PipelineHandle;
 use crate::listen::{Certificate, Look};
 use crate::service::Service;
 
 /// Who looks again, and at what.
 pub(super) struct Reloads {
     pub(super) service: Arc<Service>,
-    pub(super) belt: Arc<PipelineBelt>,
+    pub(super) belt: Arc<PipelineHandle>,
     pub(super) certificate: Option<Arc<Certificate>>,
     pub(super) clock: Arc<dyn Clock>,
     /// How often the certificate's files are looked at without a signal.

@@ -4,9 +4,9 @@ use prometheus_client::encoding::DescriptorEncoder;
 use stentor_core::time::Timestamp;
 
 use super::{Labels, Written, counters, gauges};
-use crate::board::Board;
 use crate::listen::ConnectionCounts;
 use crate::service::Service;
+use crate::status::ServerStatus;
 
 /// The listener at one moment.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct CertificateFacts {
 
 impl ListenerFacts {
     /// Takes the picture.
-    pub(super) fn of(service: &Service, board: &Board, now: Timestamp) -> Self {
+    pub(super) fn of(service: &Service, board: &ServerStatus, now: Timestamp) -> Self {
         let certificate = board.listener.certificate.as_ref().map(|certificate| CertificateFacts {
             seconds_left: certificate.seconds_left(now),
             replaced: certificate.replaced(),

@@ -12,7 +12,6 @@ mod groups;
 mod import;
 mod keyring;
 mod messages;
-mod problem;
 mod schedules;
 mod topics;
 mod users;
@@ -33,6 +32,7 @@ use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{Asking, Crowded};
 use crate::shares::Shares;
 
+pub use crate::problem::{ErrorCode, Problem};
 pub use apps::NewKey;
 pub use audit::Origin;
 pub(crate) use calendar::instant;
@@ -46,7 +46,6 @@ pub use import::{
 };
 pub use keyring::Keyring;
 pub use messages::{AcceptedReply, MessageRequest, NotificationRequest, Repeat, Reply, Sent, TargetRequest};
-pub use problem::{ErrorCode, Problem};
 pub use schedules::{ScheduleRequest, ScheduleView};
 
 /// What a service asked for: a value, or a refusal.

@@ -18,11 +18,11 @@ const STORE_FILE: &str = "stentor.db";
 const QUEUE_FILE: &str = "queue.db";
 
 /// What pipeline and services stand on alike.
-pub(super) struct Ground {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) queue: Arc<dyn Queue>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) ids: Arc<IdSource>,
+pub(crate) struct Dependencies {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<IdSource>,
 }
 
 /// Names the store's file in a data directory, for `inspect`.
@@ -47,7 +47,7 @@ pub struct Engines {
 
 impl Engines {
     /// Opens what the configuration names.
-    pub(super) fn open(config: &Config) -> Result<Self, AppError> {
+    pub(crate) fn open(config: &Config) -> Result<Self, AppError> {
         Ok(Self { store: store(config)?, queue: queue(config)? })
     }
 }

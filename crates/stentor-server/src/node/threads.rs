@@ -9,11 +9,11 @@ use tokio::runtime::{Builder, Handle, Runtime};
 const GIVING_WAY: i32 = 5;
 
 /// The threads; they end when this is dropped, whatever their tasks are at.
-pub(super) struct Threads(Option<Runtime>);
+pub(crate) struct Threads(Option<Runtime>);
 
 impl Threads {
     /// Starts as many as there are processors.
-    pub(super) fn start() -> std::io::Result<Self> {
+    pub(crate) fn start() -> std::io::Result<Self> {
         let count = std::thread::available_parallelism().map_or(1, NonZero::get);
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(count).thread_name("stentor-bulk").on_thread_start(give_way).enable_all();
@@ -21,7 +21,7 @@ impl Threads {
     }
 
     /// Returns the way to hand tasks to them.
-    pub(super) fn handle(&self) -> Option<Handle> {
+    pub(crate) fn handle(&self) -> Option<Handle> {
         self.0.as_ref().map(|runtime| runtime.handle().clone())
     }
 }

@@ -72,7 +72,7 @@ impl Sealing {
 
 /// Returns the keys of a data directory and makes the file at first start; refuses, and touches nothing, when credentials are
 /// sealed under others.
-pub(super) fn keys(config: &Config) -> Result<SealKeys, AppError> {
+pub(crate) fn keys(config: &Config) -> Result<SealKeys, AppError> {
     let sealing = Sealing::look(config)?;
     if let Some(problem) = sealing.problem() {
         return Err(AppError::Sealing(problem));

@@ -9,9 +9,9 @@ use stentor_core::ports::store::Store;
 use stentor_core::time::Timestamp;
 use tokio::sync::Mutex;
 
-use crate::app::PipelineBelt;
 use crate::config::Config;
 use crate::listen::ListenerState;
+use crate::node::PipelineHandle;
 
 /// Longest time that a part may take to say that it is well.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ const DEPTHS_FRESH: Duration = Duration::from_secs(1);
 type LastDepths = Mutex<Option<(Instant, Option<Vec<LaneDepth>>)>>;
 
 /// The parts that are asked.
-pub struct Board {
+pub struct ServerStatus {
     /// The ledger.
     pub store: Arc<dyn Store>,
     /// The queue.
@@ -33,7 +33,7 @@ pub struct Board {
     /// Since when the server runs.
     pub started: Instant,
     /// The pipeline.
-    pub belt: Arc<PipelineBelt>,
+    pub belt: Arc<PipelineHandle>,
     /// The settings in force.
     pub config: Config,
     /// The listener.
@@ -68,13 +68,13 @@ impl Readiness {
     }
 }
 
-impl Board {
+impl ServerStatus {
     /// Puts the parts together; the server runs from now.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         queue: Arc<dyn Queue>,
         clock: Arc<dyn Clock>,
-        belt: Arc<PipelineBelt>,
+        belt: Arc<PipelineHandle>,
         config: Config,
         listener: ListenerState,
     ) -> Self {

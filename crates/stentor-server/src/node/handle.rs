@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::AppError;
-use super::engines::Ground;
+use super::engines::Dependencies;
 use super::threads::Threads;
 use crate::config::Config;
 use crate::pipeline::stats::QuotaStats;
@@ -29,7 +29,7 @@ const LEVELS_FILE: &str = "quotas";
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
 /// The running pipeline.
-pub struct PipelineBelt {
+pub struct PipelineHandle {
     instance: u64,
     pipeline: Mutex<Option<Arc<Pipeline>>>,
     tickets: mpsc::Sender<Vec<Ticket>>,
@@ -40,9 +40,9 @@ pub struct PipelineBelt {
     _threads: Threads,
 }
 
-impl PipelineBelt {
+impl PipelineHandle {
     /// Recovers what a crash left and starts to move.
-    pub(super) async fn start(ground: &Ground, config: &Config) -> Result<Self, AppError> {
+    pub(crate) async fn start(ground: &Dependencies, config: &Config) -> Result<Self, AppError> {
         let instance = ground.ids.next(ground.clock.now());
         let wrap = |cause: std::io::Error| AppError::Engine { what: "the threads", cause: cause.to_string() };
         let threads = Threads::start().map_err(wrap)?;
@@ -104,17 +104,17 @@ impl PipelineBelt {
     }
 
     /// Does the work of a part that does not belong to the pipeline and lasts as it does: its end is a failure, too.
-    pub(super) async fn watched(&self, part: &str, told: CancellationToken, work: impl Future<Output = ()>) {
+    pub(crate) async fn watched(&self, part: &str, told: CancellationToken, work: impl Future<Output = ()>) {
         self.watch.lasting(part, told, work).await;
     }
 
     /// Waits until a part fails.
-    pub(super) async fn failed(&self) -> Failure {
+    pub(crate) async fn failed(&self) -> Failure {
         self.watch.failed().await
     }
 
     /// Compares all credentials with those in use.
-    pub(super) async fn reload(&self) {
+    pub(crate) async fn reload(&self) {
         let Some(pipeline) = self.pipeline() else { return };
         if let Err(error) = pipeline.reload().await {
             tracing::warn!(%error, "the pipeline could not look at the credentials again");
@@ -122,7 +122,7 @@ impl PipelineBelt {
     }
 
     /// Leases nothing more, settles what is in flight, and ends within `time`.
-    pub(super) async fn drain(&self, time: Duration) {
+    pub(crate) async fn drain(&self, time: Duration) {
         let publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(publisher) = publisher {
             publisher.abort();
@@ -145,7 +145,7 @@ impl PipelineBelt {
     }
 }
 
-impl Belt for PipelineBelt {
+impl Belt for PipelineHandle {
     fn published(&self, tickets: Vec<Ticket>) {
         if let Some(pipeline) = self.pipeline() {
             pipeline.note_queued(&tickets);

@@ -1,0 +1,86 @@
+//! What runs in this process: the engines, the threads, the pipeline, and the handle by which others reach it.
+
+mod engines;
+mod handle;
+mod sealing;
+mod threads;
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::private;
+pub(crate) use engines::Dependencies;
+pub use engines::{Depth, Engines, Inspection, inspect, queue_file, store_file};
+pub use handle::PipelineHandle;
+pub use sealing::{Rotation, Sealing, rotate};
+
+/// File in the data directory that tells the address when the port was chosen by the system.
+pub const LISTEN_FILE: &str = "listen.addr";
+/// File in the data directory that a running server holds locked.
+const LOCK_FILE: &str = "stentor.lock";
+
+/// Why the server cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// A file or folder cannot be used.
+    #[error("{what}: {cause}")]
+    File {
+        /// The file or folder.
+        what: String,
+        /// The error of the operating system.
+        cause: std::io::Error,
+    },
+    /// The key that seals credentials is missing or another one.
+    #[error("{0}")]
+    Sealing(String),
+    /// Another server works on the same data directory.
+    #[error("{0} is in use by another server: stop it first, or set another data_dir")]
+    InUse(String),
+    /// The address cannot be bound.
+    #[error("cannot listen on {address}: {cause}; set api.listen to a free address")]
+    Listen {
+        /// The address that was to be listened on.
+        address: SocketAddr,
+        /// The error of the operating system.
+        cause: std::io::Error,
+    },
+    /// The certificate or key cannot be used.
+    #[error("TLS cannot be used: {0}")]
+    Tls(String),
+    /// A part of the pipeline failed while the server ran: it must be started again.
+    #[error("the {part} failed ({cause}): start the server again, it goes on where it was")]
+    Part {
+        /// The part of the server that ended.
+        part: String,
+        /// What is known of the cause, in a sentence.
+        cause: String,
+    },
+    /// Store or queue cannot be used.
+    #[error("{what} cannot be opened: {cause}")]
+    Engine {
+        /// The store or the queue.
+        what: &'static str,
+        /// What is known of the cause, in a sentence.
+        cause: String,
+    },
+}
+
+/// Makes the data directory and locks it, so that no second server works on it.
+pub(crate) fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError> {
+    let what = data_dir.display().to_string();
+    let wrap = |cause| AppError::File { what: what.clone(), cause };
+    private::make_folder(data_dir).map_err(wrap)?;
+    let mut options = private::options();
+    let lock =
+        options.create(true).truncate(false).write(true).open(data_dir.join(LOCK_FILE)).map_err(wrap)?;
+    match lock.try_lock() {
+        Ok(()) => {
+            // An address of an earlier start would lead scripts astray.
+            let _usually_there_is_none = std::fs::remove_file(data_dir.join(LISTEN_FILE));
+            private::tighten(data_dir);
+            Ok(lock)
+        }
+        Err(std::fs::TryLockError::WouldBlock) => Err(AppError::InUse(what)),
+        Err(std::fs::TryLockError::Error(cause)) => Err(wrap(cause)),
+    }
+}
