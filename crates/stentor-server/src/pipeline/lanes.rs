@@ -94,6 +94,8 @@ struct Entry {
     outlet: Option<Arc<Outlet>>,
     gate: Gate,
     throttle: Option<Throttle>,
+    /// How often its credential was put or removed.
+    changes: u64,
 }
 
 impl Entry {
@@ -121,11 +123,14 @@ impl Lanes {
 
     /// Returns the provider, building it first if need be; without one the lane is parked and returns why.
     pub(crate) async fn outlet(&self, key: Key, now: Timestamp) -> Option<Arc<Outlet>> {
-        let known = self.lock().get(&key).and_then(|entry| entry.outlet.clone());
+        let (known, changes) =
+            self.lock().get(&key).map_or((None, 0), |entry| (entry.outlet.clone(), entry.changes));
         if known.is_some() {
             return known;
         }
         match self.build(key, now).await {
+            // What was read before the credential was put anew must not take the place of the new one.
+            Ok(_) if self.changes(key) != changes => None,
             Ok((credential, provider)) => Some(self.install(key, credential, provider, now)),
             Err(parking) => {
                 let mut entries = self.lock();
@@ -275,7 +280,8 @@ impl Lanes {
     pub(crate) fn changed(&self, key: Key) {
         let old = {
             let mut entries = self.lock();
-            let Some(entry) = entries.get_mut(&key) else { return };
+            let entry = entries.entry(key).or_default();
+            entry.changes += 1;
             entry.gate.open();
             entry.credential = None;
             entry.outlet.take()
@@ -379,6 +385,10 @@ impl Lanes {
             resets: sum.resets + one.resets,
             connect_failures: sum.connect_failures + one.connect_failures,
         })
+    }
+
+    fn changes(&self, key: Key) -> u64 {
+        self.lock().get(&key).map_or(0, |entry| entry.changes)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
