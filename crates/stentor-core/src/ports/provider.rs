@@ -41,7 +41,7 @@ impl Batch {
 /// Completes when nobody waits for a batch's outcomes any longer.
 pub type Cut<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Is told, at most once and before the rest has come, the outcomes of nearly all attempts of a batch, when no more has come
+/// Is told, at most once and before the rest has come, the outcomes of most attempts of a batch, when no more has come
 /// for a while: outcome i belongs to device i, and `None` is still awaited.
 pub type Early<'a> = Box<dyn FnOnce(Vec<Option<Outcome>>) + Send + 'a>;
 

@@ -1,6 +1,6 @@
 //! A consumer: sends the batches it is handed, many at a time, and says what their outcomes mean.
 //!
-//! Outcomes are settled as they come: where nearly all of a chunk is answered and the rest is late, what is answered is
+//! Outcomes are settled as they come: where most of a chunk is answered and the rest is late, what is answered is
 //! settled, and the rest goes on as a chunk of its own under the same lease. One device that gets no answer for half a minute
 //! thus holds up nobody else, and leaves nobody else in doubt after a crash.
 
@@ -38,7 +38,7 @@ pub(crate) struct Job {
     pub(crate) kept: Kept,
     pub(crate) outlet: Arc<Outlet>,
     pub(crate) probe: Option<Probe>,
-    /// Counts it as one of its consumer's batches, until nearly all of it is answered.
+    /// Counts it as one of its consumer's batches, until most of it is answered.
     pub(crate) busy: Busy,
 }
 

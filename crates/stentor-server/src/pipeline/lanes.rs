@@ -129,9 +129,7 @@ impl Lanes {
             return known;
         }
         match self.build(key, now).await {
-            // What was read before the credential was put anew must not take the place of the new one.
-            Ok(_) if self.changes(key) != changes => None,
-            Ok((credential, provider)) => Some(self.install(key, credential, provider, now)),
+            Ok((credential, provider)) => self.install((key, changes), credential, provider, now),
             Err(parking) => {
                 let mut entries = self.lock();
                 let gate = &mut entries.entry(key).or_default().gate;
@@ -201,19 +199,23 @@ impl Lanes {
 
     fn install(
         &self,
-        key: Key,
+        (key, changes): (Key, u64),
         credential: Credential,
         provider: Arc<dyn Provider>,
         now: Timestamp,
-    ) -> Arc<Outlet> {
+    ) -> Option<Arc<Outlet>> {
         let outlet = Arc::new(Outlet { provider, batches: TaskTracker::new() });
         let quota = self.factory.quota(&credential);
         let mut entries = self.lock();
         let entry = entries.entry(key).or_default();
+        // What was read before the credential was put anew must not take the place of the new one.
+        if entry.changes != changes {
+            return None;
+        }
         let kept = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
         entry.throttle = self.throttles.apply(entry.throttle.take(), quota, now, kept);
         entry.credential = Some(credential);
-        entry.outlet.get_or_insert(outlet).clone()
+        Some(entry.outlet.get_or_insert(outlet).clone())
     }
 
     /// Takes what the quota must have for one chunk, or tells when to ask again.
@@ -387,10 +389,6 @@ impl Lanes {
         })
     }
 
-    fn changes(&self, key: Key) -> u64 {
-        self.lock().get(&key).map_or(0, |entry| entry.changes)
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -414,3 +412,6 @@ impl Drop for Probe {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
