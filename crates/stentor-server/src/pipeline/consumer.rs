@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::attempt::{Attempt, Source};
 use super::budget::Reservation;
-use super::crew::Busy;
+use super::consumer_pool::Busy;
 use super::evidence::Evidence;
 use super::lanes::{Look, Outlet, Probe, Verdict};
 use super::settle::{Health, Settled, count_foreign, is_weak, settle};

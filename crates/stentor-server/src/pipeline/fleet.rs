@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::budget::{Claim, Reservation};
 use super::consumer::Job;
-use super::crew::Crew;
+use super::consumer_pool::ConsumerPool;
 use super::insist::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
 use super::lanes::{Grant, Key, Look, Outlet, Probe};
 use super::load::{self, Load};
@@ -43,7 +43,7 @@ pub(crate) struct Fleet {
     /// Consumers that the meter counts as this fleet's.
     counted: usize,
     meter: Arc<FleetMeter>,
-    crew: Crew,
+    pool: ConsumerPool,
     loads: load::Lanes,
     began: Instant,
     turn: usize,
@@ -68,15 +68,15 @@ struct Order {
 impl Fleet {
     pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind, class: Class) -> Self {
         let (meter, loads) = (shared.meter(kind), load::Lanes::new(bulk_lanes(&shared, class)));
-        let crew = Crew::new(shared.clone(), (kind, class));
-        Self { shared, kind, class, counted: 0, meter, crew, loads, began: Instant::now(), turn: 0 }
+        let pool = ConsumerPool::new(shared.clone(), (kind, class));
+        Self { shared, kind, class, counted: 0, meter, pool, loads, began: Instant::now(), turn: 0 }
     }
 
     /// Serves until told to stop, then waits for its consumers.
     pub(crate) async fn run(mut self) {
         let stop = self.shared.stop.clone();
         while !stop.is_cancelled() {
-            self.crew.let_idle_go();
+            self.pool.reap_idle();
             self.count();
             if self.serve().await {
                 continue;
@@ -87,13 +87,13 @@ impl Fleet {
                 () = self.nap() => {}
             }
         }
-        self.crew.finish().await;
+        self.pool.finish().await;
         self.count();
     }
 
     /// Tells the meter how many consumers there are.
     fn count(&mut self) {
-        let before = std::mem::replace(&mut self.counted, self.crew.len());
+        let before = std::mem::replace(&mut self.counted, self.pool.len());
         self.meter.consumers.fetch_add(self.counted, Ordering::Relaxed);
         self.meter.consumers.fetch_sub(before, Ordering::Relaxed);
     }
@@ -111,7 +111,7 @@ impl Fleet {
         // What is in flight may let the window grow, and nobody tells of that.
         match due {
             true if self.class == Class::Bulk && self.loads.may_grow() => LOOK_MIN,
-            false if self.crew.len() == 0 => IDLE_NAP_MAX,
+            false if self.pool.len() == 0 => IDLE_NAP_MAX,
             _ => NAP_MAX,
         }
     }
@@ -275,7 +275,7 @@ impl Fleet {
     fn reserve(&mut self, app: AppId, max: usize, taken: usize) -> Vec<Reservation> {
         let (shared, class) = (self.shared.clone(), self.class);
         let chunk = shared.config.chunk_max_devices as u64;
-        let (busy, others) = (self.crew.busy() + taken, self.loads.others(app));
+        let (busy, others) = (self.pool.busy() + taken, self.loads.others(app));
         let now = self.began.elapsed();
         let lane = self.loads.of(app, now, || window(&shared, now));
         let is_quick = lane.is_quick();
@@ -285,7 +285,7 @@ impl Fleet {
             let out = lane.load.deliveries();
             let fits = class == Class::Urgent || out == 0 || out + chunk <= lane.window.limit();
             let batches =
-                Batches { busy: busy + holds.len(), others, is_quick, max: self.crew.max_batches() };
+                Batches { busy: busy + holds.len(), others, is_quick, max: self.pool.max_batches() };
             let hold = if fits && batches.has_place_for(&lane.load) {
                 shared.budget.reserve(claim, chunk)
             } else {
@@ -404,7 +404,7 @@ impl Fleet {
         hold.resize(chunk.devices.len() as u64);
         grant.spend(chunk.fates.iter().filter(|fate| **fate == Fate::Send).count() as u64);
         let kept = self.shared.held.keep(chunk.id, chunk.epoch, Some(&lease));
-        self.crew.hand(|busy| Job { chunk, lease, hold, kept, outlet, probe, busy });
+        self.pool.hand(|busy| Job { chunk, lease, hold, kept, outlet, probe, busy });
     }
 }
 

@@ -12,7 +12,7 @@ mod budget;
 pub mod calendar;
 pub mod config;
 mod consumer;
-mod crew;
+mod consumer_pool;
 pub mod evidence;
 mod fleet;
 mod insist;

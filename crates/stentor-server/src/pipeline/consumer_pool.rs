@@ -1,4 +1,4 @@
-//! The consumers of a fleet: hired when all are busy, let go when idle.
+//! The consumers of a fleet: spawned when all are busy, reaped when idle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use super::consumer::{self, Job};
 use super::shared::Shared;
 
 /// Consumers of one fleet.
-pub(crate) struct Crew {
+pub(crate) struct ConsumerPool {
     shared: Arc<Shared>,
     fleet: (ProviderKind, Class),
     consumers: Vec<Consumer>,
@@ -49,7 +49,7 @@ impl Drop for Busy {
     }
 }
 
-impl Crew {
+impl ConsumerPool {
     pub(crate) fn new(shared: Arc<Shared>, fleet: (ProviderKind, Class)) -> Self {
         Self { shared, fleet, consumers: Vec::new(), tasks: JoinSet::new() }
     }
@@ -75,7 +75,7 @@ impl Crew {
         let full = self.consumers.len() >= self.shared.config.consumers_max;
         let at = match least {
             Some((at, one)) if one.busy() == 0 || full => at,
-            _ => self.hire(),
+            _ => self.spawn(),
         };
         let consumer = &mut self.consumers[at];
         consumer.idle_since = None;
@@ -86,7 +86,7 @@ impl Crew {
     }
 
     /// Lets consumers go that have been idle for long, down to the minimum.
-    pub(crate) fn let_idle_go(&mut self) {
+    pub(crate) fn reap_idle(&mut self) {
         while self.tasks.try_join_next().is_some() {}
         let idle_for = Duration::from_millis(self.shared.config.consumer_idle_ms);
         let min = self.shared.config.consumers_min;
@@ -107,7 +107,7 @@ impl Crew {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    fn hire(&mut self) -> usize {
+    fn spawn(&mut self) -> usize {
         let (jobs, inbox) = mpsc::channel(2 * self.shared.config.consumer_max_batches);
         let busy = Arc::new(AtomicUsize::new(0));
         let shared = self.shared.clone();
