@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use stentor_core::ports::queue::LaneDepth;
 
 use crate::pipeline::Failure;
-use crate::pipeline::stats::{BUCKETS_SECONDS, FleetStats, HistogramStats, PipelineStats, QuotaStats};
+use crate::pipeline::stats::{BUCKETS_SECONDS, DispatchStats, HistogramStats, PipelineStats, QuotaStats};
 use crate::service::Service;
 use crate::status::{ServerStatus, oldest_ready};
 use listener::ListenerFacts;
@@ -131,8 +131,8 @@ impl Gathered {
             "Deliveries found leased and unsettled at start",
             total(recovered),
         )?;
-        self.fleets(to, "consumers", "Consumers now", |fleet| fleet.consumers as f64)?;
-        self.fleets(to, "lanes_parked", "Lanes that rest", |fleet| fleet.parked.len() as f64)
+        self.dispatchers(to, "consumers", "Consumers now", |dispatcher| dispatcher.consumers as f64)?;
+        self.dispatchers(to, "lanes_parked", "Lanes that rest", |dispatcher| dispatcher.parked.len() as f64)
     }
 
     fn failures(&self, to: &mut DescriptorEncoder<'_>) -> Written {
@@ -145,17 +145,17 @@ impl Gathered {
     }
 
     fn wire(&self, to: &mut DescriptorEncoder<'_>) -> Written {
-        let gauge = |fleet: &FleetStats| fleet.wire;
-        self.fleets(to, "provider_inflight", "Requests written and not answered", |f| {
+        let gauge = |dispatcher: &DispatchStats| dispatcher.wire;
+        self.dispatchers(to, "provider_inflight", "Requests written and not answered", |f| {
             gauge(f).inflight as f64
         })?;
-        self.fleets(to, "provider_inflight_limit", "Most requests it would have in flight now", |f| {
+        self.dispatchers(to, "provider_inflight_limit", "Most requests it would have in flight now", |f| {
             gauge(f).inflight_limit as f64
         })?;
-        self.fleets(to, "provider_latency_floor_seconds", "Shortest time of an answer lately", |f| {
+        self.dispatchers(to, "provider_latency_floor_seconds", "Shortest time of an answer lately", |f| {
             gauge(f).latency_floor.as_secs_f64()
         })?;
-        self.fleets(to, "provider_connections", "Open connections", |f| gauge(f).connections as f64)?;
+        self.dispatchers(to, "provider_connections", "Open connections", |f| gauge(f).connections as f64)?;
         self.totals(to, "provider_goaway", "GOAWAY frames seen", |f| gauge(f).goaways)?;
         self.totals(to, "provider_resets", "Streams reset by the push service", |f| gauge(f).resets)?;
         self.totals(to, "provider_connect_failures", "Connections that failed to open", |f| {
@@ -165,30 +165,35 @@ impl Gathered {
 
     /// Added up over credentials, as the queue is over apps.
     fn quotas(&self, to: &mut DescriptorEncoder<'_>) -> Written {
-        let sum = |fleet: &FleetStats, of: fn(&QuotaStats) -> f64| fleet.quotas.iter().map(of).sum::<f64>();
-        self.fleets(to, "provider_quota_per_minute", "Messages per minute that quotas allow", |fleet| {
-            sum(fleet, |quota| quota.per_minute as f64)
-        })?;
+        let sum = |dispatcher: &DispatchStats, of: fn(&QuotaStats) -> f64| {
+            dispatcher.quotas.iter().map(of).sum::<f64>()
+        };
+        self.dispatchers(
+            to,
+            "provider_quota_per_minute",
+            "Messages per minute that quotas allow",
+            |dispatcher| sum(dispatcher, |quota| quota.per_minute as f64),
+        )?;
         let help = "Messages per minute that quotas allow while credentials warm up";
-        self.fleets(to, "provider_quota_now_per_minute", help, |fleet| {
-            sum(fleet, |quota| quota.per_minute_now as f64)
+        self.dispatchers(to, "provider_quota_now_per_minute", help, |dispatcher| {
+            sum(dispatcher, |quota| quota.per_minute_now as f64)
         })?;
-        self.fleets(to, "provider_quota_tokens", "Messages that quotas let go at once", |fleet| {
-            sum(fleet, |quota| quota.tokens as f64)
+        self.dispatchers(to, "provider_quota_tokens", "Messages that quotas let go at once", |dispatcher| {
+            sum(dispatcher, |quota| quota.tokens as f64)
         })?;
-        let waited = self.stats.providers.iter().map(|fleet| {
-            let seconds = fleet.quotas.iter().map(|quota| quota.waited.as_secs_f64()).sum();
-            (provider_label(fleet), seconds)
+        let waited = self.stats.providers.iter().map(|dispatcher| {
+            let seconds = dispatcher.quotas.iter().map(|quota| quota.waited.as_secs_f64()).sum();
+            (provider_label(dispatcher), seconds)
         });
         seconds(to, "provider_throttled_seconds", "Time that work has waited for quotas", waited)
     }
 
     fn outcomes(&self, to: &mut DescriptorEncoder<'_>) -> Written {
-        self.totals(to, "delivery_attempts", "Attempts at push services", |fleet| fleet.attempts)?;
-        let outcomes = self.stats.providers.iter().flat_map(|fleet| {
-            fleet.outcomes.iter().map(move |one| {
+        self.totals(to, "delivery_attempts", "Attempts at push services", |dispatcher| dispatcher.attempts)?;
+        let outcomes = self.stats.providers.iter().flat_map(|dispatcher| {
+            dispatcher.outcomes.iter().map(move |one| {
                 let labels = vec![
-                    ("provider", fleet.provider.to_string()),
+                    ("provider", dispatcher.provider.to_string()),
                     ("outcome", one.outcome.to_owned()),
                     ("code", one.reason.to_string()),
                 ];
@@ -196,11 +201,11 @@ impl Gathered {
             })
         });
         counters(to, "deliveries", "Attempts by outcome", outcomes)?;
-        let gone = self.stats.providers.iter().flat_map(|fleet| {
-            let ended = fleet.outcomes.iter().filter(|one| one.outcome == "unregistered");
+        let gone = self.stats.providers.iter().flat_map(|dispatcher| {
+            let ended = dispatcher.outcomes.iter().filter(|one| one.outcome == "unregistered");
             ended.map(|one| {
                 (
-                    vec![("provider", fleet.provider.to_string()), ("reason", one.reason.to_string())],
+                    vec![("provider", dispatcher.provider.to_string()), ("reason", one.reason.to_string())],
                     one.count,
                 )
             })
@@ -210,19 +215,26 @@ impl Gathered {
             to,
             "provider_request_duration_seconds",
             "Time of a batch at its provider",
-            |fleet| &fleet.batch_duration,
+            |dispatcher| &dispatcher.batch_duration,
         )?;
-        self.histograms(to, "e2e_latency_seconds", "Time from due to accepted", |fleet| &fleet.e2e_latency)
+        self.histograms(to, "e2e_latency_seconds", "Time from due to accepted", |dispatcher| {
+            &dispatcher.e2e_latency
+        })
     }
 
-    fn fleets(
+    fn dispatchers(
         &self,
         to: &mut DescriptorEncoder<'_>,
         name: &str,
         help: &str,
-        value: impl Fn(&FleetStats) -> f64,
+        value: impl Fn(&DispatchStats) -> f64,
     ) -> Written {
-        gauges(to, name, help, self.stats.providers.iter().map(|fleet| (provider_label(fleet), value(fleet))))
+        gauges(
+            to,
+            name,
+            help,
+            self.stats.providers.iter().map(|dispatcher| (provider_label(dispatcher), value(dispatcher))),
+        )
     }
 
     fn totals(
@@ -230,13 +242,13 @@ impl Gathered {
         to: &mut DescriptorEncoder<'_>,
         name: &str,
         help: &str,
-        value: impl Fn(&FleetStats) -> u64,
+        value: impl Fn(&DispatchStats) -> u64,
     ) -> Written {
         counters(
             to,
             name,
             help,
-            self.stats.providers.iter().map(|fleet| (provider_label(fleet), value(fleet))),
+            self.stats.providers.iter().map(|dispatcher| (provider_label(dispatcher), value(dispatcher))),
         )
     }
 
@@ -245,13 +257,13 @@ impl Gathered {
         to: &mut DescriptorEncoder<'_>,
         name: &str,
         help: &str,
-        value: impl Fn(&FleetStats) -> &HistogramStats,
+        value: impl Fn(&DispatchStats) -> &HistogramStats,
     ) -> Written {
         let mut metric = to.encode_descriptor(name, help, None, MetricType::Histogram)?;
-        for fleet in &self.stats.providers {
-            let histogram = value(fleet);
+        for dispatcher in &self.stats.providers {
+            let histogram = value(dispatcher);
             let total = histogram.counts.iter().sum();
-            let labels = provider_label(fleet);
+            let labels = provider_label(dispatcher);
             let mut one = metric.encode_family(&labels)?;
             one.encode_histogram::<NoLabelSet>(histogram.sum_seconds, total, &buckets(histogram), None)?;
         }
@@ -259,8 +271,8 @@ impl Gathered {
     }
 }
 
-fn provider_label(fleet: &FleetStats) -> Labels<'static> {
-    vec![("provider", fleet.provider.to_string())]
+fn provider_label(dispatcher: &DispatchStats) -> Labels<'static> {
+    vec![("provider", dispatcher.provider.to_string())]
 }
 
 /// Pairs each bucket with its bound; the encoder adds them up.

@@ -15,7 +15,7 @@ use super::auth::As;
 use super::text::Instant;
 use super::{Answered, Api};
 use crate::config::Config;
-use crate::pipeline::stats::FleetStats;
+use crate::pipeline::stats::DispatchStats;
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -116,24 +116,24 @@ struct Status {
     limits: LimitStatus,
 }
 
-impl From<FleetStats> for ProviderStatus {
-    fn from(fleet: FleetStats) -> Self {
-        let parked = fleet.parked.into_iter().map(|lane| Parked {
+impl From<DispatchStats> for ProviderStatus {
+    fn from(dispatcher: DispatchStats) -> Self {
+        let parked = dispatcher.parked.into_iter().map(|lane| Parked {
             app: lane.app,
             reason: lane.reason.as_str(),
             until: lane.until.map(Instant),
             detail: lane.detail,
         });
         Self {
-            provider: fleet.provider,
-            consumers: fleet.consumers,
-            inflight: fleet.wire.inflight,
-            inflight_limit: fleet.wire.inflight_limit,
-            latency_floor_ms: fleet.wire.latency_floor.as_millis() as u64,
-            connections: fleet.wire.connections,
-            unsettled: fleet.unsettled_deliveries,
-            unsettled_limit: fleet.window_deliveries,
-            attempts: fleet.attempts,
+            provider: dispatcher.provider,
+            consumers: dispatcher.consumers,
+            inflight: dispatcher.wire.inflight,
+            inflight_limit: dispatcher.wire.inflight_limit,
+            latency_floor_ms: dispatcher.wire.latency_floor.as_millis() as u64,
+            connections: dispatcher.wire.connections,
+            unsettled: dispatcher.unsettled_deliveries,
+            unsettled_limit: dispatcher.window_deliveries,
+            attempts: dispatcher.attempts,
             parked: parked.collect(),
         }
     }

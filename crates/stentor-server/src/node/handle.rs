@@ -180,16 +180,16 @@ impl Belt for PipelineHandle {
     }
 
     fn parked(&self, app: AppId, provider: ProviderKind) -> Option<Resting> {
-        let fleets = self.stats().providers;
-        let fleet = fleets.into_iter().find(|fleet| fleet.provider == provider)?;
-        let lane = fleet.parked.into_iter().find(|lane| lane.app == app)?;
+        let dispatchers = self.stats().providers;
+        let dispatcher = dispatchers.into_iter().find(|dispatcher| dispatcher.provider == provider)?;
+        let lane = dispatcher.parked.into_iter().find(|lane| lane.app == app)?;
         Some(Resting { reason: lane.reason, detail: lane.detail })
     }
 
     fn quota(&self, app: AppId, provider: ProviderKind) -> Option<QuotaStats> {
-        let fleets = self.stats().providers;
-        let fleet = fleets.into_iter().find(|fleet| fleet.provider == provider)?;
-        fleet.quotas.into_iter().find(|quota| quota.app == app)
+        let dispatchers = self.stats().providers;
+        let dispatcher = dispatchers.into_iter().find(|dispatcher| dispatcher.provider == provider)?;
+        dispatcher.quotas.into_iter().find(|quota| quota.app == app)
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 /// Most due times remembered for one lane; the earliest stay.
 const HINTS_PER_LANE_MAX_COUNT: usize = 64;
 
-/// Due times of lanes, and a bell for each fleet.
+/// Due times of lanes, and a bell for each dispatcher.
 pub(crate) struct Agenda {
     lanes: Mutex<HashMap<Lane, BTreeSet<Timestamp>>>,
     bells: HashMap<(ProviderKind, Class), Notify>,
@@ -23,16 +23,20 @@ pub(crate) struct Agenda {
 impl Agenda {
     pub(crate) fn new() -> Self {
         let classes = |kind: &'static ProviderKind| Class::ALL.iter().map(move |class| (*kind, *class));
-        let bells = ProviderKind::ALL.iter().flat_map(classes).map(|fleet| (fleet, Notify::new())).collect();
+        let bells = ProviderKind::ALL
+            .iter()
+            .flat_map(classes)
+            .map(|dispatcher| (dispatcher, Notify::new()))
+            .collect();
         Self { lanes: Mutex::default(), bells }
     }
 
-    /// Remembers published tickets and wakes their fleets.
+    /// Remembers published tickets and wakes their dispatchers.
     pub(crate) fn note(&self, tickets: &[Ticket]) {
         tickets.iter().for_each(|ticket| self.insert(ticket.lane, ticket.due_at));
-        let fleets: BTreeSet<_> =
+        let dispatchers: BTreeSet<_> =
             tickets.iter().map(|ticket| (ticket.lane.provider, ticket.lane.class)).collect();
-        fleets.into_iter().for_each(|fleet| self.wake(fleet));
+        dispatchers.into_iter().for_each(|dispatcher| self.wake(dispatcher));
     }
 
     /// Remembers what the queue holds.
@@ -56,13 +60,13 @@ impl Agenda {
         }
     }
 
-    /// Lists a fleet's lanes with a due time that has come, in order.
-    pub(crate) fn due(&self, fleet: (ProviderKind, Class), now: Timestamp) -> Vec<Lane> {
+    /// Lists a dispatcher's lanes with a due time that has come, in order.
+    pub(crate) fn due(&self, dispatcher: (ProviderKind, Class), now: Timestamp) -> Vec<Lane> {
         let lanes = self.lock();
         let ready = |hints: &BTreeSet<Timestamp>| hints.first().is_some_and(|due_at| *due_at <= now);
         let mut due: Vec<_> = lanes
             .iter()
-            .filter(|(lane, hints)| (lane.provider, lane.class) == fleet && ready(hints))
+            .filter(|(lane, hints)| (lane.provider, lane.class) == dispatcher && ready(hints))
             .map(|(lane, _)| *lane)
             .collect();
         due.sort_unstable();
@@ -85,26 +89,26 @@ impl Agenda {
         }
     }
 
-    /// Returns the next due time of a fleet after `now`.
-    pub(crate) fn next(&self, fleet: (ProviderKind, Class), now: Timestamp) -> Option<Timestamp> {
+    /// Returns the next due time of a dispatcher after `now`.
+    pub(crate) fn next(&self, dispatcher: (ProviderKind, Class), now: Timestamp) -> Option<Timestamp> {
         let lanes = self.lock();
-        let of_fleet = lanes.iter().filter(|(lane, _)| (lane.provider, lane.class) == fleet);
+        let of_fleet = lanes.iter().filter(|(lane, _)| (lane.provider, lane.class) == dispatcher);
         of_fleet.filter_map(|(_, hints)| hints.iter().find(|due_at| **due_at > now).copied()).min()
     }
 
-    /// Wakes a fleet.
-    pub(crate) fn wake(&self, fleet: (ProviderKind, Class)) {
-        self.bells.get(&fleet).into_iter().for_each(Notify::notify_one);
+    /// Wakes a dispatcher.
+    pub(crate) fn wake(&self, dispatcher: (ProviderKind, Class)) {
+        self.bells.get(&dispatcher).into_iter().for_each(Notify::notify_one);
     }
 
-    /// Wakes all fleets.
+    /// Wakes all dispatchers.
     pub(crate) fn wake_all(&self) {
         self.bells.values().for_each(Notify::notify_one);
     }
 
-    /// Waits for the fleet's bell; one ring before the wait is not lost.
-    pub(crate) async fn woken(&self, fleet: (ProviderKind, Class)) {
-        match self.bells.get(&fleet) {
+    /// Waits for the dispatcher's bell; one ring before the wait is not lost.
+    pub(crate) async fn woken(&self, dispatcher: (ProviderKind, Class)) {
+        match self.bells.get(&dispatcher) {
             Some(bell) => bell.notified().await,
             None => std::future::pending().await,
         }

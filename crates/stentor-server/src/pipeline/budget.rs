@@ -15,7 +15,7 @@ use super::load::Load;
 /// The part of the budget that a quick lane leaves free where there are others.
 const FREE_PART: u64 = 8;
 
-/// The bound of one node, shared by all its fleets.
+/// The bound of one node, shared by all its dispatchers.
 pub(crate) struct Budget {
     used: AtomicU64,
     max: u64,
@@ -27,14 +27,14 @@ pub(crate) struct Budget {
 /// Who asks for a part of the budget.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim<'a> {
-    pub(crate) fleet: &'a Arc<Unsettled>,
+    pub(crate) dispatcher: &'a Arc<Unsettled>,
     pub(crate) load: &'a Arc<Load>,
     pub(crate) class: Class,
     /// Whether what it takes is soon there again.
     pub(crate) is_quick: bool,
 }
 
-/// What one fleet has unsettled.
+/// What one dispatcher has unsettled.
 #[derive(Default)]
 pub(crate) struct Unsettled {
     bulk: AtomicU64,
@@ -54,16 +54,16 @@ impl Budget {
 
     /// Takes `count` deliveries if they fit; the first always fits, lest nothing move.
     pub(crate) fn reserve(self: &Arc<Self>, claim: Claim<'_>, count: u64) -> Option<Reservation> {
-        let Claim { fleet, load, class, .. } = claim;
+        let Claim { dispatcher, load, class, .. } = claim;
         let max = if class == Class::Bulk { self.bulk_max } else { self.max };
         let has = load.deliveries() + load.late();
         let fits = |used: u64| used + count <= max && has + count <= self.share(claim, max, used);
         let fit = |used: u64| (used == 0 || fits(used)).then_some(used + count);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit).ok()?;
-        fleet.of(class).fetch_add(count, Ordering::AcqRel);
+        dispatcher.of(class).fetch_add(count, Ordering::AcqRel);
         load.add(count);
-        let (budget, fleet, load) = (self.clone(), fleet.clone(), load.clone());
-        Some(Reservation { budget, fleet, load, class, count, is_late: false, began: Instant::now() })
+        let (budget, dispatcher, load) = (self.clone(), dispatcher.clone(), load.clone());
+        Some(Reservation { budget, dispatcher, load, class, count, is_late: false, began: Instant::now() })
     }
 
     /// Returns the most that a lane may have.
@@ -103,7 +103,7 @@ impl Unsettled {
 /// Deliveries taken from the budget; given back when dropped.
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
-    fleet: Arc<Unsettled>,
+    dispatcher: Arc<Unsettled>,
     load: Arc<Load>,
     class: Class,
     count: u64,
@@ -117,7 +117,7 @@ impl Reservation {
     pub(crate) fn resize(&mut self, count: u64) {
         let grown = count.saturating_sub(self.count);
         let shrunk = self.count.saturating_sub(count);
-        for used in [&self.budget.used, self.fleet.of(self.class)] {
+        for used in [&self.budget.used, self.dispatcher.of(self.class)] {
             used.fetch_add(grown, Ordering::AcqRel);
             used.fetch_sub(shrunk, Ordering::AcqRel);
         }
@@ -130,8 +130,8 @@ impl Reservation {
         let count = count.min(self.count);
         self.count -= count;
         self.load.part_late(count);
-        let (budget, fleet, load) = (self.budget.clone(), self.fleet.clone(), self.load.clone());
-        Self { budget, fleet, load, class: self.class, count, is_late: true, began: self.began }
+        let (budget, dispatcher, load) = (self.budget.clone(), self.dispatcher.clone(), self.load.clone());
+        Self { budget, dispatcher, load, class: self.class, count, is_late: true, began: self.began }
     }
 
     /// Gives it back as settled work.
@@ -147,7 +147,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.count, Ordering::AcqRel);
-        self.fleet.of(self.class).fetch_sub(self.count, Ordering::AcqRel);
+        self.dispatcher.of(self.class).fetch_sub(self.count, Ordering::AcqRel);
         if self.is_late {
             self.load.remove_late(self.count);
         } else {
@@ -162,13 +162,13 @@ mod tests {
 
     #[derive(Default)]
     struct Lane {
-        fleet: Arc<Unsettled>,
+        dispatcher: Arc<Unsettled>,
         load: Arc<Load>,
     }
 
     impl Lane {
         fn claim(&self, class: Class, is_quick: bool) -> Claim<'_> {
-            Claim { fleet: &self.fleet, load: &self.load, class, is_quick }
+            Claim { dispatcher: &self.dispatcher, load: &self.load, class, is_quick }
         }
 
         /// Takes as many parts as it gets.
@@ -185,7 +185,7 @@ mod tests {
         let urgent = budget.reserve(lane.claim(Class::Urgent, true), 20).expect("fits");
         assert!(budget.reserve(lane.claim(Class::Urgent, true), 1).is_none());
         drop((bulk, urgent));
-        assert_eq!((budget.used(), lane.fleet.total(), lane.load.chunks()), (0, 0, 0));
+        assert_eq!((budget.used(), lane.dispatcher.total(), lane.load.chunks()), (0, 0, 0));
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         let (budget, lane) = (Budget::new(100, 80), Lane::default());
         let mut held = budget.reserve(lane.claim(Class::Bulk, true), 50).expect("fits");
         held.resize(3);
-        assert_eq!((budget.used(), lane.fleet.count(Class::Bulk), lane.load.deliveries()), (3, 3, 3));
+        assert_eq!((budget.used(), lane.dispatcher.count(Class::Bulk), lane.load.deliveries()), (3, 3, 3));
         held.settled();
         assert_eq!((budget.used(), lane.load.deliveries(), lane.load.settled()), (0, 0, 3));
     }
@@ -205,7 +205,7 @@ mod tests {
         let rest = held.split(8);
         assert_eq!((budget.used(), lane.load.deliveries(), lane.load.late()), (50, 42, 8));
         held.settled();
-        assert_eq!((budget.used(), lane.fleet.total(), lane.load.deliveries()), (8, 8, 0));
+        assert_eq!((budget.used(), lane.dispatcher.total(), lane.load.deliveries()), (8, 8, 0));
         assert_eq!(lane.load.chunks(), 0, "what is late takes no place of a batch");
         rest.settled();
         assert_eq!((budget.used(), lane.load.settled(), lane.load.late()), (0, 50, 0));

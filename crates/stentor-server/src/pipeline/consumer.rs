@@ -28,7 +28,7 @@ use super::settle::{Health, Settled, count_foreign, is_weak, settle};
 use super::settler::{GoingOn, Over, Work};
 use super::shared::{Kept, Shared};
 
-type FleetKey = (ProviderKind, Class);
+type DispatcherKey = (ProviderKind, Class);
 
 /// A leased chunk on its way to a provider.
 pub(crate) struct Job {
@@ -42,23 +42,23 @@ pub(crate) struct Job {
     pub(crate) busy: Busy,
 }
 
-/// Serves one fleet until its jobs end.
-pub(crate) async fn run(shared: Arc<Shared>, fleet: FleetKey, mut jobs: mpsc::Receiver<Job>) {
+/// Serves one dispatcher until its jobs end.
+pub(crate) async fn run(shared: Arc<Shared>, dispatcher: DispatcherKey, mut jobs: mpsc::Receiver<Job>) {
     let mut batches = FuturesUnordered::new();
     let mut open = true;
     while open || !batches.is_empty() {
         tokio::select! {
             job = jobs.recv(), if open => match job {
-                Some(job) => batches.push(carry(&shared, fleet, job)),
+                Some(job) => batches.push(carry(&shared, dispatcher, job)),
                 None => open = false,
             },
-            Some(()) = batches.next(), if !batches.is_empty() => shared.agenda.wake(fleet),
+            Some(()) = batches.next(), if !batches.is_empty() => shared.agenda.wake(dispatcher),
         }
     }
 }
 
 /// Brings one chunk to its end: sent and settled, or given back unsent.
-async fn carry(shared: &Shared, fleet: FleetKey, mut job: Job) {
+async fn carry(shared: &Shared, dispatcher: DispatcherKey, mut job: Job) {
     let key = (job.chunk.message.app, job.chunk.provider);
     let source = Source { key, outlet: job.outlet.clone(), is_probe: job.probe.is_some() };
     let is_shut = !source.is_probe && shared.lanes.look(key, shared.now()) != Look::Open;
@@ -72,7 +72,7 @@ async fn carry(shared: &Shared, fleet: FleetKey, mut job: Job) {
     tokio::select! {
         biased;
         outcomes = &mut sending => settle_whole(shared, &source, job, &outcomes).await,
-        Ok(early) = &mut told => settle_apart(shared, fleet, &source, job, early, sending).await,
+        Ok(early) = &mut told => settle_apart(shared, dispatcher, &source, job, early, sending).await,
     }
 }
 
@@ -84,7 +84,7 @@ async fn settle_whole(shared: &Shared, source: &Source, job: Job, outcomes: &[Ou
 /// Settles what is answered, and the rest when it has come.
 async fn settle_apart(
     shared: &Shared,
-    fleet: FleetKey,
+    dispatcher: DispatcherKey,
     source: &Source,
     mut job: Job,
     early: Vec<Option<Outcome>>,
@@ -98,7 +98,7 @@ async fn settle_apart(
     let (settlement, before) = settle_answered(shared, source, &job.chunk, &parts);
     let (tell, told) = oneshot::channel();
     hand_over(shared, job, |over| Work::Settle(settlement, over, Some(tell))).await;
-    shared.agenda.wake(fleet);
+    shared.agenda.wake(dispatcher);
     let (outcomes, goes_on) = join(sending, told).await;
     // Not told: the lease was lost, or the chunk set aside, and with it what was awaited.
     let Ok((awaited, kept)) = goes_on as Result<GoingOn, _> else { return };
@@ -106,7 +106,7 @@ async fn settle_apart(
     let late: Vec<_> = parts.places.iter().filter_map(|at| outcomes.get(*at).cloned()).collect();
     let settlement = decide(shared, source, &rest, &late, before);
     let over = Over { lease: None, hold, kept };
-    let _ = shared.settlers.of(fleet.1).send(Work::Settle(settlement, over, None)).await;
+    let _ = shared.settlers.of(dispatcher.1).send(Work::Settle(settlement, over, None)).await;
 }
 
 fn settle_answered(

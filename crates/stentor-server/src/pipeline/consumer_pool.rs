@@ -1,4 +1,4 @@
-//! The consumers of a fleet: spawned when all are busy, reaped when idle.
+//! The consumers of a dispatcher: spawned when all are busy, reaped when idle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,10 +13,10 @@ use tokio::time::Instant;
 use super::consumer::{self, Job};
 use super::shared::Shared;
 
-/// Consumers of one fleet.
+/// Consumers of one dispatcher.
 pub(crate) struct ConsumerPool {
     shared: Arc<Shared>,
-    fleet: (ProviderKind, Class),
+    dispatcher: (ProviderKind, Class),
     consumers: Vec<Consumer>,
     tasks: JoinSet<()>,
 }
@@ -50,8 +50,8 @@ impl Drop for Busy {
 }
 
 impl ConsumerPool {
-    pub(crate) fn new(shared: Arc<Shared>, fleet: (ProviderKind, Class)) -> Self {
-        Self { shared, fleet, consumers: Vec::new(), tasks: JoinSet::new() }
+    pub(crate) fn new(shared: Arc<Shared>, dispatcher: (ProviderKind, Class)) -> Self {
+        Self { shared, dispatcher, consumers: Vec::new(), tasks: JoinSet::new() }
     }
 
     /// Counts the consumers.
@@ -81,7 +81,7 @@ impl ConsumerPool {
         consumer.idle_since = None;
         let busy = Busy::of(&consumer.busy);
         if consumer.jobs.try_send(job(busy)).is_err() {
-            tracing::error!(provider = %self.fleet.0, "a consumer is gone; its chunk waits for its lease to run out");
+            tracing::error!(provider = %self.dispatcher.0, "a consumer is gone; its chunk waits for its lease to run out");
         }
     }
 
@@ -111,8 +111,8 @@ impl ConsumerPool {
         let (jobs, inbox) = mpsc::channel(2 * self.shared.config.consumer_max_batches);
         let busy = Arc::new(AtomicUsize::new(0));
         let shared = self.shared.clone();
-        let work = consumer::run(shared.clone(), self.fleet, inbox);
-        let part = format!("consumer of {}", self.fleet.0);
+        let work = consumer::run(shared.clone(), self.dispatcher, inbox);
+        let part = format!("consumer of {}", self.dispatcher.0);
         self.tasks.spawn(async move { shared.watch.passing(part, work).await });
         self.consumers.push(Consumer { jobs, busy, idle_since: None });
         self.consumers.len() - 1

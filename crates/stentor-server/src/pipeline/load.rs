@@ -1,4 +1,4 @@
-//! What each lane of a fleet has unsettled, and whether it is quick: what one credential's push service holds back for long is
+//! What each lane of a dispatcher has unsettled, and whether it is quick: what one credential's push service holds back for long is
 //! not there for others.
 
 use std::collections::HashMap;
@@ -136,7 +136,7 @@ impl Turnover {
     }
 }
 
-/// One lane of a fleet.
+/// One lane of a dispatcher.
 pub(crate) struct Lane {
     pub(crate) load: Arc<Load>,
     pub(crate) window: Window,
@@ -152,16 +152,16 @@ impl Lane {
     }
 }
 
-/// The lanes of a fleet that were used lately, by app.
+/// The lanes of a dispatcher that were used lately, by app.
 pub(crate) struct Lanes {
     lanes: HashMap<AppId, Lane>,
-    /// Lanes of all fleets.
+    /// Lanes of all dispatchers.
     known: Arc<AtomicUsize>,
     looked: Duration,
 }
 
 impl Lanes {
-    /// Starts without any; `known` counts those of all fleets.
+    /// Starts without any; `known` counts those of all dispatchers.
     pub(crate) fn new(known: Arc<AtomicUsize>) -> Self {
         Self { lanes: HashMap::new(), known, looked: Duration::ZERO }
     }

@@ -1,7 +1,7 @@
 //! Moves messages: from the store through the queue to the providers, and the outcomes back.
 //!
 //! [`Pipeline::start`] recovers what an earlier process left, then runs until drained: the scheduler starts what is due,
-//! producers expand audiences into chunks, a fleet of consumers for each provider kind and class sends them, settlers write
+//! producers expand audiences into chunks, a dispatcher of consumers for each provider kind and class sends them, settlers write
 //! what came of them, the janitor puts right what went wrong. What outcomes mean is decided in [`settle`], when
 //! schedules fire in [`calendar`]; both are pure. Nothing here is the truth: every task may die at any moment, and the
 //! store tells the next process where to go on. A part that dies is noticed by `watch`, and ends the pipeline.
@@ -13,8 +13,8 @@ pub mod calendar;
 pub mod config;
 mod consumer;
 mod consumer_pool;
+mod dispatcher;
 pub mod evidence;
-mod fleet;
 mod insist;
 mod janitor;
 mod lanes;
@@ -56,7 +56,7 @@ pub use rush::{Asking, Rush};
 pub use stats::PipelineStats;
 pub use watch::Failure;
 
-use fleet::Fleet;
+use dispatcher::Dispatcher;
 use shared::Shared;
 pub(crate) use watch::Watch;
 
@@ -146,8 +146,8 @@ impl Pipeline {
     fn start_movers(&mut self) {
         for kind in ProviderKind::ALL {
             for class in Class::ALL {
-                let fleet = Fleet::new(self.shared.clone(), *kind, *class);
-                self.start_mover(format!("fleet of {kind}"), *class, fleet.run());
+                let dispatcher = Dispatcher::new(self.shared.clone(), *kind, *class);
+                self.start_mover(format!("dispatcher of {kind}"), *class, dispatcher.run());
             }
         }
         self.start_mover("producers", Class::Bulk, producer::run(self.shared.clone()));
@@ -246,7 +246,7 @@ impl Pipeline {
     #[must_use]
     pub fn stats(&self) -> PipelineStats {
         let shared = &self.shared;
-        let providers = ProviderKind::ALL.iter().map(|kind| stats::FleetStats {
+        let providers = ProviderKind::ALL.iter().map(|kind| stats::DispatchStats {
             wire: shared.lanes.provider_stats(*kind),
             parked: shared.lanes.parked(*kind),
             quotas: shared.lanes.quotas(*kind, shared.now()),

@@ -25,7 +25,7 @@ use super::leap::Leap;
 use super::room::{Behind, Crowded, Room};
 use super::rush::Rush;
 use super::settler::Settlers;
-use super::stats::FleetMeter;
+use super::stats::DispatchMeter;
 use super::watch::Watch;
 
 /// A store that takes longer does not need more to do.
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     pub(crate) budget: Arc<Budget>,
     pub(crate) held: Arc<Held>,
     pub(crate) turnaround: Turnaround,
-    pub(crate) meters: HashMap<ProviderKind, Arc<FleetMeter>>,
+    pub(crate) meters: HashMap<ProviderKind, Arc<DispatchMeter>>,
     pub(crate) settlers: Settlers,
     /// Nothing is leased or expanded any more.
     pub(crate) stop: CancellationToken,
@@ -152,7 +152,7 @@ impl Shared {
     }
 
     /// Returns a provider kind's counters.
-    pub(crate) fn meter(&self, kind: ProviderKind) -> Arc<FleetMeter> {
+    pub(crate) fn meter(&self, kind: ProviderKind) -> Arc<DispatchMeter> {
         self.meters.get(&kind).cloned().unwrap_or_default()
     }
 
@@ -261,7 +261,7 @@ impl Shared {
         self.has_room(key.0) && self.room.crowd(key).is_none()
     }
 
-    /// Keeps what the queue holds, and reminds the fleets of it.
+    /// Keeps what the queue holds, and reminds the dispatchers of it.
     pub(crate) fn note_depths(&self, depths: Vec<LaneDepth>) {
         self.room.count(&depths, self.lanes.resting());
         self.agenda.note_depths(&depths, self.now());

@@ -25,7 +25,7 @@ pub const BUCKETS_SECONDS: [f64; 14] =
 #[derive(Debug, Clone, Default)]
 pub struct PipelineStats {
     /// One entry for each provider kind.
-    pub providers: Vec<FleetStats>,
+    pub providers: Vec<DispatchStats>,
     /// What the queue held at the last look.
     pub depths: Vec<LaneDepth>,
     /// Producers at work.
@@ -44,9 +44,9 @@ pub struct PipelineStats {
     pub failures: Vec<Failure>,
 }
 
-/// A picture of one provider kind's fleet.
+/// A picture of one provider kind's dispatcher.
 #[derive(Debug, Clone)]
-pub struct FleetStats {
+pub struct DispatchStats {
     /// The provider that these figures are about.
     pub provider: ProviderKind,
     /// Consumers now.
@@ -119,9 +119,9 @@ pub struct HistogramStats {
     pub sum_seconds: f64,
 }
 
-/// Counters of one fleet.
+/// Counters of one dispatcher.
 #[derive(Default)]
-pub(crate) struct FleetMeter {
+pub(crate) struct DispatchMeter {
     pub(crate) consumers: AtomicUsize,
     pub(crate) window: AtomicU64,
     pub(crate) unsettled: Arc<Unsettled>,
@@ -131,7 +131,7 @@ pub(crate) struct FleetMeter {
     e2e_latency: Histogram,
 }
 
-impl FleetMeter {
+impl DispatchMeter {
     /// Notes the outcomes of a batch that took `took`.
     pub(crate) fn note_batch(&self, outcomes: &[Outcome], took: Duration) {
         let attempts = outcomes.iter().filter(|outcome| is_attempt(outcome)).count();
@@ -150,14 +150,14 @@ impl FleetMeter {
     }
 
     /// Makes the picture, without what the lanes know.
-    pub(crate) fn picture(&self, provider: ProviderKind) -> FleetStats {
+    pub(crate) fn picture(&self, provider: ProviderKind) -> DispatchStats {
         let counts = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut outcomes: Vec<_> = counts
             .iter()
             .map(|((outcome, reason), count)| OutcomeCount { outcome, reason: *reason, count: *count })
             .collect();
         outcomes.sort_unstable_by_key(|one| (one.outcome, one.reason));
-        FleetStats {
+        DispatchStats {
             provider,
             consumers: self.consumers.load(Ordering::Relaxed),
             unsettled_deliveries: self.unsettled.total(),
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn outcomes_are_counted_by_word_and_reason() {
-        let meter = FleetMeter::default();
+        let meter = DispatchMeter::default();
         meter.note_batch(&[Outcome::Accepted, Outcome::Unknown, Outcome::Accepted], Duration::ZERO);
         let picture = meter.picture(ProviderKind::Fcm);
         assert_eq!(picture.attempts, 3);

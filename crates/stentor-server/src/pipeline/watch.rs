@@ -118,9 +118,9 @@ mod tests {
     #[tokio::test]
     async fn a_part_that_panics_stops_the_others_and_is_named() {
         let watch = watch();
-        watch.passing("fleet of fcm", async { panic!("no {}", "luck") }).await;
+        watch.passing("dispatcher of fcm", async { panic!("no {}", "luck") }).await;
         assert!(watch.stop.is_cancelled() && watch.cut.is_cancelled());
-        let wanted = Failure { part: "fleet of fcm".into(), cause: "it panicked: no luck".into() };
+        let wanted = Failure { part: "dispatcher of fcm".into(), cause: "it panicked: no luck".into() };
         assert_eq!((watch.failed().await, watch.failures()), (wanted.clone(), vec![wanted]));
     }
 
@@ -142,10 +142,10 @@ mod tests {
         let watch = watch();
         let log = tracing_subscriber::fmt().with_writer(|| BrokenLog).finish();
         let _logging = tracing::subscriber::set_default(log);
-        let dies = watch.passing("fleet of fcm", async { panic!("no luck") });
+        let dies = watch.passing("dispatcher of fcm", async { panic!("no luck") });
         assert!(AssertUnwindSafe(dies).catch_unwind().await.is_err(), "the log breaks it");
         assert!(watch.stop.is_cancelled() && watch.cut.is_cancelled());
-        assert_eq!(watch.failures()[0].part, "fleet of fcm");
+        assert_eq!(watch.failures()[0].part, "dispatcher of fcm");
     }
 
     #[tokio::test]

@@ -29,7 +29,7 @@ use stentor_core::ports::provider::Provider;
 use stentor_core::ports::store::{Accepted, NewMessage, Store, Storing};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
-use stentor_server::pipeline::stats::FleetStats;
+use stentor_server::pipeline::stats::DispatchStats;
 use stentor_server::pipeline::{Deps, Pipeline, PipelineConfig, ProviderFactory};
 use stentor_storage::memory::MemoryStore;
 use stub::Stub;
@@ -156,9 +156,9 @@ impl House {
         self.pipeline.as_ref().expect("started")
     }
 
-    fn fleet(&self) -> FleetStats {
+    fn dispatcher(&self) -> DispatchStats {
         let stats = self.pipeline().stats();
-        stats.providers.into_iter().find(|fleet| fleet.provider == KIND).expect("there")
+        stats.providers.into_iter().find(|dispatcher| dispatcher.provider == KIND).expect("there")
     }
 
     /// Registers devices with the tokens `t0`, `t1`, ...

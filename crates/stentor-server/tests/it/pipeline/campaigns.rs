@@ -15,7 +15,7 @@ async fn a_campaign_reaches_everyone_once() {
     assert!(ledger.providers.iter().all(|books| books.audience_complete));
     let counts = house.stub.counts();
     assert_eq!((counts.len(), counts.values().max()), (5_000, Some(&1)));
-    assert_eq!(house.fleet().attempts, 5_000);
+    assert_eq!(house.dispatcher().attempts, 5_000);
     assert_eq!(house.pipeline().stats().producers, 0, "producers end after their last chunk");
 }
 

@@ -31,14 +31,14 @@ async fn a_single_message_overtakes_a_campaign_that_is_slow() {
 async fn consumers_come_with_work_and_go_when_idle() {
     let house = House::open(Stub::accepting(500), quick()).await;
     house.register(20_000).await;
-    assert_eq!(house.fleet().consumers, 0);
+    assert_eq!(house.dispatcher().consumers, 0);
     let id = house.send(everyone()).await;
     house.until(id, |ledger| ledger.total().accepted > 5_000).await;
-    let busy = house.fleet().consumers;
+    let busy = house.dispatcher().consumers;
     assert!(busy > 1 && busy <= quick().consumers_max, "{busy}");
     house.finished(id).await;
     pass(5).await;
-    assert_eq!(house.fleet().consumers, 0);
+    assert_eq!(house.dispatcher().consumers, 0);
     assert_eq!(house.pipeline().stats().unsettled_deliveries, 0);
 }
 
@@ -49,7 +49,7 @@ async fn the_minimum_of_consumers_stays_though_idle() {
     let id = house.send(everyone()).await;
     house.finished(id).await;
     pass(60).await;
-    assert_eq!(house.fleet().consumers, 2);
+    assert_eq!(house.dispatcher().consumers, 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,14 +38,14 @@ async fn a_refused_credential_ends_no_delivery_and_its_lane_goes_on_after_a_chan
     assert_eq!((total.open(), total.sum()), (5_000, 5_000), "{total:?}");
     let seen = house.stub.seen().len();
     assert!(seen <= 1_000 + 10, "a revoked key asked {seen} times");
-    let parked = house.fleet().parked;
+    let parked = house.dispatcher().parked;
     assert_eq!((parked.len(), parked[0].reason), (1, Reason::CredentialRefused));
     house.stub.answer(|_| Outcome::Accepted);
     house.pipeline().changed(APP, KIND);
     let began = Instant::now();
     assert_eq!(house.finished(id).await.total().accepted, 5_000);
     assert!(began.elapsed() < Duration::from_secs(10));
-    assert!(house.fleet().parked.is_empty());
+    assert!(house.dispatcher().parked.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,7 +68,7 @@ async fn a_missing_credential_parks_the_lane_until_one_is_put() {
     let id = house.send(spec(Target::Device(devices[0]))).await;
     pass(20).await;
     assert_eq!(house.ledger(id).await.total().queued, 1);
-    assert_eq!(house.fleet().parked[0].reason, Reason::CredentialMissing);
+    assert_eq!(house.dispatcher().parked[0].reason, Reason::CredentialMissing);
     house.put_credential().await;
     house.pipeline().reload().await.expect("read");
     let began = Instant::now();

@@ -62,7 +62,7 @@ async fn a_single_message_does_not_wait_for_the_quota_that_an_audience_uses_up()
     let single = house.send(spec(Target::Device(devices[7]))).await;
     house.finished(single).await;
     assert!(began.elapsed() < Duration::from_millis(200), "{:?}", began.elapsed());
-    let quotas = house.fleet().quotas;
+    let quotas = house.dispatcher().quotas;
     assert_eq!((quotas.len(), quotas[0].per_minute), (1, 600));
     assert!(quotas[0].waited >= Duration::from_secs(20), "{quotas:?}");
 }
@@ -119,5 +119,5 @@ async fn a_restart_finds_a_credential_as_warm_as_it_was() {
     house.crash().await;
     house.start(quick()).await;
     pass(2).await;
-    assert_eq!(house.fleet().quotas[0].per_minute_now, 6_000, "{:?}", house.ledger(id).await.total());
+    assert_eq!(house.dispatcher().quotas[0].per_minute_now, 6_000, "{:?}", house.ledger(id).await.total());
 }

@@ -26,7 +26,7 @@ async fn dies_and_is_started_again(call: &'static str, part: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_fleet_stops_the_sending_and_a_restart_recovers() {
-    dies_and_is_started_again("lease", "fleet of fcm").await;
+    dies_and_is_started_again("lease", "dispatcher of fcm").await;
 }
 
 #[tokio::test(start_paused = true)]

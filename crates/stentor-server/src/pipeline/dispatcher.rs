@@ -1,6 +1,6 @@
 //! The consumers of one provider kind and class: leases chunks from its lanes in fair turns and hands them out.
 //!
-//! Urgent lanes have a fleet of their own, and a part of the budget is never given to audiences, so that a single message
+//! Urgent lanes have a dispatcher of their own, and a part of the budget is never given to audiences, so that a single message
 //! does not wait behind a campaign at any step. Consumers come when all are busy, up to the maximum, and go when idle,
 //! down to the minimum.
 
@@ -23,26 +23,26 @@ use super::insist::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
 use super::lanes::{Grant, Key, Look, Outlet, Probe};
 use super::load::{self, Load};
 use super::shared::{Shared, sleep_until};
-use super::stats::FleetMeter;
+use super::stats::DispatchMeter;
 use super::window::{LOOK_MIN, Window};
 
 /// How long work waits after a call of the store or queue failed.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
-/// Longest sleep of a fleet that has consumers or hints.
+/// Longest sleep of a dispatcher that has consumers or hints.
 const NAP_MAX: Duration = Duration::from_millis(500);
-/// Longest sleep of a fleet that has neither.
+/// Longest sleep of a dispatcher that has neither.
 const IDLE_NAP_MAX: Duration = Duration::from_secs(3_600);
 /// The smallest window, in full chunks: one at each step of the way.
 const WINDOW_MIN_CHUNKS: u64 = 4;
 
-/// The fleet of one provider kind and class.
-pub(crate) struct Fleet {
+/// The dispatcher of one provider kind and class.
+pub(crate) struct Dispatcher {
     shared: Arc<Shared>,
     kind: ProviderKind,
     class: Class,
-    /// Consumers that the meter counts as this fleet's.
+    /// Consumers that the meter counts as this dispatcher's.
     counted: usize,
-    meter: Arc<FleetMeter>,
+    meter: Arc<DispatchMeter>,
     pool: ConsumerPool,
     loads: load::Lanes,
     began: Instant,
@@ -65,7 +65,7 @@ struct Order {
     probe: Option<Probe>,
 }
 
-impl Fleet {
+impl Dispatcher {
     pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind, class: Class) -> Self {
         let (meter, loads) = (shared.meter(kind), load::Lanes::new(bulk_lanes(&shared, class)));
         let pool = ConsumerPool::new(shared.clone(), (kind, class));
@@ -101,9 +101,9 @@ impl Fleet {
     /// Sleeps until something is due, a gate may open, or a consumer has been idle for long enough.
     async fn nap(&self) {
         let now = self.shared.now();
-        let fleet = (self.kind, self.class);
-        let next = self.shared.agenda.next(fleet, now).unwrap_or(Timestamp::MAX);
-        let due = !self.shared.agenda.due(fleet, now).is_empty();
+        let dispatcher = (self.kind, self.class);
+        let next = self.shared.agenda.next(dispatcher, now).unwrap_or(Timestamp::MAX);
+        let due = !self.shared.agenda.due(dispatcher, now).is_empty();
         sleep_until(&*self.shared.clock, next, self.nap_max(due)).await;
     }
 
@@ -279,7 +279,7 @@ impl Fleet {
         let now = self.began.elapsed();
         let lane = self.loads.of(app, now, || window(&shared, now));
         let is_quick = lane.is_quick();
-        let claim = Claim { fleet: &self.meter.unsettled, load: &lane.load, class, is_quick };
+        let claim = Claim { dispatcher: &self.meter.unsettled, load: &lane.load, class, is_quick };
         let mut holds = Vec::new();
         while holds.len() < max {
             let out = lane.load.deliveries();
@@ -422,7 +422,7 @@ fn window(shared: &Shared, now: Duration) -> Window {
     if shared.recovery.deliveries > 0 { window.behind_crash(chunk) } else { window }
 }
 
-/// The batches of a fleet: as many as its consumers take together, and beyond them as many again for lanes that have few.
+/// The batches of a dispatcher: as many as its consumers take together, and beyond them as many again for lanes that have few.
 struct Batches {
     busy: usize,
     /// Other lanes that have any.
