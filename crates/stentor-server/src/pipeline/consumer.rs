@@ -52,7 +52,7 @@ pub(crate) async fn run(shared: Arc<Shared>, dispatcher: DispatcherKey, mut jobs
                 Some(job) => batches.push(carry(&shared, dispatcher, job)),
                 None => open = false,
             },
-            Some(()) = batches.next(), if !batches.is_empty() => shared.agenda.wake(dispatcher),
+            Some(()) = batches.next(), if !batches.is_empty() => shared.due_index.wake(dispatcher),
         }
     }
 }
@@ -98,7 +98,7 @@ async fn settle_apart(
     let (settlement, before) = settle_answered(shared, source, &job.chunk, &parts);
     let (tell, told) = oneshot::channel();
     hand_over(shared, job, |over| Work::Settle(settlement, over, Some(tell))).await;
-    shared.agenda.wake(dispatcher);
+    shared.due_index.wake(dispatcher);
     let (outcomes, goes_on) = join(sending, told).await;
     // Not told: the lease was lost, or the chunk set aside, and with it what was awaited.
     let Ok((awaited, kept)) = goes_on as Result<GoingOn, _> else { return };

@@ -83,7 +83,7 @@ impl Dispatcher {
             }
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = self.shared.agenda.woken((self.kind, self.class)) => {}
+                () = self.shared.due_index.woken((self.kind, self.class)) => {}
                 () = self.nap() => {}
             }
         }
@@ -102,8 +102,8 @@ impl Dispatcher {
     async fn nap(&self) {
         let now = self.shared.now();
         let dispatcher = (self.kind, self.class);
-        let next = self.shared.agenda.next(dispatcher, now).unwrap_or(Timestamp::MAX);
-        let due = !self.shared.agenda.due(dispatcher, now).is_empty();
+        let next = self.shared.due_index.next(dispatcher, now).unwrap_or(Timestamp::MAX);
+        let due = !self.shared.due_index.due(dispatcher, now).is_empty();
         sleep_until(&*self.shared.clock, next, self.nap_max(due)).await;
     }
 
@@ -152,7 +152,7 @@ impl Dispatcher {
 
     /// Lists due lanes whose gate is open and whose provider is there, in turn.
     async fn open_lanes(&self, now: Timestamp) -> Vec<Served> {
-        let mut lanes = self.shared.agenda.due((self.kind, self.class), now);
+        let mut lanes = self.shared.due_index.due((self.kind, self.class), now);
         let turn = self.turn % lanes.len().max(1);
         lanes.rotate_left(turn);
         let mut open: Vec<Served> = Vec::new();
@@ -180,14 +180,14 @@ impl Dispatcher {
     fn leaves_probe(&self, lane: Lane, now: Timestamp) -> bool {
         let single = Lane { class: Class::Urgent, ..lane };
         let is_suspected = || self.shared.lanes.is_suspected((lane.app, lane.provider));
-        lane.class == Class::Bulk && is_suspected() && self.shared.agenda.is_due(single, now)
+        lane.class == Class::Bulk && is_suspected() && self.shared.due_index.is_due(single, now)
     }
 
     /// Looks at a lane again when its gate may open; what opens it earlier reminds of it.
     fn put_off(&self, lane: Lane, now: Timestamp, until: Timestamp) {
         if until < Timestamp::MAX {
-            self.shared.agenda.take(lane, now);
-            self.shared.agenda.insert(lane, until);
+            self.shared.due_index.take(lane, now);
+            self.shared.due_index.insert(lane, until);
         }
     }
 
@@ -201,7 +201,7 @@ impl Dispatcher {
     }
 
     async fn empty(&self, lane: Lane, now: Timestamp) {
-        self.shared.agenda.take(lane, now);
+        self.shared.due_index.take(lane, now);
         let (max, lease_for) = (self.shared.config.lease_max_chunks, self.shared.config.lease_for());
         loop {
             match self.shared.queue.lease(lane, max, lease_for, now).await {
@@ -223,12 +223,12 @@ impl Dispatcher {
         if places.is_empty() {
             return;
         }
-        self.shared.agenda.take(*lane, now);
+        self.shared.due_index.take(*lane, now);
         let lease_for = self.shared.config.lease_for();
         match self.shared.queue.lease(*lane, places.len(), lease_for, now).await {
             Ok(leases) => {
                 if leases.len() == places.len() {
-                    self.shared.agenda.insert(*lane, now);
+                    self.shared.due_index.insert(*lane, now);
                 }
                 orders.extend(leases.into_iter().zip(places).map(|(lease, (hold, grant))| Order {
                     lease,
@@ -240,7 +240,7 @@ impl Dispatcher {
             }
             Err(error) => {
                 tracing::warn!(%error, provider = %self.kind, "leasing tickets failed");
-                self.shared.agenda.insert(*lane, now.plus(FAILURE_PAUSE));
+                self.shared.due_index.insert(*lane, now.plus(FAILURE_PAUSE));
             }
         }
     }

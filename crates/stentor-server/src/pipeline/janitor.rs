@@ -94,7 +94,7 @@ pub(super) async fn publish_queued(
         let tickets: Vec<_> = tickets.into_iter().filter_map(&change).collect();
         if !tickets.is_empty() {
             shared.queue.publish(&tickets).await?;
-            shared.agenda.note(&tickets);
+            shared.due_index.note(&tickets);
         }
     }
 }

@@ -6,7 +6,6 @@
 //! schedules fire in [`calendar`]; both are pure. Nothing here is the truth: every task may die at any moment, and the
 //! store tells the next process where to go on. A part that dies is noticed by `watch`, and ends the pipeline.
 
-mod agenda;
 mod attempt;
 mod budget;
 pub mod calendar;
@@ -14,6 +13,7 @@ pub mod config;
 mod consumer;
 mod consumer_pool;
 mod dispatcher;
+mod due_index;
 pub mod evidence;
 mod insist;
 mod janitor;
@@ -223,8 +223,8 @@ impl Pipeline {
         self.shared.lanes.changed((app, provider));
         let now = self.shared.now();
         for class in Class::ALL {
-            self.shared.agenda.insert(Lane { provider, app, class: *class }, now);
-            self.shared.agenda.wake((provider, *class));
+            self.shared.due_index.insert(Lane { provider, app, class: *class }, now);
+            self.shared.due_index.wake((provider, *class));
         }
     }
 

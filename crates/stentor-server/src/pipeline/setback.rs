@@ -61,7 +61,7 @@ async fn bring_forward(shared: &Shared, back: Duration) -> Result<(), DutyError>
     shared.lanes.clock_went_back(back, now);
     shared.queue.clear().await?;
     publish_queued(shared, |ticket| Some(brought_forward(ticket, back, now))).await?;
-    shared.agenda.wake_all();
+    shared.due_index.wake_all();
     Ok(())
 }
 

@@ -112,7 +112,7 @@ async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>)
     }
     release(shared, released).await;
     shared.bells.progress.notify_waiters();
-    shared.agenda.wake_all();
+    shared.due_index.wake_all();
 }
 
 /// Who waits for the chunks in which something of these goes on.

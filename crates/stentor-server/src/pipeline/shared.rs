@@ -17,9 +17,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Deps;
-use super::agenda::Agenda;
 use super::budget::Budget;
 use super::config::PipelineConfig;
+use super::due_index::DueIndex;
 use super::lanes::{GateRules, Key, Lanes, Levels, ThrottleRules};
 use super::leap::Leap;
 use super::room::{Behind, Crowded, Room};
@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     pub(crate) instance: u64,
     pub(crate) config: PipelineConfig,
     pub(crate) lanes: Arc<Lanes>,
-    pub(crate) agenda: Agenda,
+    pub(crate) due_index: DueIndex,
     pub(crate) budget: Arc<Budget>,
     pub(crate) held: Arc<Held>,
     pub(crate) turnaround: Turnaround,
@@ -112,7 +112,7 @@ impl Shared {
             clock: deps.clock,
             ids: deps.ids,
             instance: deps.instance,
-            agenda: Agenda::new(),
+            due_index: DueIndex::new(),
             budget: Budget::new(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
             held: Arc::default(),
             turnaround: Turnaround::default(),
@@ -165,7 +165,7 @@ impl Shared {
             tracing::warn!(%error, tickets = tickets.len(), "publishing failed; the janitor will publish again");
             self.bells.republish.notify_one();
         }
-        self.agenda.note(tickets);
+        self.due_index.note(tickets);
     }
 
     /// Publishes what waits again of chunks that were paused when they should have been leased: a campaign that was resumed
@@ -203,7 +203,7 @@ impl Shared {
         if let Err(error) = self.queue.nack(leases, due_at).await {
             tracing::warn!(%error, "putting tickets back failed; their leases will run out");
         }
-        lanes.into_iter().for_each(|lane| self.agenda.insert(lane, due_at));
+        lanes.into_iter().for_each(|lane| self.due_index.insert(lane, due_at));
     }
 
     /// Gives up a chunk that can neither be leased nor settled, lest it hold up the others; returns whether that was written.
@@ -264,7 +264,7 @@ impl Shared {
     /// Keeps what the queue holds, and reminds the dispatchers of it.
     pub(crate) fn note_depths(&self, depths: Vec<LaneDepth>) {
         self.room.count(&depths, self.lanes.resting());
-        self.agenda.note_depths(&depths, self.now());
+        self.due_index.note_depths(&depths, self.now());
         *self.depths.lock().unwrap_or_else(PoisonError::into_inner) = depths;
     }
 

@@ -15,12 +15,12 @@ use tokio::sync::Notify;
 const HINTS_PER_LANE_MAX_COUNT: usize = 64;
 
 /// Due times of lanes, and a bell for each dispatcher.
-pub(crate) struct Agenda {
+pub(crate) struct DueIndex {
     lanes: Mutex<HashMap<Lane, BTreeSet<Timestamp>>>,
     bells: HashMap<(ProviderKind, Class), Notify>,
 }
 
-impl Agenda {
+impl DueIndex {
     pub(crate) fn new() -> Self {
         let classes = |kind: &'static ProviderKind| Class::ALL.iter().map(move |class| (*kind, *class));
         let bells = ProviderKind::ALL
@@ -138,20 +138,20 @@ mod tests {
 
     #[test]
     fn a_later_due_time_outlives_an_earlier_one() {
-        let agenda = Agenda::new();
-        agenda.note(&[ticket(5), ticket(50)]);
-        assert_eq!(agenda.due(FLEET, at(10)), [LANE]);
-        agenda.take(LANE, at(10));
-        assert_eq!(agenda.due(FLEET, at(10)), []);
-        assert_eq!(agenda.next(FLEET, at(10)), Some(at(50)));
-        assert_eq!(agenda.next((ProviderKind::Apns, Class::Bulk), at(10)), None);
+        let due_index = DueIndex::new();
+        due_index.note(&[ticket(5), ticket(50)]);
+        assert_eq!(due_index.due(FLEET, at(10)), [LANE]);
+        due_index.take(LANE, at(10));
+        assert_eq!(due_index.due(FLEET, at(10)), []);
+        assert_eq!(due_index.next(FLEET, at(10)), Some(at(50)));
+        assert_eq!(due_index.next((ProviderKind::Apns, Class::Bulk), at(10)), None);
     }
 
     #[test]
     fn hints_are_bounded_and_the_earliest_stay() {
-        let agenda = Agenda::new();
-        (0..1_000).rev().for_each(|due_at| agenda.note(&[ticket(due_at)]));
-        assert_eq!(agenda.lock()[&LANE].len(), HINTS_PER_LANE_MAX_COUNT);
-        assert_eq!(agenda.next(FLEET, at(-1)), Some(at(0)));
+        let due_index = DueIndex::new();
+        (0..1_000).rev().for_each(|due_at| due_index.note(&[ticket(due_at)]));
+        assert_eq!(due_index.lock()[&LANE].len(), HINTS_PER_LANE_MAX_COUNT);
+        assert_eq!(due_index.next(FLEET, at(-1)), Some(at(0)));
     }
 }
