@@ -14,21 +14,21 @@ use tokio::sync::Notify;
 /// Most due times remembered for one lane; the earliest stay.
 const HINTS_PER_LANE_MAX_COUNT: usize = 64;
 
-/// Due times of lanes, and a bell for each dispatcher.
+/// Due times of lanes, and a wakeup for each dispatcher.
 pub(crate) struct DueIndex {
     lanes: Mutex<HashMap<Lane, BTreeSet<Timestamp>>>,
-    bells: HashMap<(ProviderKind, Class), Notify>,
+    wakeups: HashMap<(ProviderKind, Class), Notify>,
 }
 
 impl DueIndex {
     pub(crate) fn new() -> Self {
         let classes = |kind: &'static ProviderKind| Class::ALL.iter().map(move |class| (*kind, *class));
-        let bells = ProviderKind::ALL
+        let wakeups = ProviderKind::ALL
             .iter()
             .flat_map(classes)
             .map(|dispatcher| (dispatcher, Notify::new()))
             .collect();
-        Self { lanes: Mutex::default(), bells }
+        Self { lanes: Mutex::default(), wakeups }
     }
 
     /// Remembers published tickets and wakes their dispatchers.
@@ -98,18 +98,18 @@ impl DueIndex {
 
     /// Wakes a dispatcher.
     pub(crate) fn wake(&self, dispatcher: (ProviderKind, Class)) {
-        self.bells.get(&dispatcher).into_iter().for_each(Notify::notify_one);
+        self.wakeups.get(&dispatcher).into_iter().for_each(Notify::notify_one);
     }
 
     /// Wakes all dispatchers.
     pub(crate) fn wake_all(&self) {
-        self.bells.values().for_each(Notify::notify_one);
+        self.wakeups.values().for_each(Notify::notify_one);
     }
 
-    /// Waits for the dispatcher's bell; one ring before the wait is not lost.
+    /// Waits for the dispatcher's wakeup; one ring before the wait is not lost.
     pub(crate) async fn woken(&self, dispatcher: (ProviderKind, Class)) {
-        match self.bells.get(&dispatcher) {
-            Some(bell) => bell.notified().await,
+        match self.wakeups.get(&dispatcher) {
+            Some(wakeup) => wakeup.notified().await,
             None => std::future::pending().await,
         }
     }

@@ -67,7 +67,7 @@ async fn every<'a, F>(
         tokio::select! {
             () = shared.stop.cancelled() => {}
             () = tokio::time::sleep(pause) => {}
-            () = shared.bells.republish.notified(), if duty == "publishing again" => {
+            () = shared.wakeups.republish.notified(), if duty == "publishing again" => {
                 tokio::time::sleep(DEPTHS_PAUSE).await;
             }
         }
@@ -107,7 +107,7 @@ async fn sweep(shared: &Shared) -> Result<(), DutyError> {
         if swept.expired.is_empty() {
             return Ok(());
         }
-        shared.bells.progress.notify_waiters();
+        shared.wakeups.progress.notify_waiters();
         shared.queue.withdraw(&swept.expired).await?;
     }
 }

@@ -209,8 +209,8 @@ impl Pipeline {
 
     /// Tells that a message or schedule was accepted, or a campaign goes on.
     pub fn wake(&self) {
-        self.shared.bells.scheduler.notify_one();
-        self.shared.bells.producers.notify_one();
+        self.shared.wakeups.scheduler.notify_one();
+        self.shared.wakeups.producers.notify_one();
     }
 
     /// Returns what knows how many wait for their messages to be kept.

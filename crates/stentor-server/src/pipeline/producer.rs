@@ -27,7 +27,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         let shared = office.shared.clone();
         tokio::select! {
             () = shared.stop.cancelled() => {}
-            () = shared.bells.producers.notified() => {}
+            () = shared.wakeups.producers.notified() => {}
             () = tokio::time::sleep(interval) => {}
             Some(ended) = office.tasks.join_next_with_id() => office.note_end(ended),
         }
@@ -80,7 +80,7 @@ impl Office {
 async fn produce(shared: Arc<Shared>, task: ProducerTask) {
     while !shared.stop.is_cancelled() {
         // Hears what settles from here on, also while the books are read.
-        let progress = shared.bells.progress.notified();
+        let progress = shared.wakeups.progress.notified();
         match step(&shared, task).await {
             Ok(Some(expanded)) => {
                 shared.note_queued(&expanded.tickets);
@@ -108,7 +108,7 @@ async fn give_up(shared: &Shared, task: ProducerTask, why: &StoreError) -> bool 
     match shared.store.give_up_producer(task, shared.now()).await {
         Ok(()) => {
             tracing::error!(%why, message = %task.message, provider = %task.provider, "an audience cannot be expanded: its campaign is stopped there");
-            shared.bells.progress.notify_waiters();
+            shared.wakeups.progress.notify_waiters();
             true
         }
         Err(error) => {

@@ -32,7 +32,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         let wait = sleep(&shared, found.is_ok());
         tokio::select! {
             () = shared.stop.cancelled() => {}
-            () = shared.bells.scheduler.notified() => {}
+            () = shared.wakeups.scheduler.notified() => {}
             () = shared.rush.something_waits() => {}
             () = wait => {}
         }
@@ -73,9 +73,9 @@ async fn start(shared: &Shared) -> Result<(), StoreError> {
     shared.rush.note_begun(count, &tickets, behind);
     shared.note_queued(&tickets);
     shared.publish(&tickets).await;
-    shared.bells.producers.notify_one();
+    shared.wakeups.producers.notify_one();
     if tickets.len() >= count {
-        shared.bells.scheduler.notify_one();
+        shared.wakeups.scheduler.notify_one();
     }
     Ok(())
 }

@@ -111,7 +111,7 @@ async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>)
         give_back(shared, settled).await;
     }
     release(shared, released).await;
-    shared.bells.progress.notify_waiters();
+    shared.wakeups.progress.notify_waiters();
     shared.due_index.wake_all();
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     /// Batches are no longer waited for.
     pub(crate) cut: CancellationToken,
     pub(crate) watch: Arc<Watch>,
-    pub(crate) bells: Bells,
+    pub(crate) wakeups: Wakeups,
     pub(crate) rush: Arc<Rush>,
     pub(crate) depths: Mutex<Vec<LaneDepth>>,
     room: Room,
@@ -73,7 +73,7 @@ pub(crate) struct Shared {
 
 /// What wakes the parts that sleep.
 #[derive(Default)]
-pub(crate) struct Bells {
+pub(crate) struct Wakeups {
     /// A message or schedule was accepted.
     pub(crate) scheduler: Notify,
     /// A campaign may need producers.
@@ -120,7 +120,7 @@ impl Shared {
             settlers,
             stop,
             cut,
-            bells: Bells::default(),
+            wakeups: Wakeups::default(),
             rush: Arc::default(),
             depths: Mutex::default(),
             room: Room::new(config.max_queued_chunks, config.parked_max_chunks()),
@@ -163,7 +163,7 @@ impl Shared {
         }
         if let Err(error) = self.queue.publish(tickets).await {
             tracing::warn!(%error, tickets = tickets.len(), "publishing failed; the janitor will publish again");
-            self.bells.republish.notify_one();
+            self.wakeups.republish.notify_one();
         }
         self.due_index.note(tickets);
     }
@@ -178,7 +178,7 @@ impl Shared {
             Ok(tickets) => self.publish(&tickets).await,
             Err(error) => {
                 tracing::warn!(%error, "paused chunks could not be looked at again; the janitor will publish again");
-                self.bells.republish.notify_one();
+                self.wakeups.republish.notify_one();
             }
         }
     }
@@ -212,7 +212,7 @@ impl Shared {
             Ok(was_there) => {
                 tracing::error!(%chunk, %why, was_there, "a chunk was set aside: its deliveries count as failed, damaged");
                 self.set_aside.fetch_add(u64::from(was_there), Ordering::Relaxed);
-                self.bells.progress.notify_waiters();
+                self.wakeups.progress.notify_waiters();
                 true
             }
             Err(error) => {
