@@ -12,7 +12,7 @@ use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::{Batch, Early};
 use stentor_core::ports::store::{Fate, LeasedChunk};
 
-use super::lanes::{Key, Outlet};
+use super::lanes::{Key, ProviderHandle};
 use super::settle::{health_of, is_foreign, is_weak};
 use super::shared::Shared;
 
@@ -20,7 +20,7 @@ use super::shared::Shared;
 #[derive(Clone)]
 pub(super) struct Source {
     pub(super) key: Key,
-    pub(super) outlet: Arc<Outlet>,
+    pub(super) handle: Arc<ProviderHandle>,
     pub(super) is_probe: bool,
 }
 
@@ -75,7 +75,7 @@ impl Attempt {
     ) -> Vec<Outcome> {
         let (count, message, repeated) = (devices.len(), self.message.clone(), self.repeated);
         let batch = Batch { message, now: shared.now(), devices, tokens, repeated };
-        let (provider, _in_use) = self.source.outlet.enter();
+        let (provider, _in_use) = self.source.handle.enter();
         let began = tokio::time::Instant::now();
         let longest = Duration::from_millis(shared.config.batch_timeout_ms);
         let cut = Box::pin(async {

@@ -23,7 +23,7 @@ use super::attempt::{Attempt, Source};
 use super::budget::Reservation;
 use super::consumer_pool::Busy;
 use super::evidence::Evidence;
-use super::lanes::{Look, Outlet, Probe, Verdict};
+use super::lanes::{Look, Probe, ProviderHandle, Verdict};
 use super::settle::{Health, Settled, count_foreign, is_weak, settle};
 use super::settler::{GoingOn, Over, Work};
 use super::shared::{Kept, Shared};
@@ -36,7 +36,7 @@ pub(crate) struct Job {
     pub(crate) lease: QueueLease,
     pub(crate) hold: Reservation,
     pub(crate) kept: Kept,
-    pub(crate) outlet: Arc<Outlet>,
+    pub(crate) handle: Arc<ProviderHandle>,
     pub(crate) probe: Option<Probe>,
     /// Counts it as one of its consumer's batches, until most of it is answered.
     pub(crate) busy: Busy,
@@ -60,7 +60,7 @@ pub(crate) async fn run(shared: Arc<Shared>, dispatcher: DispatcherKey, mut jobs
 /// Brings one chunk to its end: sent and settled, or given back unsent.
 async fn carry(shared: &Shared, dispatcher: DispatcherKey, mut job: Job) {
     let key = (job.chunk.message.app, job.chunk.provider);
-    let source = Source { key, outlet: job.outlet.clone(), is_probe: job.probe.is_some() };
+    let source = Source { key, handle: job.handle.clone(), is_probe: job.probe.is_some() };
     let is_shut = !source.is_probe && shared.lanes.look(key, shared.now()) != Look::Open;
     if is_shut || shared.stop.is_cancelled() {
         let (id, epoch) = (job.chunk.id, job.chunk.epoch);
@@ -162,16 +162,16 @@ fn decide(
     outcomes: &[Outcome],
     before: Evidence,
 ) -> Settlement {
-    let Source { key, outlet, is_probe } = source;
+    let Source { key, handle, is_probe } = source;
     let (jitter, now) = (rand::random(), shared.now());
     let evidence = Evidence::of(outcomes, is_weak(chunk, *is_probe)).and_fine(before);
     let evidence = evidence.and_foreign(count_foreign(chunk.provider, outcomes));
-    let standing = shared.lanes.weigh(*key, outlet, evidence, *is_probe);
+    let standing = shared.lanes.weigh(*key, handle, evidence, *is_probe);
     let Settled { settlement, parking, health } =
         settle(chunk, outcomes, standing, &shared.config.retry(), jitter, now);
     let health = Health { answered: health.answered + before.fine, ..health };
     let repeated = is_weak(chunk, false);
-    shared.lanes.judge(*key, outlet, Verdict { parking, health, standing, repeated, jitter }, now);
+    shared.lanes.judge(*key, handle, Verdict { parking, health, standing, repeated, jitter }, now);
     let accepted = settlement.records.iter().filter(|record| record.state() == DeliveryState::Accepted);
     let after = now.since(chunk.message.due_at);
     shared.meter(key.1).note_accepted(after, accepted.count() as u64);

@@ -20,7 +20,7 @@ use super::budget::{Claim, Reservation};
 use super::consumer::Job;
 use super::consumer_pool::ConsumerPool;
 use super::insist::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
-use super::lanes::{Grant, Key, Look, Outlet, Probe};
+use super::lanes::{Grant, Key, Look, Probe, ProviderHandle};
 use super::load::{self, Load};
 use super::shared::{Shared, sleep_until};
 use super::stats::DispatchMeter;
@@ -52,7 +52,7 @@ pub(crate) struct Dispatcher {
 /// A lane that may be served now, and by whom.
 struct Served {
     lane: Lane,
-    outlet: Arc<Outlet>,
+    handle: Arc<ProviderHandle>,
     probe: bool,
 }
 
@@ -61,7 +61,7 @@ struct Order {
     lease: QueueLease,
     hold: Reservation,
     grant: Grant,
-    outlet: Arc<Outlet>,
+    handle: Arc<ProviderHandle>,
     probe: Option<Probe>,
 }
 
@@ -168,8 +168,8 @@ impl Dispatcher {
                 Look::Probe if self.leaves_probe(lane, now) => continue,
                 Look::Probe => true,
             };
-            match self.shared.lanes.outlet(key, now).await {
-                Some(outlet) => open.push(Served { lane, outlet, probe }),
+            match self.shared.lanes.handle(key, now).await {
+                Some(handle) => open.push(Served { lane, handle, probe }),
                 None => self.forget_if_app_is_gone(lane, now).await,
             }
         }
@@ -213,7 +213,7 @@ impl Dispatcher {
 
     /// Takes up to `max` tickets of a lane, as far as there is room.
     async fn order(&mut self, served: &Served, max: usize, now: Timestamp, orders: &mut Vec<Order>) {
-        let Served { lane, outlet, probe } = served;
+        let Served { lane, handle, probe } = served;
         let key: Key = (lane.app, lane.provider);
         let Ok(mut probe) = self.probe(key, *probe, now) else { return };
         let max = if probe.is_some() { 1 } else { max };
@@ -234,7 +234,7 @@ impl Dispatcher {
                     lease,
                     hold,
                     grant,
-                    outlet: outlet.clone(),
+                    handle: handle.clone(),
                     probe: probe.take(),
                 }));
             }
@@ -400,11 +400,11 @@ impl Dispatcher {
     }
 
     fn hand_out(&mut self, order: Order, chunk: Box<LeasedChunk>) {
-        let Order { lease, mut hold, grant, outlet, probe } = order;
+        let Order { lease, mut hold, grant, handle, probe } = order;
         hold.resize(chunk.devices.len() as u64);
         grant.spend(chunk.fates.iter().filter(|fate| **fate == Fate::Send).count() as u64);
         let kept = self.shared.held.keep(chunk.id, chunk.epoch, Some(&lease));
-        self.pool.hand(|busy| Job { chunk, lease, hold, kept, outlet, probe, busy });
+        self.pool.hand(|busy| Job { chunk, lease, hold, kept, handle, probe, busy });
     }
 }
 

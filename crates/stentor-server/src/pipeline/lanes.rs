@@ -58,12 +58,12 @@ where
 pub(crate) type Key = (AppId, ProviderKind);
 
 /// A provider in use.
-pub(crate) struct Outlet {
+pub(crate) struct ProviderHandle {
     provider: Arc<dyn Provider>,
     batches: TaskTracker,
 }
 
-impl Outlet {
+impl ProviderHandle {
     /// Returns the provider, and a mark of use without which it might be closed.
     pub(crate) fn enter(&self) -> (&dyn Provider, TaskTrackerToken) {
         (&*self.provider, self.batches.token())
@@ -91,7 +91,7 @@ pub(crate) struct Lanes {
 #[derive(Default)]
 struct Entry {
     credential: Option<Credential>,
-    outlet: Option<Arc<Outlet>>,
+    handle: Option<Arc<ProviderHandle>>,
     gate: Gate,
     throttle: Option<Throttle>,
     /// How often its credential was put or removed.
@@ -99,8 +99,8 @@ struct Entry {
 }
 
 impl Entry {
-    fn uses(&self, outlet: &Arc<Outlet>) -> bool {
-        self.outlet.as_ref().is_some_and(|one| Arc::ptr_eq(one, outlet))
+    fn uses(&self, handle: &Arc<ProviderHandle>) -> bool {
+        self.handle.as_ref().is_some_and(|one| Arc::ptr_eq(one, handle))
     }
 }
 
@@ -122,9 +122,9 @@ impl Lanes {
     }
 
     /// Returns the provider, building it first if need be; without one the lane is parked and returns why.
-    pub(crate) async fn outlet(&self, key: Key, now: Timestamp) -> Option<Arc<Outlet>> {
+    pub(crate) async fn handle(&self, key: Key, now: Timestamp) -> Option<Arc<ProviderHandle>> {
         let (known, changes) =
-            self.lock().get(&key).map_or((None, 0), |entry| (entry.outlet.clone(), entry.changes));
+            self.lock().get(&key).map_or((None, 0), |entry| (entry.handle.clone(), entry.changes));
         if known.is_some() {
             return known;
         }
@@ -153,10 +153,10 @@ impl Lanes {
         };
         let lanes = credentials.iter().map(|credential| async move {
             let key = (credential.app, credential.provider);
-            if let Some(outlet) = self.outlet(key, now).await {
-                let (provider, _in_use) = outlet.enter();
+            if let Some(handle) = self.handle(key, now).await {
+                let (provider, _in_use) = handle.enter();
                 if let Some(reason) = provider.warm().await {
-                    self.rest(key, &outlet, reason, now);
+                    self.rest(key, &handle, reason, now);
                 }
             }
         });
@@ -164,9 +164,9 @@ impl Lanes {
     }
 
     /// Parks a lane through which nothing can get before anything tried.
-    fn rest(&self, key: Key, outlet: &Arc<Outlet>, reason: Reason, now: Timestamp) {
+    fn rest(&self, key: Key, handle: &Arc<ProviderHandle>, reason: Reason, now: Timestamp) {
         let mut entries = self.lock();
-        let entry = entries.get_mut(&key).filter(|entry| entry.uses(outlet));
+        let entry = entries.get_mut(&key).filter(|entry| entry.uses(handle));
         if let Some(entry) = entry.filter(|entry| entry.gate.parking().is_none()) {
             let parking = Parking { until: None, reason, detail: super::settle::detail(reason) };
             tell(key, &parking);
@@ -203,8 +203,8 @@ impl Lanes {
         credential: Credential,
         provider: Arc<dyn Provider>,
         now: Timestamp,
-    ) -> Option<Arc<Outlet>> {
-        let outlet = Arc::new(Outlet { provider, batches: TaskTracker::new() });
+    ) -> Option<Arc<ProviderHandle>> {
+        let handle = Arc::new(ProviderHandle { provider, batches: TaskTracker::new() });
         let quota = self.factory.quota(&credential);
         let mut entries = self.lock();
         let entry = entries.entry(key).or_default();
@@ -215,7 +215,7 @@ impl Lanes {
         let kept = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
         entry.throttle = self.throttles.apply(entry.throttle.take(), quota, now, kept);
         entry.credential = Some(credential);
-        Some(entry.outlet.get_or_insert(outlet).clone())
+        Some(entry.handle.get_or_insert(handle).clone())
     }
 
     /// Takes what the quota must have for one chunk, or tells when to ask again.
@@ -254,20 +254,20 @@ impl Lanes {
     pub(crate) fn weigh(
         &self,
         key: Key,
-        outlet: &Arc<Outlet>,
+        handle: &Arc<ProviderHandle>,
         evidence: Evidence,
         is_probe: bool,
     ) -> Standing {
-        match self.lock().get_mut(&key).filter(|entry| entry.uses(outlet)) {
+        match self.lock().get_mut(&key).filter(|entry| entry.uses(handle)) {
             Some(entry) => entry.gate.weigh(evidence, is_probe),
             None => Shares::default().weigh(evidence, is_probe),
         }
     }
 
     /// Learns from a batch, unless its credential was put anew meanwhile: what it showed is about the former one.
-    pub(crate) fn judge(&self, key: Key, outlet: &Arc<Outlet>, verdict: Verdict, now: Timestamp) {
+    pub(crate) fn judge(&self, key: Key, handle: &Arc<ProviderHandle>, verdict: Verdict, now: Timestamp) {
         let mut entries = self.lock();
-        let Some(entry) = entries.get_mut(&key).filter(|entry| entry.uses(outlet)) else { return };
+        let Some(entry) = entries.get_mut(&key).filter(|entry| entry.uses(handle)) else { return };
         let gate = &mut entry.gate;
         let before = gate.parking().cloned();
         gate.judge(verdict, now, &self.rules);
@@ -286,10 +286,10 @@ impl Lanes {
             entry.changes += 1;
             entry.gate.open();
             entry.credential = None;
-            entry.outlet.take()
+            entry.handle.take()
         };
-        if let Some(outlet) = old {
-            self.closing.spawn(outlet.close());
+        if let Some(handle) = old {
+            self.closing.spawn(handle.close());
         }
     }
 
@@ -303,8 +303,8 @@ impl Lanes {
     /// Forgets all that is remembered of apps that are gone.
     pub(crate) fn forget(&self, gone: &HashSet<AppId>) {
         let entries: Vec<_> = self.lock().extract_if(|(app, _), _| gone.contains(app)).collect();
-        for outlet in entries.into_iter().filter_map(|(_, entry)| entry.outlet) {
-            self.closing.spawn(outlet.close());
+        for handle in entries.into_iter().filter_map(|(_, entry)| entry.handle) {
+            self.closing.spawn(handle.close());
         }
         self.levels.lock().unwrap_or_else(PoisonError::into_inner).forget(gone);
     }
@@ -325,9 +325,9 @@ impl Lanes {
 
     /// Closes every provider after its batches.
     pub(crate) async fn close(&self) {
-        let outlets: Vec<_> = self.lock().values_mut().filter_map(|entry| entry.outlet.take()).collect();
-        for outlet in outlets {
-            self.closing.spawn(outlet.close());
+        let handles: Vec<_> = self.lock().values_mut().filter_map(|entry| entry.handle.take()).collect();
+        for handle in handles {
+            self.closing.spawn(handle.close());
         }
         self.closing.close();
         self.closing.wait().await;
@@ -369,15 +369,15 @@ impl Lanes {
 
     /// Returns what the provider of one credential is doing.
     pub(crate) fn sender_stats(&self, key: Key) -> ProviderStats {
-        let outlet = self.lock().get(&key).and_then(|entry| entry.outlet.clone());
-        outlet.map(|outlet| outlet.provider.stats()).unwrap_or_default()
+        let handle = self.lock().get(&key).and_then(|entry| entry.handle.clone());
+        handle.map(|handle| handle.provider.stats()).unwrap_or_default()
     }
 
     /// Adds up what all providers of a kind are doing.
     pub(crate) fn provider_stats(&self, kind: ProviderKind) -> ProviderStats {
         let entries = self.lock();
-        let outlets = entries.iter().filter(|((_, provider), _)| *provider == kind);
-        let stats = outlets.filter_map(|(_, entry)| Some(entry.outlet.as_ref()?.provider.stats()));
+        let handles = entries.iter().filter(|((_, provider), _)| *provider == kind);
+        let stats = handles.filter_map(|(_, entry)| Some(entry.handle.as_ref()?.provider.stats()));
         stats.fold(ProviderStats::default(), |sum, one| ProviderStats {
             connections: sum.connections + one.connections,
             inflight: sum.inflight + one.inflight,

@@ -82,7 +82,7 @@ async fn the_lanes_of_apps_that_are_gone_are_forgotten_and_others_are_not() {
     let shared = shared(&store, &clock);
     let (gone, stays) = (Scene::in_app(&store, 1).await.app, Scene::in_app(&store, 2).await.app);
     for app in [gone, stays] {
-        assert!(shared.lanes.outlet((app, ProviderKind::Fcm), shared.now()).await.is_none(), "parked");
+        assert!(shared.lanes.handle((app, ProviderKind::Fcm), shared.now()).await.is_none(), "parked");
     }
     store.delete_app(gone).await.expect("deleted");
     forget_apps(&shared).await.expect("forgotten");
