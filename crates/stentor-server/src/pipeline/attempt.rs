@@ -16,7 +16,7 @@ use super::lanes::{Key, ProviderHandle};
 use super::settle::{health_of, is_foreign, is_weak};
 use super::shared::Shared;
 
-/// Through whose provider, and whether to see if its gate may open.
+/// Through whose provider, and whether to see if its breaker may close.
 #[derive(Clone)]
 pub(super) struct Source {
     pub(super) key: Key,
@@ -45,7 +45,7 @@ impl Attempt {
         }
     }
 
-    /// Sends what is to be sent; behind a gate that was shut, one delivery first and the rest only if it was answered.
+    /// Sends what is to be sent; behind an open breaker, one delivery first and the rest only if it was answered.
     pub(super) async fn send(mut self, shared: &Shared, early: Early<'_>) -> Vec<Outcome> {
         if self.devices.is_empty() || self.message.is_expired(shared.now()) {
             return Vec::new();

@@ -23,7 +23,7 @@ use super::attempt::{Attempt, Source};
 use super::budget::Reservation;
 use super::consumer_pool::Busy;
 use super::evidence::Evidence;
-use super::lanes::{Look, Probe, ProviderHandle, Verdict};
+use super::lanes::{BreakerState, Probe, ProviderHandle, Verdict};
 use super::settle::{Health, Settled, count_foreign, is_weak, settle};
 use super::settler::{GoingOn, Over, Work};
 use super::shared::{Kept, Shared};
@@ -61,8 +61,8 @@ pub(crate) async fn run(shared: Arc<Shared>, dispatcher: DispatcherKey, mut jobs
 async fn carry(shared: &Shared, dispatcher: DispatcherKey, mut job: Job) {
     let key = (job.chunk.message.app, job.chunk.provider);
     let source = Source { key, handle: job.handle.clone(), is_probe: job.probe.is_some() };
-    let is_shut = !source.is_probe && shared.lanes.look(key, shared.now()) != Look::Open;
-    if is_shut || shared.stop.is_cancelled() {
+    let is_open = !source.is_probe && shared.lanes.state(key, shared.now()) != BreakerState::Closed;
+    if is_open || shared.stop.is_cancelled() {
         let (id, epoch) = (job.chunk.id, job.chunk.epoch);
         return hand_over(shared, job, |over| Work::Release(id, epoch, shared.now(), over)).await;
     }

@@ -20,7 +20,7 @@ use super::budget::{Claim, Reservation};
 use super::consumer::Job;
 use super::consumer_pool::ConsumerPool;
 use super::insist::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
-use super::lanes::{Grant, Key, Look, Probe, ProviderHandle};
+use super::lanes::{BreakerState, Grant, Key, Probe, ProviderHandle};
 use super::load::{self, Load};
 use super::shared::{Shared, sleep_until};
 use super::stats::DispatchMeter;
@@ -98,7 +98,7 @@ impl Dispatcher {
         self.meter.consumers.fetch_sub(before, Ordering::Relaxed);
     }
 
-    /// Sleeps until something is due, a gate may open, or a consumer has been idle for long enough.
+    /// Sleeps until something is due, a breaker may close, or a consumer has been idle for long enough.
     async fn nap(&self) {
         let now = self.shared.now();
         let dispatcher = (self.kind, self.class);
@@ -150,7 +150,7 @@ impl Dispatcher {
         }
     }
 
-    /// Lists due lanes whose gate is open and whose provider is there, in turn.
+    /// Lists due lanes whose breaker is closed and whose provider is there, in turn.
     async fn open_lanes(&self, now: Timestamp) -> Vec<Served> {
         let mut lanes = self.shared.due_index.due((self.kind, self.class), now);
         let turn = self.turn % lanes.len().max(1);
@@ -158,15 +158,15 @@ impl Dispatcher {
         let mut open: Vec<Served> = Vec::new();
         for lane in lanes {
             let key = (lane.app, lane.provider);
-            let probe = match self.shared.lanes.look(key, now) {
-                Look::Shut(until) => {
+            let probe = match self.shared.lanes.state(key, now) {
+                BreakerState::Open(until) => {
                     self.put_off(lane, now, until);
                     continue;
                 }
-                Look::Open => false,
-                Look::Probe if open.iter().any(|other| other.lane.app == lane.app) => continue,
-                Look::Probe if self.leaves_probe(lane, now) => continue,
-                Look::Probe => true,
+                BreakerState::Closed => false,
+                BreakerState::HalfOpen if open.iter().any(|other| other.lane.app == lane.app) => continue,
+                BreakerState::HalfOpen if self.leaves_probe(lane, now) => continue,
+                BreakerState::HalfOpen => true,
             };
             match self.shared.lanes.handle(key, now).await {
                 Some(handle) => open.push(Served { lane, handle, probe }),
@@ -183,7 +183,7 @@ impl Dispatcher {
         lane.class == Class::Bulk && is_suspected() && self.shared.due_index.is_due(single, now)
     }
 
-    /// Looks at a lane again when its gate may open; what opens it earlier reminds of it.
+    /// Looks at a lane again when its breaker may close; what opens it earlier reminds of it.
     fn put_off(&self, lane: Lane, now: Timestamp, until: Timestamp) {
         if until < Timestamp::MAX {
             self.shared.due_index.take(lane, now);
@@ -245,7 +245,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes the right to pass a shut gate if it is `needed`; an error if the other class has it.
+    /// Takes the right to pass an open breaker if it is `needed`; an error if the other class has it.
     fn probe(&self, key: Key, needed: bool, now: Timestamp) -> Result<Option<Probe>, ()> {
         if !needed {
             return Ok(None);

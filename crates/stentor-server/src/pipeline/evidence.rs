@@ -100,7 +100,7 @@ pub struct Standing {
     pub is_disproved: bool,
     /// Whether the batch shows that the credential is good for a device.
     pub has_accepted: bool,
-    /// Whether the batch was the probe of a gate that was shut: one answer then tells enough.
+    /// Whether the batch was the probe of an open breaker: one answer then tells enough.
     pub is_probe: bool,
 }
 
@@ -186,7 +186,7 @@ impl Shares {
         }
     }
 
-    /// Forgets all, because a gate was shut or opened: what comes next speaks for itself.
+    /// Forgets all, because a breaker was opened or closed: what comes next speaks for itself.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }

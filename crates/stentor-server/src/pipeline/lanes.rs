@@ -1,6 +1,6 @@
-//! Providers by app and kind, built when first needed, and the gates in front of them.
+//! Providers by app and kind, built when first needed, and the breakers in front of them.
 
-mod gate;
+mod circuit_breaker;
 mod levels;
 mod throttle;
 
@@ -24,8 +24,8 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::evidence::{Evidence, Shares, Standing};
 use super::settle::Parking;
 use super::stats::{ParkedStats, QuotaStats};
-use gate::Gate;
-pub(crate) use gate::{GateRules, Look, Verdict};
+use circuit_breaker::CircuitBreaker;
+pub(crate) use circuit_breaker::{BreakerRules, BreakerState, Verdict};
 pub(crate) use levels::Levels;
 use throttle::Throttle;
 pub(crate) use throttle::{Grant, ThrottleRules};
@@ -54,7 +54,7 @@ where
     }
 }
 
-/// One app at one provider: what a credential and a gate belong to.
+/// One app at one provider: what a credential and a breaker belong to.
 pub(crate) type Key = (AppId, ProviderKind);
 
 /// A provider in use.
@@ -77,11 +77,11 @@ impl ProviderHandle {
     }
 }
 
-/// All providers and their gates.
+/// All providers and their breakers.
 pub(crate) struct Lanes {
     store: Arc<dyn Store>,
     factory: Arc<dyn ProviderFactory>,
-    rules: GateRules,
+    rules: BreakerRules,
     throttles: ThrottleRules,
     entries: Mutex<HashMap<Key, Entry>>,
     levels: Mutex<Levels>,
@@ -92,7 +92,7 @@ pub(crate) struct Lanes {
 struct Entry {
     credential: Option<Credential>,
     handle: Option<Arc<ProviderHandle>>,
-    gate: Gate,
+    breaker: CircuitBreaker,
     throttle: Option<Throttle>,
     /// How often its credential was put or removed.
     changes: u64,
@@ -108,7 +108,7 @@ impl Lanes {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         factory: Arc<dyn ProviderFactory>,
-        rules: GateRules,
+        rules: BreakerRules,
         throttles: ThrottleRules,
         levels: Levels,
     ) -> Self {
@@ -117,8 +117,8 @@ impl Lanes {
     }
 
     /// Returns what may pass at `now`.
-    pub(crate) fn look(&self, key: Key, now: Timestamp) -> Look {
-        self.lock().get(&key).map_or(Look::Open, |entry| entry.gate.look(now, &self.rules))
+    pub(crate) fn state(&self, key: Key, now: Timestamp) -> BreakerState {
+        self.lock().get(&key).map_or(BreakerState::Closed, |entry| entry.breaker.state(now, &self.rules))
     }
 
     /// Returns the provider, building it first if need be; without one the lane is parked and returns why.
@@ -132,12 +132,12 @@ impl Lanes {
             Ok((credential, provider)) => self.install((key, changes), credential, provider, now),
             Err(parking) => {
                 let mut entries = self.lock();
-                let gate = &mut entries.entry(key).or_default().gate;
+                let breaker = &mut entries.entry(key).or_default().breaker;
                 // A probe that finds it as it was has nothing to tell.
-                if gate.parking().is_none_or(|known| known.detail != parking.detail) {
+                if breaker.parking().is_none_or(|known| known.detail != parking.detail) {
                     tell(key, &parking);
                 }
-                gate.park(parking, now);
+                breaker.park(parking, now);
                 None
             }
         }
@@ -167,10 +167,10 @@ impl Lanes {
     fn rest(&self, key: Key, handle: &Arc<ProviderHandle>, reason: Reason, now: Timestamp) {
         let mut entries = self.lock();
         let entry = entries.get_mut(&key).filter(|entry| entry.uses(handle));
-        if let Some(entry) = entry.filter(|entry| entry.gate.parking().is_none()) {
+        if let Some(entry) = entry.filter(|entry| entry.breaker.parking().is_none()) {
             let parking = Parking { until: None, reason, detail: super::settle::detail(reason) };
             tell(key, &parking);
-            entry.gate.park(parking, now);
+            entry.breaker.park(parking, now);
         }
     }
 
@@ -233,20 +233,20 @@ impl Lanes {
         }
     }
 
-    /// Lets one chunk pass a gate that was shut; over when the probe is dropped. `None` when another has it.
+    /// Lets one chunk pass an open breaker; over when the probe is dropped. `None` when another has it.
     pub(crate) fn probe(self: &Arc<Self>, key: Key, now: Timestamp) -> Option<Probe> {
         let mut entries = self.lock();
-        let gate = &mut entries.entry(key).or_default().gate;
-        if gate.look(now, &self.rules) != Look::Probe {
+        let breaker = &mut entries.entry(key).or_default().breaker;
+        if breaker.state(now, &self.rules) != BreakerState::HalfOpen {
             return None;
         }
-        gate.set_probing(true);
+        breaker.set_probing(true);
         Some(Probe { lanes: self.clone(), key })
     }
 
-    /// Brings all gates back with the clock.
+    /// Brings all breakers back with the clock.
     pub(crate) fn clock_went_back(&self, back: Duration, now: Timestamp) {
-        self.lock().values_mut().for_each(|entry| entry.gate.clock_went_back(back, now));
+        self.lock().values_mut().for_each(|entry| entry.breaker.clock_went_back(back, now));
     }
 
     /// Adds what a batch showed to what is known of its lane; returns how the push service stands. A batch of a credential
@@ -259,7 +259,7 @@ impl Lanes {
         is_probe: bool,
     ) -> Standing {
         match self.lock().get_mut(&key).filter(|entry| entry.uses(handle)) {
-            Some(entry) => entry.gate.weigh(evidence, is_probe),
+            Some(entry) => entry.breaker.weigh(evidence, is_probe),
             None => Shares::default().weigh(evidence, is_probe),
         }
     }
@@ -268,12 +268,12 @@ impl Lanes {
     pub(crate) fn judge(&self, key: Key, handle: &Arc<ProviderHandle>, verdict: Verdict, now: Timestamp) {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(&key).filter(|entry| entry.uses(handle)) else { return };
-        let gate = &mut entry.gate;
-        let before = gate.parking().cloned();
-        gate.judge(verdict, now, &self.rules);
-        match (before, gate.parking()) {
+        let breaker = &mut entry.breaker;
+        let before = breaker.parking().cloned();
+        breaker.judge(verdict, now, &self.rules);
+        match (before, breaker.parking()) {
             (None, Some(parking)) => tell(key, parking),
-            (Some(_), None) => tracing::info!(app = %key.0, provider = %key.1, "lane open again"),
+            (Some(_), None) => tracing::info!(app = %key.0, provider = %key.1, "lane served again"),
             _ => {}
         }
     }
@@ -284,7 +284,7 @@ impl Lanes {
             let mut entries = self.lock();
             let entry = entries.entry(key).or_default();
             entry.changes += 1;
-            entry.gate.open();
+            entry.breaker.close();
             entry.credential = None;
             entry.handle.take()
         };
@@ -315,7 +315,7 @@ impl Lanes {
             self.store.credentials().await?.into_iter().map(|one| ((one.app, one.provider), one)).collect();
         let differs = |(key, entry): (&Key, &Entry)| {
             let other = entry.credential.as_ref() != kept.get(key);
-            let refused = entry.gate.parking().is_some_and(|parking| parking.until.is_none());
+            let refused = entry.breaker.parking().is_some_and(|parking| parking.until.is_none());
             (other || refused).then_some(*key)
         };
         let changed: Vec<_> = self.lock().iter().filter_map(differs).collect();
@@ -335,18 +335,18 @@ impl Lanes {
 
     /// Returns why a lane rests, if it does.
     pub(crate) fn parking(&self, key: Key) -> Option<Parking> {
-        self.lock().get(&key)?.gate.parking().cloned()
+        self.lock().get(&key)?.breaker.parking().cloned()
     }
 
     /// Returns whether a lane rests because its credential seems to be another sender's.
     pub(crate) fn is_suspected(&self, key: Key) -> bool {
-        self.lock().get(&key).is_some_and(|entry| entry.gate.is_suspected())
+        self.lock().get(&key).is_some_and(|entry| entry.breaker.is_suspected())
     }
 
     /// Lists which lanes rest.
     pub(crate) fn resting(&self) -> HashSet<Key> {
         let entries = self.lock();
-        entries.iter().filter(|(_, entry)| entry.gate.parking().is_some()).map(|(key, _)| *key).collect()
+        entries.iter().filter(|(_, entry)| entry.breaker.parking().is_some()).map(|(key, _)| *key).collect()
     }
 
     /// Lists the lanes that rest, and why.
@@ -354,7 +354,7 @@ impl Lanes {
         let entries = self.lock();
         let of_kind = entries.iter().filter(|((_, provider), _)| *provider == kind);
         let parked = of_kind.filter_map(|((app, _), entry)| {
-            let Parking { until, reason, detail } = entry.gate.parking()?.clone();
+            let Parking { until, reason, detail } = entry.breaker.parking()?.clone();
             Some(ParkedStats { app: *app, until, reason, detail })
         });
         parked.collect()
@@ -399,7 +399,7 @@ fn tell((app, provider): Key, parking: &Parking) {
     tracing::warn!(%app, %provider, reason = %parking.reason, "lane parked: {}", parking.detail);
 }
 
-/// The right of one chunk to pass a gate that was shut.
+/// The right of one chunk to pass an open breaker.
 pub(crate) struct Probe {
     lanes: Arc<Lanes>,
     key: Key,
@@ -408,7 +408,7 @@ pub(crate) struct Probe {
 impl Drop for Probe {
     fn drop(&mut self) {
         if let Some(entry) = self.lanes.lock().get_mut(&self.key) {
-            entry.gate.set_probing(false);
+            entry.breaker.set_probing(false);
         }
     }
 }

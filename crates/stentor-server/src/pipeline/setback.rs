@@ -1,6 +1,6 @@
 //! A clock that went back: what was put off by a later clock would wait until that time comes again.
 //!
-//! Deliveries that were to be tried again, and gates that were shut, are brought forward by as much as the clock went back.
+//! Deliveries that were to be tried again, and breakers that were opened, are brought forward by as much as the clock went back.
 //! The queue is thrown away for that and filled again from the store, which is safe at any time; after a restart the due
 //! times in the store count again.
 

@@ -20,7 +20,7 @@ use super::Deps;
 use super::budget::Budget;
 use super::config::PipelineConfig;
 use super::due_index::DueIndex;
-use super::lanes::{GateRules, Key, Lanes, Levels, ThrottleRules};
+use super::lanes::{BreakerRules, Key, Lanes, Levels, ThrottleRules};
 use super::leap::Leap;
 use super::room::{Behind, Crowded, Room};
 use super::rush::Rush;
@@ -92,7 +92,7 @@ impl Shared {
         (recovery, known): (Recovery, Timestamp),
         settlers: Settlers,
     ) -> Self {
-        let rules = GateRules {
+        let rules = BreakerRules {
             probe_after: Duration::from_millis(config.credential_probe_ms),
             unanswered_max_attempts: config.unanswered_max_attempts,
             policy: config.retry(),

@@ -45,7 +45,7 @@ async fn a_credential_that_was_read_before_another_was_put_is_not_used() {
         Ok::<Arc<dyn Provider>, Invalid>(Arc::new(Silent))
     };
     let policy = RetryPolicy::default();
-    let rules = GateRules { probe_after: Duration::from_secs(60), unanswered_max_attempts: 20, policy };
+    let rules = BreakerRules { probe_after: Duration::from_secs(60), unanswered_max_attempts: 20, policy };
     let throttles =
         ThrottleRules { ramp: Duration::from_secs(60), urgent_share_percent: 20, chunk_max_devices: 1_000 };
     let made = Arc::new(Lanes::new(Arc::new(store), Arc::new(factory), rules, throttles, Levels::open(None)));

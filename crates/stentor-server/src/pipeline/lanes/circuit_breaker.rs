@@ -1,4 +1,4 @@
-//! Whether a lane may be served: open, shut for a while, or waiting for one probe to tell.
+//! The circuit breaker of a lane: closed, open for a while, or half open and waiting for one probe to tell.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use stentor_core::time::Timestamp;
 use crate::pipeline::evidence::{Blame, Disproof, Evidence, Shares, Standing};
 use crate::pipeline::settle::{Health, Parking};
 
-/// How gates close and open.
+/// How breakers open and close.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct GateRules {
-    /// A gate without end is tried again after this long.
+pub(crate) struct BreakerRules {
+    /// A breaker without end is tried again after this long.
     pub(crate) probe_after: Duration,
-    /// Attempts in a row without an answer that shut the gate.
+    /// Attempts in a row without an answer that open the breaker.
     pub(crate) unanswered_max_attempts: u32,
-    /// How long it stays shut then, growing with each time.
+    /// How long it stays open then, growing with each time.
     pub(crate) policy: RetryPolicy,
 }
 
-/// What a look at a gate shows.
+/// Whether a breaker lets anything pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum BreakerState {
     /// Anything may pass.
-    Open,
+    Closed,
     /// One chunk may pass, to see.
-    Probe,
+    HalfOpen,
     /// Nothing may pass before this instant.
-    Shut(Timestamp),
+    Open(Timestamp),
 }
 
 /// What a batch showed of the push service.
@@ -46,30 +46,30 @@ pub(crate) struct Verdict {
     pub(crate) jitter: f64,
 }
 
-/// The gate of one app at one provider.
+/// The breaker of one app at one provider.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct CircuitBreaker {
     parked: Option<(Parking, Timestamp)>,
     probing: bool,
     shares: Shares,
     disproof: Disproof,
     unanswered: u32,
-    trips: u16,
+    open_count: u16,
 }
 
-impl Gate {
+impl CircuitBreaker {
     /// Returns what may pass at `now`.
-    pub(crate) fn look(&self, now: Timestamp, rules: &GateRules) -> Look {
-        let Some((parking, since)) = &self.parked else { return Look::Open };
+    pub(crate) fn state(&self, now: Timestamp, rules: &BreakerRules) -> BreakerState {
+        let Some((parking, since)) = &self.parked else { return BreakerState::Closed };
         let end = parking.until.unwrap_or_else(|| since.plus(rules.probe_after));
         match (now < end, self.probing) {
-            (true, _) => Look::Shut(end),
-            (false, true) => Look::Shut(Timestamp::MAX),
-            (false, false) => Look::Probe,
+            (true, _) => BreakerState::Open(end),
+            (false, true) => BreakerState::Open(Timestamp::MAX),
+            (false, false) => BreakerState::HalfOpen,
         }
     }
 
-    /// Shows why it is shut.
+    /// Returns why it is open.
     pub(crate) fn parking(&self) -> Option<&Parking> {
         self.parked.as_ref().map(|(parking, _)| parking)
     }
@@ -84,7 +84,7 @@ impl Gate {
         }
     }
 
-    /// Keeps the rest of its time when the clock goes back: what was shut by a later clock would stay shut until then.
+    /// Keeps the rest of its time when the clock goes back: what a later clock opened would stay open until then.
     pub(crate) fn clock_went_back(&mut self, back: Duration, now: Timestamp) {
         if let Some((parking, since)) = &mut self.parked
             && *since > now
@@ -94,8 +94,8 @@ impl Gate {
         }
     }
 
-    /// Opens it, whatever shut it.
-    pub(crate) fn open(&mut self) {
+    /// Closes it, whatever opened it.
+    pub(crate) fn close(&mut self) {
         *self = Self { probing: self.probing, ..Self::default() };
     }
 
@@ -111,13 +111,13 @@ impl Gate {
         Standing { is_suspected: self.is_suspected(), is_disproved, ..standing }
     }
 
-    /// Returns whether it is shut because the credential seems to be another sender's.
+    /// Returns whether it is open because the credential seems to be another sender's.
     pub(crate) fn is_suspected(&self) -> bool {
         self.parking().is_some_and(|parking| parking.reason == Reason::SenderMismatch)
     }
 
     /// Learns from a batch.
-    pub(crate) fn judge(&mut self, verdict: Verdict, now: Timestamp, rules: &GateRules) {
+    pub(crate) fn judge(&mut self, verdict: Verdict, now: Timestamp, rules: &BreakerRules) {
         let Verdict { parking, health, standing, .. } = &verdict;
         if standing.has_accepted && self.is_suspected() {
             self.disproof.note();
@@ -126,16 +126,16 @@ impl Gate {
         if standing.is_probe && parking.is_some() {
             self.parked = None;
         }
-        let may_trip = standing.is_probe || self.parked.is_none();
+        let may_open = standing.is_probe || self.parked.is_none();
         if let Some(parking) = parking {
             self.park(parking.clone(), now);
         } else if standing.trouble == Blame::Service && health.unanswered > 0 {
-            if may_trip {
-                self.trip(&verdict, now, rules);
+            if may_open {
+                self.open(&verdict, now, rules);
             }
         } else if health.answered > 0 {
             self.note_answers(standing);
-        } else if health.unanswered > 0 && may_trip {
+        } else if health.unanswered > 0 && may_open {
             self.note_silence(&verdict, now, rules);
         }
     }
@@ -143,26 +143,26 @@ impl Gate {
     fn note_answers(&mut self, standing: &Standing) {
         self.unanswered = 0;
         if standing.trouble == Blame::Delivery {
-            self.trips = 0;
+            self.open_count = 0;
         }
         if standing.is_probe {
             self.parked = None;
         }
     }
 
-    fn note_silence(&mut self, verdict: &Verdict, now: Timestamp, rules: &GateRules) {
+    fn note_silence(&mut self, verdict: &Verdict, now: Timestamp, rules: &BreakerRules) {
         self.unanswered = self.unanswered.saturating_add(verdict.health.unanswered);
         if verdict.standing.is_probe || self.unanswered >= rules.unanswered_max_attempts {
-            self.trip(verdict, now, rules);
+            self.open(verdict, now, rules);
         }
     }
 
     /// Shuts it, longer each time that fresh attempts shut it.
-    fn trip(&mut self, verdict: &Verdict, now: Timestamp, rules: &GateRules) {
+    fn open(&mut self, verdict: &Verdict, now: Timestamp, rules: &BreakerRules) {
         self.unanswered = 0;
         self.shares.forget();
-        self.trips = self.trips.saturating_add(u16::from(!verdict.repeated)).max(1);
-        let until = now.plus(rules.policy.wait(self.trips, verdict.jitter, None));
+        self.open_count = self.open_count.saturating_add(u16::from(!verdict.repeated)).max(1);
+        let until = now.plus(rules.policy.wait(self.open_count, verdict.jitter, None));
         let detail = "the push service does not answer, or says that it is down".to_owned();
         self.parked = Some((Parking { until: Some(until), reason: Reason::Unavailable, detail }, now));
     }
@@ -172,7 +172,7 @@ impl Gate {
 mod tests {
     use super::*;
 
-    const RULES: GateRules = GateRules {
+    const RULES: BreakerRules = BreakerRules {
         probe_after: Duration::from_secs(60),
         unanswered_max_attempts: 20,
         policy: RetryPolicy { base: Duration::from_secs(1), max: Duration::from_secs(300), max_attempts: 10 },
@@ -200,100 +200,112 @@ mod tests {
 
     #[test]
     fn a_parked_gate_lets_one_probe_pass_after_its_time_and_the_rest_after_its_answer() {
-        let mut gate = Gate::default();
-        gate.judge(Verdict { parking: Some(parking(Some(at(30)))), ..verdict(0, 0, false) }, at(0), &RULES);
-        assert_eq!(gate.look(at(29), &RULES), Look::Shut(at(30)));
-        assert_eq!(gate.look(at(30), &RULES), Look::Probe);
-        gate.set_probing(true);
-        assert_eq!(gate.look(at(30), &RULES), Look::Shut(Timestamp::MAX));
-        gate.judge(verdict(5, 0, false), at(31), &RULES);
-        assert_ne!(gate.look(at(31), &RULES), Look::Open, "a late answer of an earlier batch opens nothing");
-        gate.judge(verdict(1, 0, true), at(31), &RULES);
-        assert_eq!(gate.look(at(31), &RULES), Look::Open);
+        let mut breaker = CircuitBreaker::default();
+        breaker.judge(
+            Verdict { parking: Some(parking(Some(at(30)))), ..verdict(0, 0, false) },
+            at(0),
+            &RULES,
+        );
+        assert_eq!(breaker.state(at(29), &RULES), BreakerState::Open(at(30)));
+        assert_eq!(breaker.state(at(30), &RULES), BreakerState::HalfOpen);
+        breaker.set_probing(true);
+        assert_eq!(breaker.state(at(30), &RULES), BreakerState::Open(Timestamp::MAX));
+        breaker.judge(verdict(5, 0, false), at(31), &RULES);
+        assert_ne!(
+            breaker.state(at(31), &RULES),
+            BreakerState::Closed,
+            "a late answer of an earlier batch closes nothing"
+        );
+        breaker.judge(verdict(1, 0, true), at(31), &RULES);
+        assert_eq!(breaker.state(at(31), &RULES), BreakerState::Closed);
     }
 
     #[test]
     fn a_gate_without_end_is_probed_slowly_and_an_earlier_end_does_not_shorten_it() {
-        let mut gate = Gate::default();
-        gate.park(parking(None), at(0));
-        gate.park(parking(Some(at(5))), at(1));
-        assert_eq!(gate.look(at(59), &RULES), Look::Shut(at(60)));
-        assert_eq!(gate.look(at(60), &RULES), Look::Probe);
+        let mut breaker = CircuitBreaker::default();
+        breaker.park(parking(None), at(0));
+        breaker.park(parking(Some(at(5))), at(1));
+        assert_eq!(breaker.state(at(59), &RULES), BreakerState::Open(at(60)));
+        assert_eq!(breaker.state(at(60), &RULES), BreakerState::HalfOpen);
     }
 
     #[test]
     fn a_gate_shut_by_a_clock_that_was_ahead_opens_after_the_time_that_was_left() {
-        let mut ended = Gate::default();
+        let mut ended = CircuitBreaker::default();
         ended.park(parking(Some(at(3_630))), at(3_600));
-        let mut endless = Gate::default();
+        let mut endless = CircuitBreaker::default();
         endless.park(parking(None), at(3_600));
-        for gate in [&mut ended, &mut endless] {
-            gate.clock_went_back(Duration::from_secs(3_600), at(1));
+        for breaker in [&mut ended, &mut endless] {
+            breaker.clock_went_back(Duration::from_secs(3_600), at(1));
         }
-        assert_eq!(ended.look(at(1), &RULES), Look::Shut(at(30)));
-        assert_eq!(endless.look(at(1), &RULES), Look::Shut(at(61)));
+        assert_eq!(ended.state(at(1), &RULES), BreakerState::Open(at(30)));
+        assert_eq!(endless.state(at(1), &RULES), BreakerState::Open(at(61)));
     }
 
     #[test]
     fn a_gate_that_was_shut_before_the_clock_went_ahead_stays_as_it_is() {
-        let mut gate = Gate::default();
-        gate.park(parking(Some(at(600))), at(0));
-        gate.clock_went_back(Duration::from_secs(3_600), at(2));
-        assert_eq!(gate.look(at(2), &RULES), Look::Shut(at(600)));
+        let mut breaker = CircuitBreaker::default();
+        breaker.park(parking(Some(at(600))), at(0));
+        breaker.clock_went_back(Duration::from_secs(3_600), at(2));
+        assert_eq!(breaker.state(at(2), &RULES), BreakerState::Open(at(600)));
     }
 
     #[test]
     fn a_probe_that_is_put_off_again_shuts_the_gate_for_as_long_as_it_was_told() {
-        let mut gate = Gate::default();
-        gate.park(parking(None), at(0));
-        gate.judge(Verdict { parking: Some(parking(Some(at(70)))), ..verdict(0, 0, true) }, at(60), &RULES);
-        assert_eq!(gate.look(at(69), &RULES), Look::Shut(at(70)));
+        let mut breaker = CircuitBreaker::default();
+        breaker.park(parking(None), at(0));
+        breaker.judge(
+            Verdict { parking: Some(parking(Some(at(70)))), ..verdict(0, 0, true) },
+            at(60),
+            &RULES,
+        );
+        assert_eq!(breaker.state(at(69), &RULES), BreakerState::Open(at(70)));
     }
 
     #[test]
     fn silence_shuts_the_gate_after_many_attempts_and_longer_each_time() {
-        let mut gate = Gate::default();
-        gate.judge(verdict(0, 19, false), at(0), &RULES);
-        assert_eq!(gate.look(at(0), &RULES), Look::Open);
-        gate.judge(verdict(0, 1, false), at(0), &RULES);
-        assert_eq!(gate.look(at(0), &RULES), Look::Shut(at(1)));
-        gate.judge(verdict(0, 1, true), at(1), &RULES);
-        assert_eq!(gate.look(at(1), &RULES), Look::Shut(at(3)));
-        gate.judge(verdict(1, 0, true), at(3), &RULES);
-        assert_eq!(gate.look(at(3), &RULES), Look::Open);
+        let mut breaker = CircuitBreaker::default();
+        breaker.judge(verdict(0, 19, false), at(0), &RULES);
+        assert_eq!(breaker.state(at(0), &RULES), BreakerState::Closed);
+        breaker.judge(verdict(0, 1, false), at(0), &RULES);
+        assert_eq!(breaker.state(at(0), &RULES), BreakerState::Open(at(1)));
+        breaker.judge(verdict(0, 1, true), at(1), &RULES);
+        assert_eq!(breaker.state(at(1), &RULES), BreakerState::Open(at(3)));
+        breaker.judge(verdict(1, 0, true), at(3), &RULES);
+        assert_eq!(breaker.state(at(3), &RULES), BreakerState::Closed);
     }
 
     #[test]
     fn one_silent_attempt_among_answers_shuts_nothing() {
-        let mut gate = Gate::default();
+        let mut breaker = CircuitBreaker::default();
         for _ in 0..100 {
-            gate.judge(verdict(0, 1, false), at(0), &RULES);
-            gate.judge(verdict(1, 0, false), at(0), &RULES);
+            breaker.judge(verdict(0, 1, false), at(0), &RULES);
+            breaker.judge(verdict(1, 0, false), at(0), &RULES);
         }
-        assert_eq!(gate.look(at(0), &RULES), Look::Open);
+        assert_eq!(breaker.state(at(0), &RULES), BreakerState::Closed);
     }
 
     #[test]
     fn a_service_of_which_most_answers_are_troubled_rests_though_some_are_good() {
-        let mut gate = Gate::default();
+        let mut breaker = CircuitBreaker::default();
         let evidence = Evidence { fine: 500, accepted: 500, troubled: 500, ..Evidence::default() };
-        let standing = gate.weigh(evidence, false);
-        gate.judge(Verdict { standing, ..verdict(500, 500, false) }, at(0), &RULES);
-        assert_eq!(gate.look(at(0), &RULES), Look::Shut(at(1)));
+        let standing = breaker.weigh(evidence, false);
+        breaker.judge(Verdict { standing, ..verdict(500, 500, false) }, at(0), &RULES);
+        assert_eq!(breaker.state(at(0), &RULES), BreakerState::Open(at(1)));
     }
 
     #[test]
     fn a_credential_that_seemed_to_be_another_senders_is_good_again_with_the_first_accepted_message() {
-        let mut gate = Gate::default();
+        let mut breaker = CircuitBreaker::default();
         let parking = Parking { until: None, reason: Reason::SenderMismatch, detail: String::new() };
-        gate.park(parking, at(0));
+        breaker.park(parking, at(0));
         let foreign = Evidence { fine: 5, ..Evidence::default() }.and_foreign(5);
-        let standing = gate.weigh(foreign, false);
+        let standing = breaker.weigh(foreign, false);
         assert!(standing.is_suspected && !standing.is_disproved);
-        let accepted = gate.weigh(Evidence { fine: 1, accepted: 1, ..Evidence::default() }, false);
-        gate.judge(Verdict { standing: accepted, ..verdict(1, 0, false) }, at(0), &RULES);
-        assert_eq!(gate.look(at(0), &RULES), Look::Open);
-        let standing = gate.weigh(foreign, false);
+        let accepted = breaker.weigh(Evidence { fine: 1, accepted: 1, ..Evidence::default() }, false);
+        breaker.judge(Verdict { standing: accepted, ..verdict(1, 0, false) }, at(0), &RULES);
+        assert_eq!(breaker.state(at(0), &RULES), BreakerState::Closed);
+        let standing = breaker.weigh(foreign, false);
         assert!(
             !standing.is_suspected && standing.is_disproved,
             "some tokens are foreign, the credential is good"
@@ -302,11 +314,11 @@ mod tests {
 
     #[test]
     fn a_probe_that_had_failed_before_lengthens_no_wait() {
-        let mut gate = Gate::default();
-        gate.judge(verdict(0, 20, false), at(0), &RULES);
+        let mut breaker = CircuitBreaker::default();
+        breaker.judge(verdict(0, 20, false), at(0), &RULES);
         for second in 1..50 {
-            gate.judge(Verdict { repeated: true, ..verdict(0, 1, true) }, at(second), &RULES);
-            assert_eq!(gate.look(at(second), &RULES), Look::Shut(at(second + 1)));
+            breaker.judge(Verdict { repeated: true, ..verdict(0, 1, true) }, at(second), &RULES);
+            assert_eq!(breaker.state(at(second), &RULES), BreakerState::Open(at(second + 1)));
         }
     }
 }
