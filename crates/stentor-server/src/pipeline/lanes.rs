@@ -2,7 +2,7 @@
 
 mod circuit_breaker;
 mod levels;
-mod throttle;
+mod rate_limiter;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,8 +27,8 @@ use super::stats::{ParkedStats, QuotaStats};
 use circuit_breaker::CircuitBreaker;
 pub(crate) use circuit_breaker::{BreakerRules, BreakerState, Verdict};
 pub(crate) use levels::Levels;
-use throttle::Throttle;
-pub(crate) use throttle::{Grant, ThrottleRules};
+use rate_limiter::RateLimiter;
+pub(crate) use rate_limiter::{Grant, RateLimiterRules};
 
 /// How long a lane rests when the store could not give its credential.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
@@ -82,7 +82,7 @@ pub(crate) struct Lanes {
     store: Arc<dyn Store>,
     factory: Arc<dyn ProviderFactory>,
     rules: BreakerRules,
-    throttles: ThrottleRules,
+    limiter_rules: RateLimiterRules,
     entries: Mutex<HashMap<Key, Entry>>,
     levels: Mutex<Levels>,
     closing: TaskTracker,
@@ -93,7 +93,7 @@ struct Entry {
     credential: Option<Credential>,
     handle: Option<Arc<ProviderHandle>>,
     breaker: CircuitBreaker,
-    throttle: Option<Throttle>,
+    rate_limiter: Option<RateLimiter>,
     /// How often its credential was put or removed.
     changes: u64,
 }
@@ -109,11 +109,11 @@ impl Lanes {
         store: Arc<dyn Store>,
         factory: Arc<dyn ProviderFactory>,
         rules: BreakerRules,
-        throttles: ThrottleRules,
+        limiter_rules: RateLimiterRules,
         levels: Levels,
     ) -> Self {
         let (entries, levels, closing) = (Mutex::default(), Mutex::new(levels), TaskTracker::new());
-        Self { store, factory, rules, throttles, entries, levels, closing }
+        Self { store, factory, rules, limiter_rules, entries, levels, closing }
     }
 
     /// Returns what may pass at `now`.
@@ -213,7 +213,7 @@ impl Lanes {
             return None;
         }
         let kept = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
-        entry.throttle = self.throttles.apply(entry.throttle.take(), quota, now, kept);
+        entry.rate_limiter = self.limiter_rules.apply(entry.rate_limiter.take(), quota, now, kept);
         entry.credential = Some(credential);
         Some(entry.handle.get_or_insert(handle).clone())
     }
@@ -221,15 +221,16 @@ impl Lanes {
     /// Takes what the quota must have for one chunk, or tells when to ask again.
     pub(crate) fn take(self: &Arc<Self>, key: Key, class: Class, now: Timestamp) -> Result<Grant, Timestamp> {
         let mut entries = self.lock();
-        let throttle = entries.get_mut(&key).and_then(|entry| entry.throttle.as_mut());
-        let taken = throttle.map_or(Ok(0), |throttle| throttle.take(class, &self.throttles, now))?;
+        let rate_limiter = entries.get_mut(&key).and_then(|entry| entry.rate_limiter.as_mut());
+        let taken =
+            rate_limiter.map_or(Ok(0), |rate_limiter| rate_limiter.take(class, &self.limiter_rules, now))?;
         Ok(Grant::new(self.clone(), key, class, taken))
     }
 
     /// Notes that a lane waits for its quota.
     pub(crate) fn note_wait(&self, key: Key, until: Timestamp, now: Timestamp) {
-        if let Some(throttle) = self.lock().get_mut(&key).and_then(|entry| entry.throttle.as_mut()) {
-            throttle.note_wait(until, now);
+        if let Some(rate_limiter) = self.lock().get_mut(&key).and_then(|entry| entry.rate_limiter.as_mut()) {
+            rate_limiter.note_wait(until, now);
         }
     }
 
@@ -364,7 +365,9 @@ impl Lanes {
     pub(crate) fn quotas(&self, kind: ProviderKind, now: Timestamp) -> Vec<QuotaStats> {
         let mut entries = self.lock();
         let of_kind = entries.iter_mut().filter(|((_, provider), _)| *provider == kind);
-        of_kind.filter_map(|((app, _), entry)| Some(entry.throttle.as_mut()?.picture(*app, now))).collect()
+        of_kind
+            .filter_map(|((app, _), entry)| Some(entry.rate_limiter.as_mut()?.picture(*app, now)))
+            .collect()
     }
 
     /// Returns what the provider of one credential is doing.

@@ -4,7 +4,7 @@
 //!
 //! Choices worth knowing:
 //! - One answer speaks for its delivery; only the share of such answers speaks for the push service (`evidence`). While most
-//!   fare well, a throttle, a 5xx or a refused credential is that delivery's own affair: it waits apart, counts
+//!   fare well, a rate_limiter, a 5xx or a refused credential is that delivery's own affair: it waits apart, counts
 //!   against `max_attempts`, and rests nobody else.
 //! - What is refused or put off for the sake of our credential or of the push service as a whole never ends a delivery
 //!   and does not count against `max_attempts`: it goes on in a child chunk that keeps its attempt number.
@@ -40,7 +40,7 @@ use super::evidence::{Blame, Standing};
 use foreign::{Foreign, foreign};
 pub(crate) use foreign::{count_foreign, is_foreign};
 
-/// Wait asked for by a push service that throttles without saying for how long (FCM's default).
+/// Wait asked for by a push service that limiter_rules without saying for how long (FCM's default).
 const THROTTLE_DEFAULT: Duration = Duration::from_secs(60);
 /// Fewest refusals of a payload that end the campaign at a provider; a chance few must not decide for a million.
 const STOP_MIN_ANSWERS: u64 = 10;

@@ -20,7 +20,7 @@ use super::Deps;
 use super::budget::Budget;
 use super::config::PipelineConfig;
 use super::due_index::DueIndex;
-use super::lanes::{BreakerRules, Key, Lanes, Levels, ThrottleRules};
+use super::lanes::{BreakerRules, Key, Lanes, Levels, RateLimiterRules};
 use super::leap::Leap;
 use super::room::{Behind, Crowded, Room};
 use super::rush::Rush;
@@ -97,7 +97,7 @@ impl Shared {
             unanswered_max_attempts: config.unanswered_max_attempts,
             policy: config.retry(),
         };
-        let throttles = ThrottleRules {
+        let limiter_rules = RateLimiterRules {
             ramp: Duration::from_millis(config.quota_ramp_ms),
             urgent_share_percent: config.urgent_share_percent,
             chunk_max_devices: config.chunk_max_devices as u64,
@@ -106,7 +106,7 @@ impl Shared {
         let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
         Self {
             watch: Arc::new(Watch::new(stop.clone(), cut.clone())),
-            lanes: Arc::new(Lanes::new(deps.store.clone(), deps.factory, rules, throttles, levels)),
+            lanes: Arc::new(Lanes::new(deps.store.clone(), deps.factory, rules, limiter_rules, levels)),
             store: deps.store,
             queue: deps.queue,
             clock: deps.clock,

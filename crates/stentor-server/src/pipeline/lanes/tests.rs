@@ -46,9 +46,13 @@ async fn a_credential_that_was_read_before_another_was_put_is_not_used() {
     };
     let policy = RetryPolicy::default();
     let rules = BreakerRules { probe_after: Duration::from_secs(60), unanswered_max_attempts: 20, policy };
-    let throttles =
-        ThrottleRules { ramp: Duration::from_secs(60), urgent_share_percent: 20, chunk_max_devices: 1_000 };
-    let made = Arc::new(Lanes::new(Arc::new(store), Arc::new(factory), rules, throttles, Levels::open(None)));
+    let limiter_rules = RateLimiterRules {
+        ramp: Duration::from_secs(60),
+        urgent_share_percent: 20,
+        chunk_max_devices: 1_000,
+    };
+    let made =
+        Arc::new(Lanes::new(Arc::new(store), Arc::new(factory), rules, limiter_rules, Levels::open(None)));
     assert!(lanes.set(made.clone()).is_ok());
     assert!(made.handle(key, at(1)).await.is_none(), "what was read is out of date");
     assert!(made.parking(key).is_none(), "nothing rests for it");

@@ -14,7 +14,7 @@ use crate::pipeline::stats::QuotaStats;
 
 /// How quotas are kept.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ThrottleRules {
+pub(crate) struct RateLimiterRules {
     /// How long a cold credential takes to reach its quota.
     pub(crate) ramp: Duration,
     /// Share of a quota that audiences leave to single messages.
@@ -23,32 +23,32 @@ pub(crate) struct ThrottleRules {
     pub(crate) chunk_max_devices: u64,
 }
 
-impl ThrottleRules {
+impl RateLimiterRules {
     /// Puts a quota in force, with what the credential had left, in this process or as `kept` by one before; `None` lifts it.
     pub(crate) fn apply(
         &self,
-        old: Option<Throttle>,
+        old: Option<RateLimiter>,
         per_minute: Option<u32>,
         now: Timestamp,
         kept: impl FnOnce() -> (Option<Slot>, Option<Level>),
-    ) -> Option<Throttle> {
+    ) -> Option<RateLimiter> {
         let (ramp, urgent_share_percent) = (self.ramp, self.urgent_share_percent);
         let quota = Quota { per_minute: per_minute?, ramp, urgent_share_percent };
-        if let Some(mut throttle) = old {
-            throttle.bucket.set_quota(quota, now);
-            return Some(throttle);
+        if let Some(mut rate_limiter) = old {
+            rate_limiter.bucket.set_quota(quota, now);
+            return Some(rate_limiter);
         }
         let (slot, level) = kept();
         let bucket = match level {
             Some(level) => Bucket::resume(quota, level, now),
             None => Bucket::new(quota, now),
         };
-        Some(Throttle::new(bucket, slot))
+        Some(RateLimiter::new(bucket, slot))
     }
 }
 
 /// A bucket, and how it was used.
-pub(crate) struct Throttle {
+pub(crate) struct RateLimiter {
     bucket: Bucket,
     /// Where its level is kept.
     slot: Option<Slot>,
@@ -58,7 +58,7 @@ pub(crate) struct Throttle {
     waited: Duration,
 }
 
-impl Throttle {
+impl RateLimiter {
     const fn new(bucket: Bucket, slot: Option<Slot>) -> Self {
         let waits_until = Timestamp::from_millis(0);
         Self { bucket, slot, urgent_guess: 1, waits_until, waited: Duration::ZERO }
@@ -68,7 +68,7 @@ impl Throttle {
     pub(crate) fn take(
         &mut self,
         class: Class,
-        rules: &ThrottleRules,
+        rules: &RateLimiterRules,
         now: Timestamp,
     ) -> Result<u64, Timestamp> {
         let count = if class == Class::Bulk { rules.chunk_max_devices } else { self.urgent_guess };
@@ -134,8 +134,8 @@ impl Grant {
             return;
         }
         let mut entries = self.lanes.lock();
-        if let Some(throttle) = entries.get_mut(&self.key).and_then(|entry| entry.throttle.as_mut()) {
-            throttle.correct(self.class, self.taken, used);
+        if let Some(rate_limiter) = entries.get_mut(&self.key).and_then(|entry| entry.rate_limiter.as_mut()) {
+            rate_limiter.correct(self.class, self.taken, used);
         }
     }
 }
