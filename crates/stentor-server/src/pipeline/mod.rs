@@ -6,6 +6,7 @@
 //! schedules fire in [`calendar`]; both are pure. Nothing here is the truth: every task may die at any moment, and the
 //! store tells the next process where to go on. A part that dies is noticed by `watch`, and ends the pipeline.
 
+mod admission;
 mod attempt;
 mod budget;
 pub mod calendar;
@@ -21,7 +22,6 @@ mod lanes;
 mod leap;
 mod load;
 mod producer;
-mod room;
 mod rush;
 mod scheduler;
 mod setback;
@@ -49,9 +49,9 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use admission::Crowded;
 pub use config::PipelineConfig;
 pub use lanes::ProviderFactory;
-pub use room::Crowded;
 pub use rush::{Asking, Rush};
 pub use stats::PipelineStats;
 pub use watch::Failure;

@@ -17,12 +17,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Deps;
+use super::admission::{AdmissionControl, Behind, Crowded};
 use super::budget::Budget;
 use super::config::PipelineConfig;
 use super::due_index::DueIndex;
 use super::lanes::{BreakerRules, Key, Lanes, Levels, RateLimiterRules};
 use super::leap::Leap;
-use super::room::{Behind, Crowded, Room};
 use super::rush::Rush;
 use super::settler::Settlers;
 use super::stats::DispatchMeter;
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     pub(crate) wakeups: Wakeups,
     pub(crate) rush: Arc<Rush>,
     pub(crate) depths: Mutex<Vec<LaneDepth>>,
-    room: Room,
+    admission: AdmissionControl,
     pub(crate) producers: AtomicUsize,
     /// Credentials get their access tokens and connections, as they do once, at the start.
     pub(crate) getting_ready: AtomicBool,
@@ -123,7 +123,7 @@ impl Shared {
             wakeups: Wakeups::default(),
             rush: Arc::default(),
             depths: Mutex::default(),
-            room: Room::new(config.max_queued_chunks, config.parked_max_chunks()),
+            admission: AdmissionControl::new(config.max_queued_chunks, config.parked_max_chunks()),
             producers: AtomicUsize::new(0),
             getting_ready: AtomicBool::new(true),
             stale: AtomicU64::new(0),
@@ -188,7 +188,7 @@ impl Shared {
         if leases.is_empty() {
             return;
         }
-        self.room.note_gone(leases.iter().map(|lease| lease.ticket.lane));
+        self.admission.note_gone(leases.iter().map(|lease| lease.ticket.lane));
         if let Err(error) = self.queue.ack(leases).await {
             tracing::warn!(%error, "acknowledging failed; the tickets will be found void");
         }
@@ -235,19 +235,19 @@ impl Shared {
 
     /// Notes chunks on their way to the queue.
     pub(crate) fn note_queued(&self, tickets: &[Ticket]) {
-        self.room.note(tickets);
+        self.admission.note(tickets);
     }
 
     /// Returns whether an app may queue more of what can be sent.
     pub(crate) fn has_room(&self, app: AppId) -> bool {
         let behind = Behind { of_all: self.rush.behind(), of_app: self.rush.behind_of(app) };
-        self.room.is_open_to(app, behind)
+        self.admission.is_open_to(app, behind)
     }
 
     /// Lists those credentials of an app for which no more may wait.
     pub(crate) fn crowded(&self, app: AppId) -> Vec<Crowded> {
         let crowds =
-            ProviderKind::ALL.iter().filter_map(|kind| Some((*kind, self.room.crowd((app, *kind))?)));
+            ProviderKind::ALL.iter().filter_map(|kind| Some((*kind, self.admission.crowd((app, *kind))?)));
         crowds
             .filter_map(|(provider, chunks)| {
                 let detail = self.lanes.parking((app, provider))?.detail;
@@ -258,12 +258,12 @@ impl Shared {
 
     /// Returns whether more of an audience may be queued.
     pub(crate) fn may_expand(&self, key: Key) -> bool {
-        self.has_room(key.0) && self.room.crowd(key).is_none()
+        self.has_room(key.0) && self.admission.crowd(key).is_none()
     }
 
     /// Keeps what the queue holds, and reminds the dispatchers of it.
     pub(crate) fn note_depths(&self, depths: Vec<LaneDepth>) {
-        self.room.count(&depths, self.lanes.resting());
+        self.admission.count(&depths, self.lanes.resting());
         self.due_index.note_depths(&depths, self.now());
         *self.depths.lock().unwrap_or_else(PoisonError::into_inner) = depths;
     }

@@ -15,14 +15,14 @@ use stentor_core::ports::queue::LaneDepth;
 use super::lanes::Key;
 
 /// The counts of the queue by app and credential: as many as it said when last asked, with those that came and went since.
-pub(crate) struct Room {
+pub(crate) struct AdmissionControl {
     queued_max_chunks: u64,
     parked_max_chunks: u64,
-    stock: Mutex<Stock>,
+    counts: Mutex<QueueCounts>,
 }
 
 #[derive(Default)]
-struct Stock {
+struct QueueCounts {
     /// Chunks that can be sent.
     open: HashMap<AppId, u64>,
     open_sum: u64,
@@ -51,27 +51,27 @@ pub struct Crowded {
     pub detail: String,
 }
 
-impl Room {
+impl AdmissionControl {
     /// Allows so many chunks, and apart from them so many of credentials that rest.
     pub(crate) fn new(queued_max_chunks: u64, parked_max_chunks: u64) -> Self {
-        Self { queued_max_chunks, parked_max_chunks: parked_max_chunks.max(1), stock: Mutex::default() }
+        Self { queued_max_chunks, parked_max_chunks: parked_max_chunks.max(1), counts: Mutex::default() }
     }
 
     /// Counts chunks on their way to the queue.
     pub(crate) fn note(&self, tickets: &[Ticket]) {
-        let mut stock = self.lock();
-        tickets.iter().for_each(|ticket| stock.add((ticket.lane.app, ticket.lane.provider), 1));
+        let mut counts = self.lock();
+        tickets.iter().for_each(|ticket| counts.add((ticket.lane.app, ticket.lane.provider), 1));
     }
 
     /// Counts chunks that are taken off the queue.
     pub(crate) fn note_gone(&self, lanes: impl Iterator<Item = Lane>) {
-        let mut stock = self.lock();
-        lanes.for_each(|lane| stock.subtract((lane.app, lane.provider)));
+        let mut counts = self.lock();
+        lanes.for_each(|lane| counts.subtract((lane.app, lane.provider)));
     }
 
     /// Counts anew what the queue holds.
     pub(crate) fn count(&self, depths: &[LaneDepth], resting: HashSet<Key>) {
-        let mut fresh = Stock { resting, ..Stock::default() };
+        let mut fresh = QueueCounts { resting, ..QueueCounts::default() };
         for LaneDepth { lane, ready, delayed, leased, .. } in depths {
             fresh.add((lane.app, lane.provider), ready + delayed + leased);
         }
@@ -80,26 +80,27 @@ impl Room {
 
     /// Returns whether an app may queue more of what can be sent.
     pub(crate) fn is_open_to(&self, app: AppId, behind: Behind) -> bool {
-        let stock = self.lock();
-        let own = stock.open.get(&app).copied().unwrap_or_default();
-        let others = stock.open.len() - usize::from(own > 0);
+        let counts = self.lock();
+        let own = counts.open.get(&app).copied().unwrap_or_default();
+        let others = counts.open.len() - usize::from(own > 0);
         let own = own + behind.of_app;
-        stock.open_sum + behind.of_all < self.queued_max_chunks || own < share(self.queued_max_chunks, others)
+        counts.open_sum + behind.of_all < self.queued_max_chunks
+            || own < share(self.queued_max_chunks, others)
     }
 
     /// Returns how many chunks wait for a credential that rests, if no more may.
     pub(crate) fn crowd(&self, key: Key) -> Option<u64> {
-        let stock = self.lock();
-        let own = stock.parked.get(&key).copied().filter(|_| stock.parked_sum >= self.parked_max_chunks)?;
-        (own >= share(self.parked_max_chunks, stock.parked.len() - 1)).then_some(own)
+        let counts = self.lock();
+        let own = counts.parked.get(&key).copied().filter(|_| counts.parked_sum >= self.parked_max_chunks)?;
+        (own >= share(self.parked_max_chunks, counts.parked.len() - 1)).then_some(own)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Stock> {
-        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Stock {
+impl QueueCounts {
     fn add(&mut self, key: Key, chunks: u64) {
         if chunks == 0 {
             return;
@@ -164,7 +165,7 @@ mod tests {
     }
 
     /// Counts how much an app gets that asks until it is refused.
-    fn fill(room: &Room, raw: u64) -> u64 {
+    fn fill(room: &AdmissionControl, raw: u64) -> u64 {
         let mut got = 0;
         while room.is_open_to(app(raw), NONE) {
             room.note(&tickets(raw, 1));
@@ -175,13 +176,13 @@ mod tests {
 
     #[test]
     fn one_app_alone_gets_everything_and_who_comes_later_an_equal_share() {
-        let room = Room::new(120, 60);
+        let room = AdmissionControl::new(120, 60);
         assert_eq!([1, 2, 3, 1, 2].map(|app| fill(&room, app)), [120, 60, 40, 0, 0]);
     }
 
     #[test]
     fn what_cannot_be_sent_stands_in_nobodys_way_and_has_a_bound_of_its_own() {
-        let room = Room::new(120, 60);
+        let room = AdmissionControl::new(120, 60);
         let key = |raw| (app(raw), ProviderKind::Fcm);
         room.count(&[depth(1, 60), depth(2, 29)], HashSet::from([key(1), key(2)]));
         assert_eq!((room.crowd(key(1)), room.crowd(key(2))), (Some(60), None));
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_off_the_queue_makes_room_at_once() {
-        let room = Room::new(2, 1);
+        let room = AdmissionControl::new(2, 1);
         room.note(&tickets(1, 2));
         assert!(!room.is_open_to(app(1), NONE));
         room.note_gone(tickets(1, 1).iter().map(|ticket| ticket.lane));
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_and_not_begun_counts_as_queued() {
-        let room = Room::new(120, 60);
+        let room = AdmissionControl::new(120, 60);
         room.note(&tickets(2, 10));
         let greedy = Behind { of_all: 110, of_app: 110 };
         assert!(!room.is_open_to(app(1), greedy));
