@@ -43,7 +43,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         every(&shared, "pruning the audit trail", config.prune_interval_ms, prune_audit),
         every(&shared, "forgetting apps", config.prune_interval_ms, forget_apps),
         watch_depths(&shared),
-        super::setback::watch(&shared),
+        super::clock_step::watch(&shared),
     );
 }
 

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_step_back_is_a_setback() {
+    async fn only_a_step_back_counts() {
         let mut steps = Steps { looked: Instant::now(), showed: at(0) };
         let mut look = |shows| steps.look(Instant::now(), at(shows));
         tokio::time::advance(Duration::from_secs(10)).await;
