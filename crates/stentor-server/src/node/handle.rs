@@ -15,7 +15,7 @@ use super::engines::Dependencies;
 use super::threads::Threads;
 use crate::config::Config;
 use crate::pipeline::stats::QuotaStats;
-use crate::pipeline::{Asking, Crowded, Deps, Failure, Pipeline, PipelineStats, Rush, Watch};
+use crate::pipeline::{Asking, Crowded, Deps, Failure, Pipeline, PipelineStats, Rush, Supervisor};
 use crate::providers::Adapters;
 use crate::service::{Belt, Resting};
 
@@ -34,7 +34,7 @@ pub struct PipelineHandle {
     pipeline: Mutex<Option<Arc<Pipeline>>>,
     tickets: mpsc::Sender<Vec<Ticket>>,
     publisher: Mutex<Option<JoinHandle<()>>>,
-    watch: Arc<Watch>,
+    watch: Arc<Supervisor>,
     rush: Arc<Rush>,
     /// The last to go: the pipeline's tasks run on them.
     _threads: Threads,
@@ -64,7 +64,7 @@ impl PipelineHandle {
         let pipeline = started.map_err(|error| AppError::Engine { what: "the store", cause: wrap(error) })?;
         let pipeline = Arc::new(pipeline);
         let (tickets, waiting) = mpsc::channel(WAITING_MAX_COUNT);
-        let (watch, rush) = (pipeline.watch(), pipeline.rush());
+        let (watch, rush) = (pipeline.supervisor(), pipeline.rush());
         let (watched, work) = (watch.clone(), publish(pipeline.clone(), waiting));
         let publisher = tokio::spawn(async move { watched.passing("publisher", work).await });
         let publisher = Mutex::new(Some(publisher));

@@ -113,7 +113,7 @@ impl ConsumerPool {
         let shared = self.shared.clone();
         let work = consumer::run(shared.clone(), self.dispatcher, inbox);
         let part = format!("consumer of {}", self.dispatcher.0);
-        self.tasks.spawn(async move { shared.watch.passing(part, work).await });
+        self.tasks.spawn(async move { shared.supervisor.passing(part, work).await });
         self.consumers.push(Consumer { jobs, busy, idle_since: None });
         self.consumers.len() - 1
     }

@@ -29,7 +29,7 @@ pub mod settle;
 mod settler;
 mod shared;
 pub mod stats;
-mod watch;
+mod supervisor;
 mod window;
 
 use std::future::Future;
@@ -54,11 +54,11 @@ pub use config::PipelineConfig;
 pub use lanes::ProviderFactory;
 pub use rush::{Asking, Rush};
 pub use stats::PipelineStats;
-pub use watch::Failure;
+pub use supervisor::Failure;
 
 use dispatcher::Dispatcher;
 use shared::Shared;
-pub(crate) use watch::Watch;
+pub(crate) use supervisor::Supervisor;
 
 /// Settlements that may wait for the settler, in chunks; consumers wait beyond.
 const SETTLER_INBOX_MAX_CHUNKS: usize = 1_024;
@@ -127,17 +127,18 @@ impl Pipeline {
         for inbox in inboxes {
             let (shared, stop, home) = (self.shared.clone(), self.settler_stop.clone(), self.home(inbox.0));
             let work = settler::run(shared.clone(), inbox, stop.clone());
-            self.settler.spawn_on(async move { shared.watch.lasting("settler", stop, work).await }, &home);
+            self.settler
+                .spawn_on(async move { shared.supervisor.lasting("settler", stop, work).await }, &home);
         }
         let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
         self.settler.spawn(async move {
             let work = janitor::keep_leases(&shared, stop.clone());
-            shared.watch.lasting("lease keeper", stop, work).await;
+            shared.supervisor.lasting("lease keeper", stop, work).await;
         });
         let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
         self.settler.spawn(async move {
-            let store = shared.watch.guarding("store's writer", stop.clone(), shared.store.broken());
-            let queue = shared.watch.guarding("queue's writer", stop, shared.queue.broken());
+            let store = shared.supervisor.guarding("store's writer", stop.clone(), shared.store.broken());
+            let queue = shared.supervisor.guarding("queue's writer", stop, shared.queue.broken());
             tokio::join!(store, queue);
         });
     }
@@ -156,7 +157,7 @@ impl Pipeline {
         let (shared, stop) = (self.shared.clone(), self.shared.stop.clone());
         self.movers.spawn(async move {
             let work = shared.lanes.get_ready(shared.config.ready_max_credentials, shared.now());
-            let _ = stop.run_until_cancelled(shared.watch.passing("getting ready", work)).await;
+            let _ = stop.run_until_cancelled(shared.supervisor.passing("getting ready", work)).await;
             shared.getting_ready.store(false, Ordering::Relaxed);
         });
     }
@@ -170,7 +171,7 @@ impl Pipeline {
     ) {
         let (shared, part, home) = (self.shared.clone(), part.into(), self.home(class));
         let stop = shared.stop.clone();
-        self.movers.spawn_on(async move { shared.watch.lasting(part, stop, work).await }, &home);
+        self.movers.spawn_on(async move { shared.supervisor.lasting(part, stop, work).await }, &home);
     }
 
     fn home(&self, class: Class) -> Handle {
@@ -181,8 +182,8 @@ impl Pipeline {
     }
 
     /// Returns what knows whether a part has failed.
-    pub(crate) fn watch(&self) -> Arc<Watch> {
-        self.shared.watch.clone()
+    pub(crate) fn supervisor(&self) -> Arc<Supervisor> {
+        self.shared.supervisor.clone()
     }
 
     /// Puts tickets of accepted messages and of resumed campaigns on the queue; a failure is made up for later.
@@ -261,7 +262,7 @@ impl Pipeline {
             store_retries: shared.store_retries.load(Ordering::Relaxed),
             chunks_set_aside: shared.set_aside.load(Ordering::Relaxed),
             recovery: shared.recovery,
-            failures: shared.watch.failures(),
+            failures: shared.supervisor.failures(),
         }
     }
 

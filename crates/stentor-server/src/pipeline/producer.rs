@@ -56,7 +56,7 @@ impl Office {
                 let shared = self.shared.clone();
                 let part = format!("producer of {}", task.provider);
                 let work = produce(shared.clone(), task);
-                let handle = self.tasks.spawn(async move { shared.watch.passing(part, work).await });
+                let handle = self.tasks.spawn(async move { shared.supervisor.passing(part, work).await });
                 self.names.insert(handle.id(), task);
             }
         }

@@ -26,7 +26,7 @@ use super::leap::Leap;
 use super::rush::Rush;
 use super::settler::Settlers;
 use super::stats::DispatchMeter;
-use super::watch::Watch;
+use super::supervisor::Supervisor;
 
 /// A store that takes longer does not need more to do.
 const TURNAROUND_MAX_US: u64 = 100_000;
@@ -53,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) stop: CancellationToken,
     /// Batches are no longer waited for.
     pub(crate) cut: CancellationToken,
-    pub(crate) watch: Arc<Watch>,
+    pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) wakeups: Wakeups,
     pub(crate) rush: Arc<Rush>,
     pub(crate) depths: Mutex<Vec<LaneDepth>>,
@@ -105,7 +105,7 @@ impl Shared {
         let levels = Levels::open(deps.levels.as_deref());
         let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
         Self {
-            watch: Arc::new(Watch::new(stop.clone(), cut.clone())),
+            supervisor: Arc::new(Supervisor::new(stop.clone(), cut.clone())),
             lanes: Arc::new(Lanes::new(deps.store.clone(), deps.factory, rules, limiter_rules, levels)),
             store: deps.store,
             queue: deps.queue,

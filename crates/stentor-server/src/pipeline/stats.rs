@@ -15,7 +15,7 @@ use stentor_core::time::Timestamp;
 
 use super::budget::Unsettled;
 use super::settle::is_attempt;
-use super::watch::Failure;
+use super::supervisor::Failure;
 
 /// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is above.
 pub const BUCKETS_SECONDS: [f64; 14] =

@@ -21,13 +21,13 @@ pub struct Failure {
 }
 
 /// Knows which parts failed, and stops the others then.
-pub(crate) struct Watch {
+pub(crate) struct Supervisor {
     failures: watch::Sender<Vec<Failure>>,
     stop: CancellationToken,
     cut: CancellationToken,
 }
 
-impl Watch {
+impl Supervisor {
     /// Starts without failures; the first will cancel both.
     pub(crate) fn new(stop: CancellationToken, cut: CancellationToken) -> Self {
         Self { failures: watch::Sender::default(), stop, cut }
@@ -111,8 +111,8 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
 mod tests {
     use super::*;
 
-    fn watch() -> Watch {
-        Watch::new(CancellationToken::new(), CancellationToken::new())
+    fn watch() -> Supervisor {
+        Supervisor::new(CancellationToken::new(), CancellationToken::new())
     }
 
     #[tokio::test]
