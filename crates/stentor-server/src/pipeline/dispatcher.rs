@@ -138,7 +138,7 @@ impl Dispatcher {
         self.loads.measure(now, |app, window, load| {
             if class == Class::Bulk {
                 let sender = shared.lanes.sender_stats((app, kind));
-                let turnaround = sender.latency_floor + shared.turnaround.get();
+                let turnaround = sender.latency_floor + shared.store_latency.get();
                 window.observe(now, load.settled(), turnaround);
                 window.make_room(now, sender.inflight);
                 window.raise(load.settled());
@@ -308,7 +308,7 @@ impl Dispatcher {
         match shared.store.lease(&chunks, shared.lease(self.class)).await {
             Ok(replies) => {
                 if self.class == Class::Bulk {
-                    shared.turnaround.note_lease(began.elapsed());
+                    shared.store_latency.note_lease(began.elapsed());
                 }
                 self.receive(orders.into_iter().zip(replies)).await;
                 true

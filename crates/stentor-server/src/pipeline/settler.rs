@@ -104,7 +104,7 @@ async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>)
         let began = tokio::time::Instant::now();
         let tickets = settle(shared, settlements, waiting).await;
         if class == Class::Bulk {
-            shared.turnaround.note_settlement(began.elapsed());
+            shared.store_latency.note_settlement(began.elapsed());
         }
         shared.note_queued(&tickets);
         shared.publish(&tickets).await;

@@ -29,7 +29,7 @@ use super::stats::DispatchMeter;
 use super::supervisor::Supervisor;
 
 /// A store that takes longer does not need more to do.
-const TURNAROUND_MAX_US: u64 = 100_000;
+const STORE_LATENCY_MAX_US: u64 = 100_000;
 
 /// Most chunks of which it is remembered how often they could not be leased.
 const REFUSED_MAX_COUNT: usize = 10_000;
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     pub(crate) due_index: DueIndex,
     pub(crate) budget: Arc<Budget>,
     pub(crate) held: Arc<Held>,
-    pub(crate) turnaround: Turnaround,
+    pub(crate) store_latency: StoreLatency,
     pub(crate) meters: HashMap<ProviderKind, Arc<DispatchMeter>>,
     pub(crate) settlers: Settlers,
     /// Nothing is leased or expanded any more.
@@ -115,7 +115,7 @@ impl Shared {
             due_index: DueIndex::new(),
             budget: Budget::new(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
             held: Arc::default(),
-            turnaround: Turnaround::default(),
+            store_latency: StoreLatency::default(),
             meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),
             settlers,
             stop,
@@ -279,12 +279,12 @@ impl Shared {
 
 /// How long the store takes for what a delivery waits for twice: its lease and its settlement.
 #[derive(Default)]
-pub(crate) struct Turnaround {
+pub(crate) struct StoreLatency {
     lease_us: AtomicU64,
     settle_us: AtomicU64,
 }
 
-impl Turnaround {
+impl StoreLatency {
     /// Notes how long a lease took.
     pub(crate) fn note_lease(&self, took: Duration) {
         smooth(&self.lease_us, took);
@@ -298,7 +298,7 @@ impl Turnaround {
     /// Returns the time of a lease, of the settlement that is waited for, and of the one that follows it.
     pub(crate) fn get(&self) -> Duration {
         let (lease, settle) = (self.lease_us.load(Ordering::Relaxed), self.settle_us.load(Ordering::Relaxed));
-        Duration::from_micros((lease + 2 * settle).min(TURNAROUND_MAX_US))
+        Duration::from_micros((lease + 2 * settle).min(STORE_LATENCY_MAX_US))
     }
 }
 
