@@ -25,17 +25,17 @@ use super::consumer_pool::Busy;
 use super::evidence::Evidence;
 use super::lanes::{BreakerState, Probe, ProviderHandle, Verdict};
 use super::settle::{Health, Settled, count_foreign, is_weak, settle};
-use super::settler::{GoingOn, Over, Work};
-use super::shared::{Kept, Shared};
+use super::settler::{GoingOn, LeaseParts, Work};
+use super::shared::{LeaseGuard, Shared};
 
 type DispatcherKey = (ProviderKind, Class);
 
 /// A leased chunk on its way to a provider.
-pub(crate) struct Job {
+pub(crate) struct SendJob {
     pub(crate) chunk: Box<LeasedChunk>,
     pub(crate) lease: QueueLease,
     pub(crate) hold: Reservation,
-    pub(crate) kept: Kept,
+    pub(crate) guard: LeaseGuard,
     pub(crate) handle: Arc<ProviderHandle>,
     pub(crate) probe: Option<Probe>,
     /// Counts it as one of its consumer's batches, until most of it is answered.
@@ -43,7 +43,7 @@ pub(crate) struct Job {
 }
 
 /// Serves one dispatcher until its jobs end.
-pub(crate) async fn run(shared: Arc<Shared>, dispatcher: DispatcherKey, mut jobs: mpsc::Receiver<Job>) {
+pub(crate) async fn run(shared: Arc<Shared>, dispatcher: DispatcherKey, mut jobs: mpsc::Receiver<SendJob>) {
     let mut batches = FuturesUnordered::new();
     let mut open = true;
     while open || !batches.is_empty() {
@@ -58,7 +58,7 @@ pub(crate) async fn run(shared: Arc<Shared>, dispatcher: DispatcherKey, mut jobs
 }
 
 /// Brings one chunk to its end: sent and settled, or given back unsent.
-async fn carry(shared: &Shared, dispatcher: DispatcherKey, mut job: Job) {
+async fn carry(shared: &Shared, dispatcher: DispatcherKey, mut job: SendJob) {
     let key = (job.chunk.message.app, job.chunk.provider);
     let source = Source { key, handle: job.handle.clone(), is_probe: job.probe.is_some() };
     let is_open = !source.is_probe && shared.lanes.state(key, shared.now()) != BreakerState::Closed;
@@ -76,7 +76,7 @@ async fn carry(shared: &Shared, dispatcher: DispatcherKey, mut job: Job) {
     }
 }
 
-async fn settle_whole(shared: &Shared, source: &Source, job: Job, outcomes: &[Outcome]) {
+async fn settle_whole(shared: &Shared, source: &Source, job: SendJob, outcomes: &[Outcome]) {
     let settlement = decide(shared, source, &job.chunk, outcomes, Evidence::default());
     hand_over(shared, job, |over| Work::Settle(settlement, over, None)).await;
 }
@@ -86,7 +86,7 @@ async fn settle_apart(
     shared: &Shared,
     dispatcher: DispatcherKey,
     source: &Source,
-    mut job: Job,
+    mut job: SendJob,
     early: Vec<Option<Outcome>>,
     sending: impl Future<Output = Vec<Outcome>>,
 ) {
@@ -101,11 +101,11 @@ async fn settle_apart(
     shared.due_index.wake(dispatcher);
     let (outcomes, goes_on) = join(sending, told).await;
     // Not told: the lease was lost, or the chunk set aside, and with it what was awaited.
-    let Ok((awaited, kept)) = goes_on as Result<GoingOn, _> else { return };
+    let Ok((awaited, guard)) = goes_on as Result<GoingOn, _> else { return };
     let rest = LeasedChunk { id: awaited.chunk, epoch: awaited.epoch, ..rest };
     let late: Vec<_> = parts.places.iter().filter_map(|at| outcomes.get(*at).cloned()).collect();
     let settlement = decide(shared, source, &rest, &late, before);
-    let over = Over { lease: None, hold, kept };
+    let over = LeaseParts { lease: None, hold, guard };
     let _ = shared.settlers.of(dispatcher.1).send(Work::Settle(settlement, over, None)).await;
 }
 
@@ -178,12 +178,12 @@ fn decide(
     settlement
 }
 
-async fn hand_over(shared: &Shared, job: Job, work: impl FnOnce(Over) -> Work) {
-    let Job { lease, hold, kept, probe, busy, .. } = job;
+async fn hand_over(shared: &Shared, job: SendJob, work: impl FnOnce(LeaseParts) -> Work) {
+    let SendJob { lease, hold, guard, probe, busy, .. } = job;
     drop(probe);
     // A closed channel means that the pipeline is gone: the lease is recovered by the next one.
     let settler = shared.settlers.of(lease.ticket.lane.class);
-    let _ = settler.send(work(Over { lease: Some(lease), hold, kept })).await;
+    let _ = settler.send(work(LeaseParts { lease: Some(lease), hold, guard })).await;
     // Its place is free only once the settler has room.
     drop(busy);
 }

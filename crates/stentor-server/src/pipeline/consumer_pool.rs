@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::consumer::{self, Job};
+use super::consumer::{self, SendJob};
 use super::shared::Shared;
 
 /// Consumers of one dispatcher.
@@ -22,7 +22,7 @@ pub(crate) struct ConsumerPool {
 }
 
 struct Consumer {
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<SendJob>,
     busy: Arc<AtomicUsize>,
     idle_since: Option<Instant>,
 }
@@ -70,7 +70,7 @@ impl ConsumerPool {
     }
 
     /// Hands a job to the least busy consumer, or to a new one when all are busy and more are allowed.
-    pub(crate) fn hand(&mut self, job: impl FnOnce(Busy) -> Job) {
+    pub(crate) fn hand(&mut self, job: impl FnOnce(Busy) -> SendJob) {
         let least = self.consumers.iter().enumerate().min_by_key(|(_, one)| one.busy());
         let full = self.consumers.len() >= self.shared.config.consumers_max;
         let at = match least {

@@ -17,7 +17,7 @@ use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
 use super::budget::{Claim, Reservation};
-use super::consumer::Job;
+use super::consumer::SendJob;
 use super::consumer_pool::ConsumerPool;
 use super::insist::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
 use super::lanes::{BreakerState, Grant, Key, Probe, ProviderHandle};
@@ -50,14 +50,14 @@ pub(crate) struct Dispatcher {
 }
 
 /// A lane that may be served now, and by whom.
-struct Served {
+struct OpenLane {
     lane: Lane,
     handle: Arc<ProviderHandle>,
     probe: bool,
 }
 
 /// A ticket taken from the queue, with all that its chunk will need.
-struct Order {
+struct LeasedTicket {
     lease: QueueLease,
     hold: Reservation,
     grant: Grant,
@@ -151,11 +151,11 @@ impl Dispatcher {
     }
 
     /// Lists due lanes whose breaker is closed and whose provider is there, in turn.
-    async fn open_lanes(&self, now: Timestamp) -> Vec<Served> {
+    async fn open_lanes(&self, now: Timestamp) -> Vec<OpenLane> {
         let mut lanes = self.shared.due_index.due((self.kind, self.class), now);
         let turn = self.turn % lanes.len().max(1);
         lanes.rotate_left(turn);
-        let mut open: Vec<Served> = Vec::new();
+        let mut open: Vec<OpenLane> = Vec::new();
         for lane in lanes {
             let key = (lane.app, lane.provider);
             let probe = match self.shared.lanes.state(key, now) {
@@ -169,7 +169,7 @@ impl Dispatcher {
                 BreakerState::HalfOpen => true,
             };
             match self.shared.lanes.handle(key, now).await {
-                Some(handle) => open.push(Served { lane, handle, probe }),
+                Some(handle) => open.push(OpenLane { lane, handle, probe }),
                 None => self.forget_if_app_is_gone(lane, now).await,
             }
         }
@@ -212,8 +212,8 @@ impl Dispatcher {
     }
 
     /// Takes up to `max` tickets of a lane, as far as there is room.
-    async fn order(&mut self, served: &Served, max: usize, now: Timestamp, orders: &mut Vec<Order>) {
-        let Served { lane, handle, probe } = served;
+    async fn order(&mut self, served: &OpenLane, max: usize, now: Timestamp, orders: &mut Vec<LeasedTicket>) {
+        let OpenLane { lane, handle, probe } = served;
         let key: Key = (lane.app, lane.provider);
         let Ok(mut probe) = self.probe(key, *probe, now) else { return };
         let max = if probe.is_some() { 1 } else { max };
@@ -230,7 +230,7 @@ impl Dispatcher {
                 if leases.len() == places.len() {
                     self.shared.due_index.insert(*lane, now);
                 }
-                orders.extend(leases.into_iter().zip(places).map(|(lease, (hold, grant))| Order {
+                orders.extend(leases.into_iter().zip(places).map(|(lease, (hold, grant))| LeasedTicket {
                     lease,
                     hold,
                     grant,
@@ -300,9 +300,9 @@ impl Dispatcher {
     }
 
     /// Leases the chunks of tickets and hands them to consumers; returns whether that worked.
-    async fn dispatch(&mut self, orders: Vec<Order>) -> bool {
+    async fn dispatch(&mut self, orders: Vec<LeasedTicket>) -> bool {
         let shared = self.shared.clone();
-        let _until_noted = shared.held.taking().await;
+        let _until_noted = shared.lease_table.taking().await;
         let chunks: Vec<_> = orders.iter().map(|order| order.lease.ticket.chunk).collect();
         let began = Instant::now();
         match shared.store.lease(&chunks, shared.lease(self.class)).await {
@@ -321,7 +321,7 @@ impl Dispatcher {
     }
 
     /// Leases chunk by chunk, so that one that is damaged holds up no other; returns whether all went well or aside.
-    async fn dispatch_singly(&mut self, orders: Vec<Order>) -> bool {
+    async fn dispatch_singly(&mut self, orders: Vec<LeasedTicket>) -> bool {
         let (mut over, mut untried, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut worked = false;
         for order in orders {
@@ -355,10 +355,10 @@ impl Dispatcher {
     /// written, that is no chunk's own fault.
     async fn give_up_often_refused(
         &self,
-        failed: Vec<(Order, StoreError)>,
+        failed: Vec<(LeasedTicket, StoreError)>,
         worked: bool,
         over: &mut Vec<QueueLease>,
-    ) -> Vec<Order> {
+    ) -> Vec<LeasedTicket> {
         if failed.is_empty() || !worked && self.shared.store.try_to_write().await.is_err() {
             return failed.into_iter().map(|(order, _)| order).collect();
         }
@@ -377,13 +377,13 @@ impl Dispatcher {
         rest
     }
 
-    async fn put_back(&self, orders: Vec<Order>, pause: Duration) {
+    async fn put_back(&self, orders: Vec<LeasedTicket>, pause: Duration) {
         let due_at = self.shared.now().plus(pause);
         self.shared.nack(orders.into_iter().map(|order| order.lease).collect(), due_at).await;
     }
 
     /// Hands out what was leased and takes tickets off the queue whose chunks are none of it.
-    async fn receive(&mut self, replies: impl Iterator<Item = (Order, LeaseReply)>) {
+    async fn receive(&mut self, replies: impl Iterator<Item = (LeasedTicket, LeaseReply)>) {
         let (mut over, mut paused) = (Vec::new(), Vec::new());
         for (order, reply) in replies {
             match reply {
@@ -399,12 +399,12 @@ impl Dispatcher {
         self.shared.publish_resumed(&paused).await;
     }
 
-    fn hand_out(&mut self, order: Order, chunk: Box<LeasedChunk>) {
-        let Order { lease, mut hold, grant, handle, probe } = order;
+    fn hand_out(&mut self, order: LeasedTicket, chunk: Box<LeasedChunk>) {
+        let LeasedTicket { lease, mut hold, grant, handle, probe } = order;
         hold.resize(chunk.devices.len() as u64);
         grant.spend(chunk.fates.iter().filter(|fate| **fate == Fate::Send).count() as u64);
-        let kept = self.shared.held.keep(chunk.id, chunk.epoch, Some(&lease));
-        self.pool.hand(|busy| Job { chunk, lease, hold, kept, handle, probe, busy });
+        let guard = self.shared.lease_table.keep(chunk.id, chunk.epoch, Some(&lease));
+        self.pool.hand(|busy| SendJob { chunk, lease, hold, guard, handle, probe, busy });
     }
 }
 

@@ -118,9 +118,9 @@ async fn sweep(shared: &Shared) -> Result<(), DutyError> {
 /// they are prolonged first, lest outcomes that it still has to write be thrown away and sent again. For that all that
 /// are taken must be noted, and the sweep must not know a later time than the prolonging.
 async fn sweep_once(shared: &Shared) -> Result<Swept, DutyError> {
-    let _all_are_noted = shared.held.complete().await;
+    let _all_are_noted = shared.lease_table.complete().await;
     let now = shared.now();
-    if shared.held.is_stale(now, shared.config.lease_for() / 2) {
+    if shared.lease_table.is_stale(now, shared.config.lease_for() / 2) {
         prolong(shared).await?;
     }
     Ok(shared.store.sweep(PAGE_MAX_COUNT, now).await?)
@@ -187,11 +187,11 @@ pub(crate) async fn keep_leases(shared: &Shared, stop: CancellationToken) {
 
 async fn prolong(shared: &Shared) -> Result<(), DutyError> {
     let lease = shared.lease(Class::Urgent);
-    let (chunks, tickets) = shared.held.list();
+    let (chunks, tickets) = shared.lease_table.list();
     if !chunks.is_empty() {
         shared.store.extend(&chunks, lease).await?;
     }
-    shared.held.prolonged(lease.now);
+    shared.lease_table.prolonged(lease.now);
     if tickets.is_empty() {
         return Ok(());
     }

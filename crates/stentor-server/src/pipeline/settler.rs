@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::budget::Reservation;
 use super::insist::{Ask, insist};
-use super::shared::{Kept, Shared};
+use super::shared::{LeaseGuard, Shared};
 
 /// The ways to the settlers: single messages have one of their own, so that they wait for no audience's commit.
 pub(crate) struct Settlers {
@@ -43,24 +43,24 @@ pub(crate) fn inboxes(max: usize) -> (Settlers, Inboxes) {
 }
 
 /// What is over, and what it held.
-pub(crate) struct Over {
+pub(crate) struct LeaseParts {
     /// Its ticket's lease; none of what is late of a chunk.
     pub(crate) lease: Option<QueueLease>,
     /// Its share of the budget.
     pub(crate) hold: Reservation,
     /// Keeps the lease from running out.
-    pub(crate) kept: Kept,
+    pub(crate) guard: LeaseGuard,
 }
 
 /// The chunk in which goes on what is awaited, and what keeps its lease from running out.
-pub(crate) type GoingOn = (Awaited, Kept);
+pub(crate) type GoingOn = (Awaited, LeaseGuard);
 
 /// What the settler is asked to write.
 pub(crate) enum Work {
     /// A chunk was sent, or needed no sending; who waits is told of the chunk in which the awaited goes on.
-    Settle(Settlement, Over, Option<oneshot::Sender<GoingOn>>),
+    Settle(Settlement, LeaseParts, Option<oneshot::Sender<GoingOn>>),
     /// A chunk of which not a byte was sent goes back.
-    Release(ChunkId, u32, Timestamp, Over),
+    Release(ChunkId, u32, Timestamp, LeaseParts),
 }
 
 /// Writes until told to stop and nothing is left.
@@ -132,9 +132,9 @@ impl Ask for Settlement {
 
 /// A lease that is given back.
 #[derive(Clone, Copy)]
-struct Held(ChunkId, u32);
+struct GivenBack(ChunkId, u32);
 
-impl Ask for Held {
+impl Ask for GivenBack {
     fn chunk(&self) -> (ChunkId, u32) {
         (self.0, self.1)
     }
@@ -143,11 +143,11 @@ impl Ask for Held {
 fn children(shared: &Shared, reply: SettleReply, waiting: &mut Waiting) -> Vec<Ticket> {
     match reply {
         SettleReply::Settled { tickets, awaited } => {
-            // Kept before the parent's lease is let go; where nobody waits any more it runs out.
+            // LeaseGuard before the parent's lease is let go; where nobody waits any more it runs out.
             let goes_on = awaited.and_then(|awaited| Some((awaited, waiting.remove(&awaited.parent)?)));
             if let Some((awaited, tell)) = goes_on {
-                let kept = shared.held.keep(awaited.chunk, awaited.epoch, None);
-                let _ = tell.send((awaited, kept));
+                let guard = shared.lease_table.keep(awaited.chunk, awaited.epoch, None);
+                let _ = tell.send((awaited, guard));
             }
             tickets
         }
@@ -158,23 +158,23 @@ fn children(shared: &Shared, reply: SettleReply, waiting: &mut Waiting) -> Vec<T
     }
 }
 
-async fn give_back(shared: &Shared, settled: Vec<Over>) {
+async fn give_back(shared: &Shared, settled: Vec<LeaseParts>) {
     let mut leases = Vec::with_capacity(settled.len());
-    for Over { lease, hold, kept } in settled {
-        drop(kept);
+    for LeaseParts { lease, hold, guard } in settled {
+        drop(guard);
         hold.settled();
         leases.extend(lease);
     }
     shared.ack(leases).await;
 }
 
-async fn release(shared: &Shared, mut released: Vec<(ChunkId, u32, Timestamp, Over)>) {
+async fn release(shared: &Shared, mut released: Vec<(ChunkId, u32, Timestamp, LeaseParts)>) {
     released.sort_by_key(|(_, _, due_at, _)| *due_at);
     while let Some(due_at) = released.last().map(|(_, _, due_at, _)| *due_at) {
         let start = released.partition_point(|(_, _, due, _)| *due < due_at);
         let group = released.split_off(start);
-        let chunks = group.iter().map(|(chunk, epoch, ..)| Held(*chunk, *epoch)).collect();
-        let give_back = async |some: Vec<Held>| {
+        let chunks = group.iter().map(|(chunk, epoch, ..)| GivenBack(*chunk, *epoch)).collect();
+        let give_back = async |some: Vec<GivenBack>| {
             let some: Vec<_> = some.iter().map(Ask::chunk).collect();
             shared.store.release(&some, due_at).await
         };

@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) due_index: DueIndex,
     pub(crate) budget: Arc<Budget>,
-    pub(crate) held: Arc<Held>,
+    pub(crate) lease_table: Arc<LeaseTable>,
     pub(crate) store_latency: StoreLatency,
     pub(crate) meters: HashMap<ProviderKind, Arc<DispatchMeter>>,
     pub(crate) settlers: Settlers,
@@ -114,7 +114,7 @@ impl Shared {
             instance: deps.instance,
             due_index: DueIndex::new(),
             budget: Budget::new(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
-            held: Arc::default(),
+            lease_table: Arc::default(),
             store_latency: StoreLatency::default(),
             meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),
             settlers,
@@ -312,7 +312,7 @@ type Leases = HashMap<ChunkId, (u32, Option<(Ticket, u64)>)>;
 
 /// The leases that this process holds, to be prolonged.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct LeaseTable {
     /// Shared while leases are taken and noted here; alone when those that ran out are looked for.
     taking: RwLock<()>,
     leases: Mutex<Leases>,
@@ -320,7 +320,7 @@ pub(crate) struct Held {
     prolonged_at_ms: AtomicI64,
 }
 
-impl Held {
+impl LeaseTable {
     /// Announces leases that are not noted yet: until all are, none counts as having run out.
     pub(crate) async fn taking(&self) -> RwLockReadGuard<'_, ()> {
         self.taking.read().await
@@ -332,9 +332,14 @@ impl Held {
     }
 
     /// Prolongs a chunk's lease, and its ticket's if it has one, for as long as the guard lives.
-    pub(crate) fn keep(self: &Arc<Self>, chunk: ChunkId, epoch: u32, lease: Option<&QueueLease>) -> Kept {
+    pub(crate) fn keep(
+        self: &Arc<Self>,
+        chunk: ChunkId,
+        epoch: u32,
+        lease: Option<&QueueLease>,
+    ) -> LeaseGuard {
         self.lock().insert(chunk, (epoch, lease.map(|lease| (lease.ticket, lease.token))));
-        Kept { held: self.clone(), chunk }
+        LeaseGuard { table: self.clone(), chunk }
     }
 
     /// Notes that all that were held at an instant hold on from there.
@@ -363,14 +368,14 @@ impl Held {
 }
 
 /// A lease that is prolonged; once dropped it may run out.
-pub(crate) struct Kept {
-    held: Arc<Held>,
+pub(crate) struct LeaseGuard {
+    table: Arc<LeaseTable>,
     chunk: ChunkId,
 }
 
-impl Drop for Kept {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        self.held.lock().remove(&self.chunk);
+        self.table.lock().remove(&self.chunk);
     }
 }
 

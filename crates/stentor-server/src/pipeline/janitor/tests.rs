@@ -48,7 +48,7 @@ async fn a_lease_that_is_being_taken_while_the_clock_jumps_is_not_taken_back() {
     let scene = Scene::new(&store).await;
     scene.fcm(1).await;
     let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    let taking = shared.held.taking().await;
+    let taking = shared.lease_table.taking().await;
     let replies = store.lease(&[tickets[0].chunk], shared.lease(Class::Bulk)).await.expect("asked");
     let [stentor_core::ports::store::LeaseReply::Leased(leased)] = &replies[..] else {
         panic!("{replies:?}")
@@ -57,7 +57,7 @@ async fn a_lease_that_is_being_taken_while_the_clock_jumps_is_not_taken_back() {
     let mut sweeping = Box::pin(sweep(&shared));
     assert!(sweeping.as_mut().now_or_never().is_none(), "it waits until the lease is noted");
     let ticket = QueueLease { ticket: tickets[0], token: 1 };
-    let _kept = shared.held.keep(leased.id, leased.epoch, Some(&ticket));
+    let _kept = shared.lease_table.keep(leased.id, leased.epoch, Some(&ticket));
     drop(taking);
     sweeping.await.expect("swept");
     assert_eq!(scene.settled(accept_all(leased, shared.now())).await, [], "the lease was not lost");
