@@ -94,32 +94,35 @@ pub fn settle(
     now: Timestamp,
 ) -> Settled {
     let foreign = foreign(chunk, outcomes, standing);
-    let case = Case { chunk, policy, jitter, now, standing, foreign };
+    let context = SettleContext { chunk, policy, jitter, now, standing, foreign };
     let others = outcomes.iter().filter(|outcome| !matches!(outcome, Outcome::Accepted));
-    let parking = others.filter_map(|outcome| case.parking(outcome)).reduce(longer);
-    let mut book = Book { records: Vec::with_capacity(chunk.devices.len()), ..Book::default() };
+    let parking = others.filter_map(|outcome| context.parking(outcome)).reduce(longer);
+    let mut builder = SettlementBuilder {
+        records: Vec::with_capacity(chunk.devices.len()),
+        ..SettlementBuilder::default()
+    };
     let mut answers = outcomes.iter();
     for (index, device) in chunk.devices.iter().enumerate() {
         let verdict = match chunk.fates.get(index) {
             Some(Fate::Send) => match answers.next() {
-                Some(outcome) => case.judge(outcome, *device, &mut book.tokens),
-                None => case.withheld(parking.as_ref()),
+                Some(outcome) => context.judge(outcome, *device, &mut builder.tokens),
+                None => context.withheld(parking.as_ref()),
             },
-            Some(Fate::Collapsed) => case.end(DeliveryState::Collapsed, Reason::ReplacedByNewer),
-            Some(Fate::Gone) | None => case.end(DeliveryState::Canceled, Reason::DeviceGone),
+            Some(Fate::Collapsed) => context.end(DeliveryState::Collapsed, Reason::ReplacedByNewer),
+            Some(Fate::Gone) | None => context.end(DeliveryState::Canceled, Reason::DeviceGone),
         };
-        book.write(index as u32, verdict);
+        builder.write(index as u32, verdict);
     }
     let settlement = Settlement {
         chunk: chunk.id,
         epoch: chunk.epoch,
         now,
-        records: book.records,
+        records: builder.records,
         attempts: outcomes.iter().filter(|outcome| is_attempt(outcome)).count() as u32,
-        tokens: book.tokens,
+        tokens: builder.tokens,
         awaited: Vec::new(),
-        children: book.children.into_iter().map(child).collect(),
-        stop: case.stop(outcomes),
+        children: builder.children.into_iter().map(child).collect(),
+        stop: context.stop(outcomes),
     };
     Settled { settlement, parking, health: health_of(outcomes, is_weak(chunk, standing.is_probe)) }
 }
@@ -142,7 +145,7 @@ fn closes_lane(outcome: &Outcome) -> bool {
 }
 
 /// What decides about one position.
-struct Case<'a> {
+struct SettleContext<'a> {
     chunk: &'a LeasedChunk,
     policy: &'a RetryPolicy,
     jitter: f64,
@@ -154,22 +157,22 @@ struct Case<'a> {
 
 /// What becomes of one position.
 #[derive(Debug, Clone, Copy)]
-struct Verdict {
+struct Decision {
     record: Record,
-    again: Option<Again>,
+    again: Option<RetryKey>,
 }
 
 /// When a position is tried again: the key of its child chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Again {
+struct RetryKey {
     due_at: Timestamp,
     attempt: u16,
     ambiguous: bool,
 }
 
-/// A wish to try again.
+/// A intent to try again.
 #[derive(Debug, Clone, Copy)]
-struct Wish {
+struct RetryIntent {
     reason: Reason,
     count: Count,
     floor: Option<Duration>,
@@ -189,7 +192,7 @@ enum Count {
     Limited,
 }
 
-impl Case<'_> {
+impl SettleContext<'_> {
     /// Returns whether, and for how long, an outcome closes the lane.
     fn parking(&self, outcome: &Outcome) -> Option<Parking> {
         if self.foreign == Foreign::Credential {
@@ -212,23 +215,23 @@ impl Case<'_> {
     }
 
     /// Returns how an outcome that ends nothing is tried again.
-    fn wish(&self, outcome: &Outcome) -> Wish {
-        let wish = wish(outcome);
+    fn intent(&self, outcome: &Outcome) -> RetryIntent {
+        let intent = intent(outcome);
         match self.foreign {
-            Foreign::Credential => return wish,
-            Foreign::Unclear => return Wish { count: Count::Repeats, ..wish },
+            Foreign::Credential => return intent,
+            Foreign::Unclear => return RetryIntent { count: Count::Repeats, ..intent },
             Foreign::Token => {}
         }
-        if wish.count != Count::Not || self.is_blamed(outcome) {
-            return wish;
+        if intent.count != Count::Not || self.is_blamed(outcome) {
+            return intent;
         }
-        let reason = if wish.reason == Reason::Throttled { Reason::DeviceThrottled } else { wish.reason };
+        let reason = if intent.reason == Reason::Throttled { Reason::DeviceThrottled } else { intent.reason };
         let is_alone = self.standing.trouble == Blame::Delivery;
         let count = if is_alone { Count::Limited } else { Count::Repeats };
-        Wish { reason, count, grows: false, ..wish }
+        RetryIntent { reason, count, grows: false, ..intent }
     }
 
-    fn judge(&self, outcome: &Outcome, device: DeviceId, tokens: &mut Vec<TokenChange>) -> Verdict {
+    fn judge(&self, outcome: &Outcome, device: DeviceId, tokens: &mut Vec<TokenChange>) -> Decision {
         match outcome {
             Outcome::Accepted => self.end(DeliveryState::Accepted, Reason::None),
             Outcome::Replaced { token } => {
@@ -244,31 +247,31 @@ impl Case<'_> {
             {
                 self.end(DeliveryState::Rejected, *reason)
             }
-            other => self.again(self.wish(other)),
+            other => self.again(self.intent(other)),
         }
     }
 
-    fn end(&self, state: DeliveryState, reason: Reason) -> Verdict {
-        Verdict { record: Record::new(state, reason, self.chunk.ambiguous), again: None }
+    fn end(&self, state: DeliveryState, reason: Reason) -> Decision {
+        Decision { record: Record::new(state, reason, self.chunk.ambiguous), again: None }
     }
 
-    fn again(&self, wish: Wish) -> Verdict {
-        let ambiguous = self.chunk.ambiguous || wish.ambiguous;
-        let end = |state, reason| Verdict { record: Record::new(state, reason, ambiguous), again: None };
+    fn again(&self, intent: RetryIntent) -> Decision {
+        let ambiguous = self.chunk.ambiguous || intent.ambiguous;
+        let end = |state, reason| Decision { record: Record::new(state, reason, ambiguous), again: None };
         let message = &self.chunk.message;
         if message.spec.ttl.as_seconds() == 0 || message.is_expired(self.now) {
             return end(DeliveryState::Expired, Reason::TtlPassed);
         }
-        if wish.count == Count::Limited && self.chunk.attempt >= self.policy.max_attempts {
+        if intent.count == Count::Limited && self.chunk.attempt >= self.policy.max_attempts {
             return end(DeliveryState::Failed, Reason::AttemptsExhausted);
         }
-        let floor = if wish.grows { self.age() } else { wish.floor };
+        let floor = if intent.grows { self.age() } else { intent.floor };
         let wait = rounded(self.policy.wait(self.chunk.attempt, self.jitter, floor));
         let due_at = self.now.plus(wait).min(message.expires_at());
-        let attempt = self.chunk.attempt.saturating_add(u16::from(wish.count != Count::Not));
-        Verdict {
-            again: Some(Again { due_at, attempt, ambiguous }),
-            ..end(DeliveryState::Queued, wish.reason)
+        let attempt = self.chunk.attempt.saturating_add(u16::from(intent.count != Count::Not));
+        Decision {
+            again: Some(RetryKey { due_at, attempt, ambiguous }),
+            ..end(DeliveryState::Queued, intent.reason)
         }
     }
 
@@ -279,7 +282,7 @@ impl Case<'_> {
     }
 
     /// Decides about a position of which nothing was sent.
-    fn withheld(&self, parking: Option<&Parking>) -> Verdict {
+    fn withheld(&self, parking: Option<&Parking>) -> Decision {
         if self.chunk.message.is_expired(self.now) {
             return self.end(DeliveryState::Expired, Reason::TtlPassed);
         }
@@ -287,8 +290,8 @@ impl Case<'_> {
         let until = parking.and_then(|parking| parking.until).unwrap_or(self.now);
         let zero_ttl = self.chunk.message.spec.ttl.as_seconds() == 0;
         let due_at = if zero_ttl { until } else { until.min(self.chunk.message.expires_at()) };
-        let again = Again { due_at, attempt: self.chunk.attempt, ambiguous: self.chunk.ambiguous };
-        Verdict { again: Some(again), ..self.end(DeliveryState::Queued, reason) }
+        let again = RetryKey { due_at, attempt: self.chunk.attempt, ambiguous: self.chunk.ambiguous };
+        Decision { again: Some(again), ..self.end(DeliveryState::Queued, reason) }
     }
 
     /// Stops a campaign at a provider that refuses its payload for everybody asked so far.
@@ -318,14 +321,14 @@ impl Case<'_> {
 
 /// Records, token changes and children in the making.
 #[derive(Default)]
-struct Book {
+struct SettlementBuilder {
     records: Vec<Record>,
     tokens: Vec<TokenChange>,
-    children: BTreeMap<Again, Vec<u32>>,
+    children: BTreeMap<RetryKey, Vec<u32>>,
 }
 
-impl Book {
-    fn write(&mut self, position: u32, verdict: Verdict) {
+impl SettlementBuilder {
+    fn write(&mut self, position: u32, verdict: Decision) {
         self.records.push(verdict.record);
         if let Some(again) = verdict.again {
             self.children.entry(again).or_default().push(position);
@@ -333,14 +336,14 @@ impl Book {
     }
 }
 
-fn child((again, positions): (Again, Vec<u32>)) -> Child {
-    let Again { due_at, attempt, ambiguous } = again;
+fn child((again, positions): (RetryKey, Vec<u32>)) -> Child {
+    let RetryKey { due_at, attempt, ambiguous } = again;
     Child { positions, due_at, attempt, ambiguous }
 }
 
 /// Returns how an outcome is tried again that speaks for the push service, if it can.
-fn wish(outcome: &Outcome) -> Wish {
-    let wish = |reason, count, floor: Option<Duration>| Wish {
+fn intent(outcome: &Outcome) -> RetryIntent {
+    let intent = |reason, count, floor: Option<Duration>| RetryIntent {
         reason,
         count,
         floor: floor.map(|floor| floor.min(RETRY_AFTER_MAX)),
@@ -349,20 +352,20 @@ fn wish(outcome: &Outcome) -> Wish {
     };
     match *outcome {
         Outcome::Throttled { reach: Reach::Device | Reach::Payload, retry_after } => {
-            wish(Reason::DeviceThrottled, Count::Limited, retry_after)
+            intent(Reason::DeviceThrottled, Count::Limited, retry_after)
         }
         Outcome::Throttled { retry_after, .. } => {
-            wish(Reason::Throttled, Count::Not, Some(retry_after.unwrap_or(THROTTLE_DEFAULT)))
+            intent(Reason::Throttled, Count::Not, Some(retry_after.unwrap_or(THROTTLE_DEFAULT)))
         }
         Outcome::Unavailable { reason, reach: Reach::Device | Reach::Payload, retry_after } => {
-            wish(reason, Count::Limited, retry_after)
+            intent(reason, Count::Limited, retry_after)
         }
         Outcome::Unavailable { reason, retry_after, .. } => {
-            Wish { grows: retry_after.is_none(), ..wish(reason, Count::Not, retry_after) }
+            RetryIntent { grows: retry_after.is_none(), ..intent(reason, Count::Not, retry_after) }
         }
-        Outcome::Rejected { reason, .. } => wish(reason, Count::Not, None),
-        Outcome::Unsent { reason, retry_after } => wish(reason, Count::Not, retry_after),
-        _ => Wish { ambiguous: true, ..wish(Reason::Unanswered, Count::Limited, None) },
+        Outcome::Rejected { reason, .. } => intent(reason, Count::Not, None),
+        Outcome::Unsent { reason, retry_after } => intent(reason, Count::Not, retry_after),
+        _ => RetryIntent { ambiguous: true, ..intent(Reason::Unanswered, Count::Limited, None) },
     }
 }
 
