@@ -44,7 +44,7 @@ pub(crate) struct Dispatcher {
     counted: usize,
     meter: Arc<DispatchMeter>,
     pool: ConsumerPool,
-    loads: load::Lanes,
+    loads: load::LaneLoads,
     began: Instant,
     turn: usize,
 }
@@ -67,7 +67,7 @@ struct LeasedTicket {
 
 impl Dispatcher {
     pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind, class: Class) -> Self {
-        let (meter, loads) = (shared.meter(kind), load::Lanes::new(bulk_lanes(&shared, class)));
+        let (meter, loads) = (shared.meter(kind), load::LaneLoads::new(bulk_lanes(&shared, class)));
         let pool = ConsumerPool::new(shared.clone(), (kind, class));
         Self { shared, kind, class, counted: 0, meter, pool, loads, began: Instant::now(), turn: 0 }
     }

@@ -137,7 +137,7 @@ impl Turnover {
 }
 
 /// One lane of a dispatcher.
-pub(crate) struct Lane {
+pub(crate) struct LaneLoad {
     pub(crate) load: Arc<Load>,
     pub(crate) window: Window,
     turnover: Turnover,
@@ -145,7 +145,7 @@ pub(crate) struct Lane {
     looked: Duration,
 }
 
-impl Lane {
+impl LaneLoad {
     /// Returns whether what it takes is soon there again: what was settled had not taken long, and it was as much as is held.
     pub(crate) fn is_quick(&self) -> bool {
         self.load.is_quick() && self.turnover.is_quick(self.looked)
@@ -153,26 +153,26 @@ impl Lane {
 }
 
 /// The lanes of a dispatcher that were used lately, by app.
-pub(crate) struct Lanes {
-    lanes: HashMap<AppId, Lane>,
+pub(crate) struct LaneLoads {
+    lanes: HashMap<AppId, LaneLoad>,
     /// Lanes of all dispatchers.
     known: Arc<AtomicUsize>,
     looked: Duration,
 }
 
-impl Lanes {
+impl LaneLoads {
     /// Starts without any; `known` counts those of all dispatchers.
     pub(crate) fn new(known: Arc<AtomicUsize>) -> Self {
         Self { lanes: HashMap::new(), known, looked: Duration::ZERO }
     }
 
     /// Returns an app's lane, whose window begins as `window` says.
-    pub(crate) fn of(&mut self, app: AppId, now: Duration, window: impl FnOnce() -> Window) -> &Lane {
+    pub(crate) fn of(&mut self, app: AppId, now: Duration, window: impl FnOnce() -> Window) -> &LaneLoad {
         let known = &self.known;
         let lane = self.lanes.entry(app).or_insert_with(|| {
             known.fetch_add(1, Ordering::AcqRel);
             let turnover = Turnover::new(now);
-            Lane { load: Arc::default(), window: window(), turnover, used: now, looked: now }
+            LaneLoad { load: Arc::default(), window: window(), turnover, used: now, looked: now }
         });
         lane.used = now;
         lane
@@ -186,7 +186,7 @@ impl Lanes {
         }
         self.looked = now;
         for (app, lane) in &mut self.lanes {
-            let Lane { load, turnover, looked, .. } = lane;
+            let LaneLoad { load, turnover, looked, .. } = lane;
             turnover.observe(now, load.deliveries(), load.settled());
             *looked = now;
             if load.chunks() > 0 || lane.window.is_due(now) && now.saturating_sub(lane.used) < KEPT {
@@ -211,14 +211,14 @@ impl Lanes {
         self.lanes.values().map(|lane| lane.window.limit()).sum()
     }
 
-    fn forget(&mut self, keep: impl Fn(&Lane) -> bool) {
+    fn forget(&mut self, keep: impl Fn(&LaneLoad) -> bool) {
         let before = self.lanes.len();
         self.lanes.retain(|_, lane| keep(lane));
         self.known.fetch_sub(before - self.lanes.len(), Ordering::AcqRel);
     }
 }
 
-impl Drop for Lanes {
+impl Drop for LaneLoads {
     fn drop(&mut self) {
         self.forget(|_| false);
     }
