@@ -12,7 +12,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::queue::LaneDepth;
 
-use super::lanes::Key;
+use super::provider_table::Key;
 
 /// The counts of the queue by app and credential: as many as it said when last asked, with those that came and went since.
 pub(crate) struct AdmissionControl {

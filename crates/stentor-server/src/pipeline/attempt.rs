@@ -12,7 +12,7 @@ use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::{Batch, Early};
 use stentor_core::ports::store::{Fate, LeasedChunk};
 
-use super::lanes::{Key, ProviderHandle};
+use super::provider_table::{Key, ProviderHandle};
 use super::settle::{health_of, is_foreign, is_weak};
 use super::shared::Shared;
 

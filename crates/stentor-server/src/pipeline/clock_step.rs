@@ -58,7 +58,7 @@ pub(super) async fn watch(shared: &Shared) {
 async fn bring_forward(shared: &Shared, back: Duration) -> Result<(), DutyError> {
     let now = shared.now();
     tracing::warn!(seconds = back.as_secs(), "the clock went back: due times go back with it");
-    shared.lanes.clock_went_back(back, now);
+    shared.providers.clock_went_back(back, now);
     shared.queue.clear().await?;
     publish_queued(shared, |ticket| Some(brought_forward(ticket, back, now))).await?;
     shared.due_index.wake_all();

@@ -23,7 +23,7 @@ use super::attempt::{Attempt, Source};
 use super::budget::Reservation;
 use super::consumer_pool::Busy;
 use super::evidence::Evidence;
-use super::lanes::{BreakerState, Probe, ProviderHandle, Verdict};
+use super::provider_table::{BreakerState, Probe, ProviderHandle, Verdict};
 use super::settle::{Health, Settled, count_foreign, is_weak, settle};
 use super::settler::{GoingOn, LeaseParts, Work};
 use super::shared::{LeaseGuard, Shared};
@@ -61,7 +61,7 @@ pub(crate) async fn run(shared: Arc<Shared>, dispatcher: DispatcherKey, mut jobs
 async fn carry(shared: &Shared, dispatcher: DispatcherKey, mut job: SendJob) {
     let key = (job.chunk.message.app, job.chunk.provider);
     let source = Source { key, handle: job.handle.clone(), is_probe: job.probe.is_some() };
-    let is_open = !source.is_probe && shared.lanes.state(key, shared.now()) != BreakerState::Closed;
+    let is_open = !source.is_probe && shared.providers.state(key, shared.now()) != BreakerState::Closed;
     if is_open || shared.stop.is_cancelled() {
         let (id, epoch) = (job.chunk.id, job.chunk.epoch);
         return hand_over(shared, job, |over| Work::Release(id, epoch, shared.now(), over)).await;
@@ -166,12 +166,12 @@ fn decide(
     let (jitter, now) = (rand::random(), shared.now());
     let evidence = Evidence::of(outcomes, is_weak(chunk, *is_probe)).and_fine(before);
     let evidence = evidence.and_foreign(count_foreign(chunk.provider, outcomes));
-    let standing = shared.lanes.weigh(*key, handle, evidence, *is_probe);
+    let standing = shared.providers.weigh(*key, handle, evidence, *is_probe);
     let Settled { settlement, parking, health } =
         settle(chunk, outcomes, standing, &shared.config.retry(), jitter, now);
     let health = Health { answered: health.answered + before.fine, ..health };
     let repeated = is_weak(chunk, false);
-    shared.lanes.judge(*key, handle, Verdict { parking, health, standing, repeated, jitter }, now);
+    shared.providers.judge(*key, handle, Verdict { parking, health, standing, repeated, jitter }, now);
     let accepted = settlement.records.iter().filter(|record| record.state() == DeliveryState::Accepted);
     let after = now.since(chunk.message.due_at);
     shared.meter(key.1).note_accepted(after, accepted.count() as u64);

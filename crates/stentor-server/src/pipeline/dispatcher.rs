@@ -20,8 +20,8 @@ use super::budget::{Claim, Reservation};
 use super::consumer::SendJob;
 use super::consumer_pool::ConsumerPool;
 use super::insist::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
-use super::lanes::{BreakerState, Grant, Key, Probe, ProviderHandle};
 use super::load::{self, Load};
+use super::provider_table::{BreakerState, Grant, Key, Probe, ProviderHandle};
 use super::shared::{Shared, sleep_until};
 use super::stats::DispatchMeter;
 use super::window::{LOOK_MIN, Window};
@@ -137,7 +137,7 @@ impl Dispatcher {
         let (shared, kind, class) = (&self.shared, self.kind, self.class);
         self.loads.measure(now, |app, window, load| {
             if class == Class::Bulk {
-                let sender = shared.lanes.sender_stats((app, kind));
+                let sender = shared.providers.sender_stats((app, kind));
                 let turnaround = sender.latency_floor + shared.store_latency.get();
                 window.observe(now, load.settled(), turnaround);
                 window.make_room(now, sender.inflight);
@@ -158,7 +158,7 @@ impl Dispatcher {
         let mut open: Vec<OpenLane> = Vec::new();
         for lane in lanes {
             let key = (lane.app, lane.provider);
-            let probe = match self.shared.lanes.state(key, now) {
+            let probe = match self.shared.providers.state(key, now) {
                 BreakerState::Open(until) => {
                     self.put_off(lane, now, until);
                     continue;
@@ -168,7 +168,7 @@ impl Dispatcher {
                 BreakerState::HalfOpen if self.leaves_probe(lane, now) => continue,
                 BreakerState::HalfOpen => true,
             };
-            match self.shared.lanes.handle(key, now).await {
+            match self.shared.providers.handle(key, now).await {
                 Some(handle) => open.push(OpenLane { lane, handle, probe }),
                 None => self.forget_if_app_is_gone(lane, now).await,
             }
@@ -179,7 +179,7 @@ impl Dispatcher {
     /// Returns whether a single message is the better probe: an audience may be all of another sender, and say so again.
     fn leaves_probe(&self, lane: Lane, now: Timestamp) -> bool {
         let single = Lane { class: Class::Urgent, ..lane };
-        let is_suspected = || self.shared.lanes.is_suspected((lane.app, lane.provider));
+        let is_suspected = || self.shared.providers.is_suspected((lane.app, lane.provider));
         lane.class == Class::Bulk && is_suspected() && self.shared.due_index.is_due(single, now)
     }
 
@@ -250,18 +250,18 @@ impl Dispatcher {
         if !needed {
             return Ok(None);
         }
-        self.shared.lanes.probe(key, now).map(Some).ok_or(())
+        self.shared.providers.probe(key, now).map(Some).ok_or(())
     }
 
     /// Takes from the quota what up to `max` chunks need; a lane that gets nothing is looked at again when it may.
     fn grants(&self, key: Key, lane: Lane, max: usize, now: Timestamp) -> Vec<Grant> {
         let mut grants = Vec::new();
         while grants.len() < max {
-            match self.shared.lanes.take(key, lane.class, now) {
+            match self.shared.providers.take(key, lane.class, now) {
                 Ok(grant) => grants.push(grant),
                 Err(until) => {
                     if grants.is_empty() {
-                        self.shared.lanes.note_wait(key, until, now);
+                        self.shared.providers.note_wait(key, until, now);
                         self.put_off(lane, now, until);
                     }
                     break;

@@ -135,11 +135,11 @@ async fn go_on(shared: &Shared) -> Result<(), DutyError> {
 /// Forgets the lanes and quotas of apps that are gone.
 async fn forget_apps(shared: &Shared) -> Result<(), DutyError> {
     // Asked in this order: an app made in between is not remembered yet.
-    let mut gone = shared.lanes.apps();
+    let mut gone = shared.providers.apps();
     for app in shared.store.apps().await? {
         gone.remove(&app.id);
     }
-    shared.lanes.forget(&gone);
+    shared.providers.forget(&gone);
     Ok(())
 }
 

@@ -155,7 +155,7 @@ impl LaneLoad {
 /// The lanes of a dispatcher that were used lately, by app.
 pub(crate) struct LaneLoads {
     lanes: HashMap<AppId, LaneLoad>,
-    /// Lanes of all dispatchers.
+    /// ProviderTable of all dispatchers.
     known: Arc<AtomicUsize>,
     looked: Duration,
 }

@@ -19,10 +19,10 @@ mod due_index;
 pub mod evidence;
 mod insist;
 mod janitor;
-mod lanes;
 mod leap;
 mod load;
 mod producer;
+mod provider_table;
 mod rush;
 mod scheduler;
 pub mod settle;
@@ -51,7 +51,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use admission::Crowded;
 pub use config::PipelineConfig;
-pub use lanes::ProviderFactory;
+pub use provider_table::ProviderFactory;
 pub use rush::{Asking, Rush};
 pub use stats::PipelineStats;
 pub use supervisor::Failure;
@@ -156,7 +156,7 @@ impl Pipeline {
         self.start_mover("janitor", Class::Urgent, janitor::run(self.shared.clone()));
         let (shared, stop) = (self.shared.clone(), self.shared.stop.clone());
         self.movers.spawn(async move {
-            let work = shared.lanes.get_ready(shared.config.ready_max_credentials, shared.now());
+            let work = shared.providers.get_ready(shared.config.ready_max_credentials, shared.now());
             let _ = stop.run_until_cancelled(shared.supervisor.passing("getting ready", work)).await;
             shared.getting_ready.store(false, Ordering::Relaxed);
         });
@@ -221,7 +221,7 @@ impl Pipeline {
 
     /// Tells that an app's credential was put or removed: its lanes are served anew.
     pub fn changed(&self, app: AppId, provider: ProviderKind) {
-        self.shared.lanes.changed((app, provider));
+        self.shared.providers.changed((app, provider));
         let now = self.shared.now();
         for class in Class::ALL {
             self.shared.due_index.insert(Lane { provider, app, class: *class }, now);
@@ -231,7 +231,7 @@ impl Pipeline {
 
     /// Compares all credentials with those in use and serves anew the lanes for which they differ or were refused.
     pub async fn reload(&self) -> Result<(), StoreError> {
-        for (app, provider) in self.shared.lanes.reload().await? {
+        for (app, provider) in self.shared.providers.reload().await? {
             self.changed(app, provider);
         }
         Ok(())
@@ -248,9 +248,9 @@ impl Pipeline {
     pub fn stats(&self) -> PipelineStats {
         let shared = &self.shared;
         let providers = ProviderKind::ALL.iter().map(|kind| stats::DispatchStats {
-            wire: shared.lanes.provider_stats(*kind),
-            parked: shared.lanes.parked(*kind),
-            quotas: shared.lanes.quotas(*kind, shared.now()),
+            wire: shared.providers.provider_stats(*kind),
+            parked: shared.providers.parked(*kind),
+            quotas: shared.providers.quotas(*kind, shared.now()),
             ..shared.meter(*kind).picture(*kind)
         });
         PipelineStats {
@@ -278,7 +278,7 @@ impl Pipeline {
             join(&mut self.movers).await;
             self.settler_stop.cancel();
             join(&mut self.settler).await;
-            self.shared.lanes.close().await;
+            self.shared.providers.close().await;
         };
         if tokio::time::timeout(LAST_WRITES, last).await.is_err() {
             tracing::warn!("the drain did not end in time; the next start recovers the rest");

@@ -140,7 +140,7 @@ async fn step(shared: &Shared, task: ProducerTask) -> Result<Option<Expanded>, S
 /// Waits while the lane rests, for some time: nothing of it can progress, whatever others settle.
 async fn wait_while_resting(shared: &Shared, task: ProducerTask) {
     for _ in 0..RESTING_MAX_PAUSES {
-        if shared.lanes.parking((task.app, task.provider)).is_none() {
+        if shared.providers.parking((task.app, task.provider)).is_none() {
             return;
         }
         tokio::select! {

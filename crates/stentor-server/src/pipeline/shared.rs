@@ -21,8 +21,8 @@ use super::admission::{AdmissionControl, Behind, Crowded};
 use super::budget::Budget;
 use super::config::PipelineConfig;
 use super::due_index::DueIndex;
-use super::lanes::{BreakerRules, Key, Lanes, Levels, RateLimiterRules};
 use super::leap::Leap;
+use super::provider_table::{BreakerRules, Key, Levels, ProviderTable, RateLimiterRules};
 use super::rush::Rush;
 use super::settler::Settlers;
 use super::stats::DispatchMeter;
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     pub(crate) ids: Arc<IdSource>,
     pub(crate) instance: u64,
     pub(crate) config: PipelineConfig,
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) providers: Arc<ProviderTable>,
     pub(crate) due_index: DueIndex,
     pub(crate) budget: Arc<Budget>,
     pub(crate) lease_table: Arc<LeaseTable>,
@@ -106,7 +106,13 @@ impl Shared {
         let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
         Self {
             supervisor: Arc::new(Supervisor::new(stop.clone(), cut.clone())),
-            lanes: Arc::new(Lanes::new(deps.store.clone(), deps.factory, rules, limiter_rules, levels)),
+            providers: Arc::new(ProviderTable::new(
+                deps.store.clone(),
+                deps.factory,
+                rules,
+                limiter_rules,
+                levels,
+            )),
             store: deps.store,
             queue: deps.queue,
             clock: deps.clock,
@@ -250,7 +256,7 @@ impl Shared {
             ProviderKind::ALL.iter().filter_map(|kind| Some((*kind, self.admission.crowd((app, *kind))?)));
         crowds
             .filter_map(|(provider, chunks)| {
-                let detail = self.lanes.parking((app, provider))?.detail;
+                let detail = self.providers.parking((app, provider))?.detail;
                 Some(Crowded { provider, chunks, detail })
             })
             .collect()
@@ -263,14 +269,14 @@ impl Shared {
 
     /// Keeps what the queue holds, and reminds the dispatchers of it.
     pub(crate) fn note_depths(&self, depths: Vec<LaneDepth>) {
-        self.admission.count(&depths, self.lanes.resting());
+        self.admission.count(&depths, self.providers.resting());
         self.due_index.note_depths(&depths, self.now());
         *self.depths.lock().unwrap_or_else(PoisonError::into_inner) = depths;
     }
 
     /// Lists the lanes that rest though something of theirs is in the queue: it will do as their probe.
     pub(crate) fn resting_lanes(&self) -> HashSet<Lane> {
-        let resting = self.lanes.resting();
+        let resting = self.providers.resting();
         let depths = self.depths.lock().unwrap_or_else(PoisonError::into_inner);
         let lanes = depths.iter().map(|depth| depth.lane);
         lanes.filter(|lane| resting.contains(&(lane.app, lane.provider))).collect()

@@ -82,9 +82,9 @@ async fn the_lanes_of_apps_that_are_gone_are_forgotten_and_others_are_not() {
     let shared = shared(&store, &clock);
     let (gone, stays) = (Scene::in_app(&store, 1).await.app, Scene::in_app(&store, 2).await.app);
     for app in [gone, stays] {
-        assert!(shared.lanes.handle((app, ProviderKind::Fcm), shared.now()).await.is_none(), "parked");
+        assert!(shared.providers.handle((app, ProviderKind::Fcm), shared.now()).await.is_none(), "parked");
     }
     store.delete_app(gone).await.expect("deleted");
     forget_apps(&shared).await.expect("forgotten");
-    assert_eq!(shared.lanes.apps().into_iter().collect::<Vec<_>>(), [stays]);
+    assert_eq!(shared.providers.apps().into_iter().collect::<Vec<_>>(), [stays]);
 }

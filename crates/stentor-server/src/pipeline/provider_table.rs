@@ -78,7 +78,7 @@ impl ProviderHandle {
 }
 
 /// All providers and their breakers.
-pub(crate) struct Lanes {
+pub(crate) struct ProviderTable {
     store: Arc<dyn Store>,
     factory: Arc<dyn ProviderFactory>,
     rules: BreakerRules,
@@ -104,7 +104,7 @@ impl Entry {
     }
 }
 
-impl Lanes {
+impl ProviderTable {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         factory: Arc<dyn ProviderFactory>,
@@ -242,7 +242,7 @@ impl Lanes {
             return None;
         }
         breaker.set_probing(true);
-        Some(Probe { lanes: self.clone(), key })
+        Some(Probe { table: self.clone(), key })
     }
 
     /// Brings all breakers back with the clock.
@@ -404,13 +404,13 @@ fn tell((app, provider): Key, parking: &Parking) {
 
 /// The right of one chunk to pass an open breaker.
 pub(crate) struct Probe {
-    lanes: Arc<Lanes>,
+    table: Arc<ProviderTable>,
     key: Key,
 }
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        if let Some(entry) = self.lanes.lock().get_mut(&self.key) {
+        if let Some(entry) = self.table.lock().get_mut(&self.key) {
             entry.breaker.set_probing(false);
         }
     }

@@ -35,7 +35,7 @@ async fn a_credential_that_was_read_before_another_was_put_is_not_used() {
     let secret = "{}".to_owned();
     let credential = Credential { app: key.0, provider: key.1, secret, updated_at: at(0) };
     store.put_credential(&credential).await.expect("kept");
-    let lanes: Arc<OnceLock<Arc<Lanes>>> = Arc::default();
+    let lanes: Arc<OnceLock<Arc<ProviderTable>>> = Arc::default();
     let (told, first) = (lanes.clone(), std::sync::atomic::AtomicBool::new(true));
     let factory = move |_: &Credential| {
         // Between the reading and the installing, once.
@@ -51,8 +51,13 @@ async fn a_credential_that_was_read_before_another_was_put_is_not_used() {
         urgent_share_percent: 20,
         chunk_max_devices: 1_000,
     };
-    let made =
-        Arc::new(Lanes::new(Arc::new(store), Arc::new(factory), rules, limiter_rules, Levels::open(None)));
+    let made = Arc::new(ProviderTable::new(
+        Arc::new(store),
+        Arc::new(factory),
+        rules,
+        limiter_rules,
+        Levels::open(None),
+    ));
     assert!(lanes.set(made.clone()).is_ok());
     assert!(made.handle(key, at(1)).await.is_none(), "what was read is out of date");
     assert!(made.parking(key).is_none(), "nothing rests for it");

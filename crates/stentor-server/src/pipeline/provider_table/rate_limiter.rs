@@ -9,7 +9,7 @@ use stentor_core::quota::{Bucket, Level, Quota};
 use stentor_core::time::Timestamp;
 
 use super::levels::Slot;
-use super::{Key, Lanes};
+use super::{Key, ProviderTable};
 use crate::pipeline::stats::QuotaStats;
 
 /// How quotas are kept.
@@ -112,15 +112,15 @@ impl RateLimiter {
 
 /// Tokens taken for a chunk; given back when dropped unused.
 pub(crate) struct Grant {
-    lanes: Arc<Lanes>,
+    table: Arc<ProviderTable>,
     key: Key,
     class: Class,
     taken: u64,
 }
 
 impl Grant {
-    pub(super) const fn new(lanes: Arc<Lanes>, key: Key, class: Class, taken: u64) -> Self {
-        Self { lanes, key, class, taken }
+    pub(super) const fn new(table: Arc<ProviderTable>, key: Key, class: Class, taken: u64) -> Self {
+        Self { table, key, class, taken }
     }
 
     /// Spends what the chunk really needs.
@@ -133,7 +133,7 @@ impl Grant {
         if self.taken == 0 {
             return;
         }
-        let mut entries = self.lanes.lock();
+        let mut entries = self.table.lock();
         if let Some(rate_limiter) = entries.get_mut(&self.key).and_then(|entry| entry.rate_limiter.as_mut()) {
             rate_limiter.correct(self.class, self.taken, used);
         }
