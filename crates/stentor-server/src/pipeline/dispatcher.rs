@@ -19,11 +19,11 @@ use tokio::time::Instant;
 use super::budget::{Claim, Reservation};
 use super::consumer::SendJob;
 use super::consumer_pool::ConsumerPool;
-use super::insist::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
 use super::load::{self, Load};
 use super::provider_table::{BreakerState, Grant, Key, Probe, ProviderHandle};
 use super::shared::{Shared, sleep_until};
 use super::stats::DispatchMeter;
+use super::store_retry::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
 use super::window::{LOOK_MIN, Window};
 
 /// How long work waits after a call of the store or queue failed.

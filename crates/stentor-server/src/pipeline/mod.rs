@@ -17,7 +17,6 @@ mod consumer_pool;
 mod dispatcher;
 mod due_index;
 pub mod evidence;
-mod insist;
 mod janitor;
 mod leap;
 mod load;
@@ -29,6 +28,7 @@ pub mod settle;
 mod settler;
 mod shared;
 pub mod stats;
+mod store_retry;
 mod supervisor;
 mod window;
 

@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::budget::Reservation;
-use super::insist::{Ask, insist};
 use super::shared::{LeaseGuard, Shared};
+use super::store_retry::{ChunkWrite, retry_until_written};
 
 /// The ways to the settlers: single messages have one of their own, so that they wait for no audience's commit.
 pub(crate) struct Settlers {
@@ -120,11 +120,11 @@ type Waiting = HashMap<ChunkId, oneshot::Sender<GoingOn>>;
 
 /// Writes settlements in one transaction, or each alone when that cannot be; returns the children.
 async fn settle(shared: &Shared, settlements: Vec<Settlement>, mut waiting: Waiting) -> Vec<Ticket> {
-    let replies = insist(shared, settlements, |some| shared.store.settle(some)).await;
+    let replies = retry_until_written(shared, settlements, |some| shared.store.settle(some)).await;
     replies.into_iter().flat_map(|reply| children(shared, reply, &mut waiting)).collect()
 }
 
-impl Ask for Settlement {
+impl ChunkWrite for Settlement {
     fn chunk(&self) -> (ChunkId, u32) {
         (self.chunk, self.epoch)
     }
@@ -134,7 +134,7 @@ impl Ask for Settlement {
 #[derive(Clone, Copy)]
 struct GivenBack(ChunkId, u32);
 
-impl Ask for GivenBack {
+impl ChunkWrite for GivenBack {
     fn chunk(&self) -> (ChunkId, u32) {
         (self.0, self.1)
     }
@@ -175,10 +175,10 @@ async fn release(shared: &Shared, mut released: Vec<(ChunkId, u32, Timestamp, Le
         let group = released.split_off(start);
         let chunks = group.iter().map(|(chunk, epoch, ..)| GivenBack(*chunk, *epoch)).collect();
         let give_back = async |some: Vec<GivenBack>| {
-            let some: Vec<_> = some.iter().map(Ask::chunk).collect();
+            let some: Vec<_> = some.iter().map(ChunkWrite::chunk).collect();
             shared.store.release(&some, due_at).await
         };
-        let _ = insist(shared, chunks, give_back).await;
+        let _ = retry_until_written(shared, chunks, give_back).await;
         let leases = group.into_iter().filter_map(|(.., over)| over.lease).collect();
         shared.nack(leases, due_at).await;
     }

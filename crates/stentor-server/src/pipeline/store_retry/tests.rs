@@ -3,7 +3,7 @@ use std::future::ready;
 
 use super::*;
 
-/// Terms by script, which note what was given up and how often it was waited.
+/// RetryTerms by script, which note what was given up and how often it was waited.
 #[derive(Default)]
 struct Script {
     writes: bool,
@@ -13,7 +13,7 @@ struct Script {
     given_up: RefCell<Vec<u64>>,
 }
 
-impl Terms for Script {
+impl RetryTerms for Script {
     fn is_over(&self) -> bool {
         self.waits.get() >= self.rounds
     }
@@ -31,7 +31,7 @@ impl Terms for Script {
     }
 }
 
-impl Ask for u64 {
+impl ChunkWrite for u64 {
     fn chunk(&self) -> (ChunkId, u32) {
         (ChunkId::from_raw(*self), 1)
     }
@@ -40,7 +40,7 @@ impl Ask for u64 {
 /// Asks for chunks 0 to 9 of a store that refuses some of them, and with them any call that holds them.
 async fn asked(script: &Script, refuses: impl Fn(u64) -> Option<StoreError>) -> (Vec<u64>, usize) {
     let calls = Cell::new(0);
-    let answers = insist(script, (0..10).collect(), |some: Vec<u64>| {
+    let answers = retry_until_written(script, (0..10).collect(), |some: Vec<u64>| {
         calls.set(calls.get() + 1);
         let refusal = some.iter().find_map(|one| refuses(*one));
         ready(refusal.map_or(Ok(some), Err))

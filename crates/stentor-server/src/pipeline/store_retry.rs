@@ -18,13 +18,13 @@ pub(super) const TRIES_MAX_COUNT: u32 = 5;
 pub(super) const FAILURES_MAX_COUNT: usize = 4;
 
 /// What is asked of the store about one chunk.
-pub(super) trait Ask: Clone {
+pub(super) trait ChunkWrite: Clone {
     /// Returns the chunk and the epoch of its lease.
     fn chunk(&self) -> (ChunkId, u32);
 }
 
-/// What the insisting needs of the pipeline.
-pub(super) trait Terms {
+/// What a retry needs of the pipeline.
+pub(super) trait RetryTerms {
     /// Returns whether there is no time left.
     fn is_over(&self) -> bool;
     /// Returns whether the store can write anything now.
@@ -35,7 +35,7 @@ pub(super) trait Terms {
     async fn give_up(&self, chunk: ChunkId, epoch: u32, why: &StoreError);
 }
 
-impl Terms for Shared {
+impl RetryTerms for Shared {
     fn is_over(&self) -> bool {
         self.cut.is_cancelled()
     }
@@ -60,8 +60,8 @@ impl Terms for Shared {
 
 /// Asks the store until everything is written or given up, and gives the answers. What is refused for another reason than
 /// that the store is unavailable is given up at once; what is left when the time is over stays leased.
-pub(super) async fn insist<A: Ask, T, F>(
-    terms: &impl Terms,
+pub(super) async fn retry_until_written<A: ChunkWrite, T, F>(
+    terms: &impl RetryTerms,
     asked: Vec<A>,
     call: impl Fn(Vec<A>) -> F,
 ) -> Vec<T>
@@ -114,8 +114,8 @@ struct Round<A> {
     problem: StoreError,
 }
 
-async fn one_by_one<A: Ask, T, F>(
-    terms: &impl Terms,
+async fn one_by_one<A: ChunkWrite, T, F>(
+    terms: &impl RetryTerms,
     left: Vec<(A, u32)>,
     mut problem: StoreError,
     call: &impl Fn(Vec<A>) -> F,
