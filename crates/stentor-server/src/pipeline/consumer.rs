@@ -25,7 +25,7 @@ use super::consumer_pool::Busy;
 use super::evidence::Evidence;
 use super::provider_table::{BreakerState, Probe, ProviderHandle, Verdict};
 use super::settle::{Health, Settled, count_foreign, is_weak, settle};
-use super::settler::{GoingOn, LeaseParts, Work};
+use super::settler::{Continuation, LeaseParts, Work};
 use super::shared::{LeaseGuard, Shared};
 
 type DispatcherKey = (ProviderKind, Class);
@@ -99,9 +99,9 @@ async fn settle_apart(
     let (tell, told) = oneshot::channel();
     hand_over(shared, job, |over| Work::Settle(settlement, over, Some(tell))).await;
     shared.due_index.wake(dispatcher);
-    let (outcomes, goes_on) = join(sending, told).await;
+    let (outcomes, continuation) = join(sending, told).await;
     // Not told: the lease was lost, or the chunk set aside, and with it what was awaited.
-    let Ok((awaited, guard)) = goes_on as Result<GoingOn, _> else { return };
+    let Ok((awaited, guard)) = continuation as Result<Continuation, _> else { return };
     let rest = LeasedChunk { id: awaited.chunk, epoch: awaited.epoch, ..rest };
     let late: Vec<_> = parts.places.iter().filter_map(|at| outcomes.get(*at).cloned()).collect();
     let settlement = decide(shared, source, &rest, &late, before);

@@ -53,12 +53,12 @@ pub(crate) struct LeaseParts {
 }
 
 /// The chunk in which goes on what is awaited, and what keeps its lease from running out.
-pub(crate) type GoingOn = (Awaited, LeaseGuard);
+pub(crate) type Continuation = (Awaited, LeaseGuard);
 
 /// What the settler is asked to write.
 pub(crate) enum Work {
     /// A chunk was sent, or needed no sending; who waits is told of the chunk in which the awaited goes on.
-    Settle(Settlement, LeaseParts, Option<oneshot::Sender<GoingOn>>),
+    Settle(Settlement, LeaseParts, Option<oneshot::Sender<Continuation>>),
     /// A chunk of which not a byte was sent goes back.
     Release(ChunkId, u32, Timestamp, LeaseParts),
 }
@@ -116,7 +116,7 @@ async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>)
 }
 
 /// Who waits for the chunks in which something of these goes on.
-type Waiting = HashMap<ChunkId, oneshot::Sender<GoingOn>>;
+type Waiting = HashMap<ChunkId, oneshot::Sender<Continuation>>;
 
 /// Writes settlements in one transaction, or each alone when that cannot be; returns the children.
 async fn settle(shared: &Shared, settlements: Vec<Settlement>, mut waiting: Waiting) -> Vec<Ticket> {
@@ -144,8 +144,8 @@ fn children(shared: &Shared, reply: SettleReply, waiting: &mut Waiting) -> Vec<T
     match reply {
         SettleReply::Settled { tickets, awaited } => {
             // LeaseGuard before the parent's lease is let go; where nobody waits any more it runs out.
-            let goes_on = awaited.and_then(|awaited| Some((awaited, waiting.remove(&awaited.parent)?)));
-            if let Some((awaited, tell)) = goes_on {
+            let continuation = awaited.and_then(|awaited| Some((awaited, waiting.remove(&awaited.parent)?)));
+            if let Some((awaited, tell)) = continuation {
                 let guard = shared.lease_table.keep(awaited.chunk, awaited.epoch, None);
                 let _ = tell.send((awaited, guard));
             }
