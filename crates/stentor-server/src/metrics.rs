@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 use stentor_core::ports::queue::LaneDepth;
 
 use crate::pipeline::Failure;
+use crate::pipeline::settle::kind::OutcomeKind;
 use crate::pipeline::stats::{BUCKETS_SECONDS, DispatchStats, HistogramStats, PipelineStats, QuotaStats};
 use crate::service::Service;
 use crate::status::{ServerStatus, oldest_ready};
@@ -194,7 +195,7 @@ impl Gathered {
             dispatcher.outcomes.iter().map(move |one| {
                 let labels = vec![
                     ("provider", dispatcher.provider.to_string()),
-                    ("outcome", one.outcome.to_owned()),
+                    ("outcome", one.outcome.as_str().to_owned()),
                     ("code", one.reason.to_string()),
                 ];
                 (labels, one.count)
@@ -202,7 +203,7 @@ impl Gathered {
         });
         counters(to, "deliveries", "Attempts by outcome", outcomes)?;
         let gone = self.stats.providers.iter().flat_map(|dispatcher| {
-            let ended = dispatcher.outcomes.iter().filter(|one| one.outcome == "unregistered");
+            let ended = dispatcher.outcomes.iter().filter(|one| one.outcome == OutcomeKind::Unregistered);
             ended.map(|one| {
                 (
                     vec![("provider", dispatcher.provider.to_string()), ("reason", one.reason.to_string())],

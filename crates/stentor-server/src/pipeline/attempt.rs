@@ -13,6 +13,7 @@ use stentor_core::ports::provider::{Batch, Early};
 use stentor_core::ports::store::{Fate, LeasedChunk};
 
 use super::provider_table::{Key, ProviderHandle};
+use super::settle::kind::fill_unanswered;
 use super::settle::{health_of, is_foreign, is_weak};
 use super::shared::Shared;
 
@@ -83,8 +84,7 @@ impl Attempt {
         });
         let sent = AssertUnwindSafe(provider.send_until(batch, early, cut)).catch_unwind().await;
         let mut outcomes = sent.unwrap_or_default();
-        outcomes.resize(count, Outcome::Unknown);
-        let unknown = outcomes.iter().filter(|outcome| **outcome == Outcome::Unknown).count();
+        let unknown = fill_unanswered(&mut outcomes, count);
         if unknown > 0 {
             tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered whole");
         }

@@ -16,7 +16,6 @@ mod consumer;
 mod consumer_pool;
 mod dispatcher;
 mod due_index;
-pub mod evidence;
 mod janitor;
 mod leap;
 mod load;

@@ -21,8 +21,8 @@ use stentor_core::time::Timestamp;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::evidence::{Evidence, Shares, Standing};
 use super::settle::Parking;
+use super::settle::evidence::{Evidence, Shares, Standing};
 use super::stats::{ParkedStats, QuotaStats};
 use circuit_breaker::CircuitBreaker;
 pub(crate) use circuit_breaker::{BreakerRules, BreakerState, Verdict};

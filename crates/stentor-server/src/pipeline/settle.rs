@@ -21,7 +21,9 @@
 //! - Once an attempt may have reached a device unseen, every later record of that delivery is marked ambiguous.
 //! - One jitter for a whole chunk, and waits rounded up to an eighth, keep the children few.
 
+pub mod evidence;
 mod foreign;
+pub mod kind;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,7 +38,7 @@ use stentor_core::retry::RetryPolicy;
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
 
-use super::evidence::{Blame, Standing};
+use evidence::{Blame, Standing};
 use foreign::{Foreign, foreign};
 pub(crate) use foreign::{count_foreign, is_foreign};
 

@@ -15,6 +15,7 @@ use stentor_core::time::Timestamp;
 
 use super::budget::Unsettled;
 use super::settle::is_attempt;
+use super::settle::kind::{OutcomeKind, kind_of};
 use super::supervisor::Failure;
 
 /// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is above.
@@ -102,8 +103,8 @@ pub struct QuotaStats {
 /// How often an outcome came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutcomeCount {
-    /// Its word.
-    pub outcome: &'static str,
+    /// Its kind.
+    pub outcome: OutcomeKind,
     /// The cause, in the words of the ledger.
     pub reason: Reason,
     /// How often it occurred.
@@ -126,7 +127,7 @@ pub(crate) struct DispatchMeter {
     pub(crate) window: AtomicU64,
     pub(crate) unsettled: Arc<Unsettled>,
     attempts: AtomicU64,
-    outcomes: Mutex<HashMap<(&'static str, Reason), u64>>,
+    outcomes: Mutex<HashMap<(OutcomeKind, Reason), u64>>,
     batch_duration: Histogram,
     e2e_latency: Histogram,
 }
@@ -140,7 +141,7 @@ impl DispatchMeter {
         let mut counts = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         // Most neighbours are alike: one look-up for a run of them.
         for run in outcomes.chunk_by(|a, b| a == b) {
-            *counts.entry(word(&run[0])).or_default() += run.len() as u64;
+            *counts.entry(kind_of(&run[0])).or_default() += run.len() as u64;
         }
     }
 
@@ -154,9 +155,13 @@ impl DispatchMeter {
         let counts = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut outcomes: Vec<_> = counts
             .iter()
-            .map(|((outcome, reason), count)| OutcomeCount { outcome, reason: *reason, count: *count })
+            .map(|((outcome, reason), count)| OutcomeCount {
+                outcome: *outcome,
+                reason: *reason,
+                count: *count,
+            })
             .collect();
-        outcomes.sort_unstable_by_key(|one| (one.outcome, one.reason));
+        outcomes.sort_unstable_by_key(|one| (one.outcome.as_str(), one.reason));
         DispatchStats {
             provider,
             consumers: self.consumers.load(Ordering::Relaxed),
@@ -170,20 +175,6 @@ impl DispatchMeter {
             batch_duration: self.batch_duration.picture(),
             e2e_latency: self.e2e_latency.picture(),
         }
-    }
-}
-
-/// Returns an outcome's word and reason.
-fn word(outcome: &Outcome) -> (&'static str, Reason) {
-    match outcome {
-        Outcome::Accepted => ("accepted", Reason::None),
-        Outcome::Replaced { .. } => ("replaced", Reason::None),
-        Outcome::Rejected { reason, .. } => ("rejected", *reason),
-        Outcome::Unregistered { reason, .. } => ("unregistered", *reason),
-        Outcome::Throttled { .. } => ("throttled", Reason::Throttled),
-        Outcome::Unavailable { reason, .. } => ("unavailable", *reason),
-        Outcome::Unsent { reason, .. } => ("unsent", *reason),
-        Outcome::Unknown => ("unknown", Reason::Unanswered),
     }
 }
 
@@ -224,12 +215,12 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_counted_by_word_and_reason() {
+    fn outcomes_are_counted_by_kind_and_reason() {
         let meter = DispatchMeter::default();
         meter.note_batch(&[Outcome::Accepted, Outcome::Unknown, Outcome::Accepted], Duration::ZERO);
         let picture = meter.picture(ProviderKind::Fcm);
         assert_eq!(picture.attempts, 3);
-        let accepted = OutcomeCount { outcome: "accepted", reason: Reason::None, count: 2 };
+        let accepted = OutcomeCount { outcome: OutcomeKind::Accepted, reason: Reason::None, count: 2 };
         assert_eq!(picture.outcomes[0], accepted);
     }
 }

@@ -8,7 +8,7 @@ use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
 use super::*;
-use crate::pipeline::evidence::Standing;
+use crate::pipeline::settle::evidence::Standing;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 

@@ -6,7 +6,7 @@ use stentor_core::outcome::Reason;
 use stentor_core::retry::RetryPolicy;
 use stentor_core::time::Timestamp;
 
-use crate::pipeline::evidence::{Blame, Disproof, Evidence, Shares, Standing};
+use crate::pipeline::settle::evidence::{Blame, Disproof, Evidence, Shares, Standing};
 use crate::pipeline::settle::{Health, Parking};
 
 /// How breakers open and close.

@@ -5,7 +5,7 @@ use stentor_core::outcome::{Outcome, Reach, Reason};
 use stentor_core::ports::store::LeasedChunk;
 
 use super::STOP_MIN_ANSWERS;
-use crate::pipeline::evidence::Standing;
+use crate::pipeline::settle::evidence::Standing;
 
 /// Attempts after which few tokens of another sender are rejected each for itself.
 const FOREIGN_MAX_ATTEMPTS: u16 = 4;

@@ -11,7 +11,7 @@ use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
 use stentor_core::target::Target;
 
 use super::*;
-use crate::pipeline::evidence::{Evidence, Shares};
+use crate::pipeline::settle::evidence::{Evidence, Shares};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
