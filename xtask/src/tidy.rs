@@ -5,6 +5,7 @@ mod docs;
 mod environment;
 mod floors;
 mod leftovers;
+mod outcomes;
 mod promises;
 mod sizes;
 mod text;
@@ -29,6 +30,7 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     findings.extend(files.iter().flat_map(floors::check));
     findings.extend(files.iter().flat_map(environment::check));
     findings.extend(files.iter().flat_map(leftovers::check));
+    findings.extend(files.iter().flat_map(outcomes::check));
     findings.extend(dead_files::check(workspace, &files));
     findings.extend(promises::check(workspace, &files)?);
     findings.extend(text::check(workspace)?);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{file, lines, sample};
 use crate::rust_file::RustFile;
-use crate::tidy::{environment, leftovers, sizes};
+use crate::tidy::{environment, leftovers, outcomes, sizes};
 
 fn function(name: &str, lines: usize) -> String {
     let mut text = format!("fn {name}() {{\n");
@@ -119,4 +119,13 @@ fn an_ignored_test_is_found() {
 fn a_file_that_does_not_parse_is_a_finding() {
     let finding = RustFile::parse("x", "src/x.rs", "fn a() {\n  let = ;\n}").err().unwrap();
     assert_eq!((finding.file.as_str(), finding.line), ("src/x.rs", 2));
+}
+
+#[test]
+fn only_settling_reads_an_outcome() {
+    let text = "fn is_over(outcome: &Outcome) -> bool {\n    *outcome == Outcome::Accepted\n}";
+    let found = |path| lines(&outcomes::check(&file(path, text)));
+    assert_eq!(found("crates/stentor-server/src/pipeline/stats.rs"), [2]);
+    assert!(found("crates/stentor-server/src/pipeline/settle/kind.rs").is_empty());
+    assert!(found("crates/stentor-providers/src/replies.rs").is_empty());
 }

@@ -1,0 +1,27 @@
+//! Outcomes: what a push service's answer means is decided in one room of the server, and nowhere else.
+
+use crate::finding::Finding;
+use crate::rust_file::RustFile;
+
+/// The crate that must not read outcomes, and its one room that does.
+const HOUSE: &str = "crates/stentor-server/src/";
+const ROOM: &str = "crates/stentor-server/src/pipeline/settle";
+
+/// Reports every other place of the server that names an outcome.
+pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
+    if !file.path.starts_with(HOUSE) || file.path.starts_with(ROOM) {
+        return Vec::new();
+    }
+    let tokens = file.tokens();
+    let named = tokens
+        .windows(3)
+        .filter(|part| part[0].word == "Outcome" && part[1].word == ":" && part[2].word == ":");
+    let outside_tests =
+        named.filter(|part| !file.is_test_line(part[0].line) && !file.path.contains("/tests"));
+    outside_tests
+        .map(|part| {
+            let sentence = "only pipeline::settle reads an outcome: ask it for what you need to know";
+            Finding::new(&file.path, part[0].line, sentence)
+        })
+        .collect()
+}
