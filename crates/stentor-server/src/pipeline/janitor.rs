@@ -9,6 +9,7 @@ use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::QueueError;
 use stentor_core::ports::store::{StoreError, Swept};
 use stentor_core::time::Timestamp;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -35,42 +36,61 @@ pub(super) enum DutyError {
 /// Does all duties at their intervals until told to stop.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let config = &shared.config;
+    let duty = |name, interval_ms| Duty { name, interval_ms, early: None };
+    let publishing = Duty {
+        early: Some(&shared.wakeups.republish),
+        ..duty("publishing again", config.republish_interval_ms)
+    };
     tokio::join!(
-        every(&shared, "publishing again", config.republish_interval_ms, republish),
-        every(&shared, "sweeping", config.sweep_interval_ms, sweep),
-        every(&shared, "going on with what was begun", config.sweep_interval_ms, go_on),
-        every(&shared, "pruning", config.prune_interval_ms, prune),
-        every(&shared, "pruning the audit trail", config.prune_interval_ms, prune_audit),
-        every(&shared, "forgetting apps", config.prune_interval_ms, forget_apps),
+        every(&shared, publishing, republish),
+        every(&shared, duty("sweeping", config.sweep_interval_ms), sweep),
+        every(&shared, duty("going on with what was begun", config.sweep_interval_ms), go_on),
+        every(&shared, duty("pruning", config.prune_interval_ms), prune),
+        every(&shared, duty("pruning the audit trail", config.prune_interval_ms), prune_audit),
+        every(&shared, duty("forgetting apps", config.prune_interval_ms), forget_apps),
         watch_depths(&shared),
         super::clock_step::watch(&shared),
     );
 }
 
-/// Does one duty at once and then at its interval, or less often if it takes long; a failure is told and tried again at the
-/// next.
-async fn every<'a, F>(
-    shared: &'a Shared,
-    duty: &'static str,
+/// What is done at intervals.
+#[derive(Clone, Copy)]
+struct Duty<'a> {
+    /// What the log calls it.
+    name: &'static str,
     interval_ms: u64,
-    work: impl Fn(&'a Shared) -> F,
-) where
+    /// What makes it due before its interval is over.
+    early: Option<&'a Notify>,
+}
+
+/// Does one duty at once and then at its interval, or less often if it takes long; a failure is logged and tried again at the
+/// next.
+async fn every<'a, F>(shared: &'a Shared, duty: Duty<'a>, work: impl Fn(&'a Shared) -> F)
+where
     F: Future<Output = Result<(), DutyError>>,
 {
-    let interval = Duration::from_millis(interval_ms.max(1));
+    let interval = Duration::from_millis(duty.interval_ms.max(1));
     while !shared.stop.is_cancelled() {
         let began = Instant::now();
         if let Err(error) = work(shared).await {
-            tracing::warn!(%error, "{duty} failed");
+            tracing::warn!(%error, "{} failed", duty.name);
         }
         let pause = interval.max(began.elapsed() * DUTY_REST);
         tokio::select! {
             () = shared.stop.cancelled() => {}
             () = tokio::time::sleep(pause) => {}
-            () = shared.wakeups.republish.notified(), if duty == "publishing again" => {
+            () = notified(duty.early) => {
+                // What was refused once is likely refused again at once.
                 tokio::time::sleep(DEPTHS_PAUSE).await;
             }
         }
+    }
+}
+
+async fn notified(early: Option<&Notify>) {
+    match early {
+        Some(early) => early.notified().await,
+        None => std::future::pending().await,
     }
 }
 
