@@ -129,14 +129,7 @@ impl PipelineHandle {
             let _aborted_on_purpose = publisher.await;
         }
         let taken = self.pipeline.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut shared) = taken else { return };
-        let pipeline = loop {
-            match Arc::try_unwrap(shared) {
-                Ok(only) => break only,
-                Err(still_asked) => shared = still_asked,
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        };
+        let Some(pipeline) = taken else { return };
         pipeline.drain(time.saturating_sub(LAST_WRITES).max(time / 2)).await;
     }
 
@@ -180,16 +173,12 @@ impl Belt for PipelineHandle {
     }
 
     fn parked(&self, app: AppId, provider: ProviderKind) -> Option<Resting> {
-        let dispatchers = self.stats().providers;
-        let dispatcher = dispatchers.into_iter().find(|dispatcher| dispatcher.provider == provider)?;
-        let lane = dispatcher.parked.into_iter().find(|lane| lane.app == app)?;
-        Some(Resting { reason: lane.reason, detail: lane.detail })
+        let parking = self.pipeline()?.parking(app, provider)?;
+        Some(Resting { reason: parking.reason, detail: parking.detail })
     }
 
     fn quota(&self, app: AppId, provider: ProviderKind) -> Option<QuotaStats> {
-        let dispatchers = self.stats().providers;
-        let dispatcher = dispatchers.into_iter().find(|dispatcher| dispatcher.provider == provider)?;
-        dispatcher.quotas.into_iter().find(|quota| quota.app == app)
+        self.pipeline()?.quota(app, provider)
     }
 }
 

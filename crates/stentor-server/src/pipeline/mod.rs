@@ -34,7 +34,7 @@ mod window;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stentor_core::chunk::{Class, Lane, Ticket};
@@ -87,11 +87,17 @@ pub struct Deps {
 /// The running pipeline. Dropping it is a crash: what was in flight is recovered by the next one.
 pub struct Pipeline {
     shared: Arc<Shared>,
-    movers: JoinSet<()>,
-    settler: JoinSet<()>,
+    tasks: Mutex<Tasks>,
     settler_stop: CancellationToken,
     /// Where audiences are moved.
     bulk: Handle,
+}
+
+/// What it runs, until it is drained.
+#[derive(Default)]
+struct Tasks {
+    movers: JoinSet<()>,
+    settlers: JoinSet<()>,
 }
 
 impl Pipeline {
@@ -114,8 +120,7 @@ impl Pipeline {
         let (settlers, inboxes) = settler::inboxes(SETTLER_INBOX_MAX_CHUNKS);
         let shared = Arc::new(Shared::new(deps, config, (recovery, known), settlers));
         let settler_stop = CancellationToken::new();
-        let (movers, settler) = (JoinSet::new(), JoinSet::new());
-        let mut pipeline = Self { shared, movers, settler, settler_stop, bulk };
+        let mut pipeline = Self { shared, tasks: Mutex::default(), settler_stop, bulk };
         pipeline.start_settlers(inboxes);
         pipeline.start_movers();
         Ok(pipeline)
@@ -126,16 +131,17 @@ impl Pipeline {
         for inbox in inboxes {
             let (shared, stop, home) = (self.shared.clone(), self.settler_stop.clone(), self.home(inbox.0));
             let work = settler::run(shared.clone(), inbox, stop.clone());
-            self.settler
+            self.tasks()
+                .settlers
                 .spawn_on(async move { shared.supervisor.lasting("settler", stop, work).await }, &home);
         }
         let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
-        self.settler.spawn(async move {
+        self.tasks().settlers.spawn(async move {
             let work = janitor::keep_leases(&shared, stop.clone());
             shared.supervisor.lasting("lease keeper", stop, work).await;
         });
         let (shared, stop) = (self.shared.clone(), self.settler_stop.clone());
-        self.settler.spawn(async move {
+        self.tasks().settlers.spawn(async move {
             let store = shared.supervisor.guarding("store's writer", stop.clone(), shared.store.broken());
             let queue = shared.supervisor.guarding("queue's writer", stop, shared.queue.broken());
             tokio::join!(store, queue);
@@ -154,7 +160,7 @@ impl Pipeline {
         self.start_mover("scheduler", Class::Urgent, scheduler::run(self.shared.clone()));
         self.start_mover("janitor", Class::Urgent, janitor::run(self.shared.clone()));
         let (shared, stop) = (self.shared.clone(), self.shared.stop.clone());
-        self.movers.spawn(async move {
+        self.tasks().movers.spawn(async move {
             let work = shared.providers.get_ready(shared.config.ready_max_credentials, shared.now());
             let _ = stop.run_until_cancelled(shared.supervisor.passing("getting ready", work)).await;
             shared.getting_ready.store(false, Ordering::Relaxed);
@@ -170,7 +176,11 @@ impl Pipeline {
     ) {
         let (shared, part, home) = (self.shared.clone(), part.into(), self.home(class));
         let stop = shared.stop.clone();
-        self.movers.spawn_on(async move { shared.supervisor.lasting(part, stop, work).await }, &home);
+        self.tasks().movers.spawn_on(async move { shared.supervisor.lasting(part, stop, work).await }, &home);
+    }
+
+    fn tasks(&mut self) -> &mut Tasks {
+        self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn home(&self, class: Class) -> Handle {
@@ -242,6 +252,16 @@ impl Pipeline {
         self.shared.getting_ready.load(Ordering::Relaxed)
     }
 
+    /// Returns why the lane of a credential rests, if it does.
+    pub(crate) fn parking(&self, app: AppId, provider: ProviderKind) -> Option<settle::Parking> {
+        self.shared.providers.parking((app, provider))
+    }
+
+    /// Returns the quota of a credential, if it has one.
+    pub(crate) fn quota(&self, app: AppId, provider: ProviderKind) -> Option<stats::QuotaStats> {
+        self.shared.providers.quota((app, provider), self.shared.now())
+    }
+
     /// Returns what it has done and is doing.
     #[must_use]
     pub fn stats(&self) -> PipelineStats {
@@ -267,16 +287,18 @@ impl Pipeline {
 
     /// Stops leasing, waits for batches in flight up to `deadline`, writes what is known, gives back what was not
     /// sent, and closes the providers. Batches cut off at the deadline count as never answered.
-    pub async fn drain(mut self, deadline: Duration) {
+    pub async fn drain(&self, deadline: Duration) {
+        let Tasks { mut movers, mut settlers } =
+            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         self.shared.stop.cancel();
-        if tokio::time::timeout(deadline, join(&mut self.movers)).await.is_err() {
+        if tokio::time::timeout(deadline, join(&mut movers)).await.is_err() {
             tracing::warn!("the drain's deadline has passed; batches in flight count as never answered");
         }
         self.shared.cut.cancel();
         let last = async {
-            join(&mut self.movers).await;
+            join(&mut movers).await;
             self.settler_stop.cancel();
-            join(&mut self.settler).await;
+            join(&mut settlers).await;
             self.shared.providers.close().await;
         };
         if tokio::time::timeout(LAST_WRITES, last).await.is_err() {

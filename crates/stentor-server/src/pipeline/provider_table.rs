@@ -370,6 +370,11 @@ impl ProviderTable {
             .collect()
     }
 
+    /// Returns the quota of one credential, if one is in force.
+    pub(crate) fn quota(&self, key: Key, now: Timestamp) -> Option<QuotaStats> {
+        Some(self.lock().get_mut(&key)?.rate_limiter.as_mut()?.picture(key.0, now))
+    }
+
     /// Returns what the provider of one credential is doing.
     pub(crate) fn sender_stats(&self, key: Key) -> ProviderStats {
         let handle = self.lock().get(&key).and_then(|entry| entry.handle.clone());
