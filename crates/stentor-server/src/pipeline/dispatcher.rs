@@ -28,10 +28,10 @@ use super::window::{LOOK_MIN, Window};
 
 /// How long work waits after a call of the store or queue failed.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
-/// Longest sleep of a dispatcher that has consumers or hints.
+/// Longest sleep of a dispatcher whose consumers may be idle for long enough meanwhile.
 const NAP_MAX: Duration = Duration::from_millis(500);
-/// Longest sleep of a dispatcher that has neither.
-const IDLE_NAP_MAX: Duration = Duration::from_secs(3_600);
+/// Longest sleep of a dispatcher without consumers, which wakes when something is due: clocks may be set.
+const DUE_NAP_MAX: Duration = Duration::from_secs(3_600);
 /// The smallest window, in full chunks: one at each step of the way.
 const WINDOW_MIN_CHUNKS: u64 = 4;
 
@@ -65,21 +65,32 @@ struct LeasedTicket {
     probe: Option<Probe>,
 }
 
+/// Serves a provider kind and class whenever anything is to be sent, until told to stop. In between nothing runs.
+pub(crate) async fn run(shared: Arc<Shared>, kind: ProviderKind, class: Class) {
+    let stop = shared.stop.clone();
+    while stop.run_until_cancelled(shared.due_index.needed((kind, class))).await.is_some() {
+        Dispatcher::new(shared.clone(), kind, class).serve_until_idle().await;
+    }
+}
+
 impl Dispatcher {
-    pub(crate) fn new(shared: Arc<Shared>, kind: ProviderKind, class: Class) -> Self {
+    fn new(shared: Arc<Shared>, kind: ProviderKind, class: Class) -> Self {
         let (meter, loads) = (shared.meter(kind), load::LaneLoads::new(bulk_lanes(&shared, class)));
         let pool = ConsumerPool::new(shared.clone(), (kind, class));
         Self { shared, kind, class, counted: 0, meter, pool, loads, began: Instant::now(), turn: 0 }
     }
 
-    /// Serves until told to stop, then waits for its consumers.
-    pub(crate) async fn run(mut self) {
+    /// Serves until told to stop or until there is nothing to do, then waits for its consumers.
+    async fn serve_until_idle(mut self) {
         let stop = self.shared.stop.clone();
         while !stop.is_cancelled() {
             self.pool.reap_idle();
             self.count();
             if self.serve().await {
                 continue;
+            }
+            if self.pool.len() == 0 && !self.shared.due_index.knows((self.kind, self.class)) {
+                break;
             }
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -111,7 +122,7 @@ impl Dispatcher {
         // What is in flight may let the window grow, and nobody tells of that.
         match due {
             true if self.class == Class::Bulk && self.loads.may_grow() => LOOK_MIN,
-            false if self.pool.len() == 0 => IDLE_NAP_MAX,
+            false if self.pool.len() == 0 => DUE_NAP_MAX,
             _ => NAP_MAX,
         }
     }

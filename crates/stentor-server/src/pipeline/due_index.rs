@@ -14,10 +14,19 @@ use tokio::sync::Notify;
 /// Most due times remembered for one lane; the earliest stay.
 const HINTS_PER_LANE_MAX_COUNT: usize = 64;
 
-/// Due times of lanes, and a wakeup for each dispatcher.
+/// Due times of lanes, and the wakeups of each dispatcher.
 pub(crate) struct DueIndex {
     lanes: Mutex<HashMap<Lane, BTreeSet<Timestamp>>>,
-    wakeups: HashMap<(ProviderKind, Class), Notify>,
+    wakeups: HashMap<(ProviderKind, Class), DispatcherWakeups>,
+}
+
+/// What wakes one dispatcher.
+#[derive(Default)]
+struct DispatcherWakeups {
+    /// Something may be done at once.
+    work: Notify,
+    /// A due time is known, be it a later one: there is a dispatcher from then on.
+    known: Notify,
 }
 
 impl DueIndex {
@@ -26,7 +35,7 @@ impl DueIndex {
         let wakeups = ProviderKind::ALL
             .iter()
             .flat_map(classes)
-            .map(|dispatcher| (dispatcher, Notify::new()))
+            .map(|dispatcher| (dispatcher, DispatcherWakeups::default()))
             .collect();
         Self { lanes: Mutex::default(), wakeups }
     }
@@ -50,13 +59,29 @@ impl DueIndex {
         }
     }
 
-    /// Remembers one due time, waking nobody.
+    /// Remembers one due time, waking no dispatcher that runs.
     pub(crate) fn insert(&self, lane: Lane, due_at: Timestamp) {
         let mut lanes = self.lock();
         let hints = lanes.entry(lane).or_default();
         hints.insert(due_at);
         if hints.len() > HINTS_PER_LANE_MAX_COUNT {
             hints.pop_last();
+        }
+        // After the insertion: who is woken finds it.
+        self.wakeups.get(&(lane.provider, lane.class)).into_iter().for_each(|one| one.known.notify_one());
+    }
+
+    /// Returns whether a dispatcher has any due time, now or later.
+    pub(crate) fn knows(&self, dispatcher: (ProviderKind, Class)) -> bool {
+        self.lock().keys().any(|lane| (lane.provider, lane.class) == dispatcher)
+    }
+
+    /// Waits until a dispatcher has any due time.
+    pub(crate) async fn needed(&self, dispatcher: (ProviderKind, Class)) {
+        let Some(wakeups) = self.wakeups.get(&dispatcher) else { return std::future::pending().await };
+        // A due time that comes between the look and the wait leaves a permit, so that it is not missed.
+        while !self.knows(dispatcher) {
+            wakeups.known.notified().await;
         }
     }
 
@@ -92,24 +117,24 @@ impl DueIndex {
     /// Returns the next due time of a dispatcher after `now`.
     pub(crate) fn next(&self, dispatcher: (ProviderKind, Class), now: Timestamp) -> Option<Timestamp> {
         let lanes = self.lock();
-        let of_fleet = lanes.iter().filter(|(lane, _)| (lane.provider, lane.class) == dispatcher);
-        of_fleet.filter_map(|(_, hints)| hints.iter().find(|due_at| **due_at > now).copied()).min()
+        let of_dispatcher = lanes.iter().filter(|(lane, _)| (lane.provider, lane.class) == dispatcher);
+        of_dispatcher.filter_map(|(_, hints)| hints.iter().find(|due_at| **due_at > now).copied()).min()
     }
 
     /// Wakes a dispatcher.
     pub(crate) fn wake(&self, dispatcher: (ProviderKind, Class)) {
-        self.wakeups.get(&dispatcher).into_iter().for_each(Notify::notify_one);
+        self.wakeups.get(&dispatcher).into_iter().for_each(|one| one.work.notify_one());
     }
 
     /// Wakes all dispatchers.
     pub(crate) fn wake_all(&self) {
-        self.wakeups.values().for_each(Notify::notify_one);
+        self.wakeups.values().for_each(|one| one.work.notify_one());
     }
 
-    /// Waits for the dispatcher's wakeup; one ring before the wait is not lost.
+    /// Waits for the dispatcher's wakeup; one that came before the wait is not lost.
     pub(crate) async fn woken(&self, dispatcher: (ProviderKind, Class)) {
         match self.wakeups.get(&dispatcher) {
-            Some(wakeup) => wakeup.notified().await,
+            Some(wakeups) => wakeups.work.notified().await,
             None => std::future::pending().await,
         }
     }
@@ -125,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    const FLEET: (ProviderKind, Class) = (ProviderKind::Fcm, Class::Bulk);
+    const DISPATCHER: (ProviderKind, Class) = (ProviderKind::Fcm, Class::Bulk);
     const LANE: Lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: Class::Bulk };
 
     fn at(millis: i64) -> Timestamp {
@@ -140,11 +165,25 @@ mod tests {
     fn a_later_due_time_outlives_an_earlier_one() {
         let due_index = DueIndex::new();
         due_index.note(&[ticket(5), ticket(50)]);
-        assert_eq!(due_index.due(FLEET, at(10)), [LANE]);
+        assert_eq!(due_index.due(DISPATCHER, at(10)), [LANE]);
         due_index.take(LANE, at(10));
-        assert_eq!(due_index.due(FLEET, at(10)), []);
-        assert_eq!(due_index.next(FLEET, at(10)), Some(at(50)));
+        assert_eq!(due_index.due(DISPATCHER, at(10)), []);
+        assert_eq!(due_index.next(DISPATCHER, at(10)), Some(at(50)));
         assert_eq!(due_index.next((ProviderKind::Apns, Class::Bulk), at(10)), None);
+    }
+
+    #[tokio::test]
+    async fn a_dispatcher_is_needed_once_any_due_time_is_known() {
+        let due_index = DueIndex::new();
+        let needed = due_index.needed(DISPATCHER);
+        tokio::pin!(needed);
+        assert!(futures_util::poll!(&mut needed).is_pending());
+        due_index.insert(Lane { provider: ProviderKind::Apns, ..LANE }, at(5));
+        assert!(futures_util::poll!(&mut needed).is_pending(), "that is another dispatcher's");
+        due_index.insert(LANE, at(i64::MAX));
+        assert!(futures_util::poll!(&mut needed).is_ready());
+        due_index.take(LANE, at(i64::MAX));
+        assert!(!due_index.knows(DISPATCHER));
     }
 
     #[test]
@@ -152,6 +191,6 @@ mod tests {
         let due_index = DueIndex::new();
         (0..1_000).rev().for_each(|due_at| due_index.note(&[ticket(due_at)]));
         assert_eq!(due_index.lock()[&LANE].len(), HINTS_PER_LANE_MAX_COUNT);
-        assert_eq!(due_index.next(FLEET, at(-1)), Some(at(0)));
+        assert_eq!(due_index.next(DISPATCHER, at(-1)), Some(at(0)));
     }
 }

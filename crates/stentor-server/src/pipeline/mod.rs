@@ -55,7 +55,6 @@ pub use rush::{Asking, Rush};
 pub use stats::PipelineStats;
 pub use supervisor::Failure;
 
-use dispatcher::Dispatcher;
 use shared::Shared;
 pub(crate) use supervisor::Supervisor;
 
@@ -152,8 +151,8 @@ impl Pipeline {
     fn start_movers(&mut self) {
         for kind in ProviderKind::ALL {
             for class in Class::ALL {
-                let dispatcher = Dispatcher::new(self.shared.clone(), *kind, *class);
-                self.start_mover(format!("dispatcher of {kind}"), *class, dispatcher.run());
+                let work = dispatcher::run(self.shared.clone(), *kind, *class);
+                self.start_mover(format!("dispatcher of {kind}"), *class, work);
             }
         }
         self.start_mover("producers", Class::Bulk, producer::run(self.shared.clone()));
