@@ -4,10 +4,10 @@
 
 mod answer;
 mod connection;
+mod field;
 mod frame;
 mod head;
 mod host;
-mod hpack;
 mod kept;
 mod limit;
 #[cfg(test)]
@@ -17,7 +17,6 @@ mod streams;
 
 pub(crate) use answer::{Answer, When};
 pub(crate) use connection::{Connection, Limits};
-pub(crate) use frame::Code;
+pub(crate) use field::{Field, Kind};
 pub(crate) use host::{Admission, Body, Host, Order, Then};
-pub(crate) use hpack::{Field, Kind};
 pub(crate) use serve::{READ_BYTES, serve};

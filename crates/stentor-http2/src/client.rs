@@ -4,13 +4,13 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use stentor_http2_codec::hpack::OwnedField;
 use tokio::time::Instant;
 
 use crate::batch::{Batch, Replies, Reply, Response};
 use crate::dial::Dialer;
 use crate::endpoint::Endpoint;
 use crate::fault::Fault;
-use crate::hpack::Field;
 use crate::limits::Limits;
 use crate::pool::Pool;
 use crate::sending::Sending;
@@ -98,10 +98,10 @@ impl Client {
 }
 
 /// Returns what every request to the endpoint begins with.
-fn origin(endpoint: &Endpoint) -> Result<Vec<Field>, Fault> {
+fn origin(endpoint: &Endpoint) -> Result<Vec<OwnedField>, Fault> {
     let authority = endpoint.authority().map_err(|cause| Fault::Endpoint(cause.to_string().into()))?;
     let scheme = endpoint.scheme();
-    let field = |name: &str, value: &str| Field {
+    let field = |name: &str, value: &str| OwnedField {
         name: name.as_bytes().to_vec(),
         value: value.as_bytes().to_vec(),
         repeats: true,

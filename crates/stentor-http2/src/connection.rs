@@ -24,10 +24,11 @@ use tokio::time::{Instant, Sleep};
 
 use self::mux::{Ended, Mux, Plain, Violation};
 use self::pulse::Pulse;
+use stentor_http2_codec::frame::ErrorCode;
+
 use crate::batch::{Reply, Word};
 use crate::dial::Opened;
 use crate::fault::Fault;
-use crate::frame::Code;
 use crate::pool::{Member, Pool};
 use crate::spare;
 use crate::transport::Transport;
@@ -131,7 +132,7 @@ impl Driver {
     }
 
     /// Turns until there is nothing to do at once, or others must have the thread.
-    fn turns(&mut self, cx: &mut Context<'_>) -> Poll<Code> {
+    fn turns(&mut self, cx: &mut Context<'_>) -> Poll<ErrorCode> {
         for _ in 0..ROUNDS_MAX {
             match self.turn(cx) {
                 Turn::Again => {}
@@ -151,23 +152,23 @@ impl Driver {
             Err((fault, code)) => return self.abort(fault, code),
         };
         if let Some(fault) = self.watch_clock(cx) {
-            return self.abort(fault, Code::NO_ERROR);
+            return self.abort(fault, ErrorCode::NO_ERROR);
         }
         let opened = !self.retired && self.open_streams();
         let written = match self.write(cx) {
-            Err(cause) => return self.abort(Fault::lost(&cause), Code::NO_ERROR),
+            Err(cause) => return self.abort(Fault::lost(&cause), ErrorCode::NO_ERROR),
             Ok(written) => written,
         };
         if self.mux.streams.is_empty() && (self.retired || self.pool.is_closed()) {
-            return self.leave(&Fault::Lost("the peer went away at once".into()), Code::NO_ERROR);
+            return self.leave(&Fault::Lost("the peer went away at once".into()), ErrorCode::NO_ERROR);
         }
         // What cannot be written now is written when the socket wakes this loop; until then it only reads.
         if heard || (opened && written) { Turn::Again } else { Turn::Wait }
     }
 
     /// Reads once and files what has ended; returns whether there may be more to read.
-    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, (Fault, Code)> {
-        let broken = |cause: io::Error| (Fault::lost(&cause), Code::NO_ERROR);
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, (Fault, ErrorCode)> {
+        let broken = |cause: io::Error| (Fault::lost(&cause), ErrorCode::NO_ERROR);
         let before = self.plain.len();
         let goes_on = match self.transport.poll_read(cx, &mut self.plain) {
             Poll::Pending if before == 0 => return Ok(false),
@@ -183,7 +184,7 @@ impl Driver {
             return Err((Fault::Lost(format!("{code}: {what}").into()), code));
         }
         match goes_on {
-            Some(false) => Err((Fault::Lost("closed by the peer".into()), Code::NO_ERROR)),
+            Some(false) => Err((Fault::Lost("closed by the peer".into()), ErrorCode::NO_ERROR)),
             goes_on => Ok(goes_on.is_some()),
         }
     }
@@ -434,14 +435,14 @@ impl Driver {
             run.settle(&Reply::NotSent(fault.clone()));
         }
         // A second panic must not keep the pool from forgetting the connection.
-        let ended = catch_unwind(AssertUnwindSafe(|| self.abort(fault.clone(), Code::NO_ERROR)));
+        let ended = catch_unwind(AssertUnwindSafe(|| self.abort(fault.clone(), ErrorCode::NO_ERROR)));
         if ended.is_err() {
-            self.leave(&fault, Code::NO_ERROR);
+            self.leave(&fault, ErrorCode::NO_ERROR);
         }
     }
 
     /// Ends a lost connection: every open stream gets its reply.
-    fn abort(&mut self, fault: Fault, code: Code) -> Turn {
+    fn abort(&mut self, fault: Fault, code: ErrorCode) -> Turn {
         tracing::debug!(%fault, streams = self.mux.streams.len(), "connection over");
         self.publish(0);
         self.pool.pace.hear();
@@ -454,7 +455,7 @@ impl Driver {
         self.leave(&fault, code)
     }
 
-    fn leave(&mut self, fault: &Fault, code: Code) -> Turn {
+    fn leave(&mut self, fault: &Fault, code: ErrorCode) -> Turn {
         if self.settled {
             self.pool.leave(&self.member);
         } else {
@@ -467,13 +468,13 @@ impl Driver {
 enum Turn {
     Again,
     Wait,
-    Over(Code),
+    Over(ErrorCode),
 }
 
 impl Future for Driver {
-    type Output = Code;
+    type Output = ErrorCode;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Code> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ErrorCode> {
         self.member.waker.register(cx.waker());
         self.borrow();
         let code = self.turns(cx);

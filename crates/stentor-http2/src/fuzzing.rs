@@ -6,13 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue};
+use stentor_http2_codec::frame::{FRAME_HEADER_BYTES, FrameHeader, PAYLOAD_LIMIT_BYTES, flag, kind};
+use stentor_http2_codec::hpack::{Decoder, OwnedField};
 use tokio::time::Instant;
 
 use crate::batch::{Batch, Keep, Request};
 use crate::connection::mux::{Mux, Violation};
 use crate::fault::Fault;
-use crate::frame::{HEAD_BYTES, Head, PAYLOAD_LIMIT_BYTES, flag, kind};
-use crate::hpack::{Decoder, Field, Gather};
+use crate::gather::Gather;
 use crate::limits::Limits;
 use crate::work::{Run, Work};
 
@@ -52,14 +53,14 @@ struct Talk {
     held: Vec<u8>,
     ended: Vec<u32>,
     /// The peer's memory of header fields.
-    decoder: Decoder,
+    decoder: Decoder<()>,
 }
 
 impl Talk {
     fn begin(keep: Keep) -> Self {
         let mut mux = Mux::new(&Limits::default());
         let mut settings = Vec::new();
-        crate::frame::write(kind::SETTINGS, 0, 0, &[], &mut settings);
+        stentor_http2_codec::frame::write(kind::SETTINGS, 0, 0, &[], &mut settings);
         let _ = mux.receive(&settings);
         mux.note_taken(mux.out.len());
         mux.out.clear();
@@ -96,9 +97,9 @@ impl Talk {
         self.mux.note_taken(out.len());
         assert!(self.mux.peer.window_bytes >= 0, "more was written than the peer takes");
         let mut rest = &out[..];
-        while let Some(head) = Head::read(rest) {
+        while let Some(head) = FrameHeader::read(rest) {
             assert!(head.length <= PAYLOAD_LIMIT_BYTES);
-            let (payload, after) = rest[HEAD_BYTES..].split_at(head.length);
+            let (payload, after) = rest[FRAME_HEADER_BYTES..].split_at(head.length);
             if head.kind == kind::HEADERS {
                 assert!(head.has(flag::END_HEADERS), "the block is smaller than any frame");
                 self.read(payload);
@@ -164,7 +165,7 @@ fn requests(keep: Keep) -> Run {
         keep,
         repeated: false,
     };
-    let method = Field { name: b":method".to_vec(), value: b"POST".to_vec(), repeats: true };
+    let method = OwnedField { name: b":method".to_vec(), value: b"POST".to_vec(), repeats: true };
     let work = Work::new(batch, &[method], Instant::now() + Duration::from_secs(60));
     Run { to: work.count, work, from: 0, resends: 0 }
 }
@@ -174,12 +175,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::frame::setting;
+    use stentor_http2_codec::frame::setting;
 
     fn settings(id: u16, value: u32) -> Vec<u8> {
         let mut out = Vec::new();
         let entry = [&id.to_be_bytes()[..], &value.to_be_bytes()].concat();
-        crate::frame::write(kind::SETTINGS, 0, 0, &entry, &mut out);
+        stentor_http2_codec::frame::write(kind::SETTINGS, 0, 0, &entry, &mut out);
         out
     }
 

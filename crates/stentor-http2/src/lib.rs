@@ -12,10 +12,9 @@ mod connection;
 mod dial;
 mod endpoint;
 mod fault;
-mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
-mod hpack;
+mod gather;
 mod latency;
 mod limits;
 mod line;

@@ -1,9 +1,8 @@
 //! Writes one request into a connection's buffer: header block first, then the body.
 
 use http::HeaderName;
-
-use crate::frame::{HEAD_BYTES, Head, flag, kind};
-use crate::hpack::{write_integer, write_literal};
+use stentor_http2_codec::frame::{FRAME_HEADER_BYTES, FrameHeader, flag, kind};
+use stentor_http2_codec::hpack::{write_integer, write_literal};
 
 /// `:path` in the static table, as the name of a literal that enters no table (RFC 7541, section 6.2.2).
 const LITERAL_PATH: u8 = 0x04;
@@ -72,7 +71,7 @@ impl<'a> Line<'a> {
             return;
         }
         self.body_at = self.out.len();
-        self.out.extend_from_slice(&[0; HEAD_BYTES]);
+        self.out.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
         parts.iter().for_each(|part| self.out.extend_from_slice(part));
     }
 
@@ -86,9 +85,9 @@ impl<'a> Line<'a> {
         let bare = self.body_at == 0;
         let block_end = if bare { self.out.len() } else { self.body_at };
         let flags = flag::END_HEADERS | if bare { flag::END_STREAM } else { 0 };
-        let length = block_end - self.begins_at - HEAD_BYTES;
-        Head { length, kind: kind::HEADERS, flags, stream }.fill(self.out, self.begins_at);
-        Ok((!bare).then_some(self.body_at + HEAD_BYTES))
+        let length = block_end - self.begins_at - FRAME_HEADER_BYTES;
+        FrameHeader { length, kind: kind::HEADERS, flags, stream }.fill(self.out, self.begins_at);
+        Ok((!bare).then_some(self.body_at + FRAME_HEADER_BYTES))
     }
 
     fn end_path(&mut self) {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
+use stentor_http2_codec::hpack::OwnedField;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -13,7 +14,6 @@ use tokio::time::Instant;
 use crate::batch::{Reply, Response};
 use crate::dial::{self, Dialer};
 use crate::fault::Fault;
-use crate::hpack::Field;
 use crate::latency::Latency;
 use crate::limits::Limits;
 use crate::pace::Pace;
@@ -43,7 +43,7 @@ pub(crate) struct Pool {
     pub(crate) began: Instant,
     pub(crate) counters: Counters,
     /// What every request to the endpoint begins with.
-    pub(crate) origin: Vec<Field>,
+    pub(crate) origin: Vec<OwnedField>,
     /// Tells of an answer that asks to wait.
     pub(crate) halts: fn(&Response) -> bool,
     /// How many answers do so lately.
@@ -106,7 +106,7 @@ impl Member {
 impl Pool {
     pub(crate) fn new(
         dialer: Dialer,
-        origin: Vec<Field>,
+        origin: Vec<OwnedField>,
         limits: Limits,
         halts: fn(&Response) -> bool,
     ) -> Arc<Self> {

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use stentor_http2_codec::hpack::OwnedField;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::batch::{Batch, Keep, Part, Replies, Reply, Requests};
 use crate::fault::Fault;
-use crate::hpack::Field;
 
 /// Requests from which on a batch's own headers earn a place in a connection's table.
 const REPEATS_FROM_REQUESTS: usize = 8;
@@ -19,8 +19,8 @@ const REPEATS_ALWAYS: &str = "authorization";
 /// One batch in progress, shared by the connections that serve it.
 pub(crate) struct Work {
     /// Method, scheme, authority, and the path if all have the same.
-    pub(crate) pseudo: Vec<Field>,
-    pub(crate) constant: Vec<Field>,
+    pub(crate) pseudo: Vec<OwnedField>,
+    pub(crate) constant: Vec<OwnedField>,
     pub(crate) has_path: bool,
     /// `None` once nothing more is to be written of them.
     requests: Mutex<Option<Arc<dyn Requests>>>,
@@ -41,17 +41,17 @@ pub(crate) struct Work {
 
 impl Work {
     /// `origin` holds the fields of every request to the endpoint.
-    pub(crate) fn new(batch: Batch, origin: &[Field], give_up_at: Instant) -> Arc<Self> {
+    pub(crate) fn new(batch: Batch, origin: &[OwnedField], give_up_at: Instant) -> Arc<Self> {
         let count = batch.requests.count().min(u32::MAX as usize);
         let repeats = count >= REPEATS_FROM_REQUESTS;
         let mut pseudo = origin.to_vec();
-        let path = batch.path.iter().map(|path| Field {
+        let path = batch.path.iter().map(|path| OwnedField {
             name: b":path".to_vec(),
             value: path.as_str().as_bytes().to_vec(),
             repeats: true,
         });
         pseudo.extend(path);
-        let constant = batch.constant.iter().map(|(name, value)| Field {
+        let constant = batch.constant.iter().map(|(name, value)| OwnedField {
             name: name.as_str().as_bytes().to_vec(),
             value: value.as_bytes().to_vec(),
             repeats: repeats || name == REPEATS_ALWAYS,

@@ -1,7 +1,7 @@
 //! What a host hands back for one request.
 
-use super::frame::Code;
-use super::hpack;
+use stentor_http2_codec::frame::ErrorCode;
+use stentor_http2_codec::hpack::{write_literal, write_status};
 use tokio::time::Instant;
 
 /// A response, coded as far as it can be before its turn; its buffers are used again.
@@ -27,12 +27,12 @@ impl Answer {
     pub(crate) fn status(&mut self, status: u16) {
         self.block.clear();
         self.body.clear();
-        hpack::write_status(&mut self.block, status);
+        write_status(status, &mut self.block);
     }
 
     /// Adds a header field; the name is in lower case.
     pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
-        hpack::write_field(&mut self.block, name, value);
+        write_literal(name, value, &mut self.block);
     }
 
     /// Returns the body to be appended to; an empty one means headers only.
@@ -41,7 +41,7 @@ impl Answer {
     }
 
     /// Answers with RST_STREAM instead of a response.
-    pub(crate) fn reset(&mut self, code: Code) {
+    pub(crate) fn reset(&mut self, code: ErrorCode) {
         self.block.clear();
         self.body.clear();
         self.body.extend_from_slice(&code.0.to_be_bytes());
@@ -49,7 +49,7 @@ impl Answer {
 }
 
 /// Returns the code of an answer that is a reset: a response has at least a status in its header block.
-pub(super) fn reset_code(block: &[u8], body: &[u8]) -> Option<Code> {
+pub(super) fn reset_code(block: &[u8], body: &[u8]) -> Option<ErrorCode> {
     let code = block.is_empty().then(|| body.first_chunk())??;
-    Some(Code(u32::from_be_bytes(*code)))
+    Some(ErrorCode(u32::from_be_bytes(*code)))
 }

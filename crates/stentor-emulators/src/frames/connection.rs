@@ -9,13 +9,16 @@ mod sending;
 mod tests;
 
 use super::answer::Answer;
-use super::frame::{self, Breach, Code, Frame, MAX_PAYLOAD_BYTES, PREFACE};
+use super::field::Decoder;
+use super::frame::{Breach, Frame};
 use super::host::{Host, Order, Then};
-use super::hpack::Decoder;
 use super::kept::{Kept, Shelf};
 use super::limit::Limit;
 use super::streams::Streams;
 use std::collections::VecDeque;
+use stentor_http2_codec::frame::{
+    self, ErrorCode, PAYLOAD_DEFAULT_MAX_BYTES, PREFACE, WINDOW_DEFAULT_BYTES, flag, kind, setting,
+};
 use tokio::time::Instant;
 
 /// The window of the whole connection, in bytes.
@@ -90,14 +93,14 @@ struct Sending {
 impl<H: Host> Connection<H> {
     /// Starts a connection; what it says first is ready to be sent.
     pub(crate) fn new(host: H, limits: Limits) -> Self {
-        let mut out = Vec::with_capacity(MAX_PAYLOAD_BYTES);
+        let mut out = Vec::with_capacity(PAYLOAD_DEFAULT_MAX_BYTES);
         let settings = [
-            (frame::SETTING_MAX_STREAMS, limits.max_concurrent_streams),
-            (frame::SETTING_MAX_HEADER_LIST, limits.max_header_list_bytes),
+            (setting::MAX_CONCURRENT_STREAMS, limits.max_concurrent_streams),
+            (setting::MAX_HEADER_LIST_SIZE, limits.max_header_list_bytes),
         ];
-        frame::write_settings(&mut out, &settings);
-        let more = CONNECTION_WINDOW_BYTES - frame::FIRST_WINDOW_BYTES;
-        frame::write_number(&mut out, frame::WINDOW_UPDATE, 0, more);
+        frame::write_settings(&settings, &mut out);
+        let more = CONNECTION_WINDOW_BYTES - WINDOW_DEFAULT_BYTES;
+        frame::write_number(kind::WINDOW_UPDATE, 0, more, &mut out);
         Self {
             host,
             out,
@@ -144,7 +147,7 @@ impl<H: Host> Connection<H> {
         }
         let Some((frame, rest)) = Frame::cut(bytes)? else { return Ok(None) };
         if let Err(breach) = self.take(frame) {
-            self.punish(breach, frame.stream);
+            self.punish(breach, frame.header.stream);
         }
         Ok(Some(rest))
     }
@@ -152,7 +155,7 @@ impl<H: Host> Connection<H> {
     fn take_preface<'b>(&mut self, bytes: &'b [u8]) -> Result<Option<&'b [u8]>, Breach> {
         let seen = bytes.len().min(PREFACE.len());
         if bytes[..seen] != PREFACE[..seen] {
-            return Err(Breach::Connection(Code::PROTOCOL_ERROR, "no HTTP/2 preface"));
+            return Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "no HTTP/2 preface"));
         }
         let Some(rest) = bytes.get(PREFACE.len()..) else { return Ok(None) };
         self.greeting = Greeting::Preface;
@@ -160,27 +163,27 @@ impl<H: Host> Connection<H> {
     }
 
     fn take(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
-        if self.unfinished.is_some() && frame.kind != frame::CONTINUATION {
-            return Err(Breach::Connection(Code::PROTOCOL_ERROR, "a frame inside a header block"));
+        if self.unfinished.is_some() && frame.header.kind != kind::CONTINUATION {
+            return Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a frame inside a header block"));
         }
         if self.greeting == Greeting::Preface {
-            if frame.kind != frame::SETTINGS || frame.has(frame::ACK) {
-                return Err(Breach::Connection(Code::PROTOCOL_ERROR, "the first frame is not SETTINGS"));
+            if frame.header.kind != kind::SETTINGS || frame.has(flag::ACK) {
+                return Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "the first frame is not SETTINGS"));
             }
             self.greeting = Greeting::Settings;
         }
-        match frame.kind {
-            frame::HEADERS => self.take_headers(frame),
-            frame::DATA => self.take_data(frame),
-            frame::CONTINUATION => self.take_continuation(frame),
-            frame::WINDOW_UPDATE => self.take_window_update(frame),
-            frame::SETTINGS => self.take_settings(frame),
-            frame::PING => self.take_ping(frame),
-            frame::RST_STREAM => self.take_reset(frame),
-            frame::PRIORITY => self.take_priority(frame),
-            frame::GOAWAY => self.take_goaway(frame),
-            frame::PUSH_PROMISE => {
-                Err(Breach::Connection(Code::PROTOCOL_ERROR, "a push promise from a client"))
+        match frame.header.kind {
+            kind::HEADERS => self.take_headers(frame),
+            kind::DATA => self.take_data(frame),
+            kind::CONTINUATION => self.take_continuation(frame),
+            kind::WINDOW_UPDATE => self.take_window_update(frame),
+            kind::SETTINGS => self.take_settings(frame),
+            kind::PING => self.take_ping(frame),
+            kind::RST_STREAM => self.take_reset(frame),
+            kind::PRIORITY => self.take_priority(frame),
+            kind::GOAWAY => self.take_goaway(frame),
+            kind::PUSH_PROMISE => {
+                Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a push promise from a client"))
             }
             _ => Ok(()),
         }
@@ -189,7 +192,7 @@ impl<H: Host> Connection<H> {
     fn punish(&mut self, breach: Breach, stream: u32) {
         match breach {
             Breach::Connection(code, text) => {
-                frame::write_goaway(&mut self.out, self.last_taken, code, text.as_bytes());
+                frame::write_goaway(self.last_taken, code, text.as_bytes(), &mut self.out);
                 self.end = End::Closing;
             }
             Breach::Stream(code) => self.reset_stream(stream, code),
@@ -234,11 +237,11 @@ impl<H: Host> Connection<H> {
     }
 
     /// Says GOAWAY, unless the connection is ending already.
-    pub(crate) fn leave(&mut self, code: Code, debug: &[u8], then: Then) {
+    pub(crate) fn leave(&mut self, code: ErrorCode, debug: &[u8], then: Then) {
         if self.end != End::Open {
             return;
         }
-        frame::write_goaway(&mut self.out, self.last_taken, code, debug);
+        frame::write_goaway(self.last_taken, code, debug, &mut self.out);
         self.end = match then {
             Then::Linger => End::Open,
             Then::Drain => End::Draining,
@@ -248,7 +251,7 @@ impl<H: Host> Connection<H> {
 
     fn announce(&mut self, limit: u32) {
         if self.limit.announce(limit) {
-            frame::write_settings(&mut self.out, &[(frame::SETTING_MAX_STREAMS, limit)]);
+            frame::write_settings(&[(setting::MAX_CONCURRENT_STREAMS, limit)], &mut self.out);
         }
     }
 }

@@ -1,9 +1,7 @@
 //! What is checked about every request's header fields, whatever they ask for (RFC 9113, section 8).
 
-use super::hpack::{Field, Kind};
-
-/// What an entry of a header list counts besides its texts (RFC 9113, section 6.5.2).
-const FIELD_BYTES: usize = 32;
+use super::field::{Field, Kind};
+use stentor_http2_codec::hpack::ENTRY_OVERHEAD_BYTES;
 
 const METHOD: u8 = 1;
 const SCHEME: u8 = 2;
@@ -24,7 +22,7 @@ pub(crate) struct Head {
 impl Head {
     #[inline]
     pub(crate) fn see(&mut self, field: &Field<'_>) {
-        self.list_bytes += field.name.len() + field.value.len() + FIELD_BYTES;
+        self.list_bytes += field.name.len() + field.value.len() + ENTRY_OVERHEAD_BYTES;
         match field.kind {
             Kind::Method => self.see_pseudo(METHOD),
             Kind::Scheme => self.see_pseudo(SCHEME),

@@ -1,9 +1,9 @@
 //! The seam between framing and meaning: what a connection asks of whoever answers its requests.
 
 use super::answer::{Answer, When};
-use super::frame::Code;
-use super::hpack::Field;
+use super::field::Field;
 use std::task::{Context, Poll};
+use stentor_http2_codec::frame::ErrorCode;
 use tokio::time::Instant;
 
 /// Answers the requests of one connection.
@@ -55,7 +55,7 @@ pub(crate) enum Body<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Take,
-    Reset(Code),
+    Reset(ErrorCode),
     /// It is above a GOAWAY's last stream id: nothing is said about it any more.
     Ignore,
 }
@@ -68,7 +68,7 @@ pub(crate) enum Order {
     /// Answers everything that waits to be released.
     Release,
     /// Says GOAWAY.
-    Leave { code: Code, debug: Vec<u8>, then: Then },
+    Leave { code: ErrorCode, debug: Vec<u8>, then: Then },
 }
 
 /// What follows a GOAWAY.

@@ -1,8 +1,9 @@
 //! What the tests of frames share: a host that remembers, and frames as a peer writes and reads them.
 
-use super::frame::{self, PREFACE, write_header};
-use super::{Admission, Answer, Body, Code, Connection, Field, Host, Limits, When};
+use super::{Admission, Answer, Body, Connection, Field, Host, Limits, When};
 use std::sync::{Arc, Mutex};
+use stentor_http2_codec::frame::{self, ErrorCode, PREFACE, flag, kind};
+use stentor_http2_codec::hpack::write_literal;
 use tokio::time::Instant;
 
 pub(super) type Fields = Vec<(Vec<u8>, Vec<u8>)>;
@@ -37,7 +38,7 @@ impl Host for Recorder {
 
     fn admit(&mut self, draft: &mut Fields, in_excess: bool) -> Admission {
         draft.clear();
-        if in_excess { Admission::Reset(Code::REFUSED_STREAM) } else { Admission::Take }
+        if in_excess { Admission::Reset(ErrorCode::REFUSED_STREAM) } else { Admission::Take }
     }
 
     fn field(&mut self, draft: &mut Fields, field: &Field<'_>) {
@@ -65,7 +66,7 @@ pub(super) const LIMITS: Limits = Limits { max_concurrent_streams: 3, max_header
 /// A connection whose greetings are over; what it said so far is taken away.
 pub(super) fn greeted(host: Recorder) -> Connection<Recorder> {
     let mut connection = Connection::new(host, LIMITS);
-    let hello = [PREFACE.as_slice(), &raw(frame::SETTINGS, 0, 0, &[])].concat();
+    let hello = [PREFACE.as_slice(), &raw(kind::SETTINGS, 0, 0, &[])].concat();
     assert_eq!(connection.receive(&hello, Instant::now()), hello.len());
     connection.sent();
     connection
@@ -119,8 +120,7 @@ pub(super) fn read_frames(mut bytes: &[u8]) -> Vec<Spoken> {
 /// A frame's bytes.
 pub(super) fn raw(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write_header(&mut bytes, payload.len(), kind, flags, stream);
-    bytes.extend_from_slice(payload);
+    frame::write(kind, flags, stream, payload, &mut bytes);
     bytes
 }
 
@@ -131,17 +131,17 @@ pub(super) fn post(more: &[u8]) -> Vec<u8> {
 
 /// A whole request without a body.
 pub(super) fn request(stream: u32) -> Vec<u8> {
-    raw(frame::HEADERS, frame::END_HEADERS | frame::END_STREAM, stream, &post(&[]))
+    raw(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, stream, &post(&[]))
 }
 
 /// A request whose body is still to come.
 pub(super) fn opening(stream: u32) -> Vec<u8> {
-    raw(frame::HEADERS, frame::END_HEADERS, stream, &post(&[]))
+    raw(kind::HEADERS, flag::END_HEADERS, stream, &post(&[]))
 }
 
 /// A literal field that no table keeps.
 pub(super) fn literal(name: &str, value: &str) -> Vec<u8> {
     let mut block = Vec::new();
-    super::hpack::write_field(&mut block, name.as_bytes(), value.as_bytes());
+    write_literal(name.as_bytes(), value.as_bytes(), &mut block);
     block
 }

@@ -1,7 +1,6 @@
 //! The bytes of a connection: large reads, and one write for everything that was answered meanwhile.
 
 use super::connection::{Connection, End};
-use super::frame::Code;
 use super::host::{Host, Order, Then};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -9,6 +8,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use stentor_http2_codec::frame::ErrorCode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -57,7 +57,7 @@ async fn exchange<H: Host, IO: AsyncRead + AsyncWrite + Unpin>(
             Event::Order(order) => connection.obey(order),
             Event::Due if !connection.has_greeted() => return Ok(()),
             Event::Due => connection.send_due(Instant::now()),
-            Event::Stop => connection.leave(Code::NO_ERROR, b"", Then::Close),
+            Event::Stop => connection.leave(ErrorCode::NO_ERROR, b"", Then::Close),
         }
         obey_ready(connection).await;
         flush(connection, io).await?;

@@ -1,10 +1,10 @@
 //! The streams of a connection that are read, or wait for a window. Their places, with all buffers in them, are used again
 //! and again.
 
-use super::frame::FIRST_WINDOW_BYTES;
 use super::head::Head;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use stentor_http2_codec::frame::WINDOW_DEFAULT_BYTES;
 
 /// One open stream.
 pub(super) struct Stream<D> {
@@ -146,7 +146,7 @@ impl<D: Default> Stream<D> {
         self.head = Head::default();
         self.body.clear();
         self.body_bytes = 0;
-        self.receive_window = FIRST_WINDOW_BYTES;
+        self.receive_window = WINDOW_DEFAULT_BYTES;
         self.send_window = send_window;
         self.phase = Phase::Request;
     }

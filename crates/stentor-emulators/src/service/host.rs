@@ -2,7 +2,7 @@
 
 use super::{Answer, Call, Reply, Service, WireTotals};
 use crate::faults::{Fault, Faults};
-use crate::frames::{self, Admission, Body, Code, Field, Host, Kind, Limits, Order, Then, When};
+use crate::frames::{self, Admission, Body, Field, Host, Kind, Limits, Order, Then, When};
 use crate::policy::{AfterGoAway, GoAway, Judge, OnExcess, Streams, Wait};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use stentor_http2_codec::frame::ErrorCode;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
@@ -121,7 +122,7 @@ impl<S: Service> ServiceHost<S> {
             AfterGoAway::Linger => Then::Linger,
         };
         let debug = goaway.debug.clone().into_bytes();
-        self.orders.push_back(Order::Leave { code: Code(goaway.code), debug, then });
+        self.orders.push_back(Order::Leave { code: ErrorCode(goaway.code), debug, then });
     }
 
     /// Leaves when a planned GOAWAY says so: `taken` of the requests so far are below its last stream id.
@@ -147,11 +148,11 @@ impl<S: Service> ServiceHost<S> {
                 let (code, debug) = APNS_TOO_MANY_STREAMS;
                 self.leave(&GoAway { code, debug: debug.to_owned(), ..GoAway::default() });
             }
-            return Some(Admission::Reset(Code::REFUSED_STREAM));
+            return Some(Admission::Reset(ErrorCode::REFUSED_STREAM));
         }
         let reason = desk.faults.take_reset()?;
         WireTotals::add(&desk.wire.resets);
-        Some(Admission::Reset(Code(reason.into())))
+        Some(Admission::Reset(ErrorCode(reason.into())))
     }
 
     /// Has a request answered and counted; `None` when it is none.
@@ -213,7 +214,7 @@ impl<S: Service> Host for ServiceHost<S> {
 
     fn answer(&mut self, draft: &mut Draft, body: Body<'_>, answer: &mut frames::Answer) -> When {
         let Some(reply) = self.decide(draft, body) else {
-            answer.reset(Code::PROTOCOL_ERROR);
+            answer.reset(ErrorCode::PROTOCOL_ERROR);
             return When::Now;
         };
         write(&reply.answer, answer);
@@ -310,7 +311,7 @@ fn is_scheme(text: &[u8]) -> bool {
 
 fn write(from: &Answer, to: &mut frames::Answer) {
     match from {
-        Answer::Reset(reason) => to.reset(Code((*reason).into())),
+        Answer::Reset(reason) => to.reset(ErrorCode((*reason).into())),
         Answer::Response(response, body) => {
             to.status(response.status().as_u16());
             for (name, value) in response.headers() {

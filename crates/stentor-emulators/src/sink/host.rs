@@ -3,12 +3,13 @@
 use super::log::SinkLog;
 use super::request::{GRANT, NO_TARGET, Route, Target, apns_id, write_message_name};
 use crate::dice::{Dice, mix};
-use crate::frames::{Admission, Answer, Body, Code, Field, Host, Kind, When};
+use crate::frames::{Admission, Answer, Body, Field, Host, Kind, When};
 use crate::observer::{Batch, Tally};
 use crate::policy::Latency;
 use crate::service::{Desk, WireTotals};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use stentor_http2_codec::frame::ErrorCode;
 use tokio::time::Instant;
 
 /// The longest `apns-id` that is echoed, in bytes; it is 36 long when it is one.
@@ -118,7 +119,7 @@ impl Host for SinkHost {
     fn admit(&mut self, draft: &mut Draft, in_excess: bool) -> Admission {
         if in_excess {
             WireTotals::add(&self.desk.wire.refused);
-            return Admission::Reset(Code::REFUSED_STREAM);
+            return Admission::Reset(ErrorCode::REFUSED_STREAM);
         }
         draft.route = Route::Other;
         draft.apns_id.clear();

@@ -1,7 +1,8 @@
 //! Bodies that the peer's windows do not let through at once.
 
+use stentor_http2_codec::frame::{FrameHeader, WINDOW_MAX_BYTES, flag, kind};
+
 use super::peer::Peer;
-use crate::frame::{Head, WINDOW_MAX_BYTES, flag, kind};
 
 /// The rest of one request's body.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl Blocked {
     pub(crate) fn widen(&mut self, stream: u32, bytes: u32) -> bool {
         let Some(body) = self.bodies.iter_mut().find(|body| body.stream == stream) else { return true };
         body.window_bytes += i64::from(bytes);
-        body.window_bytes <= WINDOW_MAX_BYTES
+        body.window_bytes <= i64::from(WINDOW_MAX_BYTES)
     }
 
     /// Writes what the windows let through.
@@ -63,7 +64,7 @@ impl Body {
                 return false;
             }
             let flags = if length == left { flag::END_STREAM } else { 0 };
-            Head { length, kind: kind::DATA, flags, stream: self.stream }.write(out);
+            FrameHeader { length, kind: kind::DATA, flags, stream: self.stream }.write(out);
             out.extend_from_slice(&self.bytes[self.sent..self.sent + length]);
             self.sent += length;
             self.window_bytes -= length as i64;

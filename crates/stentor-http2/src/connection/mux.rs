@@ -9,13 +9,14 @@ mod writing;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use stentor_http2_codec::frame::{self, ErrorCode, PREFACE, kind, setting};
+use stentor_http2_codec::hpack::{Decoder, Encoder};
+
 use super::blocked::Blocked;
 use super::peer::Peer;
 use super::streams::{Open, Streams};
 use crate::batch::{Gist, Kept, Reply, Response};
 use crate::fault::Fault;
-use crate::frame::{self, Code, Head, PREFACE, kind, setting};
-use crate::hpack::{Decoder, Encoder};
 use crate::limits::Limits;
 use crate::spare;
 use crate::work::Work;
@@ -31,7 +32,7 @@ const UNREAD_MAX_BYTES: usize = 1_024 * 1_024;
 
 /// How the peer broke the protocol: the end of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Violation(pub(crate) Code, pub(crate) &'static str);
+pub(crate) struct Violation(pub(crate) ErrorCode, pub(crate) &'static str);
 
 /// A stream that is over, and the reply to its request.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ pub(crate) struct Happened {
 /// One connection's state.
 pub(crate) struct Mux {
     encoder: Encoder,
-    decoder: Decoder,
+    decoder: Decoder<()>,
     pub(crate) peer: Peer,
     pub(crate) streams: Streams,
     blocked: Blocked,
@@ -123,19 +124,15 @@ impl Mux {
 
     fn greet(&mut self, limits: &Limits) {
         let drain = u32::try_from(self.drain_body_bytes).unwrap_or(u32::MAX);
-        let window = drain.saturating_add(STREAM_WINDOW_SLACK_BYTES).min(frame::WINDOW_MAX_BYTES as u32);
+        let window = drain.saturating_add(STREAM_WINDOW_SLACK_BYTES).min(frame::WINDOW_MAX_BYTES);
         let settings = [
             (setting::ENABLE_PUSH, 0),
             (setting::INITIAL_WINDOW_SIZE, window),
             (setting::MAX_HEADER_LIST_SIZE, limits.max_reply_header_bytes),
         ];
         self.out.extend_from_slice(PREFACE);
-        Head { length: settings.len() * 6, kind: kind::SETTINGS, flags: 0, stream: 0 }.write(&mut self.out);
-        for (id, value) in settings {
-            self.out.extend_from_slice(&id.to_be_bytes());
-            self.out.extend_from_slice(&value.to_be_bytes());
-        }
-        self.widen_window(CONNECTION_WINDOW_BYTES - frame::WINDOW_DEFAULT_BYTES as u32);
+        frame::write_settings(&settings, &mut self.out);
+        self.widen_window(CONNECTION_WINDOW_BYTES - frame::WINDOW_DEFAULT_BYTES);
     }
 
     /// Notes that all of `out` was taken and may be on its way.
@@ -201,10 +198,9 @@ impl Mux {
     }
 
     /// Tells the peer that this is the end.
-    pub(crate) fn say_goodbye(&mut self, code: Code) {
-        let mut payload = [0; 8];
-        payload[4..].copy_from_slice(&code.0.to_be_bytes());
-        frame::write(kind::GOAWAY, 0, 0, &payload, &mut self.out);
+    pub(crate) fn say_goodbye(&mut self, code: ErrorCode) {
+        // The peer opens no streams, so the last one of its that we may have processed is none.
+        frame::write_goaway(0, code, &[], &mut self.out);
     }
 
     /// Resets the streams opened at or before `opened_ms`, `most` at most, oldest first; returns how many, and how many of
@@ -216,7 +212,7 @@ impl Mux {
             let open = self.streams.get_mut(*id).map(|open| (open.is_late, open.batch));
             let speaks = open.is_some_and(|(is_late, batch)| !is_late && !self.is_repeated(batch));
             speak += usize::from(speaks);
-            self.reset(*id, Code::CANCEL);
+            self.reset(*id, ErrorCode::CANCEL);
             self.end(*id, Fault::Timeout);
         }
         (late.len(), speak)
@@ -254,12 +250,12 @@ impl Mux {
         }
     }
 
-    fn reset(&mut self, stream: u32, code: Code) {
-        frame::write(kind::RST_STREAM, 0, stream, &code.0.to_be_bytes(), &mut self.out);
+    fn reset(&mut self, stream: u32, code: ErrorCode) {
+        frame::write_number(kind::RST_STREAM, stream, code.0, &mut self.out);
     }
 
     fn widen_window(&mut self, bytes: u32) {
-        frame::write(kind::WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes(), &mut self.out);
+        frame::write_number(kind::WINDOW_UPDATE, 0, bytes, &mut self.out);
     }
 
     /// Ends a stream that will have no more of an answer than it has.

@@ -1,9 +1,11 @@
 //! What the peer has asked for: its SETTINGS, and how many bytes it takes.
 
-use super::mux::Violation;
-use crate::frame::{
-    Code, PAYLOAD_DEFAULT_MAX_BYTES, PAYLOAD_LIMIT_BYTES, WINDOW_DEFAULT_BYTES, WINDOW_MAX_BYTES, setting,
+use stentor_http2_codec::frame::{
+    ErrorCode, PAYLOAD_DEFAULT_MAX_BYTES, PAYLOAD_LIMIT_BYTES, WINDOW_DEFAULT_BYTES, WINDOW_MAX_BYTES,
+    setting,
 };
+
+use super::mux::Violation;
 
 /// The peer's wishes.
 #[derive(Debug)]
@@ -35,8 +37,8 @@ impl Default for Peer {
             is_known: false,
             max_streams: u32::MAX,
             max_payload_bytes: PAYLOAD_DEFAULT_MAX_BYTES,
-            stream_window_bytes: WINDOW_DEFAULT_BYTES,
-            window_bytes: WINDOW_DEFAULT_BYTES,
+            stream_window_bytes: i64::from(WINDOW_DEFAULT_BYTES),
+            window_bytes: i64::from(WINDOW_DEFAULT_BYTES),
             goes_after: None,
         }
     }
@@ -48,14 +50,14 @@ impl Peer {
         match id {
             setting::HEADER_TABLE_SIZE => return Ok(Change::HeaderTable(value as usize)),
             setting::ENABLE_PUSH if value != 0 => {
-                return Err(Violation(Code::PROTOCOL_ERROR, "a server enables push"));
+                return Err(Violation(ErrorCode::PROTOCOL_ERROR, "a server enables push"));
             }
             setting::MAX_CONCURRENT_STREAMS => self.max_streams = value,
             setting::INITIAL_WINDOW_SIZE => return self.resize_windows(i64::from(value)),
             setting::MAX_FRAME_SIZE => {
                 let bytes = value as usize;
                 if !(PAYLOAD_DEFAULT_MAX_BYTES..=PAYLOAD_LIMIT_BYTES).contains(&bytes) {
-                    return Err(Violation(Code::PROTOCOL_ERROR, "a frame size is out of bounds"));
+                    return Err(Violation(ErrorCode::PROTOCOL_ERROR, "a frame size is out of bounds"));
                 }
                 self.max_payload_bytes = bytes;
             }
@@ -65,8 +67,8 @@ impl Peer {
     }
 
     fn resize_windows(&mut self, bytes: i64) -> Result<Change, Violation> {
-        if bytes > WINDOW_MAX_BYTES {
-            return Err(Violation(Code::FLOW_CONTROL_ERROR, "an initial window is too large"));
+        if bytes > i64::from(WINDOW_MAX_BYTES) {
+            return Err(Violation(ErrorCode::FLOW_CONTROL_ERROR, "an initial window is too large"));
         }
         let change = bytes - self.stream_window_bytes;
         self.stream_window_bytes = bytes;
@@ -77,10 +79,10 @@ impl Peer {
     pub(crate) fn widen(&mut self, bytes: u32) -> Result<(), Violation> {
         self.window_bytes += i64::from(bytes);
         if bytes == 0 {
-            return Err(Violation(Code::PROTOCOL_ERROR, "a window grows by nothing"));
+            return Err(Violation(ErrorCode::PROTOCOL_ERROR, "a window grows by nothing"));
         }
-        if self.window_bytes > WINDOW_MAX_BYTES {
-            return Err(Violation(Code::FLOW_CONTROL_ERROR, "the connection's window is too large"));
+        if self.window_bytes > i64::from(WINDOW_MAX_BYTES) {
+            return Err(Violation(ErrorCode::FLOW_CONTROL_ERROR, "the connection's window is too large"));
         }
         Ok(())
     }

@@ -1,51 +1,47 @@
 //! Frames about the connection and about streams as such.
 
 use super::{CONNECTION_WINDOW_BYTES, Connection, MAX_RESET_STREAMS};
-use crate::frames::frame::{
-    self, ACK, Breach, Code, Frame, MAX_PAYLOAD_BYTES, MAX_WINDOW_BYTES, PING, RST_STREAM, SETTINGS,
-    WINDOW_UPDATE, write_header, write_number,
-};
+use crate::frames::frame::{Breach, Frame};
 use crate::frames::host::Host;
-use crate::frames::hpack::TABLE_BYTES;
 use crate::frames::streams::Phase;
+use stentor_http2_codec::frame::{
+    self, ErrorCode, PAYLOAD_DEFAULT_MAX_BYTES, PAYLOAD_LIMIT_BYTES, WINDOW_DEFAULT_BYTES, WINDOW_MAX_BYTES,
+    flag, kind, setting,
+};
+use stentor_http2_codec::hpack::TABLE_DEFAULT_BYTES;
 
-const WRONG_SIZE: Breach = Breach::Connection(Code::FRAME_SIZE_ERROR, "a frame of the wrong size");
+const WRONG_SIZE: Breach = Breach::Connection(ErrorCode::FRAME_SIZE_ERROR, "a frame of the wrong size");
 const WRONG_STREAM: Breach =
-    Breach::Connection(Code::PROTOCOL_ERROR, "a frame on a stream that cannot have it");
-const MAX_MAX_FRAME_BYTES: u32 = (1 << 24) - 1;
+    Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a frame on a stream that cannot have it");
 
 impl<H: Host> Connection<H> {
     pub(super) fn take_settings(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
-        if frame.stream != 0 {
+        if frame.header.stream != 0 {
             return Err(WRONG_STREAM);
         }
-        if frame.has(ACK) {
+        if frame.has(flag::ACK) {
             self.limit.acknowledge();
             return if frame.payload.is_empty() { Ok(()) } else { Err(WRONG_SIZE) };
         }
-        let (settings, rest) = frame.payload.as_chunks::<6>();
-        if !rest.is_empty() {
-            return Err(WRONG_SIZE);
+        for (id, value) in frame::settings(frame.payload).ok_or(WRONG_SIZE)? {
+            self.take_setting(id, value)?;
         }
-        for [n0, n1, v0, v1, v2, v3] in settings {
-            self.take_setting(u16::from_be_bytes([*n0, *n1]), u32::from_be_bytes([*v0, *v1, *v2, *v3]))?;
-        }
-        write_header(&mut self.out, 0, SETTINGS, ACK, 0);
+        frame::write(kind::SETTINGS, flag::ACK, 0, &[], &mut self.out);
         self.unblock();
         Ok(())
     }
 
     fn take_setting(&mut self, name: u16, value: u32) -> Result<(), Breach> {
-        let invalid = Breach::Connection(Code::PROTOCOL_ERROR, "a setting that cannot be");
+        let invalid = Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a setting that cannot be");
         match name {
-            frame::SETTING_TABLE_BYTES => self.sending.limit_table(value),
-            frame::SETTING_ENABLE_PUSH if value > 1 => return Err(invalid),
-            frame::SETTING_MAX_FRAME
-                if !(MAX_PAYLOAD_BYTES as u32..=MAX_MAX_FRAME_BYTES).contains(&value) =>
+            setting::HEADER_TABLE_SIZE => self.sending.limit_table(value),
+            setting::ENABLE_PUSH if value > 1 => return Err(invalid),
+            setting::MAX_FRAME_SIZE
+                if !(PAYLOAD_DEFAULT_MAX_BYTES..=PAYLOAD_LIMIT_BYTES).contains(&(value as usize)) =>
             {
                 return Err(invalid);
             }
-            frame::SETTING_FIRST_WINDOW => return self.change_first_window(value),
+            setting::INITIAL_WINDOW_SIZE => return self.change_first_window(value),
             _ => {}
         }
         Ok(())
@@ -53,8 +49,8 @@ impl<H: Host> Connection<H> {
 
     /// Changes the first window of streams to come, and by as much the windows of those that are open.
     fn change_first_window(&mut self, bytes: u32) -> Result<(), Breach> {
-        let breach = Breach::Connection(Code::FLOW_CONTROL_ERROR, "a window above the largest");
-        if bytes > MAX_WINDOW_BYTES {
+        let breach = Breach::Connection(ErrorCode::FLOW_CONTROL_ERROR, "a window above the largest");
+        if bytes > WINDOW_MAX_BYTES {
             return Err(breach);
         }
         let change = i64::from(bytes) - self.sending.first_window;
@@ -64,34 +60,33 @@ impl<H: Host> Connection<H> {
             stream.send_window += change;
             widest = widest.max(stream.send_window);
         });
-        if widest > i64::from(MAX_WINDOW_BYTES) { Err(breach) } else { Ok(()) }
+        if widest > i64::from(WINDOW_MAX_BYTES) { Err(breach) } else { Ok(()) }
     }
 
     pub(super) fn take_ping(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
-        if frame.stream != 0 {
+        if frame.header.stream != 0 {
             return Err(WRONG_STREAM);
         }
         if frame.payload.len() != 8 {
             return Err(WRONG_SIZE);
         }
-        if !frame.has(ACK) {
-            write_header(&mut self.out, 8, PING, ACK, 0);
-            self.out.extend_from_slice(frame.payload);
+        if !frame.has(flag::ACK) {
+            frame::write(kind::PING, flag::ACK, 0, frame.payload, &mut self.out);
         }
         Ok(())
     }
 
     pub(super) fn take_priority(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
-        match (frame.stream, frame.payload.len()) {
+        match (frame.header.stream, frame.payload.len()) {
             (0, _) => Err(WRONG_STREAM),
             (_, 5) => Ok(()),
-            _ if self.is_idle(frame.stream) => Err(WRONG_SIZE),
-            _ => Err(Breach::Stream(Code::FRAME_SIZE_ERROR)),
+            _ if self.is_idle(frame.header.stream) => Err(WRONG_SIZE),
+            _ => Err(Breach::Stream(ErrorCode::FRAME_SIZE_ERROR)),
         }
     }
 
     pub(super) fn take_goaway(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
-        if frame.stream != 0 {
+        if frame.header.stream != 0 {
             return Err(WRONG_STREAM);
         }
         if frame.payload.len() < 8 { Err(WRONG_SIZE) } else { Ok(()) }
@@ -99,26 +94,26 @@ impl<H: Host> Connection<H> {
 
     pub(super) fn take_reset(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
         frame.number()?;
-        if frame.stream == 0 || self.is_idle(frame.stream) {
+        if frame.header.stream == 0 || self.is_idle(frame.header.stream) {
             return Err(WRONG_STREAM);
         }
-        if !self.streams.close(frame.stream) {
-            self.give_up(frame.stream);
+        if !self.streams.close(frame.header.stream) {
+            self.give_up(frame.header.stream);
         }
         Ok(())
     }
 
     pub(super) fn take_window_update(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
-        let increment = i64::from(frame.number()? & MAX_WINDOW_BYTES);
-        if frame.stream != 0 {
-            return self.widen_stream(frame.stream, increment);
+        let increment = i64::from(frame::without_reserved_bit(frame.number()?));
+        if frame.header.stream != 0 {
+            return self.widen_stream(frame.header.stream, increment);
         }
         if increment == 0 {
-            return Err(Breach::Connection(Code::PROTOCOL_ERROR, "a window update of nothing"));
+            return Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a window update of nothing"));
         }
         self.sending.window += increment;
-        if self.sending.window > i64::from(MAX_WINDOW_BYTES) {
-            return Err(Breach::Connection(Code::FLOW_CONTROL_ERROR, "a window above the largest"));
+        if self.sending.window > i64::from(WINDOW_MAX_BYTES) {
+            return Err(Breach::Connection(ErrorCode::FLOW_CONTROL_ERROR, "a window above the largest"));
         }
         self.unblock();
         Ok(())
@@ -130,11 +125,11 @@ impl<H: Host> Connection<H> {
         }
         let Some(stream) = self.streams.find(id) else { return self.widen_waiting(id, increment) };
         if increment == 0 {
-            return Err(Breach::Stream(Code::PROTOCOL_ERROR));
+            return Err(Breach::Stream(ErrorCode::PROTOCOL_ERROR));
         }
         stream.send_window += increment;
-        if stream.send_window > i64::from(MAX_WINDOW_BYTES) {
-            return Err(Breach::Stream(Code::FLOW_CONTROL_ERROR));
+        if stream.send_window > i64::from(WINDOW_MAX_BYTES) {
+            return Err(Breach::Stream(ErrorCode::FLOW_CONTROL_ERROR));
         }
         if stream.phase == Phase::Window {
             self.unblock();
@@ -146,11 +141,11 @@ impl<H: Host> Connection<H> {
     fn widen_waiting(&mut self, id: u32, increment: i64) -> Result<(), Breach> {
         let Some(waiting) = self.kept.find(id) else { return Ok(()) };
         if increment == 0 {
-            return Err(Breach::Stream(Code::PROTOCOL_ERROR));
+            return Err(Breach::Stream(ErrorCode::PROTOCOL_ERROR));
         }
         let widened = i64::from(waiting.widened) + increment;
-        if self.sending.first_window + widened > i64::from(MAX_WINDOW_BYTES) {
-            return Err(Breach::Stream(Code::FLOW_CONTROL_ERROR));
+        if self.sending.first_window + widened > i64::from(WINDOW_MAX_BYTES) {
+            return Err(Breach::Stream(ErrorCode::FLOW_CONTROL_ERROR));
         }
         waiting.widened = widened as u32;
         Ok(())
@@ -162,12 +157,12 @@ impl<H: Host> Connection<H> {
     }
 
     /// Ends a stream with an error.
-    pub(super) fn reset_stream(&mut self, id: u32, code: Code) {
+    pub(super) fn reset_stream(&mut self, id: u32, code: ErrorCode) {
         if !self.streams.close(id) {
             self.give_up(id);
         }
         self.remember_reset(id);
-        write_number(&mut self.out, RST_STREAM, id, code.0);
+        frame::write_number(kind::RST_STREAM, id, code.0, &mut self.out);
     }
 
     pub(super) fn remember_reset(&mut self, id: u32) {
@@ -181,7 +176,7 @@ impl<H: Host> Connection<H> {
     pub(super) fn replenish(&mut self) {
         let used = CONNECTION_WINDOW_BYTES - self.receive_window;
         if used >= CONNECTION_WINDOW_BYTES / 2 {
-            write_number(&mut self.out, WINDOW_UPDATE, 0, used);
+            frame::write_number(kind::WINDOW_UPDATE, 0, used, &mut self.out);
             self.receive_window = CONNECTION_WINDOW_BYTES;
         }
     }
@@ -190,8 +185,8 @@ impl<H: Host> Connection<H> {
 impl super::Sending {
     pub(super) fn new() -> Self {
         Self {
-            window: i64::from(frame::FIRST_WINDOW_BYTES),
-            first_window: i64::from(frame::FIRST_WINDOW_BYTES),
+            window: i64::from(WINDOW_DEFAULT_BYTES),
+            first_window: i64::from(WINDOW_DEFAULT_BYTES),
             blocked: std::collections::VecDeque::new(),
             gives_up_table: false,
             gave_up_table: false,
@@ -200,7 +195,7 @@ impl super::Sending {
 
     /// A smaller table must be confirmed in the next header block; as ours is never used, it is given up for good.
     fn limit_table(&mut self, bytes: u32) {
-        if (bytes as usize) < TABLE_BYTES && !self.gave_up_table {
+        if (bytes as usize) < TABLE_DEFAULT_BYTES && !self.gave_up_table {
             self.gives_up_table = true;
         }
     }

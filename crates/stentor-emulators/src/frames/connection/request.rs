@@ -2,45 +2,45 @@
 
 use super::Connection;
 use super::MAX_BLOCK_BYTES;
-use crate::frames::frame::{
-    Breach, Code, END_HEADERS, END_STREAM, FIRST_WINDOW_BYTES, Frame, WINDOW_UPDATE, WITH_PRIORITY,
-    write_number,
-};
+use crate::frames::field::Field;
+use crate::frames::frame::{Breach, Frame};
 use crate::frames::host::{Admission, Body, Host};
 use crate::frames::streams::Phase;
+use stentor_http2_codec::frame::{self, ErrorCode, WINDOW_DEFAULT_BYTES, flag, kind};
 
 const PRIORITY_BYTES: usize = 5;
 const STATUS_FIELDS_TOO_LARGE: u16 = 431;
 const UNDECODABLE: Breach =
-    Breach::Connection(Code::COMPRESSION_ERROR, "a header block that cannot be decoded");
+    Breach::Connection(ErrorCode::COMPRESSION_ERROR, "a header block that cannot be decoded");
 const BEFORE_HEADERS: Breach =
-    Breach::Connection(Code::PROTOCOL_ERROR, "a frame on a stream that is not open");
+    Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a frame on a stream that is not open");
 
 impl<H: Host> Connection<H> {
     pub(super) fn take_headers(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
         let mut block = frame.unpadded()?;
-        if frame.has(WITH_PRIORITY) {
-            let short = Breach::Connection(Code::FRAME_SIZE_ERROR, "a frame of the wrong size");
+        if frame.has(flag::PRIORITY) {
+            let short = Breach::Connection(ErrorCode::FRAME_SIZE_ERROR, "a frame of the wrong size");
             block = block.get(PRIORITY_BYTES..).ok_or(short)?;
         }
-        if frame.has(END_HEADERS) {
-            return self.take_block(frame.stream, frame.flags, block);
+        if frame.has(flag::END_HEADERS) {
+            return self.take_block(frame.header.stream, frame.header.flags, block);
         }
-        self.unfinished = Some((frame.stream, frame.flags));
+        self.unfinished = Some((frame.header.stream, frame.header.flags));
         self.block.clear();
         self.block.extend_from_slice(block);
         Ok(())
     }
 
     pub(super) fn take_continuation(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
-        let Some((stream, flags)) = self.unfinished.filter(|(stream, _)| *stream == frame.stream) else {
-            return Err(Breach::Connection(Code::PROTOCOL_ERROR, "a continuation of nothing"));
+        let Some((stream, flags)) = self.unfinished.filter(|(stream, _)| *stream == frame.header.stream)
+        else {
+            return Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a continuation of nothing"));
         };
         if self.block.len() + frame.payload.len() > MAX_BLOCK_BYTES || frame.payload.is_empty() {
-            return Err(Breach::Connection(Code::ENHANCE_YOUR_CALM, "a header block above any use"));
+            return Err(Breach::Connection(ErrorCode::ENHANCE_YOUR_CALM, "a header block above any use"));
         }
         self.block.extend_from_slice(frame.payload);
-        if !frame.has(END_HEADERS) {
+        if !frame.has(flag::END_HEADERS) {
             return Ok(());
         }
         self.unfinished = None;
@@ -54,7 +54,7 @@ impl<H: Host> Connection<H> {
     /// Takes a whole header block, which opens a stream or ends its request.
     fn take_block(&mut self, id: u32, flags: u8, block: &[u8]) -> Result<(), Breach> {
         if id.is_multiple_of(2) {
-            return Err(Breach::Connection(Code::PROTOCOL_ERROR, "a request on a stream of ours"));
+            return Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a request on a stream of ours"));
         }
         if id <= self.last_stream {
             return self.take_trailers(id, flags, block);
@@ -70,21 +70,21 @@ impl<H: Host> Connection<H> {
         }
         self.last_taken = id;
         let (host, draft, head) = (&mut self.host, &mut stream.draft, &mut stream.head);
-        let visited = self.decoder.decode(block, |field| {
+        let visited = self.decoder.decode(block, &mut |field: Field<'_>| {
             head.see(&field);
             host.field(draft, &field);
         });
         visited.map_err(|_| UNDECODABLE)?;
         if stream.head.is_malformed() {
-            return Err(Breach::Stream(Code::PROTOCOL_ERROR));
+            return Err(Breach::Stream(ErrorCode::PROTOCOL_ERROR));
         }
-        if flags & END_STREAM != 0 { self.answer(id, place, &[]) } else { Ok(()) }
+        if flags & flag::END_STREAM != 0 { self.answer(id, place, &[]) } else { Ok(()) }
     }
 
     /// Decodes a header block only to keep the tables in step.
     fn turn_away(&mut self, id: u32, admission: Admission, block: &[u8]) -> Result<(), Breach> {
         self.streams.close(id);
-        self.decoder.decode(block, |_| {}).map_err(|_| UNDECODABLE)?;
+        self.decoder.decode(block, &mut |_: Field<'_>| {}).map_err(|_| UNDECODABLE)?;
         match admission {
             Admission::Reset(code) => Err(Breach::Stream(code)),
             Admission::Ignore | Admission::Take => {
@@ -96,14 +96,15 @@ impl<H: Host> Connection<H> {
 
     fn take_trailers(&mut self, id: u32, flags: u8, block: &[u8]) -> Result<(), Breach> {
         let mut pseudo = false;
-        let visited = self.decoder.decode(block, |field| pseudo |= field.name.first() == Some(&b':'));
+        let visited =
+            self.decoder.decode(block, &mut |field: Field<'_>| pseudo |= field.name.first() == Some(&b':'));
         visited.map_err(|_| UNDECODABLE)?;
         let Some(place) = self.streams.place(id) else { return self.take_for_closed(id) };
         if self.streams.at(place).phase != Phase::Request {
-            return Err(Breach::Stream(Code::STREAM_CLOSED));
+            return Err(Breach::Stream(ErrorCode::STREAM_CLOSED));
         }
-        if pseudo || flags & END_STREAM == 0 {
-            return Err(Breach::Stream(Code::PROTOCOL_ERROR));
+        if pseudo || flags & flag::END_STREAM == 0 {
+            return Err(Breach::Stream(ErrorCode::PROTOCOL_ERROR));
         }
         self.answer(id, place, &[])
     }
@@ -111,39 +112,39 @@ impl<H: Host> Connection<H> {
     pub(super) fn take_data(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
         let chunk = frame.unpadded()?;
         let used = frame.payload.len() as u32;
-        let too_much = Breach::Connection(Code::FLOW_CONTROL_ERROR, "more data than the window allows");
+        let too_much = Breach::Connection(ErrorCode::FLOW_CONTROL_ERROR, "more data than the window allows");
         self.receive_window = self.receive_window.checked_sub(used).ok_or(too_much)?;
-        let Some(place) = self.streams.place(frame.stream) else {
-            return if self.is_idle(frame.stream) {
+        let Some(place) = self.streams.place(frame.header.stream) else {
+            return if self.is_idle(frame.header.stream) {
                 Err(BEFORE_HEADERS)
             } else {
-                self.take_for_closed(frame.stream)
+                self.take_for_closed(frame.header.stream)
             };
         };
         let stream = self.streams.at(place);
         if stream.phase != Phase::Request {
-            return Err(Breach::Stream(Code::STREAM_CLOSED));
+            return Err(Breach::Stream(ErrorCode::STREAM_CLOSED));
         }
         let window = stream.receive_window.checked_sub(used);
-        stream.receive_window = window.ok_or(Breach::Stream(Code::FLOW_CONTROL_ERROR))?;
-        if frame.has(END_STREAM) {
-            return self.answer(frame.stream, place, chunk);
+        stream.receive_window = window.ok_or(Breach::Stream(ErrorCode::FLOW_CONTROL_ERROR))?;
+        if frame.has(flag::END_STREAM) {
+            return self.answer(frame.header.stream, place, chunk);
         }
         if stream.body_bytes + chunk.len() as u64 <= H::MAX_BODY_BYTES as u64 {
             stream.body.extend_from_slice(chunk);
         }
         stream.body_bytes += chunk.len() as u64;
-        let used = FIRST_WINDOW_BYTES - stream.receive_window;
-        if used >= FIRST_WINDOW_BYTES / 2 {
-            stream.receive_window = FIRST_WINDOW_BYTES;
-            write_number(&mut self.out, WINDOW_UPDATE, frame.stream, used);
+        let used = WINDOW_DEFAULT_BYTES - stream.receive_window;
+        if used >= WINDOW_DEFAULT_BYTES / 2 {
+            stream.receive_window = WINDOW_DEFAULT_BYTES;
+            frame::write_number(kind::WINDOW_UPDATE, frame.header.stream, used, &mut self.out);
         }
         Ok(())
     }
 
     /// Takes a frame for a stream that is closed: after a reset of ours it may have been under way already.
     fn take_for_closed(&self, id: u32) -> Result<(), Breach> {
-        if self.reset.contains(&id) { Ok(()) } else { Err(Breach::Stream(Code::STREAM_CLOSED)) }
+        if self.reset.contains(&id) { Ok(()) } else { Err(Breach::Stream(ErrorCode::STREAM_CLOSED)) }
     }
 
     /// Has a whole request answered; the last piece of its body is taken where it was read.
@@ -151,7 +152,7 @@ impl<H: Host> Connection<H> {
         let stream = self.streams.at(place);
         stream.body_bytes += last.len() as u64;
         if !stream.head.fits(stream.body_bytes) {
-            return Err(Breach::Stream(Code::PROTOCOL_ERROR));
+            return Err(Breach::Stream(ErrorCode::PROTOCOL_ERROR));
         }
         if stream.head.list_bytes() > self.max_header_list_bytes {
             self.scratch.status(STATUS_FIELDS_TOO_LARGE);

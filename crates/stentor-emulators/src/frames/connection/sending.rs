@@ -2,13 +2,11 @@
 
 use super::{Connection, Sending};
 use crate::frames::answer::{self, When};
-use crate::frames::frame::{
-    DATA, END_HEADERS, END_STREAM, HEADERS, MAX_PAYLOAD_BYTES, RST_STREAM, write_header, write_number,
-};
 use crate::frames::host::Host;
-use crate::frames::hpack;
 use crate::frames::kept::Waiting;
 use crate::frames::streams::Phase;
+use stentor_http2_codec::frame::{self, FrameHeader, PAYLOAD_DEFAULT_MAX_BYTES, flag, kind};
+use stentor_http2_codec::hpack::write_table_size;
 use tokio::time::Instant;
 
 impl<H: Host> Connection<H> {
@@ -102,7 +100,7 @@ impl<H: Host> Connection<H> {
     /// Writes an answer as far as the connection's window and the stream's allow.
     fn write_answer(&mut self, id: u32, block: &[u8], body: &[u8], mut window: i64) -> Progress {
         if let Some(code) = answer::reset_code(block, body) {
-            write_number(&mut self.out, RST_STREAM, id, code.0);
+            frame::write_number(kind::RST_STREAM, id, code.0, &mut self.out);
             self.remember_reset(id);
             return Progress::Whole;
         }
@@ -139,12 +137,13 @@ enum Progress {
 
 impl Sending {
     fn write_headers(&mut self, out: &mut Vec<u8>, id: u32, block: &[u8], ends: bool) {
-        let flags = if ends { END_HEADERS | END_STREAM } else { END_HEADERS };
+        let flags = if ends { flag::END_HEADERS | flag::END_STREAM } else { flag::END_HEADERS };
         let gives_up = std::mem::take(&mut self.gives_up_table);
-        write_header(out, block.len() + usize::from(gives_up), HEADERS, flags, id);
+        FrameHeader { length: block.len() + usize::from(gives_up), kind: kind::HEADERS, flags, stream: id }
+            .write(out);
         if gives_up {
             self.gave_up_table = true;
-            hpack::write_empty_table(out);
+            write_table_size(0, out);
         }
         out.extend_from_slice(block);
     }
@@ -155,13 +154,12 @@ impl Sending {
         loop {
             let rest = &body[sent..];
             let allowed = self.window.min(*window).max(0);
-            let chunk = &rest[..rest.len().min(allowed as usize).min(MAX_PAYLOAD_BYTES)];
+            let chunk = &rest[..rest.len().min(allowed as usize).min(PAYLOAD_DEFAULT_MAX_BYTES)];
             if chunk.is_empty() {
                 return sent;
             }
-            let end = if chunk.len() == rest.len() { END_STREAM } else { 0 };
-            write_header(out, chunk.len(), DATA, end, id);
-            out.extend_from_slice(chunk);
+            let flags = if chunk.len() == rest.len() { flag::END_STREAM } else { 0 };
+            frame::write(kind::DATA, flags, id, chunk, out);
             sent += chunk.len();
             *window -= chunk.len() as i64;
             self.window -= chunk.len() as i64;

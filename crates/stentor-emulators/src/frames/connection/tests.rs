@@ -4,24 +4,26 @@ mod dress;
 
 use super::*;
 use crate::frames::answer::When;
-use crate::frames::frame::*;
 use crate::frames::rig::*;
 use std::time::Duration;
+use stentor_http2_codec::frame::{ErrorCode, PREFACE, WINDOW_DEFAULT_BYTES, flag, kind};
 
 fn goaway_code(frames: &[Spoken]) -> Option<u32> {
-    frames.iter().find(|frame| frame.kind == GOAWAY).map(|frame| frame.number(4))
+    frames.iter().find(|frame| frame.kind == kind::GOAWAY).map(|frame| frame.number(4))
 }
 
 fn resets(frames: &[Spoken]) -> Vec<(u32, u32)> {
     frames
         .iter()
-        .filter(|frame| frame.kind == RST_STREAM)
+        .filter(|frame| frame.kind == kind::RST_STREAM)
         .map(|frame| (frame.stream, frame.number(0)))
         .collect()
 }
 
 fn answered(frames: &[Spoken]) -> Vec<u32> {
-    let last = |frame: &&Spoken| matches!(frame.kind, HEADERS | DATA) && frame.flags & END_STREAM != 0;
+    let last = |frame: &&Spoken| {
+        matches!(frame.kind, kind::HEADERS | kind::DATA) && frame.flags & flag::END_STREAM != 0
+    };
     frames.iter().filter(last).map(|frame| frame.stream).collect()
 }
 
@@ -29,12 +31,20 @@ fn answered(frames: &[Spoken]) -> Vec<u32> {
 fn settings_and_pings_are_acknowledged() {
     let mut connection = Connection::new(Recorder::default(), LIMITS);
     let first = said(&mut connection);
-    assert!(first[0].is(SETTINGS, 0) && first[0].payload.starts_with(&[0, 3, 0, 0, 0, 3]));
-    assert!(first[1].is(WINDOW_UPDATE, 0));
-    let hello =
-        [PREFACE.as_slice(), &raw(SETTINGS, 0, 0, &[0, 0x77, 0, 0, 0, 1]), &raw(PING, 0, 0, b"12345678")];
+    assert!(first[0].is(kind::SETTINGS, 0) && first[0].payload.starts_with(&[0, 3, 0, 0, 0, 3]));
+    assert!(first[1].is(kind::WINDOW_UPDATE, 0));
+    let hello = [
+        PREFACE.as_slice(),
+        &raw(kind::SETTINGS, 0, 0, &[0, 0x77, 0, 0, 0, 1]),
+        &raw(kind::PING, 0, 0, b"12345678"),
+    ];
     let frames = exchange(&mut connection, &hello.concat());
-    assert_eq!(read_frames(&[raw(SETTINGS, ACK, 0, &[]), raw(PING, ACK, 0, b"12345678")].concat()), frames);
+    assert_eq!(
+        read_frames(
+            &[raw(kind::SETTINGS, flag::ACK, 0, &[]), raw(kind::PING, flag::ACK, 0, b"12345678")].concat()
+        ),
+        frames
+    );
 }
 
 /// One request in every dress that frames have.
@@ -43,16 +53,16 @@ fn dressed_up() -> Vec<u8> {
     let padded = [&[4][..], &[0x80, 0, 0, 0, 9], &a, &[0; 4]].concat();
     [
         PREFACE.to_vec(),
-        raw(SETTINGS, 0, 0, &[]),
-        raw(HEADERS, PADDED | WITH_PRIORITY, 1, &padded),
-        raw(CONTINUATION, 0, 1, &b),
-        raw(CONTINUATION, END_HEADERS, 1, &c),
-        raw(PRIORITY, 0, 3, &[0, 0, 0, 1, 7]),
-        raw(DATA, PADDED, 1, &[&[3][..], b"hello ", &[0; 3]].concat()),
+        raw(kind::SETTINGS, 0, 0, &[]),
+        raw(kind::HEADERS, flag::PADDED | flag::PRIORITY, 1, &padded),
+        raw(kind::CONTINUATION, 0, 1, &b),
+        raw(kind::CONTINUATION, flag::END_HEADERS, 1, &c),
+        raw(kind::PRIORITY, 0, 3, &[0, 0, 0, 1, 7]),
+        raw(kind::DATA, flag::PADDED, 1, &[&[3][..], b"hello ", &[0; 3]].concat()),
         raw(0xbb, 0xff, 1, b"a frame of a kind that nobody knows"),
-        raw(DATA, PADDED, 1, &[0]),
-        raw(DATA, 0, 1, b"world"),
-        raw(HEADERS, END_HEADERS | END_STREAM, 1, &literal("x-trailer", "4")),
+        raw(kind::DATA, flag::PADDED, 1, &[0]),
+        raw(kind::DATA, 0, 1, b"world"),
+        raw(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, &literal("x-trailer", "4")),
     ]
     .concat()
 }
@@ -79,51 +89,52 @@ fn a_request_is_the_same_however_it_is_padded_continued_and_cut() {
 
 #[test]
 fn each_breach_ends_the_connection_with_its_code() {
-    let (protocol, flow, size) = (Code::PROTOCOL_ERROR, Code::FLOW_CONTROL_ERROR, Code::FRAME_SIZE_ERROR);
+    let (protocol, flow, size) =
+        (ErrorCode::PROTOCOL_ERROR, ErrorCode::FLOW_CONTROL_ERROR, ErrorCode::FRAME_SIZE_ERROR);
     let setting =
-        |name: u8, value: u32| raw(SETTINGS, 0, 0, &[&[0, name][..], &value.to_be_bytes()].concat());
-    let headers = |flags, payload: &[u8]| raw(HEADERS, flags, 1, payload);
-    let window = |stream, more: u32| raw(WINDOW_UPDATE, 0, stream, &more.to_be_bytes());
+        |name: u8, value: u32| raw(kind::SETTINGS, 0, 0, &[&[0, name][..], &value.to_be_bytes()].concat());
+    let headers = |flags, payload: &[u8]| raw(kind::HEADERS, flags, 1, payload);
+    let window = |stream, more: u32| raw(kind::WINDOW_UPDATE, 0, stream, &more.to_be_bytes());
     let breaches = [
-        ("a frame above 16 KiB", protocol_of(&[0, 0x40, 1, DATA, 0, 0, 0, 0, 1]), size),
-        ("data on stream 0", raw(DATA, 0, 0, b"x"), protocol),
-        ("data on an idle stream", raw(DATA, 0, 1, b"x"), protocol),
-        ("headers on stream 0", raw(HEADERS, END_HEADERS, 0, &post(&[])), protocol),
-        ("headers on a stream of ours", raw(HEADERS, END_HEADERS, 2, &post(&[])), protocol),
-        ("headers that cannot be decoded", headers(END_HEADERS, &[0x80]), Code::COMPRESSION_ERROR),
-        ("a priority cut off", headers(END_HEADERS | WITH_PRIORITY, &[0; 4]), size),
-        ("padding above the frame", headers(END_HEADERS | PADDED, &[4, 0, 0, 0]), protocol),
-        ("padding without its length", headers(END_HEADERS | PADDED, &[]), protocol),
+        ("a frame above 16 KiB", protocol_of(&[0, 0x40, 1, kind::DATA, 0, 0, 0, 0, 1]), size),
+        ("data on stream 0", raw(kind::DATA, 0, 0, b"x"), protocol),
+        ("data on an idle stream", raw(kind::DATA, 0, 1, b"x"), protocol),
+        ("headers on stream 0", raw(kind::HEADERS, flag::END_HEADERS, 0, &post(&[])), protocol),
+        ("headers on a stream of ours", raw(kind::HEADERS, flag::END_HEADERS, 2, &post(&[])), protocol),
+        ("headers that cannot be decoded", headers(flag::END_HEADERS, &[0x80]), ErrorCode::COMPRESSION_ERROR),
+        ("a priority cut off", headers(flag::END_HEADERS | flag::PRIORITY, &[0; 4]), size),
+        ("padding above the frame", headers(flag::END_HEADERS | flag::PADDED, &[4, 0, 0, 0]), protocol),
+        ("padding without its length", headers(flag::END_HEADERS | flag::PADDED, &[]), size),
         (
             "a frame inside a header block",
-            [headers(0, &post(&[])), raw(PING, 0, 0, &[0; 8])].concat(),
+            [headers(0, &post(&[])), raw(kind::PING, 0, 0, &[0; 8])].concat(),
             protocol,
         ),
         (
             "a continuation of another stream",
-            [headers(0, &post(&[])), raw(CONTINUATION, 4, 3, &[0x84])].concat(),
+            [headers(0, &post(&[])), raw(kind::CONTINUATION, 4, 3, &[0x84])].concat(),
             protocol,
         ),
-        ("a continuation of nothing", raw(CONTINUATION, END_HEADERS, 1, &post(&[])), protocol),
-        ("a reset of an idle stream", raw(RST_STREAM, 0, 1, &[0; 4]), protocol),
-        ("a reset of the wrong size", raw(RST_STREAM, 0, 1, &[0; 3]), size),
-        ("a promise", raw(PUSH_PROMISE, END_HEADERS, 1, &[0; 4]), protocol),
-        ("a ping on a stream", raw(PING, 0, 1, &[0; 8]), protocol),
-        ("a ping of the wrong size", raw(PING, 0, 0, &[0; 7]), size),
-        ("a priority on stream 0", raw(PRIORITY, 0, 0, &[0; 5]), protocol),
-        ("settings on a stream", raw(SETTINGS, 0, 1, &[]), protocol),
-        ("settings of the wrong size", raw(SETTINGS, 0, 0, &[0; 5]), size),
-        ("an acknowledgement that says more", raw(SETTINGS, ACK, 0, &[0; 6]), size),
+        ("a continuation of nothing", raw(kind::CONTINUATION, flag::END_HEADERS, 1, &post(&[])), protocol),
+        ("a reset of an idle stream", raw(kind::RST_STREAM, 0, 1, &[0; 4]), protocol),
+        ("a reset of the wrong size", raw(kind::RST_STREAM, 0, 1, &[0; 3]), size),
+        ("a promise", raw(kind::PUSH_PROMISE, flag::END_HEADERS, 1, &[0; 4]), protocol),
+        ("a ping on a stream", raw(kind::PING, 0, 1, &[0; 8]), protocol),
+        ("a ping of the wrong size", raw(kind::PING, 0, 0, &[0; 7]), size),
+        ("a priority on stream 0", raw(kind::PRIORITY, 0, 0, &[0; 5]), protocol),
+        ("settings on a stream", raw(kind::SETTINGS, 0, 1, &[]), protocol),
+        ("settings of the wrong size", raw(kind::SETTINGS, 0, 0, &[0; 5]), size),
+        ("an acknowledgement that says more", raw(kind::SETTINGS, flag::ACK, 0, &[0; 6]), size),
         ("push neither on nor off", setting(2, 2), protocol),
         ("a window above the largest", setting(4, 0x8000_0000), flow),
         ("frames below the smallest", setting(5, 16_383), protocol),
         ("frames above the largest", setting(5, 1 << 24), protocol),
-        ("a goaway on a stream", raw(GOAWAY, 0, 1, &[0; 8]), protocol),
-        ("a goaway cut off", raw(GOAWAY, 0, 0, &[0; 7]), size),
+        ("a goaway on a stream", raw(kind::GOAWAY, 0, 1, &[0; 8]), protocol),
+        ("a goaway cut off", raw(kind::GOAWAY, 0, 0, &[0; 7]), size),
         ("a window update of nothing", window(0, 0), protocol),
         ("a window update of an idle stream", window(1, 1), protocol),
         ("a window update above the largest", window(0, 0x7fff_ffff), flow),
-        ("a header block without end", endless_block(), Code::ENHANCE_YOUR_CALM),
+        ("a header block without end", endless_block(), ErrorCode::ENHANCE_YOUR_CALM),
     ];
     for (what, bytes, code) in breaches {
         let mut connection = greeted(Recorder::default());
@@ -139,9 +150,9 @@ fn protocol_of(header: &[u8; 9]) -> Vec<u8> {
 }
 
 fn endless_block() -> Vec<u8> {
-    let mut bytes = raw(HEADERS, 0, 1, &post(&[]));
+    let mut bytes = raw(kind::HEADERS, 0, 1, &post(&[]));
     for _ in 0..5 {
-        bytes.extend(raw(CONTINUATION, 0, 1, &[0x84; 16 * 1024]));
+        bytes.extend(raw(kind::CONTINUATION, 0, 1, &[0x84; 16 * 1024]));
     }
     bytes
 }
@@ -151,7 +162,7 @@ fn who_does_not_greet_is_not_served() {
     for hello in [b"GET / HTTP/1.1\r\nhost: a\r\n\r\n".to_vec(), [PREFACE.as_slice(), &request(1)].concat()] {
         let mut connection = Connection::new(Recorder::default(), LIMITS);
         let frames = exchange(&mut connection, &hello);
-        assert_eq!(goaway_code(&frames), Some(Code::PROTOCOL_ERROR.0));
+        assert_eq!(goaway_code(&frames), Some(ErrorCode::PROTOCOL_ERROR.0));
         assert!(!connection.has_greeted());
     }
 }
@@ -175,9 +186,9 @@ fn a_malformed_request_is_reset_and_the_next_one_answered() {
     for (what, block) in blocks {
         let host = Recorder::default();
         let mut connection = greeted(host.clone());
-        let bad = raw(HEADERS, END_HEADERS | END_STREAM, 1, &block);
+        let bad = raw(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, &block);
         let frames = exchange(&mut connection, &[bad, request(3)].concat());
-        assert_eq!(resets(&frames), [(1, Code::PROTOCOL_ERROR.0)], "{what}");
+        assert_eq!(resets(&frames), [(1, ErrorCode::PROTOCOL_ERROR.0)], "{what}");
         assert_eq!((answered(&frames), host.requests().len()), (vec![3], 1), "{what}");
     }
 }
@@ -188,7 +199,11 @@ fn a_request_with_too_many_fields_is_told_so() {
     let host = Recorder::default();
     let mut connection = greeted(host.clone());
     let (first, rest) = many.split_at(10_000);
-    let bytes = [raw(HEADERS, END_STREAM, 1, &post(first)), raw(CONTINUATION, END_HEADERS, 1, rest)].concat();
+    let bytes = [
+        raw(kind::HEADERS, flag::END_STREAM, 1, &post(first)),
+        raw(kind::CONTINUATION, flag::END_HEADERS, 1, rest),
+    ]
+    .concat();
     let frames = exchange(&mut connection, &bytes);
     assert_eq!((answered(&frames), host.requests().len()), (vec![1], 0));
     assert_eq!(frames[0].payload, b"\x08\x03431");
@@ -199,12 +214,12 @@ fn streams_above_the_limit_are_refused_once_the_peer_knows_it() {
     let open = |ids: std::ops::Range<u32>| ids.flat_map(|id| opening(id * 2 + 1)).collect::<Vec<_>>();
     let mut connection = greeted(Recorder::default());
     assert_eq!(exchange(&mut connection, &open(0..5)), [], "not acknowledged yet");
-    let frames = exchange(&mut connection, &[raw(SETTINGS, ACK, 0, &[]), open(5..6)].concat());
-    assert_eq!(resets(&frames), [(11, Code::REFUSED_STREAM.0)]);
+    let frames = exchange(&mut connection, &[raw(kind::SETTINGS, flag::ACK, 0, &[]), open(5..6)].concat());
+    assert_eq!(resets(&frames), [(11, ErrorCode::REFUSED_STREAM.0)]);
     // What was on its way for the refused stream changes nothing, and three answers make room for one more.
-    let late = [raw(DATA, END_STREAM, 11, b"x"), raw(RST_STREAM, 0, 11, &[0; 4])].concat();
+    let late = [raw(kind::DATA, flag::END_STREAM, 11, b"x"), raw(kind::RST_STREAM, 0, 11, &[0; 4])].concat();
     assert_eq!(exchange(&mut connection, &late), []);
-    let ends: Vec<u8> = (0..3).flat_map(|id| raw(DATA, END_STREAM, id * 2 + 1, b"")).collect();
+    let ends: Vec<u8> = (0..3).flat_map(|id| raw(kind::DATA, flag::END_STREAM, id * 2 + 1, b"")).collect();
     assert_eq!(answered(&exchange(&mut connection, &ends)), [1, 3, 5]);
     assert_eq!(exchange(&mut connection, &opening(13)), []);
 }
@@ -212,9 +227,9 @@ fn streams_above_the_limit_are_refused_once_the_peer_knows_it() {
 #[test]
 fn answers_that_nobody_can_have_seen_yet_count_as_open() {
     let mut connection = greeted(Recorder::default());
-    exchange(&mut connection, &raw(SETTINGS, ACK, 0, &[]));
+    exchange(&mut connection, &raw(kind::SETTINGS, flag::ACK, 0, &[]));
     let frames = exchange(&mut connection, &[1, 3, 5, 7].map(request).concat());
-    assert_eq!((answered(&frames), resets(&frames)), (vec![1, 3, 5], vec![(7, Code::REFUSED_STREAM.0)]));
+    assert_eq!((answered(&frames), resets(&frames)), (vec![1, 3, 5], vec![(7, ErrorCode::REFUSED_STREAM.0)]));
     assert_eq!(answered(&exchange(&mut connection, &request(9))), [9]);
 }
 
@@ -223,17 +238,17 @@ fn the_peer_may_send_on_as_windows_are_used_up() {
     let host = Recorder::default();
     let mut connection = greeted(host.clone());
     exchange(&mut connection, &opening(1));
-    let (mut window, mut sent) = (i64::from(FIRST_WINDOW_BYTES), 0);
+    let (mut window, mut sent) = (i64::from(WINDOW_DEFAULT_BYTES), 0);
     while sent < 200_000 {
         assert!(window >= 16_000, "the window is opened in time");
-        for frame in exchange(&mut connection, &raw(DATA, 0, 1, &[7; 16_000])) {
-            assert!(frame.is(WINDOW_UPDATE, 1));
+        for frame in exchange(&mut connection, &raw(kind::DATA, 0, 1, &[7; 16_000])) {
+            assert!(frame.is(kind::WINDOW_UPDATE, 1));
             window += i64::from(frame.number(0));
         }
         sent += 16_000;
         window -= 16_000;
     }
-    assert_eq!(answered(&exchange(&mut connection, &raw(DATA, END_STREAM, 1, &[]))), [1]);
+    assert_eq!(answered(&exchange(&mut connection, &raw(kind::DATA, flag::END_STREAM, 1, &[]))), [1]);
     assert_eq!(host.requests()[0].body.as_ref().map(Vec::len), Some(sent));
 }
 
@@ -242,9 +257,12 @@ fn the_window_of_the_connection_is_opened_in_bulk() {
     let mut connection = greeted(Recorder::default());
     let mut updates = Vec::new();
     for id in 0..600 {
-        let whole = [opening(id * 2 + 1), raw(DATA, END_STREAM, id * 2 + 1, &[0; 16_000])].concat();
+        let whole =
+            [opening(id * 2 + 1), raw(kind::DATA, flag::END_STREAM, id * 2 + 1, &[0; 16_000])].concat();
         let frames = exchange(&mut connection, &whole);
-        updates.extend(frames.iter().filter(|frame| frame.is(WINDOW_UPDATE, 0)).map(|frame| frame.number(0)));
+        updates.extend(
+            frames.iter().filter(|frame| frame.is(kind::WINDOW_UPDATE, 0)).map(|frame| frame.number(0)),
+        );
     }
     assert_eq!(updates, [525 * 16_000], "one for more than half of 16 MiB");
 }
@@ -254,24 +272,30 @@ fn more_than_the_window_of_the_connection_is_a_breach() {
     let mut connection = greeted(Recorder::default());
     let mut bytes = Vec::new();
     for id in 0..1100 {
-        bytes.extend([opening(id * 2 + 1), raw(DATA, END_STREAM, id * 2 + 1, &[0; 16_384])].concat());
+        bytes.extend(
+            [opening(id * 2 + 1), raw(kind::DATA, flag::END_STREAM, id * 2 + 1, &[0; 16_384])].concat(),
+        );
     }
     // All in one read: the peer cannot have seen a window update in between.
     let frames = exchange(&mut connection, &bytes);
-    assert_eq!(goaway_code(&frames), Some(Code::FLOW_CONTROL_ERROR.0));
+    assert_eq!(goaway_code(&frames), Some(ErrorCode::FLOW_CONTROL_ERROR.0));
 }
 
 #[test]
 fn an_answer_is_sent_as_far_as_windows_allow() {
     let host = Recorder { reply: b"0123456789".to_vec(), ..Recorder::default() };
     let mut connection = greeted(host);
-    let small = |bytes: u32| raw(SETTINGS, 0, 0, &[&[0, 4][..], &bytes.to_be_bytes()].concat());
+    let small = |bytes: u32| raw(kind::SETTINGS, 0, 0, &[&[0, 4][..], &bytes.to_be_bytes()].concat());
     let bodies = |frames: &[Spoken], id| -> Vec<u8> {
-        frames.iter().filter(|frame| frame.is(DATA, id)).flat_map(|frame| frame.payload.clone()).collect()
+        frames
+            .iter()
+            .filter(|frame| frame.is(kind::DATA, id))
+            .flat_map(|frame| frame.payload.clone())
+            .collect()
     };
     let frames = exchange(&mut connection, &[small(4), request(1), request(3)].concat());
     assert_eq!((bodies(&frames, 1), answered(&frames)), (b"0123".to_vec(), vec![]));
-    let frames = exchange(&mut connection, &raw(WINDOW_UPDATE, 0, 3, &[0, 0, 0, 9]));
+    let frames = exchange(&mut connection, &raw(kind::WINDOW_UPDATE, 0, 3, &[0, 0, 0, 9]));
     assert_eq!((bodies(&frames, 3), answered(&frames)), (b"456789".to_vec(), vec![3]));
     assert_eq!(bodies(&exchange(&mut connection, &small(0)), 1), b"", "now four below nothing");
     assert_eq!(bodies(&exchange(&mut connection, &small(5)), 1), b"4");
@@ -282,10 +306,10 @@ fn an_answer_is_sent_as_far_as_windows_allow() {
 #[test]
 fn a_peer_that_wants_a_smaller_table_is_told_once_that_none_is_used() {
     let mut connection = greeted(Recorder::default());
-    let smaller = raw(SETTINGS, 0, 0, &[0, 1, 0, 0, 0, 100]);
+    let smaller = raw(kind::SETTINGS, 0, 0, &[0, 1, 0, 0, 0, 100]);
     let frames = exchange(&mut connection, &[smaller.clone(), request(1), request(3)].concat());
     let blocks: Vec<_> =
-        frames.iter().filter(|frame| frame.kind == HEADERS).map(|frame| &frame.payload[..]).collect();
+        frames.iter().filter(|frame| frame.kind == kind::HEADERS).map(|frame| &frame.payload[..]).collect();
     assert_eq!(blocks, [&[0x20, 0x88][..], &[0x88]]);
     let frames = exchange(&mut connection, &[smaller, request(5)].concat());
     assert_eq!(frames[1].payload, [0x88]);
@@ -314,8 +338,10 @@ fn who_gives_a_waiting_answer_up_does_not_get_it() {
     let due = Instant::now() + Duration::from_secs(1);
     let mut connection =
         greeted(Recorder { whens: vec![When::At(due), When::At(due)], ..Recorder::default() });
-    let frames =
-        exchange(&mut connection, &[request(1), request(3), raw(RST_STREAM, 0, 1, &[0, 0, 0, 8])].concat());
+    let frames = exchange(
+        &mut connection,
+        &[request(1), request(3), raw(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8])].concat(),
+    );
     assert_eq!(frames, []);
     connection.send_due(due);
     assert_eq!(answered(&said(&mut connection)), [3]);
@@ -335,14 +361,14 @@ fn what_is_released_leaves_and_what_is_due_later_stays() {
 fn a_draining_connection_answers_what_is_open_and_ends() {
     let mut connection = greeted(Recorder::default());
     exchange(&mut connection, &opening(1));
-    connection.obey(Order::Leave { code: Code::NO_ERROR, debug: b"bye".to_vec(), then: Then::Drain });
+    connection.obey(Order::Leave { code: ErrorCode::NO_ERROR, debug: b"bye".to_vec(), then: Then::Drain });
     let frames = said(&mut connection);
     assert_eq!(
         (frames[0].kind, frames[0].number(0), &frames[0].payload[8..]),
-        (GOAWAY, 1, b"bye".as_slice())
+        (kind::GOAWAY, 1, b"bye".as_slice())
     );
     assert_eq!(connection.end(), End::Draining);
-    assert_eq!(answered(&exchange(&mut connection, &raw(DATA, END_STREAM, 1, &[]))), [1]);
+    assert_eq!(answered(&exchange(&mut connection, &raw(kind::DATA, flag::END_STREAM, 1, &[]))), [1]);
     assert_eq!(connection.end(), End::Closing);
 }
 
@@ -352,34 +378,34 @@ fn an_answer_that_waits_keeps_to_the_windows_that_came_meanwhile() {
     let host =
         Recorder { reply: b"0123456789".to_vec(), whens: vec![When::At(due); 2], ..Recorder::default() };
     let mut connection = greeted(host);
-    let small = |bytes: u32| raw(SETTINGS, 0, 0, &[&[0, 4][..], &bytes.to_be_bytes()].concat());
-    let widen = |id, more: u32| raw(WINDOW_UPDATE, 0, id, &more.to_be_bytes());
+    let small = |bytes: u32| raw(kind::SETTINGS, 0, 0, &[&[0, 4][..], &bytes.to_be_bytes()].concat());
+    let widen = |id, more: u32| raw(kind::WINDOW_UPDATE, 0, id, &more.to_be_bytes());
     exchange(&mut connection, &[small(9), widen_early(1), request(3), small(4), widen(1, 3)].concat());
     connection.send_due(due);
     let frames = said(&mut connection);
     let sent: Vec<_> =
-        frames.iter().filter(|frame| frame.kind == DATA).map(|frame| &frame.payload[..]).collect();
+        frames.iter().filter(|frame| frame.kind == kind::DATA).map(|frame| &frame.payload[..]).collect();
     assert_eq!(sent, [b"01234567".as_slice(), b"0123"], "4 with 1 and 3 more, and 4");
     assert_eq!(answered(&exchange(&mut connection, &[widen(3, 6), widen(1, 2)].concat())), [3, 1]);
 }
 
 /// A request whose stream is widened by one before it is whole.
 fn widen_early(id: u32) -> Vec<u8> {
-    let end = raw(DATA, END_STREAM, id, b"");
-    [opening(id), raw(WINDOW_UPDATE, 0, id, &[0, 0, 0, 1]), end].concat()
+    let end = raw(kind::DATA, flag::END_STREAM, id, b"");
+    [opening(id), raw(kind::WINDOW_UPDATE, 0, id, &[0, 0, 0, 1]), end].concat()
 }
 
 #[test]
 fn a_window_above_the_largest_ends_a_stream_that_waits_and_no_other() {
     let due = Instant::now() + Duration::from_secs(1);
     let mut connection = greeted(Recorder { whens: vec![When::At(due); 2], ..Recorder::default() });
-    let wide = raw(WINDOW_UPDATE, 0, 1, &[0x7f, 0xff, 0xff, 0xff]);
+    let wide = raw(kind::WINDOW_UPDATE, 0, 1, &[0x7f, 0xff, 0xff, 0xff]);
     let frames = exchange(&mut connection, &[request(1), request(3), wide].concat());
-    assert_eq!(resets(&frames), [(1, Code::FLOW_CONTROL_ERROR.0)]);
+    assert_eq!(resets(&frames), [(1, ErrorCode::FLOW_CONTROL_ERROR.0)]);
     connection.send_due(due);
     assert_eq!(answered(&said(&mut connection)), [3]);
-    let settings = raw(SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);
-    let all = [request(5), raw(WINDOW_UPDATE, 0, 5, &[0, 0, 0, 1]), settings].concat();
+    let settings = raw(kind::SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);
+    let all = [request(5), raw(kind::WINDOW_UPDATE, 0, 5, &[0, 0, 0, 1]), settings].concat();
     let mut connection = greeted(Recorder { whens: vec![When::At(due)], ..Recorder::default() });
-    assert_eq!(goaway_code(&exchange(&mut connection, &all)), Some(Code::FLOW_CONTROL_ERROR.0));
+    assert_eq!(goaway_code(&exchange(&mut connection, &all)), Some(ErrorCode::FLOW_CONTROL_ERROR.0));
 }

@@ -1,11 +1,15 @@
 //! Reads what the peer says.
 
+use stentor_http2_codec::frame::{
+    self, ErrorCode, FRAME_HEADER_BYTES, FrameHeader, PAYLOAD_DEFAULT_MAX_BYTES, flag, kind,
+};
+use stentor_http2_codec::hpack::Malformed;
+
 use super::{CONNECTION_WINDOW_BYTES, Ended, Mux, Open, Plain, UNREAD_MAX_BYTES, Violation};
 use crate::batch::{PLAIN_STATUS, Reply, Response};
 use crate::connection::peer::Change;
 use crate::fault::Fault;
-use crate::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_DEFAULT_MAX_BYTES, flag, kind};
-use crate::hpack::{Gather, Malformed};
+use crate::gather::Gather;
 
 /// A header block is given up when it is this many times longer than the headers we keep.
 const BLOCK_MAX_FACTOR: usize = 4;
@@ -23,27 +27,27 @@ impl Mux {
     /// Reads every whole frame; returns how many bytes they took.
     pub(crate) fn receive(&mut self, plain: &[u8]) -> Result<usize, Violation> {
         let mut used = 0;
-        while let Some(head) = Head::read(&plain[used..]) {
+        while let Some(head) = FrameHeader::read(&plain[used..]) {
             if head.length > PAYLOAD_DEFAULT_MAX_BYTES {
-                return Err(Violation(Code::FRAME_SIZE_ERROR, "a frame is too large"));
+                return Err(Violation(ErrorCode::FRAME_SIZE_ERROR, "a frame is too large"));
             }
-            let start = used + HEAD_BYTES;
+            let start = used + FRAME_HEADER_BYTES;
             let Some(payload) = plain.get(start..start + head.length) else { break };
             self.frame(head, payload)?;
             used = start + head.length;
         }
         if self.out.len() > ANSWERS_MAX_BYTES {
-            return Err(Violation(Code::ENHANCE_YOUR_CALM, "the peer asks more than it reads"));
+            return Err(Violation(ErrorCode::ENHANCE_YOUR_CALM, "the peer asks more than it reads"));
         }
         Ok(used)
     }
 
-    fn frame(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+    fn frame(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
         if self.block.is_some() && head.kind != kind::CONTINUATION {
-            return Err(Violation(Code::PROTOCOL_ERROR, "a header block is interrupted"));
+            return Err(Violation(ErrorCode::PROTOCOL_ERROR, "a header block is interrupted"));
         }
         if !self.peer.is_known && head.kind != kind::SETTINGS {
-            return Err(Violation(Code::PROTOCOL_ERROR, "the first frame is no SETTINGS"));
+            return Err(Violation(ErrorCode::PROTOCOL_ERROR, "the first frame is no SETTINGS"));
         }
         match head.kind {
             kind::HEADERS => self.headers(head, payload),
@@ -55,9 +59,9 @@ impl Mux {
             kind::GOAWAY => self.goaway(head, payload),
             kind::WINDOW_UPDATE => self.window_update(head, payload),
             kind::PRIORITY if payload.len() != 5 => {
-                Err(Violation(Code::FRAME_SIZE_ERROR, "a PRIORITY frame has a wrong size"))
+                Err(Violation(ErrorCode::FRAME_SIZE_ERROR, "a PRIORITY frame has a wrong size"))
             }
-            kind::PUSH_PROMISE => Err(Violation(Code::PROTOCOL_ERROR, "the peer pushes unasked")),
+            kind::PUSH_PROMISE => Err(Violation(ErrorCode::PROTOCOL_ERROR, "the peer pushes unasked")),
             // What is unknown means nothing (RFC 9113, section 4.1).
             _ => Ok(()),
         }
@@ -66,17 +70,18 @@ impl Mux {
     /// Refuses frames on streams that never were.
     fn known(&self, stream: u32) -> Result<(), Violation> {
         if stream == 0 || stream.is_multiple_of(2) || stream >= self.streams.next_id() {
-            return Err(Violation(Code::PROTOCOL_ERROR, "a frame is on a stream that was never opened"));
+            return Err(Violation(ErrorCode::PROTOCOL_ERROR, "a frame is on a stream that was never opened"));
         }
         Ok(())
     }
 
-    fn headers(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+    fn headers(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
         self.known(head.stream)?;
         let mut block = unpadded(head, payload)?;
         if head.has(flag::PRIORITY) {
-            block =
-                block.get(5..).ok_or(Violation(Code::FRAME_SIZE_ERROR, "a HEADERS frame is too short"))?;
+            block = block
+                .get(5..)
+                .ok_or(Violation(ErrorCode::FRAME_SIZE_ERROR, "a HEADERS frame is too short"))?;
         }
         if head.has(flag::END_HEADERS) {
             return self.answer(head.stream, head.flags, block);
@@ -85,12 +90,12 @@ impl Mux {
         Ok(())
     }
 
-    fn continuation(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+    fn continuation(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
         let block = self.block.as_mut().filter(|block| block.stream == head.stream);
-        let block = block.ok_or(Violation(Code::PROTOCOL_ERROR, "a CONTINUATION continues nothing"))?;
+        let block = block.ok_or(Violation(ErrorCode::PROTOCOL_ERROR, "a CONTINUATION continues nothing"))?;
         block.bytes.extend_from_slice(payload);
         if block.bytes.len() > self.keep_header_bytes * BLOCK_MAX_FACTOR || payload.is_empty() {
-            return Err(Violation(Code::ENHANCE_YOUR_CALM, "a header block has no end"));
+            return Err(Violation(ErrorCode::ENHANCE_YOUR_CALM, "a header block has no end"));
         }
         if head.has(flag::END_HEADERS)
             && let Some(Block { stream, flags, bytes }) = self.block.take()
@@ -133,7 +138,7 @@ impl Mux {
         Ok(())
     }
 
-    fn data(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+    fn data(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
         self.known(head.stream)?;
         let body = unpadded(head, payload)?;
         self.return_window(payload.len() as u32)?;
@@ -150,7 +155,7 @@ impl Mux {
         if head.has(flag::END_STREAM) {
             self.complete(head.stream);
         } else if received > self.drain_body_bytes {
-            self.reset(head.stream, Code::CANCEL);
+            self.reset(head.stream, ErrorCode::CANCEL);
             self.end(head.stream, Fault::Reset("its body has no end".into()));
         }
         Ok(())
@@ -172,7 +177,10 @@ impl Mux {
     fn return_window(&mut self, bytes: u32) -> Result<(), Violation> {
         self.unreturned_bytes += bytes;
         if self.unreturned_bytes > CONNECTION_WINDOW_BYTES {
-            return Err(Violation(Code::FLOW_CONTROL_ERROR, "the peer overflows the connection's window"));
+            return Err(Violation(
+                ErrorCode::FLOW_CONTROL_ERROR,
+                "the peer overflows the connection's window",
+            ));
         }
         if self.unreturned_bytes >= CONNECTION_WINDOW_BYTES / 2 {
             let bytes = std::mem::take(&mut self.unreturned_bytes);
@@ -186,7 +194,7 @@ impl Mux {
         let Some(open) = self.streams.remove(stream) else { return };
         if self.blocked.remove(stream) {
             // Answered before it was asked to the end: the rest of the body is not wanted.
-            self.reset(stream, Code::CANCEL);
+            self.reset(stream, ErrorCode::CANCEL);
         }
         let kept = self.take_kept(stream, open.batch);
         if kept.is_none() && open.status == PLAIN_STATUS {
@@ -201,19 +209,20 @@ impl Mux {
 
     /// Resets a stream whose answer is no HTTP.
     fn refuse_answer(&mut self, stream: u32) {
-        self.reset(stream, Code::PROTOCOL_ERROR);
+        self.reset(stream, ErrorCode::PROTOCOL_ERROR);
         self.end_with(stream, Reply::Unanswered(Fault::Reset("its answer is no HTTP".into())));
     }
 
-    fn reset_by_peer(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+    fn reset_by_peer(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
         self.known(head.stream)?;
         let code = exactly(payload, 4).and_then(|payload| frame::number(payload, 0));
-        let code = Code(code.ok_or(Violation(Code::FRAME_SIZE_ERROR, "a RST_STREAM has a wrong size"))?);
+        let code =
+            ErrorCode(code.ok_or(Violation(ErrorCode::FRAME_SIZE_ERROR, "a RST_STREAM has a wrong size"))?);
         let Some(open) = self.streams.get_mut(head.stream) else { return Ok(()) };
         let answered = open.status != 0;
         self.happened.resets += 1;
         let reply = match code {
-            Code::REFUSED_STREAM => Reply::NotSent(Fault::Refused),
+            ErrorCode::REFUSED_STREAM => Reply::NotSent(Fault::Refused),
             _ => Reply::Unanswered(Fault::Reset(code.to_string().into())),
         };
         if answered {
@@ -224,21 +233,18 @@ impl Mux {
         Ok(())
     }
 
-    fn settings(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+    fn settings(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
         if head.stream != 0 {
-            return Err(Violation(Code::PROTOCOL_ERROR, "SETTINGS are on a stream"));
+            return Err(Violation(ErrorCode::PROTOCOL_ERROR, "SETTINGS are on a stream"));
         }
-        let whole = payload.len().is_multiple_of(6) && (!head.has(flag::ACK) || payload.is_empty());
-        if !whole {
-            return Err(Violation(Code::FRAME_SIZE_ERROR, "SETTINGS have a wrong size"));
-        }
+        let settings = frame::settings(payload).filter(|_| !head.has(flag::ACK) || payload.is_empty());
+        let settings =
+            settings.ok_or(Violation(ErrorCode::FRAME_SIZE_ERROR, "SETTINGS have a wrong size"))?;
         if head.has(flag::ACK) {
             return Ok(());
         }
         self.peer.is_known = true;
-        for entry in payload.chunks_exact(6) {
-            let id = u16::from_be_bytes([entry[0], entry[1]]);
-            let value = frame::number(entry, 2).unwrap_or_default();
+        for (id, value) in settings {
             match self.peer.apply(id, value)? {
                 Change::None => {}
                 Change::HeaderTable(bytes) => self.encoder.limit(bytes),
@@ -250,12 +256,12 @@ impl Mux {
         Ok(())
     }
 
-    fn ping_of_peer(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+    fn ping_of_peer(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
         if head.stream != 0 {
-            return Err(Violation(Code::PROTOCOL_ERROR, "a PING is on a stream"));
+            return Err(Violation(ErrorCode::PROTOCOL_ERROR, "a PING is on a stream"));
         }
         if payload.len() != 8 {
-            return Err(Violation(Code::FRAME_SIZE_ERROR, "a PING has a wrong size"));
+            return Err(Violation(ErrorCode::FRAME_SIZE_ERROR, "a PING has a wrong size"));
         }
         if !head.has(flag::ACK) {
             frame::write(kind::PING, flag::ACK, 0, payload, &mut self.out);
@@ -263,32 +269,33 @@ impl Mux {
         Ok(())
     }
 
-    fn goaway(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+    fn goaway(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
         if head.stream != 0 {
-            return Err(Violation(Code::PROTOCOL_ERROR, "a GOAWAY is on a stream"));
+            return Err(Violation(ErrorCode::PROTOCOL_ERROR, "a GOAWAY is on a stream"));
         }
         let (Some(last), Some(code)) = (frame::number(payload, 0), frame::number(payload, 4)) else {
-            return Err(Violation(Code::FRAME_SIZE_ERROR, "a GOAWAY is too short"));
+            return Err(Violation(ErrorCode::FRAME_SIZE_ERROR, "a GOAWAY is too short"));
         };
-        let last = (last & 0x7fff_ffff).min(self.peer.goes_after.unwrap_or(u32::MAX));
+        let last = frame::without_reserved_bit(last).min(self.peer.goes_after.unwrap_or(u32::MAX));
         self.happened.goaways += u64::from(self.peer.goes_after.is_none());
         self.peer.goes_after = Some(last);
         for stream in self.streams.above(last) {
-            self.end_with(stream, Reply::NotSent(Fault::GoAway(Code(code).to_string().into())));
+            self.end_with(stream, Reply::NotSent(Fault::GoAway(ErrorCode(code).to_string().into())));
         }
         Ok(())
     }
 
-    fn window_update(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
+    fn window_update(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
         let bytes = exactly(payload, 4).and_then(|payload| frame::number(payload, 0));
-        let bytes = bytes.ok_or(Violation(Code::FRAME_SIZE_ERROR, "a WINDOW_UPDATE has a wrong size"))?;
-        let bytes = bytes & 0x7fff_ffff;
+        let bytes =
+            bytes.ok_or(Violation(ErrorCode::FRAME_SIZE_ERROR, "a WINDOW_UPDATE has a wrong size"))?;
+        let bytes = frame::without_reserved_bit(bytes);
         if head.stream == 0 {
             self.peer.widen(bytes)?;
         } else {
             self.known(head.stream)?;
             if bytes == 0 || !self.blocked.widen(head.stream, bytes) {
-                self.reset(head.stream, Code::FLOW_CONTROL_ERROR);
+                self.reset(head.stream, ErrorCode::FLOW_CONTROL_ERROR);
                 let fault = Fault::Reset("its window is out of bounds".into());
                 self.end(head.stream, fault);
             }
@@ -298,16 +305,9 @@ impl Mux {
     }
 }
 
-/// Takes the padding off (RFC 9113, section 6.1).
-fn unpadded(head: Head, payload: &[u8]) -> Result<&[u8], Violation> {
-    if !head.has(flag::PADDED) {
-        return Ok(payload);
-    }
-    let (&padding, rest) =
-        payload.split_first().ok_or(Violation(Code::FRAME_SIZE_ERROR, "a padded frame is empty"))?;
-    let kept = rest.len().checked_sub(usize::from(padding));
-    let kept = kept.ok_or(Violation(Code::PROTOCOL_ERROR, "a frame is all padding, and more"))?;
-    Ok(&rest[..kept])
+/// Takes the padding off.
+fn unpadded(head: FrameHeader, payload: &[u8]) -> Result<&[u8], Violation> {
+    frame::unpadded(head, payload).map_err(|(code, what)| Violation(code, what))
 }
 
 fn exactly(payload: &[u8], bytes: usize) -> Option<&[u8]> {
@@ -315,5 +315,5 @@ fn exactly(payload: &[u8], bytes: usize) -> Option<&[u8]> {
 }
 
 const fn compression(what: &'static str) -> Violation {
-    Violation(Code::COMPRESSION_ERROR, what)
+    Violation(ErrorCode::COMPRESSION_ERROR, what)
 }

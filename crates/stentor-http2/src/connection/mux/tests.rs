@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use stentor_http2_codec::frame::{FRAME_HEADER_BYTES, FrameHeader, flag};
+use stentor_http2_codec::hpack::OwnedField;
 use tokio::time::Instant;
 
 use super::*;
 use crate::batch::{Batch as Requests, GIST_BODY_MAX_BYTES, Gist, Keep, PLAIN_STATUS, Request, Response};
-use crate::frame::{HEAD_BYTES, flag};
-use crate::hpack::Field;
 use crate::work::Run;
 
 const STATUS_200: u8 = 0x88;
@@ -47,7 +47,7 @@ fn with_requests(requests: impl crate::batch::Requests + 'static) -> Arc<Work> {
 fn with_keep(requests: Arc<dyn crate::batch::Requests>, keep: Keep) -> Arc<Work> {
     let batch =
         Requests { constant: Vec::new(), path: None, requests, start_within: None, keep, repeated: false };
-    let method = Field { name: b":method".to_vec(), value: b"POST".to_vec(), repeats: true };
+    let method = OwnedField { name: b":method".to_vec(), value: b"POST".to_vec(), repeats: true };
     Work::new(batch, &[method], Instant::now() + Duration::from_secs(60))
 }
 
@@ -72,10 +72,10 @@ fn written(mux: &mut Mux) -> Vec<(u8, u8, u32, Vec<u8>)> {
     let out = std::mem::take(&mut mux.out);
     mux.note_taken(out.len());
     let (mut rest, mut frames) = (&out[..], Vec::new());
-    while let Some(head) = Head::read(rest) {
-        let payload = rest[HEAD_BYTES..HEAD_BYTES + head.length].to_vec();
+    while let Some(head) = FrameHeader::read(rest) {
+        let payload = rest[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + head.length].to_vec();
         frames.push((head.kind, head.flags, head.stream, payload));
-        rest = &rest[HEAD_BYTES + head.length..];
+        rest = &rest[FRAME_HEADER_BYTES + head.length..];
     }
     assert!(rest.is_empty());
     frames
@@ -257,7 +257,7 @@ fn an_answer_before_the_end_of_the_request_cancels_its_rest() {
     hear(&mut mux, &frame(kind::HEADERS, flags, 1, b"\x08\x03413")).expect("good");
     assert_eq!(answered(&mut mux).0, 413);
     let resets = written(&mut mux);
-    assert_eq!(resets, [(kind::RST_STREAM, 0, 1, Code::CANCEL.0.to_be_bytes().to_vec())]);
+    assert_eq!(resets, [(kind::RST_STREAM, 0, 1, ErrorCode::CANCEL.0.to_be_bytes().to_vec())]);
     hear(&mut mux, &frame(kind::WINDOW_UPDATE, 0, 1, &9_u32.to_be_bytes())).expect("good");
     assert!(written(&mut mux).is_empty());
 }
@@ -346,25 +346,28 @@ fn the_connection_s_window_is_given_back() {
 fn what_breaks_the_protocol_is_told_by_its_code() {
     let header = |stream, block: &[u8]| frame(kind::HEADERS, flag::END_HEADERS, stream, block);
     let cases = [
-        (header(2, &[STATUS_200]), Code::PROTOCOL_ERROR),
-        (header(5, &[STATUS_200]), Code::PROTOCOL_ERROR),
-        (header(0, &[STATUS_200]), Code::PROTOCOL_ERROR),
-        (header(1, &[0x80]), Code::COMPRESSION_ERROR),
-        (frame(kind::HEADERS, flag::PADDED, 1, &[9, STATUS_200]), Code::PROTOCOL_ERROR),
-        (frame(kind::CONTINUATION, flag::END_HEADERS, 1, &[STATUS_200]), Code::PROTOCOL_ERROR),
-        ([frame(kind::HEADERS, 0, 1, &[]), frame(kind::PING, 0, 0, &[0; 8])].concat(), Code::PROTOCOL_ERROR),
-        (frame(kind::PUSH_PROMISE, 0, 1, &[0; 8]), Code::PROTOCOL_ERROR),
-        (frame(kind::PING, 0, 0, &[0; 7]), Code::FRAME_SIZE_ERROR),
-        (frame(kind::SETTINGS, flag::ACK, 0, &[0; 6]), Code::FRAME_SIZE_ERROR),
-        (settings(&[(setting::INITIAL_WINDOW_SIZE, u32::MAX)]), Code::FLOW_CONTROL_ERROR),
-        (settings(&[(setting::MAX_FRAME_SIZE, 100)]), Code::PROTOCOL_ERROR),
-        (settings(&[(setting::ENABLE_PUSH, 1)]), Code::PROTOCOL_ERROR),
-        (frame(kind::WINDOW_UPDATE, 0, 0, &[0; 4]), Code::PROTOCOL_ERROR),
-        (frame(kind::WINDOW_UPDATE, 0, 0, &[0x7f, 255, 255, 255]), Code::FLOW_CONTROL_ERROR),
-        (frame(kind::RST_STREAM, 0, 1, &[0; 3]), Code::FRAME_SIZE_ERROR),
-        (frame(kind::GOAWAY, 0, 0, &[0; 7]), Code::FRAME_SIZE_ERROR),
-        (frame(kind::DATA, 0, 0, &[]), Code::PROTOCOL_ERROR),
-        (vec![0, 0x40, 1, 0, 0, 0, 0, 0, 1], Code::FRAME_SIZE_ERROR),
+        (header(2, &[STATUS_200]), ErrorCode::PROTOCOL_ERROR),
+        (header(5, &[STATUS_200]), ErrorCode::PROTOCOL_ERROR),
+        (header(0, &[STATUS_200]), ErrorCode::PROTOCOL_ERROR),
+        (header(1, &[0x80]), ErrorCode::COMPRESSION_ERROR),
+        (frame(kind::HEADERS, flag::PADDED, 1, &[9, STATUS_200]), ErrorCode::PROTOCOL_ERROR),
+        (frame(kind::CONTINUATION, flag::END_HEADERS, 1, &[STATUS_200]), ErrorCode::PROTOCOL_ERROR),
+        (
+            [frame(kind::HEADERS, 0, 1, &[]), frame(kind::PING, 0, 0, &[0; 8])].concat(),
+            ErrorCode::PROTOCOL_ERROR,
+        ),
+        (frame(kind::PUSH_PROMISE, 0, 1, &[0; 8]), ErrorCode::PROTOCOL_ERROR),
+        (frame(kind::PING, 0, 0, &[0; 7]), ErrorCode::FRAME_SIZE_ERROR),
+        (frame(kind::SETTINGS, flag::ACK, 0, &[0; 6]), ErrorCode::FRAME_SIZE_ERROR),
+        (settings(&[(setting::INITIAL_WINDOW_SIZE, u32::MAX)]), ErrorCode::FLOW_CONTROL_ERROR),
+        (settings(&[(setting::MAX_FRAME_SIZE, 100)]), ErrorCode::PROTOCOL_ERROR),
+        (settings(&[(setting::ENABLE_PUSH, 1)]), ErrorCode::PROTOCOL_ERROR),
+        (frame(kind::WINDOW_UPDATE, 0, 0, &[0; 4]), ErrorCode::PROTOCOL_ERROR),
+        (frame(kind::WINDOW_UPDATE, 0, 0, &[0x7f, 255, 255, 255]), ErrorCode::FLOW_CONTROL_ERROR),
+        (frame(kind::RST_STREAM, 0, 1, &[0; 3]), ErrorCode::FRAME_SIZE_ERROR),
+        (frame(kind::GOAWAY, 0, 0, &[0; 7]), ErrorCode::FRAME_SIZE_ERROR),
+        (frame(kind::DATA, 0, 0, &[]), ErrorCode::PROTOCOL_ERROR),
+        (vec![0, 0x40, 1, 0, 0, 0, 0, 0, 1], ErrorCode::FRAME_SIZE_ERROR),
     ];
     for (bytes, code) in cases {
         let mut mux = talking(&[], &[1], Keep::All);
@@ -377,7 +380,7 @@ fn what_breaks_the_protocol_is_told_by_its_code() {
 fn a_peer_that_only_asks_is_given_up() {
     let mut mux = talking(&[], &[], Keep::All);
     let flood = frame(kind::PING, 0, 0, &[0; 8]).repeat(80_000);
-    assert_eq!(mux.receive(&flood).expect_err("too much").0, Code::ENHANCE_YOUR_CALM);
+    assert_eq!(mux.receive(&flood).expect_err("too much").0, ErrorCode::ENHANCE_YOUR_CALM);
 }
 
 #[test]
@@ -386,7 +389,7 @@ fn a_header_block_without_an_end_is_given_up() {
     hear(&mut mux, &frame(kind::HEADERS, 0, 1, &[])).expect("good so far");
     let more = frame(kind::CONTINUATION, 0, 1, &[STATUS_200; 1_000]);
     let refused = (0..1_000).find_map(|_| mux.receive(&more).err()).expect("has an end");
-    assert_eq!(refused.0, Code::ENHANCE_YOUR_CALM);
+    assert_eq!(refused.0, ErrorCode::ENHANCE_YOUR_CALM);
 }
 
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {

@@ -3,12 +3,13 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use stentor_http2_codec::frame::{self, FRAME_HEADER_BYTES, FrameHeader, flag, kind};
+use stentor_http2_codec::hpack::Encoder;
+
 use super::{Batch, Mux};
 use crate::batch::Requests;
 use crate::connection::streams::Open;
 use crate::fault::Fault;
-use crate::frame::{self, HEAD_BYTES, Head, flag, kind};
-use crate::hpack::Encoder;
 use crate::line::Line;
 use crate::work::{Run, Work};
 
@@ -140,7 +141,7 @@ impl Mux {
         if resized || self.shared.of != Some((open.batch, self.encoder.generation())) {
             self.shared.enter(open.batch, work, &mut self.encoder);
         }
-        self.out.extend_from_slice(&[0; HEAD_BYTES]);
+        self.out.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
         self.out.extend_from_slice(&self.shared.pseudo);
         let mut line = Line::new(&mut self.out, begins_at, &self.shared.constant, work.has_path);
         requests.write(open.index as usize, &mut line);
@@ -163,8 +164,8 @@ impl Mux {
 
     /// Cuts what was just written into frames as the peer allows them.
     fn finish(&mut self, stream: u32, begins_at: usize, body_at: Option<usize>) {
-        let block_end = body_at.map_or(self.out.len(), |at| at - HEAD_BYTES);
-        let fits = block_end - begins_at - HEAD_BYTES <= self.peer.max_payload_bytes;
+        let block_end = body_at.map_or(self.out.len(), |at| at - FRAME_HEADER_BYTES);
+        let fits = block_end - begins_at - FRAME_HEADER_BYTES <= self.peer.max_payload_bytes;
         let Some(body_at) = body_at else {
             if !fits {
                 self.cut_block(stream, begins_at, flag::END_STREAM);
@@ -174,8 +175,8 @@ impl Mux {
         let length = self.out.len() - body_at;
         let window = self.peer.stream_window_bytes.min(self.peer.window_bytes);
         if fits && length <= self.peer.max_payload_bytes && length as i64 <= window {
-            let head = Head { length, kind: kind::DATA, flags: flag::END_STREAM, stream };
-            head.fill(&mut self.out, body_at - HEAD_BYTES);
+            let head = FrameHeader { length, kind: kind::DATA, flags: flag::END_STREAM, stream };
+            head.fill(&mut self.out, body_at - FRAME_HEADER_BYTES);
             self.peer.window_bytes -= length as i64;
             return;
         }
@@ -190,7 +191,7 @@ impl Mux {
 
     /// Writes a header block that is too large for one frame again, in several.
     fn cut_block(&mut self, stream: u32, begins_at: usize, ends: u8) {
-        let block = self.out.split_off(begins_at + HEAD_BYTES);
+        let block = self.out.split_off(begins_at + FRAME_HEADER_BYTES);
         self.out.truncate(begins_at);
         let pieces = block.chunks(self.peer.max_payload_bytes);
         let last = pieces.len() - 1;

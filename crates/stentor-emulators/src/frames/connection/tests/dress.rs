@@ -17,11 +17,11 @@ struct Dress {
 fn any_dress() -> impl Strategy<Value = Dress> {
     let meaningless = prop_oneof![
         4 => Just(Vec::new()),
-        1 => Just(raw(PRIORITY, 0, 3, &[0, 0, 0, 1, 7])),
+        1 => Just(raw(kind::PRIORITY, 0, 3, &[0, 0, 0, 1, 7])),
         1 => Just(raw(0xbb, 0xff, 1, b"unknown")),
-        1 => Just(raw(SETTINGS, 0, 0, &[0, 0x77, 0, 0, 0, 1])),
-        1 => Just(raw(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
-        1 => Just(raw(DATA, 0, 1, &[])),
+        1 => Just(raw(kind::SETTINGS, 0, 0, &[0, 0x77, 0, 0, 0, 1])),
+        1 => Just(raw(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
+        1 => Just(raw(kind::DATA, 0, 1, &[])),
     ];
     (prop::option::of(any::<u8>()), any::<bool>(), meaningless)
         .prop_map(|(padding, priority, before)| Dress { padding, priority, before })
@@ -31,11 +31,11 @@ fn any_dress() -> impl Strategy<Value = Dress> {
 fn dressed(kind: u8, mut flags: u8, dress: &Dress, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(padding) = dress.padding {
-        flags |= PADDED;
+        flags |= flag::PADDED;
         bytes.push(padding);
     }
-    if kind == HEADERS && dress.priority {
-        flags |= WITH_PRIORITY;
+    if kind == kind::HEADERS && dress.priority {
+        flags |= flag::PRIORITY;
         bytes.extend([0x80, 0, 0, 0, 9]);
     }
     bytes.extend_from_slice(payload);
@@ -62,10 +62,10 @@ fn block(fields: &[u8], end: u8, dress: &Dress, lengths: &[usize]) -> Vec<u8> {
     let pieces = pieces(fields, lengths);
     let mut bytes = Vec::new();
     for (at, piece) in pieces.iter().enumerate() {
-        let whole = if at + 1 == pieces.len() { END_HEADERS } else { 0 };
+        let whole = if at + 1 == pieces.len() { flag::END_HEADERS } else { 0 };
         match at {
-            0 => bytes.extend(dressed(HEADERS, end | whole, dress, piece)),
-            _ => bytes.extend(raw(CONTINUATION, whole, 1, piece)),
+            0 => bytes.extend(dressed(kind::HEADERS, end | whole, dress, piece)),
+            _ => bytes.extend(raw(kind::CONTINUATION, whole, 1, piece)),
         }
     }
     bytes
@@ -84,17 +84,17 @@ proptest! {
     ) {
         let fields: Vec<u8> = values.iter().flat_map(|value| literal("x-value", value)).collect();
         let mut dress = dresses.iter().cycle();
-        let mut bytes = [PREFACE.to_vec(), raw(SETTINGS, 0, 0, &[])].concat();
+        let mut bytes = [PREFACE.to_vec(), raw(kind::SETTINGS, 0, 0, &[])].concat();
         bytes.extend(block(&post(&fields), 0, dress.next().unwrap(), &blocks));
         let parts = pieces(&body, &data);
         for (at, part) in parts.iter().enumerate() {
             let dress = dress.next().unwrap();
-            let end = if at + 1 == parts.len() && !trailers { END_STREAM } else { 0 };
+            let end = if at + 1 == parts.len() && !trailers { flag::END_STREAM } else { 0 };
             bytes.extend_from_slice(&dress.before);
-            bytes.extend(dressed(DATA, end, dress, part));
+            bytes.extend(dressed(kind::DATA, end, dress, part));
         }
         if trailers {
-            bytes.extend(block(&literal("x-trailer", "4"), END_STREAM, dress.next().unwrap(), &blocks));
+            bytes.extend(block(&literal("x-trailer", "4"), flag::END_STREAM, dress.next().unwrap(), &blocks));
         }
         let host = Recorder::default();
         let mut connection = Connection::new(host.clone(), LIMITS);

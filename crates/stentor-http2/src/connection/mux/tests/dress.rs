@@ -62,7 +62,9 @@ fn block(fields: &[u8], ends: u8, dress: &Dress, lengths: &[usize]) -> Vec<u8> {
 
 fn fields(status: &str, values: &[String]) -> Vec<u8> {
     let mut block = [&[0x08, 3][..], status.as_bytes()].concat();
-    values.iter().for_each(|value| crate::hpack::write_literal(b"x-value", value.as_bytes(), &mut block));
+    values.iter().for_each(|value| {
+        stentor_http2_codec::hpack::write_literal(b"x-value", value.as_bytes(), &mut block)
+    });
     block
 }
 

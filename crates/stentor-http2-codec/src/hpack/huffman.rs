@@ -5,6 +5,8 @@
 
 use std::sync::LazyLock;
 
+use super::malformed::Malformed;
+
 /// The length of every symbol's code in bits; the last one is the end of string.
 const CODE_BITS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28,
@@ -22,6 +24,9 @@ const MAX_CODE_BITS: usize = 30;
 const MAX_PADDING_BITS: u32 = 7;
 /// How many bits one look into the table decodes; wide enough for two digits of a push token.
 const LOOK_BITS: u32 = 12;
+
+const END_OF_STRING: Malformed = Malformed("a Huffman string holds the end-of-string code");
+const BAD_PADDING: Malformed = Malformed("a Huffman string is padded wrongly");
 
 static CODE: LazyLock<Box<Code>> = LazyLock::new(Code::build);
 
@@ -101,7 +106,7 @@ pub(super) fn max_decoded_bytes(coded_bytes: usize) -> usize {
 
 /// Decodes a string into a space that is large enough and returns its length. Fails for an end of string inside, and
 /// for padding that is too long or not all ones.
-pub(super) fn decode(coded: &[u8], text: &mut [u8]) -> Result<usize, ()> {
+pub(super) fn decode(coded: &[u8], text: &mut [u8]) -> Result<usize, Malformed> {
     let code = &**CODE;
     let mut bits = Bits { rest: coded, window: 0, held: 0 };
     let mut length = 0;
@@ -126,22 +131,27 @@ pub(super) fn decode(coded: &[u8], text: &mut [u8]) -> Result<usize, ()> {
 }
 
 /// Decodes a symbol whose code is longer than a look.
-fn decode_long(code: &Code, bits: &mut Bits<'_>) -> Result<u8, ()> {
+fn decode_long(code: &Code, bits: &mut Bits<'_>) -> Result<u8, Malformed> {
     bits.refill();
-    let (symbol, used) = code.symbol((bits.window >> 32) as u32, bits.held).ok_or(())?;
+    let (symbol, used) = code.symbol((bits.window >> 32) as u32, bits.held).ok_or(END_OF_STRING)?;
     bits.skip(used);
     // What does not fit is the end of string.
-    u8::try_from(symbol).map_err(|_| ())
+    u8::try_from(symbol).map_err(|_| END_OF_STRING)
 }
 
 /// Decodes the last bits, which may end in padding.
-fn decode_tail(code: &Code, mut bits: Bits<'_>, text: &mut [u8], mut length: usize) -> Result<usize, ()> {
+fn decode_tail(
+    code: &Code,
+    mut bits: Bits<'_>,
+    text: &mut [u8],
+    mut length: usize,
+) -> Result<usize, Malformed> {
     while bits.held > 0 {
         let look = code.looks[bits.next_look()];
         let symbol = look.symbols[0];
         let used = u32::from(CODE_BITS[usize::from(symbol)]);
         if look.count == 0 || used > bits.held {
-            return if bits.is_padding() { Ok(length) } else { Err(()) };
+            return if bits.is_padding() { Ok(length) } else { Err(BAD_PADDING) };
         }
         text[length] = symbol;
         length += 1;
