@@ -19,6 +19,20 @@ codes! {
     }
 }
 
+codes! {
+    /// Where a chunk is.
+    ChunkState {
+        /// It waits for its turn.
+        Queued = 0, "queued";
+        /// A process sends it.
+        Leased = 1, "leased";
+        /// What became of its deliveries is written.
+        Settled = 2, "settled";
+        /// It could be neither leased nor settled, and was taken out of the way.
+        Quarantined = 3, "quarantined";
+    }
+}
+
 /// One queue: chunks of one app for one provider and class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Lane {

@@ -228,12 +228,6 @@ impl Message {
         place(self.id, self.created_at, self.due_at)
     }
 
-    /// Returns whether a waiting delivery of it will never be made at `now`; with ttl 0 it has `grace` for its one attempt.
-    #[must_use]
-    pub fn is_over(&self, now: Timestamp, grace: Duration) -> bool {
-        self.is_expired(now) || self.spec.ttl.as_seconds() == 0 && now >= self.expires_at().plus(grace)
-    }
-
     /// Returns the life that is left at `now`, in whole seconds.
     #[must_use]
     pub fn remaining_ttl(&self, now: Timestamp) -> Ttl {

@@ -107,7 +107,7 @@ impl State {
         self.apps.remove(&id).ok_or(StoreError::NotFound("app"))?;
         self.keys.retain(|_, key| key.app != Some(id));
         self.campaigns.retain(|_, row| row.campaign.app != id);
-        self.chunks.retain(|_, chunk| chunk.lane.app != id);
+        self.chunks.retain(|_, chunk| chunk.facts.lane.app != id);
         self.open.retain(|chunk| self.chunks.contains_key(chunk));
         self.schedules.retain(|_, schedule| schedule.app != id);
         Ok(())

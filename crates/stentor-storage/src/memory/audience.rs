@@ -6,6 +6,7 @@ use std::ops::Bound;
 use stentor_core::device::{Device, ProviderKind, Registration};
 use stentor_core::group::Member;
 use stentor_core::id::DeviceId;
+use stentor_core::ledger::Audience;
 use stentor_core::ports::store::{AudienceCount, StoreError};
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
@@ -36,31 +37,32 @@ impl AppRow {
         }
     }
 
-    /// Finds the devices of a direct target, ascending; a token that nobody registered becomes an unlisted device.
+    /// Finds out who is meant by a target; a token that nobody registered becomes an unlisted device.
     ///
     /// Devices that are named are in the audience though they be retired, so that their owner learns their fate.
-    pub(super) fn direct_audience(
-        &mut self,
-        last_device: &mut u64,
-        target: &Target,
-        now: Timestamp,
-    ) -> Vec<DeviceId> {
-        match target {
+    pub(super) fn audience(&mut self, last_device: &mut u64, target: &Target, now: Timestamp) -> Audience {
+        let named = match target {
             Target::Token(token) => vec![self.device_with(last_device, token, now)],
             Target::Device(_) | Target::Devices(_) | Target::User(_) => self.named(target),
-            Target::Group(_) | Target::Topic(_) | Target::Condition(_) | Target::Everyone => Vec::new(),
+            Target::Group(_) | Target::Topic(_) | Target::Condition(_) | Target::Everyone => {
+                return Audience::Wide;
+            }
+        };
+        let mut lists: BTreeMap<ProviderKind, Vec<DeviceId>> = BTreeMap::new();
+        for device in named.iter().filter_map(|id| self.devices.get(id)) {
+            lists.entry(device.registration.provider).or_default().push(device.id);
         }
+        Audience::Named(lists.into_iter().collect())
     }
 
-    /// Walks the devices of a wide target at a provider after `cursor` up to `as_of`, ascending.
+    /// Walks the devices of a wide target at a provider after one device up to `as_of`, ascending.
     pub(super) fn wide_audience<'a>(
         &'a self,
         target: &'a Target,
         provider: ProviderKind,
-        cursor: Option<DeviceId>,
+        after: DeviceId,
         as_of: DeviceId,
     ) -> impl Iterator<Item = DeviceId> + 'a {
-        let after = cursor.unwrap_or(DeviceId::from_raw(0));
         self.candidates(target, after)
             .take_while(move |id| *id <= as_of)
             .filter_map(|id| self.devices.get(&id))

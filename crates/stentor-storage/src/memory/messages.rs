@@ -1,7 +1,11 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
 use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
+use stentor_core::ledger::{self, Cutting, LedgerRows};
 use stentor_core::message::Message;
 use stentor_core::name::IdempotencyKey;
 use stentor_core::ports::store::{
@@ -12,7 +16,7 @@ use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::state::{AppRow, CampaignRow, ProviderRow, ReplyRow, State};
+use super::state::{AppRow, CampaignRow, ChunkRow, ProviderRow, ReplyRow, State};
 
 #[async_trait]
 impl MessageStore for MemoryStore {
@@ -102,7 +106,7 @@ impl State {
         if let Some(given) = idempotency {
             self.app_mut(app)?.keep_reply(given, now);
         }
-        let tickets = if begins { self.begin(id, chunk_max_devices, now)? } else { Vec::new() };
+        let tickets = if begins { self.begin(id, Cutting { chunk_max_devices, now })? } else { Vec::new() };
         Ok(Storing::Done(Accepted { tickets }))
     }
 
@@ -112,7 +116,19 @@ impl State {
         if self.campaigns.contains_key(&id) {
             return Err(StoreError::Conflict("the message id is in use".to_owned()));
         }
-        self.campaigns.insert(id, CampaignRow::waiting(message));
+        let campaign = Campaign {
+            id,
+            app: message.app,
+            state: CampaignState::Scheduled,
+            created_at: message.created_at,
+            due_at: message.due_at,
+            expires_at: message.expires_at(),
+            started_at: None,
+            ended_at: None,
+            stop: None,
+        };
+        let (message, as_of, providers, chunks) = (Arc::new(message), None, BTreeMap::new(), Vec::new());
+        self.campaigns.insert(id, CampaignRow { campaign, message, as_of, providers, chunks });
         Ok(())
     }
 
@@ -123,19 +139,11 @@ impl State {
         action: CampaignAction,
         now: Timestamp,
     ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
-        self.campaign(app, id)?;
-        let row = self.row(id)?;
-        let before = row.campaign.state;
-        let after = before.after(action, row.as_of.is_some());
-        row.campaign.state = after
-            .ok_or_else(|| StoreError::Conflict(format!("cannot {action} a campaign that is {before}")))?;
-        if row.campaign.state == CampaignState::Canceled {
-            self.wind_up(id, None, now)?;
-        }
-        let row = self.campaign(app, id)?;
-        let resumed = action == CampaignAction::Resume && row.campaign.state == CampaignState::Running;
-        let tickets = if resumed { self.tickets(row) } else { Vec::new() };
-        Ok((row.campaign.clone(), tickets))
+        let campaign = ledger::act(self, (app, id), action, now)?;
+        let is_resumed = action == CampaignAction::Resume && campaign.state == CampaignState::Running;
+        let queued = if is_resumed { self.queued(id, None, usize::MAX)? } else { Vec::new() };
+        let tickets = queued.iter().filter_map(|id| self.chunks.get(id)).map(ChunkRow::ticket).collect();
+        Ok((campaign, tickets))
     }
 
     fn newest_first(&self, app: AppId, below: u64) -> impl Iterator<Item = &CampaignRow> {

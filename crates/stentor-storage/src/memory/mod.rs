@@ -6,19 +6,16 @@
 mod apps;
 mod audience;
 mod audit;
-mod campaigns;
 mod devices;
 mod groups;
 mod history;
-mod leases;
 mod messages;
 mod pipeline;
 mod queue;
+mod rows;
 mod schedules;
-mod settlements;
 mod state;
 mod topics;
-mod upkeep;
 mod users;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,12 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use stentor_core::campaign::{CampaignState, Stop};
-use stentor_core::chunk::Ticket;
+use stentor_core::campaign::CampaignState;
+use stentor_core::chunk::{ChunkState, Lane, Ticket};
+use stentor_core::device::Device;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
-use stentor_core::outcome::Reason;
+use stentor_core::ledger::{self, Cutting, LedgerCache, LedgerRows, NextStep, next_step};
 use stentor_core::ports::store::{
     Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, StoreError,
     Swept,
@@ -11,9 +15,8 @@ use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::campaigns::NewChunk;
 use super::schedules::by_app;
-use super::state::State;
+use super::state::{ChunkRow, State};
 
 #[async_trait]
 impl PipelineStore for MemoryStore {
@@ -35,22 +38,33 @@ impl PipelineStore for MemoryStore {
     }
 
     async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
-        self.lock().give_up_producer(task, now)
+        ledger::give_up_producer(&mut *self.lock(), task.message.into(), task.provider, now)
     }
 
     async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError> {
-        let mut state = self.lock();
-        chunks.iter().map(|chunk| state.lease(*chunk, lease)).collect()
+        self.lock().with_books(lease.now, |ledger| {
+            chunks.iter().map(|chunk| ledger::lease(ledger, *chunk, lease)).collect()
+        })
     }
 
     async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
         let mut state = self.lock();
-        chunks.iter().for_each(|(chunk, epoch)| state.extend(*chunk, *epoch, lease));
+        for (id, epoch) in chunks {
+            let held = state.chunks.get_mut(id).filter(|chunk| chunk.facts.is_leased_under(*epoch));
+            let held = held.and_then(|chunk| chunk.lease.as_mut());
+            if let Some(held) = held.filter(|held| held.instance == lease.instance) {
+                held.until = lease.until;
+            }
+        }
         Ok(())
     }
 
     async fn release(&self, chunks: &[(ChunkId, u32)], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
-        self.lock().release(chunks, due_at)
+        self.lock().with_books(due_at, |ledger| {
+            let release = |(id, epoch): &(ChunkId, u32)| ledger::release(ledger, *id, *epoch, due_at);
+            let tickets: Result<Vec<_>, _> = chunks.iter().map(release).collect();
+            Ok(tickets?.into_iter().flatten().collect())
+        })
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
@@ -63,7 +77,15 @@ impl PipelineStore for MemoryStore {
         epoch: Option<u32>,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.lock().set_aside(chunk, epoch, now)
+        let state = &mut *self.lock();
+        let is_meant = |chunk: &ChunkRow| match epoch {
+            Some(epoch) => chunk.facts.is_leased_under(epoch),
+            None => chunk.is_queued(),
+        };
+        if !state.chunks.get(&chunk).is_some_and(is_meant) {
+            return Ok(false);
+        }
+        ledger::take_away(state, chunk, now).map(|()| true)
     }
 
     async fn try_to_write(&self) -> Result<(), StoreError> {
@@ -71,7 +93,9 @@ impl PipelineStore for MemoryStore {
     }
 
     async fn set_aside_count(&self) -> Result<u64, StoreError> {
-        Ok(self.lock().set_aside.len() as u64)
+        let state = self.lock();
+        let states = state.chunks.values().map(|chunk| chunk.facts.state);
+        Ok(states.filter(|state| *state == ChunkState::Quarantined).count() as u64)
     }
 
     async fn continue_work(&self, _now: Timestamp) -> Result<bool, StoreError> {
@@ -83,7 +107,9 @@ impl PipelineStore for MemoryStore {
     }
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
-        self.lock().recover(instance, now)
+        let state = &mut *self.lock();
+        state.last_instance = state.last_instance.max(instance);
+        ledger::recover(state, instance, now)
     }
 
     async fn keeps(&self) -> Result<(), StoreError> {
@@ -95,7 +121,7 @@ impl PipelineStore for MemoryStore {
     }
 
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
-        Ok(self.lock().queued(after, limit))
+        Ok(self.lock().queued_after(after, limit))
     }
 
     async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
@@ -104,7 +130,7 @@ impl PipelineStore for MemoryStore {
     }
 
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
-        self.lock().sweep(limit, now)
+        ledger::sweep(&mut *self.lock(), limit, now)
     }
 
     async fn prune(
@@ -122,6 +148,18 @@ impl PipelineStore for MemoryStore {
 }
 
 impl State {
+    /// Does something with books, and writes those that it opens.
+    pub(super) fn with_books<T>(
+        &mut self,
+        now: Timestamp,
+        work: impl FnOnce(&mut LedgerCache<'_, Self>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut ledger = LedgerCache::new(self);
+        let done = work(&mut ledger);
+        ledger.close(now)?;
+        done
+    }
+
     fn start_due(
         &mut self,
         limit: usize,
@@ -136,13 +174,23 @@ impl State {
         due.sort_unstable();
         let mut tickets = Vec::new();
         for (_, id, _) in by_app(due, |(_, _, app)| *app, limit) {
-            tickets.extend(self.begin(id, chunk_max_devices, now)?);
+            tickets.extend(self.begin(id, Cutting { chunk_max_devices, now })?);
         }
         Ok(tickets)
     }
 
+    /// Begins a campaign; returns the chunks of a direct target.
+    pub(super) fn begin(&mut self, id: CampaignId, cutting: Cutting) -> Result<Vec<Ticket>, StoreError> {
+        let message = Arc::clone(&self.row(id)?.message);
+        let Self { apps, last_device, .. } = self;
+        let app = apps.get_mut(&message.app).ok_or(StoreError::NotFound("app"))?;
+        let audience = app.audience(last_device, &message.spec.target, cutting.now);
+        let bounded = (audience, DeviceId::from_raw(*last_device));
+        self.with_books(cutting.now, |ledger| ledger::begin(ledger, &message, bounded, cutting))
+    }
+
     fn producers(&self) -> Vec<ProducerTask> {
-        let running = self.campaigns.values().filter(|row| row.is_running());
+        let running = self.campaigns.values().filter(|row| row.campaign.state == CampaignState::Running);
         let tasks = running.flat_map(|row| {
             let (message, app) = (row.message.id, row.campaign.app);
             let open = row.providers.iter().filter(|(_, at)| at.producing);
@@ -154,56 +202,76 @@ impl State {
     fn expand(&mut self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
         let id = CampaignId::from(task.message);
         let row = self.campaigns.get(&id).filter(|row| row.campaign.app == task.app);
-        let producing = |row: &&_| is_producing(row, task);
-        let Some((row, as_of)) = row.filter(producing).and_then(|row| Some((row, row.as_of?))) else {
-            return Ok(Expanded { tickets: Vec::new(), done: true, paused: false });
+        let found = row.and_then(|row| {
+            let at = row.providers.get(&task.provider).filter(|at| at.producing)?;
+            Some((row, at.cursor, row.as_of?))
+        });
+        let step = next_step(found.map(|(row, ..)| row.campaign.state));
+        let Some((row, cursor, as_of)) = found.filter(|_| step == NextStep::Look) else {
+            return Ok(Expanded::nothing(step));
         };
-        if row.campaign.state == CampaignState::Paused {
-            return Ok(Expanded { tickets: Vec::new(), done: false, paused: true });
-        }
-        let size = how.chunk_max_devices.max(1);
-        let most = size.saturating_mul(how.max_chunks);
-        let cursor = row.providers.get(&task.provider).and_then(|at| at.cursor);
-        let audience =
-            self.app(task.app)?.wide_audience(&row.message.spec.target, task.provider, cursor, as_of);
-        let devices: Vec<DeviceId> = audience.take(most).collect();
-        let mut tickets = Vec::new();
-        for slice in devices.chunks(size) {
-            let chunk = NewChunk::first(task.provider, slice, how.now);
-            tickets.push(self.add_first_chunk(id, &chunk, how.now)?);
-        }
-        let done = devices.len() < most;
-        let row = self.row(id)?;
-        let at = row.at(task.provider);
-        at.cursor = devices.last().copied().or(at.cursor);
-        at.producing = !done;
-        at.books.set_complete(done);
-        row.finish_if_over(how.now);
-        Ok(Expanded { tickets, done, paused: false })
+        let target = &row.message.spec.target;
+        let audience = self.app(task.app)?.wide_audience(target, task.provider, cursor, as_of);
+        let devices: Vec<DeviceId> = audience.take(how.max_devices()).collect();
+        let lane = Lane { provider: task.provider, app: task.app, class: target.class() };
+        self.with_books(how.now, |ledger| ledger::expand(ledger, id, lane, &devices, how))
     }
 
-    fn give_up_producer(&mut self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
-        let id = CampaignId::from(task.message);
-        let Some(row) = self.campaigns.get_mut(&id).filter(|row| is_producing(row, task)) else {
-            return Ok(());
-        };
-        let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be found out".to_owned() };
-        row.at(task.provider).books.stop(stop);
-        self.wind_up(id, Some(task.provider), now)
-    }
-
-    fn queued(&self, after: ChunkId, limit: usize) -> Vec<Ticket> {
+    fn queued_after(&self, after: ChunkId, limit: usize) -> Vec<Ticket> {
         let later = self.open.iter().filter(|id| **id > after);
         later.filter_map(|id| self.waiting(*id)).take(limit).collect()
     }
 
     /// Returns the ticket of a chunk that is queued and whose campaign runs.
     fn waiting(&self, id: ChunkId) -> Option<Ticket> {
-        let chunk = self.chunks.get(&id).filter(|chunk| chunk.is_queued())?;
-        self.campaigns.get(&chunk.campaign)?.is_running().then(|| chunk.ticket(id))
+        let chunk = self.chunk(id).ok()??;
+        let waits = chunk.state == ChunkState::Queued && chunk.is_running();
+        waits.then_some(Ticket { chunk: id, lane: chunk.lane, due_at: chunk.due_at })
     }
-}
 
-fn is_producing(row: &super::state::CampaignRow, task: ProducerTask) -> bool {
-    row.providers.get(&task.provider).is_some_and(|at| at.producing)
+    /// Writes all settlements, or none when one of them makes no sense.
+    fn settle_all(&mut self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
+        for one in &settlements {
+            // Before anything is written: nothing here can be taken back.
+            let devices = self.chunks.get(&one.chunk).map(|chunk| chunk.devices.len());
+            if devices.is_some_and(|count| !one.is_coherent(count)) {
+                return Err(StoreError::Conflict(format!("the settlement of {} is incoherent", one.chunk)));
+            }
+        }
+        let now = settlements.iter().map(|given| given.now).max().unwrap_or_default();
+        self.with_books(now, |ledger| {
+            settlements.into_iter().map(|one| ledger::settle(ledger, one)).collect()
+        })
+    }
+
+    fn prune(&mut self, ended_before: Timestamp, replies_before: Timestamp, limit: usize) -> u64 {
+        let ended = self.campaigns.values().map(|row| &row.campaign);
+        let old = ended.filter(|campaign| campaign.ended_at.is_some_and(|at| at < ended_before));
+        let old: BTreeSet<CampaignId> = old.map(|campaign| campaign.id).take(limit).collect();
+        let mut gone = 0;
+        for row in old.iter().filter_map(|id| self.campaigns.remove(id)) {
+            row.chunks.iter().for_each(|chunk| _ = self.chunks.remove(chunk));
+            gone += 1 + row.chunks.len() as u64;
+        }
+        for app in self.apps.values_mut() {
+            let before = app.replies.len();
+            app.replies.retain(|_, reply| reply.created_at >= replies_before);
+            gone += (before - app.replies.len()) as u64;
+        }
+        gone
+    }
+
+    fn prune_unlisted(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        let chunks = self.chunks.values();
+        let counted: BTreeSet<DeviceId> = chunks.flat_map(|chunk| chunk.devices.iter().copied()).collect();
+        let mut gone = 0;
+        for app in self.apps.values_mut() {
+            let is_old = |device: &&Device| !device.listed && device.registered_at < before;
+            let old = app.devices.values().filter(is_old).map(|device| device.id);
+            let old: Vec<DeviceId> = old.filter(|id| !counted.contains(id)).collect();
+            gone += old.len() as u64;
+            old.into_iter().try_for_each(|id| app.remove_device(id))?;
+        }
+        Ok(gone)
+    }
 }

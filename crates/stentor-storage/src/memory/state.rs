@@ -6,14 +6,14 @@ use std::sync::Arc;
 use stentor_core::app::{ApiKey, App, Credential};
 use stentor_core::audit::AuditEntry;
 use stentor_core::campaign::{Campaign, ProviderLedger, ReasonCount};
-use stentor_core::chunk::{Lane, Ticket};
+use stentor_core::chunk::{ChunkState, Ticket};
 use stentor_core::delivery::Record;
 use stentor_core::device::{Device, ProviderKind, PushToken};
 use stentor_core::group::Member;
-use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, KeyId, MessageId, ScheduleId};
-use stentor_core::ledger::Books;
+use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, KeyId, ScheduleId};
+use stentor_core::ledger::{Books, Chunk};
 use stentor_core::message::Message;
-use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, TopicName};
+use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
 use stentor_core::ports::store::{StoreError, StoredReply};
 use stentor_core::schedule::Schedule;
 use stentor_core::time::Timestamp;
@@ -27,8 +27,6 @@ pub(super) struct State {
     pub(super) chunks: BTreeMap<ChunkId, ChunkRow>,
     /// Chunks that are queued or leased.
     pub(super) open: BTreeSet<ChunkId>,
-    /// Chunks that were given up.
-    pub(super) set_aside: BTreeSet<ChunkId>,
     pub(super) schedules: BTreeMap<ScheduleId, Schedule>,
     /// Ascending; of each kind in each app the newest.
     pub(super) audit: Vec<AuditEntry>,
@@ -52,9 +50,6 @@ pub(super) struct AppRow {
     pub(super) users: BTreeMap<ExternalId, UserRow>,
     pub(super) groups: BTreeMap<GroupName, GroupRow>,
     pub(super) replies: BTreeMap<IdempotencyKey, ReplyRow>,
-    /// The messages of each collapse key that were expanded to a device and neither canceled nor stopped at its provider, by
-    /// their places.
-    pub(super) newest: HashMap<CollapseKey, HashMap<DeviceId, BTreeSet<(u64, MessageId)>>>,
 }
 
 #[derive(Clone)]
@@ -92,30 +87,24 @@ pub(super) struct CampaignRow {
 #[derive(Clone)]
 pub(super) struct ProviderRow {
     pub(super) producing: bool,
-    pub(super) cursor: Option<DeviceId>,
+    pub(super) cursor: DeviceId,
     pub(super) books: Books,
 }
 
 /// A chunk; `records` is set once it is settled.
 #[derive(Clone)]
 pub(super) struct ChunkRow {
-    pub(super) campaign: CampaignId,
-    pub(super) lane: Lane,
+    /// The state of its campaign in it is not kept up.
+    pub(super) facts: Chunk,
     pub(super) devices: Vec<DeviceId>,
-    pub(super) attempt: u16,
-    pub(super) ambiguous: bool,
-    pub(super) epoch: u32,
     pub(super) created_at: Timestamp,
-    pub(super) due_at: Timestamp,
     pub(super) lease: Option<LeaseRow>,
-    pub(super) settled_at: Option<Timestamp>,
     pub(super) records: Vec<Record>,
 }
 
 #[derive(Clone, Copy)]
 pub(super) struct LeaseRow {
     pub(super) instance: u64,
-    pub(super) since: Timestamp,
     pub(super) until: Timestamp,
 }
 
@@ -146,7 +135,6 @@ impl AppRow {
             users: BTreeMap::new(),
             groups: BTreeMap::new(),
             replies: BTreeMap::new(),
-            newest: HashMap::new(),
         }
     }
 }
@@ -154,7 +142,7 @@ impl AppRow {
 impl ProviderRow {
     /// Starts with empty books.
     pub(super) fn new(provider: ProviderKind) -> Self {
-        Self { producing: false, cursor: None, books: Books::new(provider) }
+        Self { producing: false, cursor: DeviceId::from_raw(0), books: Books::new(provider) }
     }
 
     pub(super) fn ledger(&self) -> ProviderLedger {
@@ -166,14 +154,10 @@ impl ProviderRow {
 
 impl ChunkRow {
     pub(super) fn is_queued(&self) -> bool {
-        self.lease.is_none() && self.settled_at.is_none()
+        self.facts.state == ChunkState::Queued
     }
 
-    pub(super) fn is_leased_under(&self, epoch: u32) -> bool {
-        self.lease.is_some() && self.epoch == epoch
-    }
-
-    pub(super) fn ticket(&self, id: ChunkId) -> Ticket {
-        Ticket { chunk: id, lane: self.lane, due_at: self.due_at }
+    pub(super) const fn ticket(&self) -> Ticket {
+        Ticket { chunk: self.facts.id, lane: self.facts.lane, due_at: self.facts.due_at }
     }
 }

@@ -6,8 +6,8 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{LeaseReply, Store};
 use stentor_core::target::Target;
 
-use crate::ZERO_TTL_GRACE;
 use crate::conformance::scene::{Draft, Scene, accept_all, at, chunks, record, retry};
+use stentor_core::ledger::ZERO_TTL_GRACE;
 
 pub async fn what_is_queued_past_its_ttl_expires(store: &dyn Store) {
     let scene = Scene::new(store).await;

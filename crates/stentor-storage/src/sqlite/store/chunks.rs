@@ -11,11 +11,11 @@ use stentor_core::message::place;
 use stentor_core::time::Timestamp;
 
 use super::fleets::Fleet;
-use crate::FIRST_EPOCH;
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{code, int, maybe_time, number, time};
+use stentor_core::ledger::FIRST_EPOCH;
 
 /// Most levels a span can have: a device id has 40 bits.
 pub(super) const LEVELS: u32 = 41;

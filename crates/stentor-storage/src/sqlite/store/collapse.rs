@@ -11,10 +11,10 @@ use stentor_core::id::{DeviceId, instant_of};
 use stentor_core::time::Timestamp;
 
 use super::chunks::{self, Chunk, ChunkState, LEVELS};
-use crate::ZERO_TTL_GRACE;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, exists};
 use crate::sqlite::row::{code, int};
+use stentor_core::ledger::ZERO_TTL_GRACE;
 
 /// Returns, for each device, whether it was; an empty list when none was.
 ///

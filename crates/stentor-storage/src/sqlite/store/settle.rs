@@ -12,10 +12,10 @@ use stentor_core::time::Timestamp;
 use super::books::Shelf;
 use super::chunks::{self, Chunk, ChunkState, NewChunk};
 use super::{campaigns, devices};
-use crate::FIRST_EPOCH;
 use crate::sqlite::fault::{Done, conflict, damaged};
 use crate::sqlite::query::one;
 use crate::sqlite::row::time;
+use stentor_core::ledger::FIRST_EPOCH;
 
 /// Writes all settlements.
 pub(super) fn all(connection: &Connection, settlements: Vec<Settlement>) -> Done<Vec<SettleReply>> {

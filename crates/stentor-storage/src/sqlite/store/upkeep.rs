@@ -10,10 +10,10 @@ use stentor_core::time::Timestamp;
 use super::chunks::ChunkState;
 use super::lost::Lost;
 use super::{aside, books, campaigns, chunks, lease, sequences};
-use crate::ZERO_TTL_GRACE;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{all, limit, run};
 use crate::sqlite::row::int;
+use stentor_core::ledger::ZERO_TTL_GRACE;
 
 /// Releases what dead processes had leased.
 pub(super) fn recover(

@@ -1,0 +1,172 @@
+//! How a campaign, or its part at one provider, is ended, held and let go on.
+
+use super::LedgerCache;
+use super::cache::finish_if_over;
+use super::life::{Ending, ending};
+use super::quarantine::with_each;
+use super::rows::{Chunk, Damaged, LedgerRows};
+use crate::campaign::{Campaign, CampaignAction, CampaignState, Stop};
+use crate::chunk::ChunkState;
+use crate::delivery::{DeliveryState, Record};
+use crate::device::ProviderKind;
+use crate::id::{AppId, CampaignId, ChunkId};
+use crate::outcome::Reason;
+use crate::ports::store::StoreError;
+use crate::time::Timestamp;
+
+/// How deliveries of a canceled campaign end that would wait.
+const CANCELED: Ending = (DeliveryState::Canceled, Reason::CampaignCanceled);
+/// How often queued chunks are ended in one transaction.
+const ROUNDS_MAX_COUNT: usize = 4;
+
+/// Does what the owner asks; returns the campaign as it is then. What is queued of a canceled one ends as far as a portion
+/// goes. One that cannot be read can be canceled all the same.
+pub fn act<R: LedgerRows>(
+    rows: &mut R,
+    (app, id): (AppId, CampaignId),
+    action: CampaignAction,
+    now: Timestamp,
+) -> Result<Campaign, R::Error> {
+    match rows.campaign(app, id) {
+        Err(error) if R::is_unreadable(&error) && action == CampaignAction::Cancel => {
+            rows.force_state(id, CampaignState::Canceled)?;
+            cancel(rows, id, now)?;
+        }
+        found => {
+            let (campaign, has_begun) = found?.ok_or(StoreError::NotFound("message"))?;
+            let before = campaign.state;
+            let refused = || StoreError::Conflict(format!("cannot {action} a campaign that is {before}"));
+            let after = before.after(action, has_begun).ok_or_else(refused)?;
+            rows.write_state(id, after)?;
+            if after == CampaignState::Canceled {
+                cancel(rows, id, now)?;
+            }
+        }
+    }
+    Ok(rows.campaign(app, id)?.ok_or(StoreError::NotFound("message"))?.0)
+}
+
+fn cancel<R: LedgerRows>(rows: &mut R, id: CampaignId, now: Timestamp) -> Result<(), R::Error> {
+    rows.end_producers(id, None)?;
+    rows.complete_books(id)?;
+    wind_up(rows, id, now).map(drop)
+}
+
+/// Ends what is queued of a canceled campaign as far as a portion goes; returns whether more is.
+pub fn wind_up<R: LedgerRows>(rows: &mut R, id: CampaignId, now: Timestamp) -> Result<bool, R::Error> {
+    let mut is_more = true;
+    for _ in 0..ROUNDS_MAX_COUNT {
+        if !is_more || rows.is_portion_over() {
+            break;
+        }
+        let queued = rows.queued(id, None, R::ENDED_AT_ONCE_MAX_COUNT)?;
+        end_queued(rows, &queued, CANCELED, now)?;
+        is_more = queued.len() == R::ENDED_AT_ONCE_MAX_COUNT;
+    }
+    if !is_more {
+        finish_if_over(rows, id, now)?;
+    }
+    Ok(is_more)
+}
+
+/// Stops a campaign at a provider: nothing more is expanded there, and what is queued there ends with it, some at once and
+/// the rest by [`end_some_at`].
+pub fn stop_at<R: LedgerRows>(
+    ledger: &mut LedgerCache<'_, R>,
+    id: CampaignId,
+    provider: ProviderKind,
+    stop: Stop,
+    now: Timestamp,
+) -> Result<(), R::Error> {
+    ledger.rows.end_producers(id, Some(provider))?;
+    let books = ledger.open(id, provider)?;
+    books.stop(stop);
+    let reason = books.ledger().stop.as_ref().map_or(Reason::None, |stop| stop.reason);
+    end_some_at(ledger, id, provider, reason, now).map(drop)
+}
+
+/// Ends some queued chunks of a campaign at a provider where it was stopped for a reason; returns how many.
+pub fn end_some_at<R: LedgerRows>(
+    ledger: &mut LedgerCache<'_, R>,
+    id: CampaignId,
+    provider: ProviderKind,
+    reason: Reason,
+    now: Timestamp,
+) -> Result<usize, R::Error> {
+    let queued = ledger.rows.queued(id, Some(provider), R::ENDED_AT_ONCE_MAX_COUNT)?;
+    for chunk in &queued {
+        match ledger.rows.chunk(*chunk) {
+            Ok(Some(chunk)) => {
+                let ending = ending(chunk.campaign_state, Some(reason)).unwrap_or(CANCELED);
+                end_chunk(ledger, &chunk, chunk.ambiguous, ending, now)?;
+            }
+            Err(error) if !R::is_unreadable(&error) => return Err(error),
+            Ok(None) | Err(_) => ledger.rows.write_quarantined(*chunk, now)?,
+        }
+    }
+    Ok(queued.len())
+}
+
+/// Stops a campaign at a provider where its audience cannot be found out.
+pub fn give_up_producer<R: LedgerRows>(
+    rows: &mut R,
+    id: CampaignId,
+    provider: ProviderKind,
+    now: Timestamp,
+) -> Result<(), R::Error> {
+    let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be found out".to_owned() };
+    let mut ledger = LedgerCache::new(rows);
+    stop_at(&mut ledger, id, provider, stop, now)?;
+    ledger.close(now)
+}
+
+/// Ends queued chunks, each in the same way; returns which.
+pub(super) fn end_queued<R: LedgerRows>(
+    rows: &mut R,
+    ids: &[ChunkId],
+    ending: Ending,
+    now: Timestamp,
+) -> Result<Vec<ChunkId>, R::Error> {
+    with_each(rows, (ids, ChunkState::Queued), now, |ledger, chunk| {
+        end_chunk(ledger, chunk, chunk.ambiguous, ending, now).map(|()| chunk.id)
+    })
+}
+
+/// Ends a queued chunk: each of its deliveries in the same way.
+pub(super) fn end_chunk<R: LedgerRows>(
+    ledger: &mut LedgerCache<'_, R>,
+    chunk: &Chunk,
+    ambiguous: bool,
+    (state, reason): Ending,
+    now: Timestamp,
+) -> Result<(), R::Error> {
+    let record = Record::new(state, reason, ambiguous);
+    ledger.open(chunk.campaign, chunk.lane.provider)?.end(record, chunk.count as u64)?;
+    ledger.rows.write_settled(chunk.id, &vec![record; chunk.count], now)
+}
+
+/// Ends some of what is queued of a campaign that was canceled, or stopped at `only`, and quarantines it where it cannot be
+/// ended: it must not be tried for ever. Returns whether anything was done.
+pub fn end_or_quarantine<R: LedgerRows>(
+    rows: &mut R,
+    (id, only): (CampaignId, Option<(ProviderKind, Reason)>),
+    now: Timestamp,
+) -> Result<bool, R::Error> {
+    let done = rows.attempt(|rows| {
+        let Some((provider, reason)) = only else { return wind_up(rows, id, now).map(|_| true) };
+        let mut ledger = LedgerCache::new(rows);
+        let ended = end_some_at(&mut ledger, id, provider, reason, now)?;
+        ledger.close(now)?;
+        Ok(ended > 0)
+    })?;
+    let error = match done {
+        Ok(is_done) => return Ok(is_done),
+        Err(error) => error,
+    };
+    rows.note_damage(Damaged::Campaign(id), &error);
+    let mut is_done = false;
+    for chunk in rows.queued(id, only.map(|(provider, _)| provider), R::ENDED_AT_ONCE_MAX_COUNT)? {
+        is_done |= rows.attempt(|rows| super::quarantine::take_away(rows, chunk, now))?.is_ok();
+    }
+    Ok(is_done)
+}

@@ -1,0 +1,77 @@
+//! What must be done with chunks from time to time, and at start.
+
+use std::time::Duration;
+
+use super::control::end_queued;
+use super::lease::queue_again;
+use super::life::Ending;
+use super::quarantine::with_each;
+use super::rows::LedgerRows;
+use crate::chunk::ChunkState;
+use crate::delivery::DeliveryState;
+use crate::id::ChunkId;
+use crate::outcome::Reason;
+use crate::ports::store::{Recovery, Swept};
+use crate::time::Timestamp;
+
+/// How long after its due time a message with ttl 0 may wait for its one attempt before a sweep ends it.
+pub const ZERO_TTL_GRACE: Duration = Duration::from_secs(60);
+
+/// How deliveries end that are too late.
+const TOO_LATE: Ending = (DeliveryState::Expired, Reason::TtlPassed);
+
+/// Returns whether a waiting delivery of a message that is due and expires at these instants will never be made at `now`.
+/// With ttl 0 it has a grace for its one attempt.
+#[must_use]
+pub fn is_too_late(due_at: Timestamp, expires_at: Timestamp, now: Timestamp) -> bool {
+    let has_ttl = expires_at > due_at;
+    if has_ttl { expires_at <= now } else { expires_at.plus(ZERO_TTL_GRACE) <= now }
+}
+
+/// Releases what every instance but this one had leased: it may have been sent.
+pub fn recover<R: LedgerRows>(rows: &mut R, instance: u64, now: Timestamp) -> Result<Recovery, R::Error> {
+    let ids = rows.leased()?;
+    let released = with_each(rows, (&ids, ChunkState::Leased), now, |ledger, chunk| {
+        if ledger.rows.is_leased_by(chunk.id, instance)? {
+            return Ok(None);
+        }
+        queue_again(ledger, chunk, now, true).map(|_| Some(chunk.count as u64))
+    })?;
+    let released: Vec<u64> = released.into_iter().flatten().collect();
+    Ok(Recovery { chunks: released.len() as u64, deliveries: released.iter().sum() })
+}
+
+/// Releases leases that ran out, and ends what is too late, these included.
+pub fn sweep<R: LedgerRows>(rows: &mut R, max: usize, now: Timestamp) -> Result<Swept, R::Error> {
+    let ids = rows.leases_over(now, max)?;
+    let released = with_each(rows, (&ids, ChunkState::Leased), now, |ledger, chunk| {
+        queue_again(ledger, chunk, now, true)
+    })?;
+    let expired = expire(rows, max, now)?;
+    let released = released.into_iter().flatten();
+    let released = released.filter(|ticket| !expired.contains(&ticket.chunk)).collect();
+    Ok(Swept { expired, released })
+}
+
+fn expire<R: LedgerRows>(rows: &mut R, max: usize, now: Timestamp) -> Result<Vec<ChunkId>, R::Error> {
+    let is_late = |due_at, expires_at| is_too_late(due_at, expires_at, now);
+    let mut queued: Vec<ChunkId> = Vec::new();
+    for campaign in rows.expired_campaigns(now, is_late, max)? {
+        queued.extend(rows.queued(campaign, None, max - queued.len())?);
+    }
+    end_queued(rows, &queued, TOO_LATE, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_ttl_has_a_grace_and_what_has_one_has_none() {
+        let at = Timestamp::from_millis;
+        assert!(!is_too_late(at(1_000), at(2_000), at(1_999)));
+        assert!(is_too_late(at(1_000), at(2_000), at(2_000)));
+        assert!(!is_too_late(at(1_000), at(1_000), at(60_999)));
+        assert!(is_too_late(at(1_000), at(1_000), at(61_000)));
+    }
+}

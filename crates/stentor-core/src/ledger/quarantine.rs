@@ -1,0 +1,97 @@
+//! Chunks that can be neither leased nor settled: quarantined, with what can be said of their deliveries.
+//!
+//! Damage of a row is met here: what cannot be done with many is done one by one, and the one that stands in the way is
+//! taken out of it.
+
+use super::LedgerCache;
+use super::rows::{Damaged, LedgerRows};
+use crate::chunk::ChunkState;
+use crate::delivery::{DeliveryState, Record};
+use crate::id::ChunkId;
+use crate::outcome::Reason;
+use crate::ports::store::StoreError;
+use crate::time::Timestamp;
+
+/// Takes an open chunk out of the way, whatever else is known of it: with its deliveries if its row and books make sense,
+/// otherwise what its books have open without any row is written off.
+pub fn take_away<R: LedgerRows>(rows: &mut R, id: ChunkId, now: Timestamp) -> Result<(), R::Error> {
+    let failed = rows.attempt(|rows| fail_deliveries(rows, id, now))?;
+    rows.write_quarantined(id, now)?;
+    let Err(error) = failed else { return Ok(()) };
+    rows.note_damage(Damaged::Chunk(id), &error);
+    rows.write_off(id, now)
+}
+
+/// Does something with chunks, together if that can be; otherwise one by one, and those of which it cannot be done are taken
+/// out of the way. Chunks that are no longer in `state` are passed over.
+pub fn with_each<R: LedgerRows, T>(
+    rows: &mut R,
+    (ids, state): (&[ChunkId], ChunkState),
+    now: Timestamp,
+    work: impl Fn(&mut LedgerCache<'_, R>, &R::Chunk) -> Result<T, R::Error>,
+) -> Result<Vec<T>, R::Error> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    if !rows.tries_each_alone()
+        && let Ok(done) = rows.attempt(|rows| with_some(rows, (ids, state), now, &work))?
+    {
+        return Ok(done);
+    }
+    let mut done = Vec::with_capacity(ids.len());
+    for id in ids {
+        match rows.attempt(|rows| with_some(rows, (std::slice::from_ref(id), state), now, &work))? {
+            Ok(one) => done.extend(one),
+            Err(_) => {
+                rows.touch(Some(*id));
+                take_away(rows, *id, now)?;
+                rows.touch(None);
+            }
+        }
+    }
+    Ok(done)
+}
+
+fn with_some<R: LedgerRows, T>(
+    rows: &mut R,
+    (ids, state): (&[ChunkId], ChunkState),
+    now: Timestamp,
+    work: impl Fn(&mut LedgerCache<'_, R>, &R::Chunk) -> Result<T, R::Error>,
+) -> Result<Vec<T>, R::Error> {
+    let mut ledger = LedgerCache::new(rows);
+    let mut done = Vec::with_capacity(ids.len());
+    for id in ids {
+        if ledger.rows.skips(*id) {
+            continue;
+        }
+        ledger.rows.touch(Some(*id));
+        let chunk = ledger.rows.chunk(*id)?.ok_or_else(without_campaign)?;
+        if chunk.state == state {
+            done.push(work(&mut ledger, &chunk)?);
+        }
+    }
+    ledger.rows.touch(ids.first().copied().filter(|_| ids.len() == 1));
+    ledger.close(now)?;
+    rows.touch(None);
+    Ok(done)
+}
+
+/// Ends the deliveries of an open chunk as failed, those of a leased one ambiguous.
+fn fail_deliveries<R: LedgerRows>(rows: &mut R, id: ChunkId, now: Timestamp) -> Result<(), R::Error> {
+    let chunk = rows.chunk(id)?.ok_or_else(without_campaign)?;
+    let is_leased = chunk.state == ChunkState::Leased;
+    let record = Record::new(DeliveryState::Failed, Reason::Damaged, chunk.ambiguous || is_leased);
+    let records = vec![record; chunk.count];
+    let mut ledger = LedgerCache::new(rows);
+    let books = ledger.open(chunk.campaign, chunk.lane.provider)?;
+    match is_leased {
+        true => books.settle(&records, 0, 0)?,
+        false => books.end(record, chunk.count as u64)?,
+    }
+    ledger.rows.write_settled(id, &records, now)?;
+    ledger.close(now)
+}
+
+fn without_campaign() -> StoreError {
+    StoreError::Damaged("a chunk without its campaign".to_owned())
+}
