@@ -172,7 +172,7 @@ pub struct AcceptedReply {
 impl TokenRequest {
     fn checked(self) -> Result<TokenTarget, Invalid> {
         let within = |invalid: Invalid| invalid.within("target.token");
-        let provider = self.provider.or(self.platform.usual_provider());
+        let provider = self.provider.or(stentor_providers::usual_provider(self.platform));
         let provider = provider.ok_or_else(|| {
             within(Invalid::new("provider", format!("must be given for {}", self.platform)))
         })?;

@@ -218,7 +218,7 @@ fn with_adapter() -> Value {
     use stentor_core::device::{Platform, ProviderKind};
     use stentor_core::word::Word;
     let known =
-        |word: &&&str| Platform::from_word(word).is_some_and(|known| known.usual_provider().is_some());
+        |word: &&&str| Platform::from_word(word).and_then(stentor_providers::usual_provider).is_some();
     let usual: Vec<_> = Platform::WORDS.iter().filter(known).collect();
     json!({"anyOf": [
         {"properties": {"platform": {"enum": usual}}},
