@@ -29,9 +29,9 @@ impl FromRequestParts<Api> for As {
 }
 
 /// A known key, speaking for one app.
-pub(super) struct For(pub(super) Caller);
+pub(super) struct AppCaller(pub(super) Caller);
 
-impl FromRequestParts<Api> for For {
+impl FromRequestParts<Api> for AppCaller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {

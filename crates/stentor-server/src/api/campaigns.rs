@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
+use super::auth::AppCaller;
 use super::extract::{Asked, At};
 use super::origin::Via;
 use super::page::{Before, next_of};
@@ -247,7 +247,7 @@ impl From<Campaign> for CampaignSummary {
 #[utoipa::path(get, path = "/v1/campaigns", tag = "campaigns", params(Before), responses((status = 200, body = CampaignList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Asked(query): Asked<Before>,
 ) -> Answered<Json<CampaignList>> {
     let page =
@@ -266,7 +266,7 @@ async fn list(
 #[utoipa::path(get, path = "/v1/campaigns/{campaign}", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn show(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(id): At<CampaignId>,
 ) -> Answered<Json<LedgerView>> {
     Ok(Json(api.service().ledger(caller, id).await?.into()))
@@ -276,7 +276,7 @@ async fn show(
 #[utoipa::path(post, path = "/v1/campaigns/{campaign}/cancel", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn cancel(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
     At(id): At<CampaignId>,
 ) -> Answered<Json<LedgerView>> {
@@ -287,7 +287,7 @@ async fn cancel(
 #[utoipa::path(post, path = "/v1/campaigns/{campaign}/pause", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn pause(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
     At(id): At<CampaignId>,
 ) -> Answered<Json<LedgerView>> {
@@ -298,7 +298,7 @@ async fn pause(
 #[utoipa::path(post, path = "/v1/campaigns/{campaign}/resume", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn resume(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
     At(id): At<CampaignId>,
 ) -> Answered<Json<LedgerView>> {

@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
+use super::auth::AppCaller;
 use super::extract::{Asked, At, LargeBody};
 use super::page::{Before, checked_limit, cursor, next_of};
 use super::text::Instant;
@@ -191,7 +191,7 @@ impl From<AttemptRecord> for Attempt {
     responses((status = 201, description = "Registered", body = Registered), (status = 200, description = "Already registered", body = Registered)))]
 async fn register(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     LargeBody(request): LargeBody<DeviceRequest>,
 ) -> Answered<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Registered>)> {
     let done = api.service().register(caller, request).await?;
@@ -204,7 +204,7 @@ async fn register(
 #[utoipa::path(get, path = "/v1/devices", tag = "devices", params(DeviceQuery), responses((status = 200, body = DeviceList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Asked(query): Asked<DeviceQuery>,
 ) -> Answered<Json<DeviceList>> {
     let limit = checked_limit(query.limit)?;
@@ -218,7 +218,11 @@ async fn list(
 
 /// Shows a device.
 #[utoipa::path(get, path = "/v1/devices/{device}", tag = "devices", params(("device" = String, Path)), responses((status = 200, body = DeviceView)))]
-async fn show(State(api): State<Api>, For(caller): For, At(id): At<DeviceId>) -> Answered<Json<DeviceView>> {
+async fn show(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    At(id): At<DeviceId>,
+) -> Answered<Json<DeviceView>> {
     Ok(Json(api.service().device(caller, id).await?.into()))
 }
 
@@ -226,7 +230,7 @@ async fn show(State(api): State<Api>, For(caller): For, At(id): At<DeviceId>) ->
 #[utoipa::path(put, path = "/v1/devices/{device}", tag = "devices", params(("device" = String, Path)), request_body = DeviceRequest, responses((status = 200, body = DeviceView)))]
 async fn replace(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(id): At<DeviceId>,
     LargeBody(request): LargeBody<DeviceRequest>,
 ) -> Answered<Json<DeviceView>> {
@@ -237,7 +241,7 @@ async fn replace(
 #[utoipa::path(patch, path = "/v1/devices/{device}", tag = "devices", params(("device" = String, Path)), request_body = DeviceChange, responses((status = 200, body = DeviceView)))]
 async fn change(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(id): At<DeviceId>,
     LargeBody(request): LargeBody<DeviceChange>,
 ) -> Answered<Json<DeviceView>> {
@@ -246,7 +250,11 @@ async fn change(
 
 /// Removes a device with its subscriptions and memberships.
 #[utoipa::path(delete, path = "/v1/devices/{device}", tag = "devices", params(("device" = String, Path)), responses((status = 204)))]
-async fn remove(State(api): State<Api>, For(caller): For, At(id): At<DeviceId>) -> Answered<StatusCode> {
+async fn remove(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    At(id): At<DeviceId>,
+) -> Answered<StatusCode> {
     api.service().remove_device(caller, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -255,7 +263,7 @@ async fn remove(State(api): State<Api>, For(caller): For, At(id): At<DeviceId>) 
 #[utoipa::path(get, path = "/v1/devices/{device}/topics", tag = "devices", params(("device" = String, Path)), responses((status = 200, body = DeviceTopics)))]
 async fn topics(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(id): At<DeviceId>,
 ) -> Answered<Json<DeviceTopics>> {
     let topics = api.service().topics_of(caller, id).await?;
@@ -266,7 +274,7 @@ async fn topics(
 #[utoipa::path(put, path = "/v1/devices/{device}/topics/{topic}", tag = "devices", params(("device" = String, Path), ("topic" = String, Path)), responses((status = 204)))]
 async fn subscribe(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At((device, topic)): At<(DeviceId, TopicName)>,
 ) -> Answered<StatusCode> {
     api.service().subscribe_device(caller, device, &topic).await?;
@@ -277,7 +285,7 @@ async fn subscribe(
 #[utoipa::path(delete, path = "/v1/devices/{device}/topics/{topic}", tag = "devices", params(("device" = String, Path), ("topic" = String, Path)), responses((status = 204)))]
 async fn unsubscribe(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At((device, topic)): At<(DeviceId, TopicName)>,
 ) -> Answered<StatusCode> {
     api.service().unsubscribe_device(caller, device, &topic).await?;
@@ -288,7 +296,7 @@ async fn unsubscribe(
 #[utoipa::path(get, path = "/v1/devices/{device}/deliveries", tag = "devices", params(("device" = String, Path), Before), responses((status = 200, body = History)))]
 async fn history(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(id): At<DeviceId>,
     Asked(query): Asked<Before>,
 ) -> Answered<Json<History>> {

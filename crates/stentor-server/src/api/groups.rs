@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
+use super::auth::AppCaller;
 use super::extract::{Asked, At, LargeBody};
 use super::page::{After, next_of};
 use super::text::Instant;
@@ -95,7 +95,7 @@ impl From<MembersRequest> for Members {
 #[utoipa::path(get, path = "/v1/groups", tag = "groups", params(After), responses((status = 200, body = GroupList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Asked(query): Asked<After>,
 ) -> Answered<Json<GroupList>> {
     let (limit, after) = (query.limit()?, query.name(GroupName::new)?);
@@ -108,7 +108,7 @@ async fn list(
 #[utoipa::path(put, path = "/v1/groups/{group}", tag = "groups", params(("group" = String, Path)), responses((status = 200, body = GroupView)))]
 async fn put(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(group): At<GroupName>,
 ) -> Answered<Json<GroupView>> {
     Ok(Json(api.service().put_group(caller, &group).await?.into()))
@@ -118,7 +118,7 @@ async fn put(
 #[utoipa::path(get, path = "/v1/groups/{group}", tag = "groups", params(("group" = String, Path)), responses((status = 200, body = GroupView)))]
 async fn show(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(group): At<GroupName>,
 ) -> Answered<Json<GroupView>> {
     Ok(Json(api.service().group(caller, &group).await?.into()))
@@ -126,7 +126,11 @@ async fn show(
 
 /// Removes a group; its members stay.
 #[utoipa::path(delete, path = "/v1/groups/{group}", tag = "groups", params(("group" = String, Path)), responses((status = 204)))]
-async fn remove(State(api): State<Api>, For(caller): For, At(group): At<GroupName>) -> Answered<StatusCode> {
+async fn remove(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    At(group): At<GroupName>,
+) -> Answered<StatusCode> {
     api.service().remove_group(caller, &group).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -135,7 +139,7 @@ async fn remove(State(api): State<Api>, For(caller): For, At(group): At<GroupNam
 #[utoipa::path(get, path = "/v1/groups/{group}/members", tag = "groups", params(("group" = String, Path), After), responses((status = 200, body = MemberList)))]
 async fn members(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(group): At<GroupName>,
     Asked(query): Asked<After>,
 ) -> Answered<Json<MemberList>> {
@@ -156,7 +160,7 @@ async fn members(
 #[utoipa::path(post, path = "/v1/groups/{group}/members", tag = "groups", params(("group" = String, Path)), request_body = MembersRequest, responses((status = 200, body = Change)))]
 async fn add(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(group): At<GroupName>,
     LargeBody(request): LargeBody<MembersRequest>,
 ) -> Answered<Json<Change>> {
@@ -167,7 +171,7 @@ async fn add(
 #[utoipa::path(post, path = "/v1/groups/{group}/members/remove", tag = "groups", params(("group" = String, Path)), request_body = MembersRequest, responses((status = 200, body = Change)))]
 async fn take_out(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(group): At<GroupName>,
     LargeBody(request): LargeBody<MembersRequest>,
 ) -> Answered<Json<Change>> {

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
+use super::auth::AppCaller;
 use super::extract::Asked;
 use super::patience::patient;
 use super::{Answered, Api};
@@ -95,7 +95,7 @@ impl From<ImportReport> for ImportResult {
     request_body(content((String = "application/x-ndjson"), (String = "text/csv"))), responses((status = 200, body = ImportResult)))]
 async fn import(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Asked(query): Asked<ImportQuery>,
     headers: HeaderMap,
     body: Body,

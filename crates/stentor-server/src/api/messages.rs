@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
+use super::auth::AppCaller;
 use super::campaigns::LedgerView;
 use super::devices::Attempt;
 use super::extract::{Asked, At, RepeatableBody};
@@ -172,7 +172,7 @@ impl From<AudienceReport> for DryRun {
         (status = 200, description = "Dry run: checked and counted, nothing kept", body = DryRun)))]
 async fn send(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     RepeatableBody { request, repeat }: RepeatableBody<MessageRequest>,
 ) -> Answered<Response> {
     match api.service().send(caller, request, repeat).await? {
@@ -185,7 +185,7 @@ async fn send(
 #[utoipa::path(get, path = "/v1/messages", tag = "messages", params(Before), responses((status = 200, body = MessageList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Asked(query): Asked<Before>,
 ) -> Answered<Json<MessageList>> {
     let page = query.page(|text| text.parse().ok().map(MessageId::raw))?;
@@ -207,7 +207,7 @@ async fn list(
 #[utoipa::path(get, path = "/v1/messages/{message}", tag = "messages", params(("message" = String, Path)), responses((status = 200, body = MessageView)))]
 async fn show(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(id): At<MessageId>,
 ) -> Answered<Json<MessageView>> {
     Ok(Json(api.service().message(caller, id).await?.into()))
@@ -217,7 +217,7 @@ async fn show(
 #[utoipa::path(get, path = "/v1/messages/{message}/ledger", tag = "messages", params(("message" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn ledger(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(id): At<MessageId>,
 ) -> Answered<Json<LedgerView>> {
     Ok(Json(api.service().ledger(caller, id.into()).await?.into()))
@@ -227,7 +227,7 @@ async fn ledger(
 #[utoipa::path(get, path = "/v1/messages/{message}/deliveries/{device}", tag = "messages", params(("message" = String, Path), ("device" = String, Path)), responses((status = 200, body = Deliveries)))]
 async fn deliveries(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At((message, device)): At<(MessageId, DeviceId)>,
 ) -> Answered<Json<Deliveries>> {
     let attempts = api.service().delivery(caller, message, device).await?;

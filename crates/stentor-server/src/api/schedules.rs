@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
+use super::auth::AppCaller;
 use super::extract::{Asked, At, RepeatableBody};
 use super::messages::{SpecView, kept};
 use super::origin::Via;
@@ -97,7 +97,7 @@ impl From<ScheduleView> for Schedule {
     responses((status = 201, body = Schedule, headers(("Location" = String), ("Idempotent-Replayed" = String)))))]
 async fn create(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
     RepeatableBody { request, repeat }: RepeatableBody<ScheduleRequest>,
 ) -> Answered<Response> {
@@ -113,7 +113,7 @@ async fn create(
 #[utoipa::path(get, path = "/v1/schedules", tag = "schedules", params(After), responses((status = 200, body = ScheduleList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Asked(query): Asked<After>,
 ) -> Answered<Json<ScheduleList>> {
     let raw = |text: &str| text.parse().ok().map(ScheduleId::raw);
@@ -126,7 +126,11 @@ async fn list(
 
 /// Shows a schedule with its next five occurrences.
 #[utoipa::path(get, path = "/v1/schedules/{schedule}", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
-async fn show(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) -> Answered<Json<Schedule>> {
+async fn show(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    At(id): At<ScheduleId>,
+) -> Answered<Json<Schedule>> {
     Ok(Json(api.service().schedule(caller, id).await?.into()))
 }
 
@@ -134,7 +138,7 @@ async fn show(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) 
 #[utoipa::path(delete, path = "/v1/schedules/{schedule}", tag = "schedules", params(("schedule" = String, Path)), responses((status = 204)))]
 async fn remove(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
     At(id): At<ScheduleId>,
 ) -> Answered<StatusCode> {
@@ -146,7 +150,7 @@ async fn remove(
 #[utoipa::path(post, path = "/v1/schedules/{schedule}/cancel", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule), (status = 204)))]
 async fn cancel(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
     At(id): At<ScheduleId>,
 ) -> Answered<Response> {
@@ -161,7 +165,7 @@ async fn cancel(
 #[utoipa::path(post, path = "/v1/schedules/{schedule}/pause", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
 async fn pause(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
     At(id): At<ScheduleId>,
 ) -> Answered<Json<Schedule>> {
@@ -172,7 +176,7 @@ async fn pause(
 #[utoipa::path(post, path = "/v1/schedules/{schedule}/resume", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
 async fn resume(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
     At(id): At<ScheduleId>,
 ) -> Answered<Json<Schedule>> {

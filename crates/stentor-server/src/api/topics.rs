@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
+use super::auth::AppCaller;
 use super::extract::{Asked, At, Body};
 use super::page::{After, next_of};
 use super::{Answered, Api};
@@ -79,7 +79,7 @@ impl From<TopicSummary> for TopicView {
 #[utoipa::path(get, path = "/v1/topics", tag = "topics", params(After), responses((status = 200, body = TopicList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Asked(query): Asked<After>,
 ) -> Answered<Json<TopicList>> {
     let (limit, after) = (query.limit()?, query.name(TopicName::new)?);
@@ -92,7 +92,7 @@ async fn list(
 #[utoipa::path(get, path = "/v1/topics/{topic}", tag = "topics", params(("topic" = String, Path)), responses((status = 200, body = TopicView)))]
 async fn show(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(topic): At<TopicName>,
 ) -> Answered<Json<TopicView>> {
     Ok(Json(api.service().topic(caller, &topic).await?.into()))
@@ -100,7 +100,11 @@ async fn show(
 
 /// Removes a topic with its subscriptions.
 #[utoipa::path(delete, path = "/v1/topics/{topic}", tag = "topics", params(("topic" = String, Path)), responses((status = 204)))]
-async fn remove(State(api): State<Api>, For(caller): For, At(topic): At<TopicName>) -> Answered<StatusCode> {
+async fn remove(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    At(topic): At<TopicName>,
+) -> Answered<StatusCode> {
     api.service().remove_topic(caller, &topic).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -109,7 +113,7 @@ async fn remove(State(api): State<Api>, For(caller): For, At(topic): At<TopicNam
 #[utoipa::path(post, path = "/v1/topics/{topic}/subscriptions", tag = "topics", params(("topic" = String, Path)), request_body = SubscriptionRequest, responses((status = 200, body = Change)))]
 async fn subscribe(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(topic): At<TopicName>,
     Body(request): Body<SubscriptionRequest>,
 ) -> Answered<Json<Change>> {
@@ -120,7 +124,7 @@ async fn subscribe(
 #[utoipa::path(post, path = "/v1/topics/{topic}/subscriptions/remove", tag = "topics", params(("topic" = String, Path)), request_body = SubscriptionRequest, responses((status = 200, body = Change)))]
 async fn unsubscribe(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(topic): At<TopicName>,
     Body(request): Body<SubscriptionRequest>,
 ) -> Answered<Json<Change>> {

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
+use super::auth::AppCaller;
 use super::extract::{Asked, At};
 use super::page::{After, next_of};
 use super::text::Instant;
@@ -57,7 +57,7 @@ impl From<User> for UserView {
 #[utoipa::path(get, path = "/v1/users", tag = "users", params(After), responses((status = 200, body = UserList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Asked(query): Asked<After>,
 ) -> Answered<Json<UserList>> {
     let (limit, after) = (query.limit()?, query.name(ExternalId::new)?);
@@ -68,7 +68,11 @@ async fn list(
 
 /// Makes a person known; harmless when known.
 #[utoipa::path(put, path = "/v1/users/{external_id}", tag = "users", params(("external_id" = String, Path)), responses((status = 200, body = UserView)))]
-async fn put(State(api): State<Api>, For(caller): For, At(user): At<ExternalId>) -> Answered<Json<UserView>> {
+async fn put(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    At(user): At<ExternalId>,
+) -> Answered<Json<UserView>> {
     Ok(Json(api.service().put_user(caller, &user).await?.into()))
 }
 
@@ -76,7 +80,7 @@ async fn put(State(api): State<Api>, For(caller): For, At(user): At<ExternalId>)
 #[utoipa::path(get, path = "/v1/users/{external_id}", tag = "users", params(("external_id" = String, Path)), responses((status = 200, body = UserView)))]
 async fn show(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     At(user): At<ExternalId>,
 ) -> Answered<Json<UserView>> {
     Ok(Json(api.service().user(caller, &user).await?.into()))
@@ -84,7 +88,11 @@ async fn show(
 
 /// Forgets a person; the devices stay, without owner.
 #[utoipa::path(delete, path = "/v1/users/{external_id}", tag = "users", params(("external_id" = String, Path)), responses((status = 204)))]
-async fn remove(State(api): State<Api>, For(caller): For, At(user): At<ExternalId>) -> Answered<StatusCode> {
+async fn remove(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    At(user): At<ExternalId>,
+) -> Answered<StatusCode> {
     api.service().remove_user(caller, &user).await?;
     Ok(StatusCode::NO_CONTENT)
 }
