@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::As;
+use super::auth::Authenticated;
 use super::extract::{At, Body, LargeBody};
 use super::origin::Via;
 use super::text::Instant;
@@ -258,7 +258,7 @@ impl From<CredentialView> for Credential {
 #[utoipa::path(post, path = "/v1/apps", tag = "apps", request_body = AppRequest, responses((status = 201, body = AppView)))]
 async fn create_app(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
     Body(request): Body<AppRequest>,
 ) -> Answered<(StatusCode, Json<AppView>)> {
@@ -268,14 +268,18 @@ async fn create_app(
 
 /// Lists all apps (root key).
 #[utoipa::path(get, path = "/v1/apps", tag = "apps", responses((status = 200, body = AppList)))]
-async fn list_apps(State(api): State<Api>, As(who): As) -> Answered<Json<AppList>> {
+async fn list_apps(State(api): State<Api>, Authenticated(who): Authenticated) -> Answered<Json<AppList>> {
     let apps = api.service().apps(who).await?;
     Ok(Json(AppList { apps: apps.into_iter().map(AppView::from).collect() }))
 }
 
 /// Shows an app.
 #[utoipa::path(get, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)), responses((status = 200, body = AppView)))]
-async fn show_app(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<Json<AppView>> {
+async fn show_app(
+    State(api): State<Api>,
+    Authenticated(who): Authenticated,
+    At(app): At<AppId>,
+) -> Answered<Json<AppView>> {
     Ok(Json(api.service().app(who, app).await?.into()))
 }
 
@@ -283,7 +287,7 @@ async fn show_app(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> An
 #[utoipa::path(delete, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
 async fn delete_app(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
     At(app): At<AppId>,
 ) -> Answered<StatusCode> {
@@ -295,7 +299,7 @@ async fn delete_app(
 #[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)), request_body = KeyRequest, responses((status = 201, body = NewKey)))]
 async fn create_key(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
     At(app): At<AppId>,
     Body(request): Body<KeyRequest>,
@@ -308,7 +312,11 @@ async fn create_key(
 
 /// Lists an app's keys.
 #[utoipa::path(get, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)), responses((status = 200, body = KeyList)))]
-async fn list_keys(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<Json<KeyList>> {
+async fn list_keys(
+    State(api): State<Api>,
+    Authenticated(who): Authenticated,
+    At(app): At<AppId>,
+) -> Answered<Json<KeyList>> {
     let keys = api.service().keys(who, app).await?;
     Ok(Json(KeyList { keys: keys.into_iter().map(KeyView::from).collect() }))
 }
@@ -317,7 +325,7 @@ async fn list_keys(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> A
 #[utoipa::path(delete, path = "/v1/apps/{app}/keys/{key}", tag = "apps", params(("app" = String, Path), ("key" = String, Path)), responses((status = 204)))]
 async fn delete_key(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
     At((app, key)): At<(AppId, KeyId)>,
 ) -> Answered<StatusCode> {
@@ -329,7 +337,7 @@ async fn delete_key(
 #[utoipa::path(get, path = "/v1/apps/{app}/credentials", tag = "apps", params(("app" = String, Path)), responses((status = 200, body = CredentialList)))]
 async fn list_credentials(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     At(app): At<AppId>,
 ) -> Answered<Json<CredentialList>> {
     let views = api.service().credentials(who, app).await?;
@@ -340,7 +348,7 @@ async fn list_credentials(
 #[utoipa::path(put, path = "/v1/apps/{app}/credentials/fcm", tag = "apps", params(("app" = String, Path)), request_body = FcmCredential, responses((status = 204)))]
 async fn put_fcm(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
     At(app): At<AppId>,
     LargeBody(given): LargeBody<FcmCredential>,
@@ -352,7 +360,7 @@ async fn put_fcm(
 #[utoipa::path(put, path = "/v1/apps/{app}/credentials/apns", tag = "apps", params(("app" = String, Path)), request_body = ApnsCredential, responses((status = 204)))]
 async fn put_apns(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
     At(app): At<AppId>,
     LargeBody(given): LargeBody<ApnsCredential>,
@@ -364,7 +372,7 @@ async fn put_apns(
 #[utoipa::path(put, path = "/v1/apps/{app}/credentials/null", tag = "apps", params(("app" = String, Path)), request_body = NullCredential, responses((status = 204)))]
 async fn put_null(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
     At(app): At<AppId>,
     Body(given): Body<NullCredential>,
@@ -376,7 +384,7 @@ async fn put_null(
 #[utoipa::path(delete, path = "/v1/apps/{app}/credentials/fcm", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
 async fn delete_fcm(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
     At(app): At<AppId>,
 ) -> Answered<StatusCode> {
@@ -388,7 +396,7 @@ async fn delete_fcm(
 #[utoipa::path(delete, path = "/v1/apps/{app}/credentials/apns", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
 async fn delete_apns(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
     At(app): At<AppId>,
 ) -> Answered<StatusCode> {
@@ -400,7 +408,7 @@ async fn delete_apns(
 #[utoipa::path(delete, path = "/v1/apps/{app}/credentials/null", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
 async fn delete_null(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
     At(app): At<AppId>,
 ) -> Answered<StatusCode> {

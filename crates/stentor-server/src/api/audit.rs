@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::{As, Named};
+use super::auth::{Authenticated, Named};
 use super::extract::Asked;
 use super::page::{checked_limit, cursor, next_of};
 use super::text::Instant;
@@ -124,7 +124,7 @@ impl Wanted {
     responses((status = 200, body = AuditList)))]
 async fn list(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Named(app): Named,
     Asked(wanted): Asked<Wanted>,
 ) -> Answered<Json<AuditList>> {

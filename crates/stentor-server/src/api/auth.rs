@@ -15,9 +15,9 @@ const APP_HEADER: &str = "x-stentor-app";
 const KEY_HEADER: &str = "x-api-key";
 
 /// A known key.
-pub(super) struct As(pub(super) Identity);
+pub(super) struct Authenticated(pub(super) Identity);
 
-impl FromRequestParts<Api> for As {
+impl FromRequestParts<Api> for Authenticated {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
@@ -35,7 +35,7 @@ impl FromRequestParts<Api> for AppCaller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
-        let As(identity) = As::from_request_parts(parts, api).await?;
+        let Authenticated(identity) = Authenticated::from_request_parts(parts, api).await?;
         let named = named_app(parts)?;
         let caller = api.service().caller(identity, named).await?;
         Seat::take(&parts.extensions, api.front(), Some(caller.app()))?;
