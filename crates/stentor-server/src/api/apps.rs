@@ -16,7 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::Authenticated;
-use super::extract::{At, Body, LargeBody};
+use super::extract::{Body, LargeBody, PathParams};
 use super::origin::Via;
 use super::text::Instant;
 use super::{Answered, Api};
@@ -278,7 +278,7 @@ async fn list_apps(State(api): State<Api>, Authenticated(who): Authenticated) ->
 async fn show_app(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
 ) -> Answered<Json<AppView>> {
     Ok(Json(api.service().app(who, app).await?.into()))
 }
@@ -289,7 +289,7 @@ async fn delete_app(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
 ) -> Answered<StatusCode> {
     api.service().delete_app(who, from, app).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -301,7 +301,7 @@ async fn create_key(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
     Body(request): Body<KeyRequest>,
 ) -> Answered<(StatusCode, Json<NewKey>)> {
     let made = api.service().create_key((who, from), app, request.name, &request.scopes).await?;
@@ -315,7 +315,7 @@ async fn create_key(
 async fn list_keys(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
 ) -> Answered<Json<KeyList>> {
     let keys = api.service().keys(who, app).await?;
     Ok(Json(KeyList { keys: keys.into_iter().map(KeyView::from).collect() }))
@@ -327,7 +327,7 @@ async fn delete_key(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     Via(from): Via,
-    At((app, key)): At<(AppId, KeyId)>,
+    PathParams((app, key)): PathParams<(AppId, KeyId)>,
 ) -> Answered<StatusCode> {
     api.service().delete_key(who, from, app, key).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -338,7 +338,7 @@ async fn delete_key(
 async fn list_credentials(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
 ) -> Answered<Json<CredentialList>> {
     let views = api.service().credentials(who, app).await?;
     Ok(Json(CredentialList { credentials: views.into_iter().map(Credential::from).collect() }))
@@ -350,7 +350,7 @@ async fn put_fcm(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
     LargeBody(given): LargeBody<FcmCredential>,
 ) -> Answered<StatusCode> {
     put(&api, (who, from), app, ProviderKind::Fcm, &given).await
@@ -362,7 +362,7 @@ async fn put_apns(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
     LargeBody(given): LargeBody<ApnsCredential>,
 ) -> Answered<StatusCode> {
     put(&api, (who, from), app, ProviderKind::Apns, &given).await
@@ -374,7 +374,7 @@ async fn put_null(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
     Body(given): Body<NullCredential>,
 ) -> Answered<StatusCode> {
     put(&api, (who, from), app, ProviderKind::Null, &given).await
@@ -386,7 +386,7 @@ async fn delete_fcm(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
 ) -> Answered<StatusCode> {
     api.service().delete_credential(who, from, app, ProviderKind::Fcm).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -398,7 +398,7 @@ async fn delete_apns(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
 ) -> Answered<StatusCode> {
     api.service().delete_credential(who, from, app, ProviderKind::Apns).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -410,7 +410,7 @@ async fn delete_null(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
 ) -> Answered<StatusCode> {
     api.service().delete_credential(who, from, app, ProviderKind::Null).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, At};
+use super::extract::{Asked, PathParams};
 use super::origin::Via;
 use super::page::{Before, next_of};
 use super::text::Instant;
@@ -267,7 +267,7 @@ async fn list(
 async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(id): At<CampaignId>,
+    PathParams(id): PathParams<CampaignId>,
 ) -> Answered<Json<LedgerView>> {
     Ok(Json(api.service().ledger(caller, id).await?.into()))
 }
@@ -278,7 +278,7 @@ async fn cancel(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<CampaignId>,
+    PathParams(id): PathParams<CampaignId>,
 ) -> Answered<Json<LedgerView>> {
     Ok(Json(api.service().act((caller, from), id, CampaignAction::Cancel).await?.into()))
 }
@@ -289,7 +289,7 @@ async fn pause(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<CampaignId>,
+    PathParams(id): PathParams<CampaignId>,
 ) -> Answered<Json<LedgerView>> {
     Ok(Json(api.service().act((caller, from), id, CampaignAction::Pause).await?.into()))
 }
@@ -300,7 +300,7 @@ async fn resume(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<CampaignId>,
+    PathParams(id): PathParams<CampaignId>,
 ) -> Answered<Json<LedgerView>> {
     Ok(Json(api.service().act((caller, from), id, CampaignAction::Resume).await?.into()))
 }

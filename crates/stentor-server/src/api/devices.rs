@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, At, LargeBody};
+use super::extract::{Asked, LargeBody, PathParams};
 use super::page::{Before, checked_limit, cursor, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
@@ -221,7 +221,7 @@ async fn list(
 async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(id): At<DeviceId>,
+    PathParams(id): PathParams<DeviceId>,
 ) -> Answered<Json<DeviceView>> {
     Ok(Json(api.service().device(caller, id).await?.into()))
 }
@@ -231,7 +231,7 @@ async fn show(
 async fn replace(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(id): At<DeviceId>,
+    PathParams(id): PathParams<DeviceId>,
     LargeBody(request): LargeBody<DeviceRequest>,
 ) -> Answered<Json<DeviceView>> {
     Ok(Json(api.service().replace_device(caller, id, request).await?.into()))
@@ -242,7 +242,7 @@ async fn replace(
 async fn change(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(id): At<DeviceId>,
+    PathParams(id): PathParams<DeviceId>,
     LargeBody(request): LargeBody<DeviceChange>,
 ) -> Answered<Json<DeviceView>> {
     Ok(Json(api.service().change_device(caller, id, request).await?.into()))
@@ -253,7 +253,7 @@ async fn change(
 async fn remove(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(id): At<DeviceId>,
+    PathParams(id): PathParams<DeviceId>,
 ) -> Answered<StatusCode> {
     api.service().remove_device(caller, id).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -264,7 +264,7 @@ async fn remove(
 async fn topics(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(id): At<DeviceId>,
+    PathParams(id): PathParams<DeviceId>,
 ) -> Answered<Json<DeviceTopics>> {
     let topics = api.service().topics_of(caller, id).await?;
     Ok(Json(DeviceTopics { topics: topics.into_iter().map(String::from).collect() }))
@@ -275,7 +275,7 @@ async fn topics(
 async fn subscribe(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At((device, topic)): At<(DeviceId, TopicName)>,
+    PathParams((device, topic)): PathParams<(DeviceId, TopicName)>,
 ) -> Answered<StatusCode> {
     api.service().subscribe_device(caller, device, &topic).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -286,7 +286,7 @@ async fn subscribe(
 async fn unsubscribe(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At((device, topic)): At<(DeviceId, TopicName)>,
+    PathParams((device, topic)): PathParams<(DeviceId, TopicName)>,
 ) -> Answered<StatusCode> {
     api.service().unsubscribe_device(caller, device, &topic).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -297,7 +297,7 @@ async fn unsubscribe(
 async fn history(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(id): At<DeviceId>,
+    PathParams(id): PathParams<DeviceId>,
     Asked(query): Asked<Before>,
 ) -> Answered<Json<History>> {
     let page = query.page(|text| text.parse().ok().map(MessageId::raw))?;

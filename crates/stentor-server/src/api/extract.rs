@@ -60,9 +60,9 @@ impl<T: DeserializeOwned> FromRequest<Api> for RepeatableBody<T> {
 }
 
 /// Names in the path, in order.
-pub(super) struct At<T>(pub(super) T);
+pub(super) struct PathParams<T>(pub(super) T);
 
-impl<T: Segments> FromRequestParts<Api> for At<T> {
+impl<T: Segments> FromRequestParts<Api> for PathParams<T> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, At, LargeBody};
+use super::extract::{Asked, LargeBody, PathParams};
 use super::page::{After, next_of};
 use super::text::Instant;
 use super::topics::Change;
@@ -109,7 +109,7 @@ async fn list(
 async fn put(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(group): At<GroupName>,
+    PathParams(group): PathParams<GroupName>,
 ) -> Answered<Json<GroupView>> {
     Ok(Json(api.service().put_group(caller, &group).await?.into()))
 }
@@ -119,7 +119,7 @@ async fn put(
 async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(group): At<GroupName>,
+    PathParams(group): PathParams<GroupName>,
 ) -> Answered<Json<GroupView>> {
     Ok(Json(api.service().group(caller, &group).await?.into()))
 }
@@ -129,7 +129,7 @@ async fn show(
 async fn remove(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(group): At<GroupName>,
+    PathParams(group): PathParams<GroupName>,
 ) -> Answered<StatusCode> {
     api.service().remove_group(caller, &group).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -140,7 +140,7 @@ async fn remove(
 async fn members(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(group): At<GroupName>,
+    PathParams(group): PathParams<GroupName>,
     Asked(query): Asked<After>,
 ) -> Answered<Json<MemberList>> {
     let (limit, after) = (query.limit()?, query.name(member_of)?);
@@ -161,7 +161,7 @@ async fn members(
 async fn add(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(group): At<GroupName>,
+    PathParams(group): PathParams<GroupName>,
     LargeBody(request): LargeBody<MembersRequest>,
 ) -> Answered<Json<Change>> {
     Ok(Json(api.service().add_members(caller, &group, request.into()).await?.into()))
@@ -172,7 +172,7 @@ async fn add(
 async fn take_out(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(group): At<GroupName>,
+    PathParams(group): PathParams<GroupName>,
     LargeBody(request): LargeBody<MembersRequest>,
 ) -> Answered<Json<Change>> {
     Ok(Json(api.service().remove_members(caller, &group, request.into()).await?.into()))

@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use super::auth::AppCaller;
 use super::campaigns::LedgerView;
 use super::devices::Attempt;
-use super::extract::{Asked, At, RepeatableBody};
+use super::extract::{Asked, PathParams, RepeatableBody};
 use super::page::{Before, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
@@ -208,7 +208,7 @@ async fn list(
 async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(id): At<MessageId>,
+    PathParams(id): PathParams<MessageId>,
 ) -> Answered<Json<MessageView>> {
     Ok(Json(api.service().message(caller, id).await?.into()))
 }
@@ -218,7 +218,7 @@ async fn show(
 async fn ledger(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(id): At<MessageId>,
+    PathParams(id): PathParams<MessageId>,
 ) -> Answered<Json<LedgerView>> {
     Ok(Json(api.service().ledger(caller, id.into()).await?.into()))
 }
@@ -228,7 +228,7 @@ async fn ledger(
 async fn deliveries(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At((message, device)): At<(MessageId, DeviceId)>,
+    PathParams((message, device)): PathParams<(MessageId, DeviceId)>,
 ) -> Answered<Json<Deliveries>> {
     let attempts = api.service().delivery(caller, message, device).await?;
     Ok(Json(Deliveries { deliveries: attempts.into_iter().map(Attempt::from).collect() }))

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, At, RepeatableBody};
+use super::extract::{Asked, PathParams, RepeatableBody};
 use super::messages::{SpecView, kept};
 use super::origin::Via;
 use super::page::{After, cursor, next_of};
@@ -129,7 +129,7 @@ async fn list(
 async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(id): At<ScheduleId>,
+    PathParams(id): PathParams<ScheduleId>,
 ) -> Answered<Json<Schedule>> {
     Ok(Json(api.service().schedule(caller, id).await?.into()))
 }
@@ -140,7 +140,7 @@ async fn remove(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<ScheduleId>,
+    PathParams(id): PathParams<ScheduleId>,
 ) -> Answered<StatusCode> {
     api.service().remove_schedule((caller, from), id).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -152,7 +152,7 @@ async fn cancel(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<ScheduleId>,
+    PathParams(id): PathParams<ScheduleId>,
 ) -> Answered<Response> {
     let canceled = api.service().cancel_schedule((caller, from), id).await?;
     Ok(canceled.map_or_else(
@@ -167,7 +167,7 @@ async fn pause(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<ScheduleId>,
+    PathParams(id): PathParams<ScheduleId>,
 ) -> Answered<Json<Schedule>> {
     Ok(Json(api.service().set_schedule((caller, from), id, ScheduleState::Paused).await?.into()))
 }
@@ -178,7 +178,7 @@ async fn resume(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<ScheduleId>,
+    PathParams(id): PathParams<ScheduleId>,
 ) -> Answered<Json<Schedule>> {
     Ok(Json(api.service().set_schedule((caller, from), id, ScheduleState::Active).await?.into()))
 }

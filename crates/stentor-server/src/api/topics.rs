@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, At, Body};
+use super::extract::{Asked, Body, PathParams};
 use super::page::{After, next_of};
 use super::{Answered, Api};
 
@@ -93,7 +93,7 @@ async fn list(
 async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(topic): At<TopicName>,
+    PathParams(topic): PathParams<TopicName>,
 ) -> Answered<Json<TopicView>> {
     Ok(Json(api.service().topic(caller, &topic).await?.into()))
 }
@@ -103,7 +103,7 @@ async fn show(
 async fn remove(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(topic): At<TopicName>,
+    PathParams(topic): PathParams<TopicName>,
 ) -> Answered<StatusCode> {
     api.service().remove_topic(caller, &topic).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -114,7 +114,7 @@ async fn remove(
 async fn subscribe(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(topic): At<TopicName>,
+    PathParams(topic): PathParams<TopicName>,
     Body(request): Body<SubscriptionRequest>,
 ) -> Answered<Json<Change>> {
     Ok(Json(api.service().subscribe(caller, &topic, &request.devices).await?.into()))
@@ -125,7 +125,7 @@ async fn subscribe(
 async fn unsubscribe(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(topic): At<TopicName>,
+    PathParams(topic): PathParams<TopicName>,
     Body(request): Body<SubscriptionRequest>,
 ) -> Answered<Json<Change>> {
     Ok(Json(api.service().unsubscribe(caller, &topic, &request.devices).await?.into()))

@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, At};
+use super::extract::{Asked, PathParams};
 use super::page::{After, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
@@ -71,7 +71,7 @@ async fn list(
 async fn put(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(user): At<ExternalId>,
+    PathParams(user): PathParams<ExternalId>,
 ) -> Answered<Json<UserView>> {
     Ok(Json(api.service().put_user(caller, &user).await?.into()))
 }
@@ -81,7 +81,7 @@ async fn put(
 async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(user): At<ExternalId>,
+    PathParams(user): PathParams<ExternalId>,
 ) -> Answered<Json<UserView>> {
     Ok(Json(api.service().user(caller, &user).await?.into()))
 }
@@ -91,7 +91,7 @@ async fn show(
 async fn remove(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    At(user): At<ExternalId>,
+    PathParams(user): PathParams<ExternalId>,
 ) -> Answered<StatusCode> {
     api.service().remove_user(caller, &user).await?;
     Ok(StatusCode::NO_CONTENT)
