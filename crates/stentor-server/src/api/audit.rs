@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::{Authenticated, Named};
-use super::extract::Asked;
+use super::extract::QueryParams;
 use super::page::{checked_limit, cursor, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
@@ -126,7 +126,7 @@ async fn list(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     Named(app): Named,
-    Asked(wanted): Asked<Wanted>,
+    QueryParams(wanted): QueryParams<Wanted>,
 ) -> Answered<Json<AuditList>> {
     let page = wanted.page()?;
     let entries = api.service().audit(who, wanted.filter(app)?, page).await?;

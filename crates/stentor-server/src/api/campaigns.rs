@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, PathParams};
+use super::extract::{PathParams, QueryParams};
 use super::origin::Via;
 use super::page::{Before, next_of};
 use super::text::Instant;
@@ -248,7 +248,7 @@ impl From<Campaign> for CampaignSummary {
 async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    Asked(query): Asked<Before>,
+    QueryParams(query): QueryParams<Before>,
 ) -> Answered<Json<CampaignList>> {
     let page =
         query.page(|text| <CampaignId as super::extract::Segment>::read(text).ok().map(CampaignId::raw))?;

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, LargeBody, PathParams};
+use super::extract::{LargeBody, PathParams, QueryParams};
 use super::page::{Before, checked_limit, cursor, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
@@ -205,7 +205,7 @@ async fn register(
 async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    Asked(query): Asked<DeviceQuery>,
+    QueryParams(query): QueryParams<DeviceQuery>,
 ) -> Answered<Json<DeviceList>> {
     let limit = checked_limit(query.limit)?;
     let raw = |text: &str| text.parse().ok().map(DeviceId::raw);
@@ -298,7 +298,7 @@ async fn history(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(id): PathParams<DeviceId>,
-    Asked(query): Asked<Before>,
+    QueryParams(query): QueryParams<Before>,
 ) -> Answered<Json<History>> {
     let page = query.page(|text| text.parse().ok().map(MessageId::raw))?;
     let attempts = api.service().history(caller, id, page).await?;

@@ -74,9 +74,9 @@ impl<T: Segments> FromRequestParts<Api> for PathParams<T> {
 }
 
 /// The query, with unknown names refused; `app` belongs to the caller's choice of app.
-pub(super) struct Asked<T>(pub(super) T);
+pub(super) struct QueryParams<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequestParts<Api> for Asked<T> {
+impl<T: DeserializeOwned> FromRequestParts<Api> for QueryParams<T> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Refusal> {

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, LargeBody, PathParams};
+use super::extract::{LargeBody, PathParams, QueryParams};
 use super::page::{After, next_of};
 use super::text::Instant;
 use super::topics::Change;
@@ -96,7 +96,7 @@ impl From<MembersRequest> for Members {
 async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    Asked(query): Asked<After>,
+    QueryParams(query): QueryParams<After>,
 ) -> Answered<Json<GroupList>> {
     let (limit, after) = (query.limit()?, query.name(GroupName::new)?);
     let groups = api.service().groups(caller, after.as_ref(), limit).await?;
@@ -141,7 +141,7 @@ async fn members(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(group): PathParams<GroupName>,
-    Asked(query): Asked<After>,
+    QueryParams(query): QueryParams<After>,
 ) -> Answered<Json<MemberList>> {
     let (limit, after) = (query.limit()?, query.name(member_of)?);
     let members = api.service().members(caller, &group, after.as_ref(), limit).await?;

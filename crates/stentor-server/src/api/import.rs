@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::Asked;
+use super::extract::QueryParams;
 use super::patience::patient;
 use super::{Answered, Api};
 use crate::service::{Answer, ErrorCode, Format, ImportOptions, ImportReport, Problem};
@@ -96,7 +96,7 @@ impl From<ImportReport> for ImportResult {
 async fn import(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    Asked(query): Asked<ImportQuery>,
+    QueryParams(query): QueryParams<ImportQuery>,
     headers: HeaderMap,
     body: Body,
 ) -> Answered<Json<ImportResult>> {

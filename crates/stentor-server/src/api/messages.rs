@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use super::auth::AppCaller;
 use super::campaigns::LedgerView;
 use super::devices::Attempt;
-use super::extract::{Asked, PathParams, RepeatableBody};
+use super::extract::{PathParams, QueryParams, RepeatableBody};
 use super::page::{Before, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
@@ -186,7 +186,7 @@ async fn send(
 async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    Asked(query): Asked<Before>,
+    QueryParams(query): QueryParams<Before>,
 ) -> Answered<Json<MessageList>> {
     let page = query.page(|text| text.parse().ok().map(MessageId::raw))?;
     let campaigns = api.service().campaigns(caller, page).await?;

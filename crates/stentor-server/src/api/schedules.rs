@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, PathParams, RepeatableBody};
+use super::extract::{PathParams, QueryParams, RepeatableBody};
 use super::messages::{SpecView, kept};
 use super::origin::Via;
 use super::page::{After, cursor, next_of};
@@ -114,7 +114,7 @@ async fn create(
 async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    Asked(query): Asked<After>,
+    QueryParams(query): QueryParams<After>,
 ) -> Answered<Json<ScheduleList>> {
     let raw = |text: &str| text.parse().ok().map(ScheduleId::raw);
     let page = Page { after: cursor("after", query.after.as_deref(), raw)?, limit: query.limit()? };

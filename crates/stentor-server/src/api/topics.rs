@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, Body, PathParams};
+use super::extract::{Body, PathParams, QueryParams};
 use super::page::{After, next_of};
 use super::{Answered, Api};
 
@@ -80,7 +80,7 @@ impl From<TopicSummary> for TopicView {
 async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    Asked(query): Asked<After>,
+    QueryParams(query): QueryParams<After>,
 ) -> Answered<Json<TopicList>> {
     let (limit, after) = (query.limit()?, query.name(TopicName::new)?);
     let topics = api.service().topics(caller, after.as_ref(), limit).await?;

@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::AppCaller;
-use super::extract::{Asked, PathParams};
+use super::extract::{PathParams, QueryParams};
 use super::page::{After, next_of};
 use super::text::Instant;
 use super::{Answered, Api};
@@ -58,7 +58,7 @@ impl From<User> for UserView {
 async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
-    Asked(query): Asked<After>,
+    QueryParams(query): QueryParams<After>,
 ) -> Answered<Json<UserList>> {
     let (limit, after) = (query.limit()?, query.name(ExternalId::new)?);
     let users = api.service().users(caller, after.as_ref(), limit).await?;
