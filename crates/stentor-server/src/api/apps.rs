@@ -19,7 +19,7 @@ use super::auth::Authenticated;
 use super::extract::{Body, LargeBody, PathParams};
 use super::origin::Via;
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::{CredentialSummary, CredentialView};
 
 /// Returns the routes of this noun.
@@ -261,14 +261,14 @@ async fn create_app(
     Authenticated(who): Authenticated,
     Via(from): Via,
     Body(request): Body<AppRequest>,
-) -> Answered<(StatusCode, Json<AppView>)> {
+) -> ApiResult<(StatusCode, Json<AppView>)> {
     let app = api.service().create_app(who, from, request.name).await?;
     Ok((StatusCode::CREATED, Json(app.into())))
 }
 
 /// Lists all apps (root key).
 #[utoipa::path(get, path = "/v1/apps", tag = "apps", responses((status = 200, body = AppList)))]
-async fn list_apps(State(api): State<Api>, Authenticated(who): Authenticated) -> Answered<Json<AppList>> {
+async fn list_apps(State(api): State<Api>, Authenticated(who): Authenticated) -> ApiResult<Json<AppList>> {
     let apps = api.service().apps(who).await?;
     Ok(Json(AppList { apps: apps.into_iter().map(AppView::from).collect() }))
 }
@@ -279,7 +279,7 @@ async fn show_app(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     PathParams(app): PathParams<AppId>,
-) -> Answered<Json<AppView>> {
+) -> ApiResult<Json<AppView>> {
     Ok(Json(api.service().app(who, app).await?.into()))
 }
 
@@ -290,7 +290,7 @@ async fn delete_app(
     Authenticated(who): Authenticated,
     Via(from): Via,
     PathParams(app): PathParams<AppId>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().delete_app(who, from, app).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -303,7 +303,7 @@ async fn create_key(
     Via(from): Via,
     PathParams(app): PathParams<AppId>,
     Body(request): Body<KeyRequest>,
-) -> Answered<(StatusCode, Json<NewKey>)> {
+) -> ApiResult<(StatusCode, Json<NewKey>)> {
     let made = api.service().create_key((who, from), app, request.name, &request.scopes).await?;
     let secret = made.secret.expose_secret().to_owned();
     let KeyView { id, name, scopes, created_at } = made.key.into();
@@ -316,7 +316,7 @@ async fn list_keys(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     PathParams(app): PathParams<AppId>,
-) -> Answered<Json<KeyList>> {
+) -> ApiResult<Json<KeyList>> {
     let keys = api.service().keys(who, app).await?;
     Ok(Json(KeyList { keys: keys.into_iter().map(KeyView::from).collect() }))
 }
@@ -328,7 +328,7 @@ async fn delete_key(
     Authenticated(who): Authenticated,
     Via(from): Via,
     PathParams((app, key)): PathParams<(AppId, KeyId)>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().delete_key(who, from, app, key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -339,7 +339,7 @@ async fn list_credentials(
     State(api): State<Api>,
     Authenticated(who): Authenticated,
     PathParams(app): PathParams<AppId>,
-) -> Answered<Json<CredentialList>> {
+) -> ApiResult<Json<CredentialList>> {
     let views = api.service().credentials(who, app).await?;
     Ok(Json(CredentialList { credentials: views.into_iter().map(Credential::from).collect() }))
 }
@@ -352,7 +352,7 @@ async fn put_fcm(
     Via(from): Via,
     PathParams(app): PathParams<AppId>,
     LargeBody(given): LargeBody<FcmCredential>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     put(&api, (who, from), app, ProviderKind::Fcm, &given).await
 }
 
@@ -364,7 +364,7 @@ async fn put_apns(
     Via(from): Via,
     PathParams(app): PathParams<AppId>,
     LargeBody(given): LargeBody<ApnsCredential>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     put(&api, (who, from), app, ProviderKind::Apns, &given).await
 }
 
@@ -376,7 +376,7 @@ async fn put_null(
     Via(from): Via,
     PathParams(app): PathParams<AppId>,
     Body(given): Body<NullCredential>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     put(&api, (who, from), app, ProviderKind::Null, &given).await
 }
 
@@ -387,7 +387,7 @@ async fn delete_fcm(
     Authenticated(who): Authenticated,
     Via(from): Via,
     PathParams(app): PathParams<AppId>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().delete_credential(who, from, app, ProviderKind::Fcm).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -399,7 +399,7 @@ async fn delete_apns(
     Authenticated(who): Authenticated,
     Via(from): Via,
     PathParams(app): PathParams<AppId>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().delete_credential(who, from, app, ProviderKind::Apns).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -411,7 +411,7 @@ async fn delete_null(
     Authenticated(who): Authenticated,
     Via(from): Via,
     PathParams(app): PathParams<AppId>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().delete_credential(who, from, app, ProviderKind::Null).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -422,7 +422,7 @@ async fn put(
     app: AppId,
     provider: ProviderKind,
     given: &impl Serialize,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     let secret = serde_json::to_string(given).unwrap_or_default();
     api.service().put_credential(by, app, provider, secret).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -14,7 +14,7 @@ use super::auth::{Authenticated, Named};
 use super::extract::QueryParams;
 use super::page::{checked_limit, cursor, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::{Answer, Problem, instant};
 
 /// Returns the routes of this noun.
@@ -127,7 +127,7 @@ async fn list(
     Authenticated(who): Authenticated,
     Named(app): Named,
     QueryParams(wanted): QueryParams<Wanted>,
-) -> Answered<Json<AuditList>> {
+) -> ApiResult<Json<AuditList>> {
     let page = wanted.page()?;
     let entries = api.service().audit(who, wanted.filter(app)?, page).await?;
     let next = next_of(&entries, page.limit, |entry| entry.id.to_string());

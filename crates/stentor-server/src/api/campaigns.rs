@@ -16,7 +16,7 @@ use super::extract::{PathParams, QueryParams};
 use super::origin::Via;
 use super::page::{Before, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -249,7 +249,7 @@ async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     QueryParams(query): QueryParams<Before>,
-) -> Answered<Json<CampaignList>> {
+) -> ApiResult<Json<CampaignList>> {
     let page =
         query.page(|text| <CampaignId as super::extract::Segment>::read(text).ok().map(CampaignId::raw))?;
     let campaigns = api.service().campaigns(caller, page).await?;
@@ -268,7 +268,7 @@ async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(id): PathParams<CampaignId>,
-) -> Answered<Json<LedgerView>> {
+) -> ApiResult<Json<LedgerView>> {
     Ok(Json(api.service().ledger(caller, id).await?.into()))
 }
 
@@ -279,7 +279,7 @@ async fn cancel(
     AppCaller(caller): AppCaller,
     Via(from): Via,
     PathParams(id): PathParams<CampaignId>,
-) -> Answered<Json<LedgerView>> {
+) -> ApiResult<Json<LedgerView>> {
     Ok(Json(api.service().act((caller, from), id, CampaignAction::Cancel).await?.into()))
 }
 
@@ -290,7 +290,7 @@ async fn pause(
     AppCaller(caller): AppCaller,
     Via(from): Via,
     PathParams(id): PathParams<CampaignId>,
-) -> Answered<Json<LedgerView>> {
+) -> ApiResult<Json<LedgerView>> {
     Ok(Json(api.service().act((caller, from), id, CampaignAction::Pause).await?.into()))
 }
 
@@ -301,7 +301,7 @@ async fn resume(
     AppCaller(caller): AppCaller,
     Via(from): Via,
     PathParams(id): PathParams<CampaignId>,
-) -> Answered<Json<LedgerView>> {
+) -> ApiResult<Json<LedgerView>> {
     Ok(Json(api.service().act((caller, from), id, CampaignAction::Resume).await?.into()))
 }
 

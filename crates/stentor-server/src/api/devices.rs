@@ -16,7 +16,7 @@ use super::auth::AppCaller;
 use super::extract::{LargeBody, PathParams, QueryParams};
 use super::page::{Before, checked_limit, cursor, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::{DeviceChange, DeviceRequest};
 
 /// Letters of a push token that are shown.
@@ -193,7 +193,7 @@ async fn register(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     LargeBody(request): LargeBody<DeviceRequest>,
-) -> Answered<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Registered>)> {
+) -> ApiResult<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Registered>)> {
     let done = api.service().register(caller, request).await?;
     let status = if done.created { StatusCode::CREATED } else { StatusCode::OK };
     let location = super::location(&format!("/v1/devices/{}", done.device));
@@ -206,7 +206,7 @@ async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     QueryParams(query): QueryParams<DeviceQuery>,
-) -> Answered<Json<DeviceList>> {
+) -> ApiResult<Json<DeviceList>> {
     let limit = checked_limit(query.limit)?;
     let raw = |text: &str| text.parse().ok().map(DeviceId::raw);
     let page = Page { after: cursor("after", query.after.as_deref(), raw)?, limit };
@@ -222,7 +222,7 @@ async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(id): PathParams<DeviceId>,
-) -> Answered<Json<DeviceView>> {
+) -> ApiResult<Json<DeviceView>> {
     Ok(Json(api.service().device(caller, id).await?.into()))
 }
 
@@ -233,7 +233,7 @@ async fn replace(
     AppCaller(caller): AppCaller,
     PathParams(id): PathParams<DeviceId>,
     LargeBody(request): LargeBody<DeviceRequest>,
-) -> Answered<Json<DeviceView>> {
+) -> ApiResult<Json<DeviceView>> {
     Ok(Json(api.service().replace_device(caller, id, request).await?.into()))
 }
 
@@ -244,7 +244,7 @@ async fn change(
     AppCaller(caller): AppCaller,
     PathParams(id): PathParams<DeviceId>,
     LargeBody(request): LargeBody<DeviceChange>,
-) -> Answered<Json<DeviceView>> {
+) -> ApiResult<Json<DeviceView>> {
     Ok(Json(api.service().change_device(caller, id, request).await?.into()))
 }
 
@@ -254,7 +254,7 @@ async fn remove(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(id): PathParams<DeviceId>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().remove_device(caller, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -265,7 +265,7 @@ async fn topics(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(id): PathParams<DeviceId>,
-) -> Answered<Json<DeviceTopics>> {
+) -> ApiResult<Json<DeviceTopics>> {
     let topics = api.service().topics_of(caller, id).await?;
     Ok(Json(DeviceTopics { topics: topics.into_iter().map(String::from).collect() }))
 }
@@ -276,7 +276,7 @@ async fn subscribe(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams((device, topic)): PathParams<(DeviceId, TopicName)>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().subscribe_device(caller, device, &topic).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -287,7 +287,7 @@ async fn unsubscribe(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams((device, topic)): PathParams<(DeviceId, TopicName)>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().unsubscribe_device(caller, device, &topic).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -299,7 +299,7 @@ async fn history(
     AppCaller(caller): AppCaller,
     PathParams(id): PathParams<DeviceId>,
     QueryParams(query): QueryParams<Before>,
-) -> Answered<Json<History>> {
+) -> ApiResult<Json<History>> {
     let page = query.page(|text| text.parse().ok().map(MessageId::raw))?;
     let attempts = api.service().history(caller, id, page).await?;
     let next = next_of(&attempts, page.limit, |attempt| attempt.message.to_string());

@@ -17,7 +17,7 @@ use super::extract::{LargeBody, PathParams, QueryParams};
 use super::page::{After, next_of};
 use super::text::Instant;
 use super::topics::Change;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::Members;
 
 const USER_CURSOR: &str = "user:";
@@ -97,7 +97,7 @@ async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     QueryParams(query): QueryParams<After>,
-) -> Answered<Json<GroupList>> {
+) -> ApiResult<Json<GroupList>> {
     let (limit, after) = (query.limit()?, query.name(GroupName::new)?);
     let groups = api.service().groups(caller, after.as_ref(), limit).await?;
     let next = next_of(&groups, limit, |group| group.name.to_string());
@@ -110,7 +110,7 @@ async fn put(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(group): PathParams<GroupName>,
-) -> Answered<Json<GroupView>> {
+) -> ApiResult<Json<GroupView>> {
     Ok(Json(api.service().put_group(caller, &group).await?.into()))
 }
 
@@ -120,7 +120,7 @@ async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(group): PathParams<GroupName>,
-) -> Answered<Json<GroupView>> {
+) -> ApiResult<Json<GroupView>> {
     Ok(Json(api.service().group(caller, &group).await?.into()))
 }
 
@@ -130,7 +130,7 @@ async fn remove(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(group): PathParams<GroupName>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().remove_group(caller, &group).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -142,7 +142,7 @@ async fn members(
     AppCaller(caller): AppCaller,
     PathParams(group): PathParams<GroupName>,
     QueryParams(query): QueryParams<After>,
-) -> Answered<Json<MemberList>> {
+) -> ApiResult<Json<MemberList>> {
     let (limit, after) = (query.limit()?, query.name(member_of)?);
     let members = api.service().members(caller, &group, after.as_ref(), limit).await?;
     let mut list =
@@ -163,7 +163,7 @@ async fn add(
     AppCaller(caller): AppCaller,
     PathParams(group): PathParams<GroupName>,
     LargeBody(request): LargeBody<MembersRequest>,
-) -> Answered<Json<Change>> {
+) -> ApiResult<Json<Change>> {
     Ok(Json(api.service().add_members(caller, &group, request.into()).await?.into()))
 }
 
@@ -174,7 +174,7 @@ async fn take_out(
     AppCaller(caller): AppCaller,
     PathParams(group): PathParams<GroupName>,
     LargeBody(request): LargeBody<MembersRequest>,
-) -> Answered<Json<Change>> {
+) -> ApiResult<Json<Change>> {
     Ok(Json(api.service().remove_members(caller, &group, request.into()).await?.into()))
 }
 

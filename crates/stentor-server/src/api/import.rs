@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use super::auth::AppCaller;
 use super::extract::QueryParams;
 use super::patience::patient;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::{Answer, ErrorCode, Format, ImportOptions, ImportReport, Problem};
 
 /// Returns the routes of this noun.
@@ -99,7 +99,7 @@ async fn import(
     QueryParams(query): QueryParams<ImportQuery>,
     headers: HeaderMap,
     body: Body,
-) -> Answered<Json<ImportResult>> {
+) -> ApiResult<Json<ImportResult>> {
     if body.is_end_stream() && !headers.contains_key(header::CONTENT_TYPE) {
         return Err(Problem::new(ErrorCode::InvalidRequest, "there is no body").into());
     }

@@ -20,7 +20,7 @@ use super::devices::Attempt;
 use super::extract::{PathParams, QueryParams, RepeatableBody};
 use super::page::{Before, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::{AcceptedReply, AudienceReport, MessageRequest, Reply, Sent};
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -174,7 +174,7 @@ async fn send(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     RepeatableBody { request, repeat }: RepeatableBody<MessageRequest>,
-) -> Answered<Response> {
+) -> ApiResult<Response> {
     match api.service().send(caller, request, repeat).await? {
         Sent::Kept(reply) => Ok(kept(reply, "/v1/messages/")),
         Sent::Checked(report) => Ok(Json(DryRun::from(report)).into_response()),
@@ -187,7 +187,7 @@ async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     QueryParams(query): QueryParams<Before>,
-) -> Answered<Json<MessageList>> {
+) -> ApiResult<Json<MessageList>> {
     let page = query.page(|text| text.parse().ok().map(MessageId::raw))?;
     let campaigns = api.service().campaigns(caller, page).await?;
     let damaged =
@@ -209,7 +209,7 @@ async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(id): PathParams<MessageId>,
-) -> Answered<Json<MessageView>> {
+) -> ApiResult<Json<MessageView>> {
     Ok(Json(api.service().message(caller, id).await?.into()))
 }
 
@@ -219,7 +219,7 @@ async fn ledger(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(id): PathParams<MessageId>,
-) -> Answered<Json<LedgerView>> {
+) -> ApiResult<Json<LedgerView>> {
     Ok(Json(api.service().ledger(caller, id.into()).await?.into()))
 }
 
@@ -229,7 +229,7 @@ async fn deliveries(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams((message, device)): PathParams<(MessageId, DeviceId)>,
-) -> Answered<Json<Deliveries>> {
+) -> ApiResult<Json<Deliveries>> {
     let attempts = api.service().delivery(caller, message, device).await?;
     Ok(Json(Deliveries { deliveries: attempts.into_iter().map(Attempt::from).collect() }))
 }

@@ -42,7 +42,7 @@ pub use openapi::openapi_json;
 pub use patience::Patience;
 
 /// What a handler answers.
-type Answered<T> = Result<T, error::Refusal>;
+type ApiResult<T> = Result<T, error::Refusal>;
 
 /// Everything the face stands on; clones share it.
 #[derive(Clone)]

@@ -18,7 +18,7 @@ use super::messages::{SpecView, kept};
 use super::origin::Via;
 use super::page::{After, cursor, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::{ScheduleRequest, ScheduleView};
 
 /// Returns the routes of this noun.
@@ -100,7 +100,7 @@ async fn create(
     AppCaller(caller): AppCaller,
     Via(from): Via,
     RepeatableBody { request, repeat }: RepeatableBody<ScheduleRequest>,
-) -> Answered<Response> {
+) -> ApiResult<Response> {
     let write = |view: &ScheduleView| StoredReply {
         status: StatusCode::CREATED.as_u16(),
         body: serde_json::to_string(&Schedule::from(view.clone())).unwrap_or_default(),
@@ -115,7 +115,7 @@ async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     QueryParams(query): QueryParams<After>,
-) -> Answered<Json<ScheduleList>> {
+) -> ApiResult<Json<ScheduleList>> {
     let raw = |text: &str| text.parse().ok().map(ScheduleId::raw);
     let page = Page { after: cursor("after", query.after.as_deref(), raw)?, limit: query.limit()? };
     let views = api.service().schedules(caller, page).await?;
@@ -130,7 +130,7 @@ async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(id): PathParams<ScheduleId>,
-) -> Answered<Json<Schedule>> {
+) -> ApiResult<Json<Schedule>> {
     Ok(Json(api.service().schedule(caller, id).await?.into()))
 }
 
@@ -141,7 +141,7 @@ async fn remove(
     AppCaller(caller): AppCaller,
     Via(from): Via,
     PathParams(id): PathParams<ScheduleId>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().remove_schedule((caller, from), id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -153,7 +153,7 @@ async fn cancel(
     AppCaller(caller): AppCaller,
     Via(from): Via,
     PathParams(id): PathParams<ScheduleId>,
-) -> Answered<Response> {
+) -> ApiResult<Response> {
     let canceled = api.service().cancel_schedule((caller, from), id).await?;
     Ok(canceled.map_or_else(
         || StatusCode::NO_CONTENT.into_response(),
@@ -168,7 +168,7 @@ async fn pause(
     AppCaller(caller): AppCaller,
     Via(from): Via,
     PathParams(id): PathParams<ScheduleId>,
-) -> Answered<Json<Schedule>> {
+) -> ApiResult<Json<Schedule>> {
     Ok(Json(api.service().set_schedule((caller, from), id, ScheduleState::Paused).await?.into()))
 }
 
@@ -179,6 +179,6 @@ async fn resume(
     AppCaller(caller): AppCaller,
     Via(from): Via,
     PathParams(id): PathParams<ScheduleId>,
-) -> Answered<Json<Schedule>> {
+) -> ApiResult<Json<Schedule>> {
     Ok(Json(api.service().set_schedule((caller, from), id, ScheduleState::Active).await?.into()))
 }

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use super::auth::AppCaller;
 use super::extract::{Body, PathParams, QueryParams};
 use super::page::{After, next_of};
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -81,7 +81,7 @@ async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     QueryParams(query): QueryParams<After>,
-) -> Answered<Json<TopicList>> {
+) -> ApiResult<Json<TopicList>> {
     let (limit, after) = (query.limit()?, query.name(TopicName::new)?);
     let topics = api.service().topics(caller, after.as_ref(), limit).await?;
     let next = next_of(&topics, limit, |topic| topic.name.to_string());
@@ -94,7 +94,7 @@ async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(topic): PathParams<TopicName>,
-) -> Answered<Json<TopicView>> {
+) -> ApiResult<Json<TopicView>> {
     Ok(Json(api.service().topic(caller, &topic).await?.into()))
 }
 
@@ -104,7 +104,7 @@ async fn remove(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(topic): PathParams<TopicName>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().remove_topic(caller, &topic).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -116,7 +116,7 @@ async fn subscribe(
     AppCaller(caller): AppCaller,
     PathParams(topic): PathParams<TopicName>,
     Body(request): Body<SubscriptionRequest>,
-) -> Answered<Json<Change>> {
+) -> ApiResult<Json<Change>> {
     Ok(Json(api.service().subscribe(caller, &topic, &request.devices).await?.into()))
 }
 
@@ -127,6 +127,6 @@ async fn unsubscribe(
     AppCaller(caller): AppCaller,
     PathParams(topic): PathParams<TopicName>,
     Body(request): Body<SubscriptionRequest>,
-) -> Answered<Json<Change>> {
+) -> ApiResult<Json<Change>> {
     Ok(Json(api.service().unsubscribe(caller, &topic, &request.devices).await?.into()))
 }

@@ -15,7 +15,7 @@ use super::auth::AppCaller;
 use super::extract::{PathParams, QueryParams};
 use super::page::{After, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -59,7 +59,7 @@ async fn list(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     QueryParams(query): QueryParams<After>,
-) -> Answered<Json<UserList>> {
+) -> ApiResult<Json<UserList>> {
     let (limit, after) = (query.limit()?, query.name(ExternalId::new)?);
     let users = api.service().users(caller, after.as_ref(), limit).await?;
     let next = next_of(&users, limit, |user| user.external_id.to_string());
@@ -72,7 +72,7 @@ async fn put(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(user): PathParams<ExternalId>,
-) -> Answered<Json<UserView>> {
+) -> ApiResult<Json<UserView>> {
     Ok(Json(api.service().put_user(caller, &user).await?.into()))
 }
 
@@ -82,7 +82,7 @@ async fn show(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(user): PathParams<ExternalId>,
-) -> Answered<Json<UserView>> {
+) -> ApiResult<Json<UserView>> {
     Ok(Json(api.service().user(caller, &user).await?.into()))
 }
 
@@ -92,7 +92,7 @@ async fn remove(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,
     PathParams(user): PathParams<ExternalId>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     api.service().remove_user(caller, &user).await?;
     Ok(StatusCode::NO_CONTENT)
 }
