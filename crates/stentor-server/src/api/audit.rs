@@ -15,7 +15,7 @@ use super::extract::QueryParams;
 use super::page::{checked_limit, cursor, next_of};
 use super::text::Instant;
 use super::{Api, ApiResult};
-use crate::service::{Answer, Problem, instant};
+use crate::service::{Problem, ServiceResult, instant};
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -106,13 +106,13 @@ impl From<AuditEntry> for EntryView {
 }
 
 impl Wanted {
-    fn filter(&self, app: Option<AppId>) -> Answer<AuditFilter> {
+    fn filter(&self, app: Option<AppId>) -> ServiceResult<AuditFilter> {
         let action = self.action.as_deref().map(|text| text.parse().map_err(|_| unknown_action()));
         let since = self.since.as_deref().map(|text| instant("since", text)).transpose()?;
         Ok(AuditFilter { app, action: action.transpose()?, since })
     }
 
-    fn page(&self) -> Answer<Page> {
+    fn page(&self) -> ServiceResult<Page> {
         let raw = |text: &str| text.parse().ok().map(AuditId::raw);
         Ok(Page { after: cursor("before", self.before.as_deref(), raw)?, limit: checked_limit(self.limit)? })
     }

@@ -9,7 +9,7 @@ use super::Api;
 use super::error::Refusal;
 use super::extract::header_text;
 use super::seat::Seat;
-use crate::service::{Answer, Caller, ErrorCode, Identity, Problem};
+use crate::service::{Caller, ErrorCode, Identity, Problem, ServiceResult};
 
 const APP_HEADER: &str = "x-stentor-app";
 const KEY_HEADER: &str = "x-api-key";
@@ -54,7 +54,7 @@ impl FromRequestParts<Api> for Named {
     }
 }
 
-fn secret(headers: &HeaderMap) -> Answer<&str> {
+fn secret(headers: &HeaderMap) -> ServiceResult<&str> {
     if let Some(text) = header_text(headers, "authorization")? {
         let (scheme, key) = text.split_once(' ').unwrap_or((text, ""));
         if scheme.eq_ignore_ascii_case("bearer") {
@@ -68,7 +68,7 @@ fn secret(headers: &HeaderMap) -> Answer<&str> {
     header_text(headers, KEY_HEADER)?.ok_or_else(missing)
 }
 
-fn named_app(parts: &Parts) -> Answer<Option<AppId>> {
+fn named_app(parts: &Parts) -> ServiceResult<Option<AppId>> {
     let query = parts.uri.query().unwrap_or_default();
     let in_query = query.split('&').find_map(|pair| pair.strip_prefix("app="));
     let named = match in_query {

@@ -10,10 +10,10 @@ use tokio::time::{Instant, timeout_at};
 use super::Api;
 use super::front::FrontLimits;
 use super::seat::Seat;
-use crate::service::{Answer, ErrorCode, Problem};
+use crate::service::{ErrorCode, Problem, ServiceResult};
 
 /// Reads the body of a request whose key is known.
-pub(super) async fn read(request: Request, api: &Api, max_bytes: usize) -> Answer<Bytes> {
+pub(super) async fn read(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
     let Some(announced) = usize::try_from(announced).ok().filter(|bytes| *bytes <= max_bytes) else {
@@ -40,7 +40,7 @@ async fn collect(
     extensions: &Extensions,
     limits: &FrontLimits,
     Announced { bytes, max_bytes }: Announced,
-) -> Answer<Bytes> {
+) -> ServiceResult<Bytes> {
     let mut pieces = body.into_data_stream();
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(piece) = pieces.next().await {

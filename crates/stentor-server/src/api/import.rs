@@ -13,7 +13,7 @@ use super::auth::AppCaller;
 use super::extract::QueryParams;
 use super::patience::patient;
 use super::{Api, ApiResult};
-use crate::service::{Answer, ErrorCode, Format, ImportOptions, ImportReport, Problem};
+use crate::service::{ErrorCode, Format, ImportOptions, ImportReport, Problem, ServiceResult};
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -110,7 +110,7 @@ async fn import(
     Ok(Json(report.into()))
 }
 
-fn format(asked: Option<&str>, headers: &HeaderMap) -> Answer<Format> {
+fn format(asked: Option<&str>, headers: &HeaderMap) -> ServiceResult<Format> {
     let asked = asked.map(str::parse::<Format>).transpose()?;
     match (asked, told(headers)) {
         (Some(asked), Some(told)) if asked != told => {

@@ -6,7 +6,7 @@ use axum::http::Extensions;
 use stentor_core::id::AppId;
 
 use super::front::FrontLimits;
-use crate::service::{Answer, ErrorCode, Problem};
+use crate::service::{ErrorCode, Problem, ServiceResult};
 use crate::shares::{Part, Spent};
 
 /// Held by the front and, in the request's extensions, by whoever reads the request; empty until the key is known.
@@ -22,7 +22,11 @@ struct Held {
 
 impl Seat {
     /// Takes a place in the name of an app or of the operator; once for a request.
-    pub(super) fn take(extensions: &Extensions, limits: &FrontLimits, app: Option<AppId>) -> Answer<()> {
+    pub(super) fn take(
+        extensions: &Extensions,
+        limits: &FrontLimits,
+        app: Option<AppId>,
+    ) -> ServiceResult<()> {
         let Some(seat) = extensions.get::<Self>() else { return Ok(()) };
         let mut held = seat.lock();
         if held.place.is_some() && held.app == app {
@@ -35,7 +39,7 @@ impl Seat {
     }
 
     /// Takes room for so many more bytes of the body.
-    pub(super) fn grow(extensions: &Extensions, limits: &FrontLimits, bytes: usize) -> Answer<()> {
+    pub(super) fn grow(extensions: &Extensions, limits: &FrontLimits, bytes: usize) -> ServiceResult<()> {
         let Some(seat) = extensions.get::<Self>() else { return Ok(()) };
         let mut held = seat.lock();
         let app = held.app;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::word;
-use crate::service::{Answer, DeviceRequest, ErrorCode, Problem};
+use crate::service::{DeviceRequest, ErrorCode, Problem, ServiceResult};
 use crate::wording;
 
 /// Names a column may have, in the order of the fields.
@@ -22,7 +22,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// Reads the header line.
-    pub(super) fn read(line: &str) -> Answer<Self> {
+    pub(super) fn read(line: &str) -> ServiceResult<Self> {
         let mut fields = Vec::new();
         for name in cells(line)? {
             let name = name.trim().to_ascii_lowercase();
@@ -43,7 +43,7 @@ impl Columns {
     }
 
     /// Reads a line.
-    pub(super) fn device(&self, line: &str) -> Answer<DeviceRequest> {
+    pub(super) fn device(&self, line: &str) -> ServiceResult<DeviceRequest> {
         let cells = cells(line)?;
         if cells.len() != self.fields.len() {
             let detail = format!("{} cells where the header has {}", cells.len(), self.fields.len());
@@ -69,7 +69,7 @@ impl Columns {
 }
 
 /// Splits a line; only one with quotes needs the whole grammar.
-fn cells(line: &str) -> Answer<Vec<Cow<'_, str>>> {
+fn cells(line: &str) -> ServiceResult<Vec<Cow<'_, str>>> {
     if !line.contains('"') {
         return Ok(line.split(',').map(Cow::Borrowed).collect());
     }
