@@ -66,14 +66,14 @@ pub(crate) struct Waits {
 }
 
 /// A listener that is bound and not yet serving.
-pub(crate) struct Door {
-    listener: TcpListener,
+pub(crate) struct Listener {
+    socket: TcpListener,
     tls: Option<TlsAcceptor>,
     connections: Arc<Connections>,
     waits: Waits,
 }
 
-impl Door {
+impl Listener {
     /// Binds the address.
     pub(crate) async fn bind(
         address: SocketAddr,
@@ -81,13 +81,13 @@ impl Door {
         connections: Arc<Connections>,
         waits: Waits,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
-        Ok(Self { listener, tls: tls.map(TlsAcceptor::from), connections, waits })
+        let socket = TcpListener::bind(address).await?;
+        Ok(Self { socket, tls: tls.map(TlsAcceptor::from), connections, waits })
     }
 
     /// Returns the bound address.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.socket.local_addr()
     }
 
     /// Returns the connections that are open.
@@ -102,7 +102,7 @@ impl Door {
         loop {
             let next = async {
                 self.connections.room().await;
-                self.listener.accept().await
+                self.socket.accept().await
             };
             tokio::select! {
                 biased;
@@ -119,7 +119,7 @@ impl Door {
                 },
             }
         }
-        drop(self.listener);
+        drop(self.socket);
         stopping.cancel();
         conversations.close();
         conversations.wait().await;
