@@ -109,7 +109,7 @@ impl Listener {
                 () = &mut stop => break,
                 accepted = next => match accepted {
                     Ok((stream, peer)) => if let Some(place) = self.connections.admit(peer.ip()) {
-                        conversations.spawn(self.welcome((stream, Peer(peer)), place, &router, &stopping));
+                        conversations.spawn(self.accept((stream, Peer(peer)), place, &router, &stopping));
                     },
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -125,7 +125,7 @@ impl Listener {
         conversations.wait().await;
     }
 
-    fn welcome(
+    fn accept(
         &self,
         (stream, peer): (TcpStream, Peer),
         place: Place,
