@@ -97,7 +97,7 @@ impl Listener {
 
     /// Serves until `stop`, then lets every connection finish what it is at.
     pub(crate) async fn serve(self, router: Router, stop: impl Future<Output = ()>) {
-        let (conversations, stopping) = (TaskTracker::new(), CancellationToken::new());
+        let (served, stopping) = (TaskTracker::new(), CancellationToken::new());
         tokio::pin!(stop);
         loop {
             let next = async {
@@ -109,7 +109,7 @@ impl Listener {
                 () = &mut stop => break,
                 accepted = next => match accepted {
                     Ok((stream, peer)) => if let Some(place) = self.connections.admit(peer.ip()) {
-                        conversations.spawn(self.accept((stream, Peer(peer)), place, &router, &stopping));
+                        served.spawn(self.accept((stream, Peer(peer)), place, &router, &stopping));
                     },
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -121,8 +121,8 @@ impl Listener {
         }
         drop(self.socket);
         stopping.cancel();
-        conversations.close();
-        conversations.wait().await;
+        served.close();
+        served.wait().await;
     }
 
     fn accept(
@@ -136,21 +136,21 @@ impl Listener {
         let (router, stopping) = (router.clone(), stopping.clone());
         let _unset_is_slower_not_wrong = stream.set_nodelay(true);
         async move {
-            let conversation = Conversation { peer, place: Arc::new(place), router, stopping, waits };
-            let Some(tls) = tls else { return conversation.hold(stream).await };
+            let connection = ServedConnection { peer, place: Arc::new(place), router, stopping, waits };
+            let Some(tls) = tls else { return connection.serve_connection(stream).await };
             let greeted = tokio::select! {
                 greeted = timeout(waits.header, tls.accept(stream)) => greeted,
-                () = conversation.place.replaced() => return,
+                () = connection.place.replaced() => return,
             };
             if let Ok(Ok(stream)) = greeted {
-                conversation.hold(stream).await;
+                connection.serve_connection(stream).await;
             }
         }
     }
 }
 
 /// What serves one connection.
-struct Conversation {
+struct ServedConnection {
     peer: Peer,
     place: Arc<Place>,
     router: Router,
@@ -158,9 +158,9 @@ struct Conversation {
     waits: Waits,
 }
 
-impl Conversation {
+impl ServedConnection {
     /// Serves until the peer has gone, nothing was asked for too long, another needs the place, or the server stops.
-    async fn hold<S>(self, stream: S)
+    async fn serve_connection<S>(self, stream: S)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
