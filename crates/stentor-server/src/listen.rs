@@ -22,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::prompt::Prompt;
+use crate::preface_timeout::PrefaceTimeout;
 use crate::shares::Shares;
 pub(crate) use certificate::{Certificate, Look};
 use connections::Place;
@@ -166,7 +166,7 @@ impl ServedConnection {
     {
         let Self { peer, place, router, stopping, waits } = self;
         let service = TowerToHyperService::new(Counted::new(router, place.clone(), peer));
-        let stream = TokioIo::new(Prompt::new(stream, waits.header));
+        let stream = TokioIo::new(PrefaceTimeout::new(stream, waits.header));
         let builder = builder(waits.header);
         let mut connection = pin!(builder.serve_connection(stream, service));
         let ended = tokio::select! {
