@@ -23,7 +23,7 @@ const HOUSES: &[Floors] = &[Floors {
     folder: "crates/stentor-server/src/",
     module: &[],
     floors: &[
-        &["private", "clock", "preface_timeout", "objects", "words", "problem", "shares"],
+        &["private", "clock", "preface_timeout", "strict_objects", "words", "problem", "shares"],
         &["keys", "wording", "listen"],
         &["pipeline"],
         &["providers", "config"],

@@ -10,8 +10,8 @@ use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
 
 use super::error::Refusal;
 use super::{Api, body};
-use crate::objects::Objects;
 use crate::service::{ErrorCode, Problem, Repeat, ServiceResult};
+use crate::strict_objects::StrictObjects;
 use crate::wording;
 
 /// Header that makes repeating a request harmless.
@@ -200,7 +200,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> ServiceResult<T> {
         return Err(Problem::new(ErrorCode::InvalidRequest, "the body must be a JSON object"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = T::deserialize(Objects(&mut reader)).map_err(|error| explain::<T>(bytes, &error))?;
+    let value = T::deserialize(StrictObjects(&mut reader)).map_err(|error| explain::<T>(bytes, &error))?;
     let end = reader.end();
     end.map_err(|error| wording::of_json("", &error))?;
     Ok(value)
@@ -209,7 +209,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> ServiceResult<T> {
 /// Reads what is wrong once more, slowly, to name the field.
 fn explain<T: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    match serde_path_to_error::deserialize::<_, T>(Objects(&mut reader)) {
+    match serde_path_to_error::deserialize::<_, T>(StrictObjects(&mut reader)) {
         Err(found) => wording::of_json(&found.path().to_string(), found.inner()),
         Ok(_) => wording::of_json("", error),
     }

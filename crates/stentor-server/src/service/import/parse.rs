@@ -10,8 +10,8 @@ use stentor_core::error::Invalid;
 use super::batch::Parsed;
 use super::lines::LINE_MAX_BYTES;
 use super::report::ImportProblem;
-use crate::objects::Objects;
 use crate::service::{DeviceRequest, ErrorCode, Problem, ServiceResult};
+use crate::strict_objects::StrictObjects;
 use crate::wording;
 use csv_line::Columns;
 
@@ -105,7 +105,7 @@ impl Importer {
 
 fn read(line: &[u8]) -> serde_json::Result<DeviceRequest> {
     let mut reader = serde_json::Deserializer::from_slice(line);
-    let device = DeviceRequest::deserialize(Objects(&mut reader))?;
+    let device = DeviceRequest::deserialize(StrictObjects(&mut reader))?;
     reader.end()?;
     Ok(device)
 }
@@ -113,7 +113,7 @@ fn read(line: &[u8]) -> serde_json::Result<DeviceRequest> {
 /// Reads a bad line once more, slowly, to name the field.
 fn explain(line: &[u8]) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(line);
-    let found = serde_path_to_error::deserialize::<_, DeviceRequest>(Objects(&mut reader));
+    let found = serde_path_to_error::deserialize::<_, DeviceRequest>(StrictObjects(&mut reader));
     match found {
         Err(error) => wording::of_json(&error.path().to_string(), error.inner()),
         Ok(_) => not_an_object(),
