@@ -24,7 +24,7 @@ const HOUSES: &[Floors] = &[Floors {
     module: &[],
     floors: &[
         &["private", "clock", "preface_timeout", "strict_objects", "words", "problem", "shares"],
-        &["keys", "wording", "listen"],
+        &["keys", "decode_errors", "listen"],
         &["pipeline"],
         &["providers", "config"],
         &["service"],

@@ -10,9 +10,9 @@ use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
 
 use super::error::Refusal;
 use super::{Api, body};
+use crate::decode_errors;
 use crate::service::{ErrorCode, Problem, Repeat, ServiceResult};
 use crate::strict_objects::StrictObjects;
-use crate::wording;
 
 /// Header that makes repeating a request harmless.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -202,7 +202,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> ServiceResult<T> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = T::deserialize(StrictObjects(&mut reader)).map_err(|error| explain::<T>(bytes, &error))?;
     let end = reader.end();
-    end.map_err(|error| wording::of_json("", &error))?;
+    end.map_err(|error| decode_errors::of_json("", &error))?;
     Ok(value)
 }
 
@@ -210,15 +210,15 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> ServiceResult<T> {
 fn explain<T: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     match serde_path_to_error::deserialize::<_, T>(StrictObjects(&mut reader)) {
-        Err(found) => wording::of_json(&found.path().to_string(), found.inner()),
-        Ok(_) => wording::of_json("", error),
+        Err(found) => decode_errors::of_json(&found.path().to_string(), found.inner()),
+        Ok(_) => decode_errors::of_json("", error),
     }
 }
 
 fn query_problem(message: &str) -> Problem {
     let sentence = message.strip_prefix("Failed to deserialize query string: ").unwrap_or(message);
     match sentence.split_once(": ") {
-        Some((name, problem)) if !name.contains(' ') => wording::of_text(name, problem),
-        _ => wording::of_text("", sentence),
+        Some((name, problem)) if !name.contains(' ') => decode_errors::of_text(name, problem),
+        _ => decode_errors::of_text("", sentence),
     }
 }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::word;
+use crate::decode_errors;
 use crate::service::{DeviceRequest, ErrorCode, Problem, ServiceResult};
-use crate::wording;
 
 /// Names a column may have, in the order of the fields.
 const NAMES: [&str; 8] = ["platform", "provider", "token", "user", "locale", "time_zone", "tags", "topics"];
@@ -90,7 +90,7 @@ fn list(cell: Option<Cow<'_, str>>) -> Vec<String> {
 
 fn unknown_column(name: &str) -> Problem {
     let problem = Problem::field("header", format!("there is no column `{name}`"));
-    match wording::nearest(name, NAMES) {
+    match decode_errors::nearest(name, NAMES) {
         Some(near) => problem.with_hint(format!("did you mean `{near}`?")),
         None => problem.with_hint(format!("known are {}", NAMES.join(", "))),
     }
