@@ -14,7 +14,7 @@ use stentor_core::ports::store::Store;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{Api, FrontLimits, Parts, Patience};
+use crate::api::{Api, Parts, Patience, RequestLimits};
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::keys::{Pepper, root_key};
@@ -89,12 +89,12 @@ impl App {
             clock: clock.clone(),
             check_interval: parts_of.tls_check_interval(),
         };
-        let front = front(&parts_of);
-        let (requests, bodies) = (front.places.clone(), front.bodies.clone());
+        let limits = request_limits(&parts_of);
+        let (requests, bodies) = (limits.places.clone(), limits.bodies.clone());
         let connections = listener.connections().clone();
         let state = ListenerState { certificate, connections, requests, bodies };
         let board = ServerStatus::new(store, queue, clock, belt.clone(), config, state);
-        let api = Api::new(parts(&parts_of, front, service, Arc::new(board)));
+        let api = Api::new(parts(&parts_of, limits, service, Arc::new(board)));
         Ok(Self { listener, address, api, belt, reloads, drain_timeout, _lock: lock })
     }
 
@@ -193,10 +193,10 @@ async fn open_service(
     service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
 }
 
-fn front(config: &ApiConfig) -> FrontLimits {
+fn request_limits(config: &ApiConfig) -> RequestLimits {
     let share = config.app_share_percent;
     let largest = config.body_max_bytes.max(config.large_body_max_bytes);
-    FrontLimits {
+    RequestLimits {
         places: Shares::new(config.requests_max_count, share, 1),
         bodies: Shares::new(config.bodies_max_bytes, share, largest),
         body_timeout: Duration::from_secs(config.body_timeout_seconds),
@@ -204,7 +204,12 @@ fn front(config: &ApiConfig) -> FrontLimits {
     }
 }
 
-fn parts(config: &ApiConfig, front: FrontLimits, service: Arc<Service>, board: Arc<ServerStatus>) -> Parts {
+fn parts(
+    config: &ApiConfig,
+    limits: RequestLimits,
+    service: Arc<Service>,
+    board: Arc<ServerStatus>,
+) -> Parts {
     let import_patience = Patience {
         idle: Duration::from_secs(config.import_idle_timeout_seconds),
         min_bytes_per_second: config.import_min_bytes_per_second,
@@ -217,7 +222,7 @@ fn parts(config: &ApiConfig, front: FrontLimits, service: Arc<Service>, board: A
     Parts {
         service,
         board,
-        front,
+        limits,
         body_max_bytes,
         large_body_max_bytes,
         import_patience,

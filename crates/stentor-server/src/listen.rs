@@ -43,7 +43,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// What the listener and the front know of themselves; clones share it.
+/// What the listener and the middleware know of themselves; clones share it.
 #[derive(Clone)]
 pub(crate) struct ListenerState {
     /// The certificate, when there is one.

@@ -23,7 +23,7 @@ impl FromRequestParts<Api> for Authenticated {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let secret = secret(&parts.headers)?;
         let identity = api.service().identify(secret).await?;
-        Seat::take(&parts.extensions, api.front(), identity.app())?;
+        Seat::take(&parts.extensions, api.limits(), identity.app())?;
         Ok(Self(identity))
     }
 }
@@ -38,7 +38,7 @@ impl FromRequestParts<Api> for AppCaller {
         let Authenticated(identity) = Authenticated::from_request_parts(parts, api).await?;
         let named = named_app(parts)?;
         let caller = api.service().caller(identity, named).await?;
-        Seat::take(&parts.extensions, api.front(), Some(caller.app()))?;
+        Seat::take(&parts.extensions, api.limits(), Some(caller.app()))?;
         Ok(Self(caller))
     }
 }

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
 use super::Api;
-use super::front::FrontLimits;
+use super::middleware::RequestLimits;
 use super::seat::Seat;
 use crate::service::{ErrorCode, Problem, ServiceResult};
 
@@ -20,8 +20,8 @@ pub(super) async fn read(request: Request, api: &Api, max_bytes: usize) -> Servi
         return Err(too_large(max_bytes));
     };
     let (parts, body) = request.into_parts();
-    let deadline = Instant::now() + api.front().body_timeout;
-    let (announced, limits) = (Announced { bytes: announced, max_bytes }, api.front());
+    let deadline = Instant::now() + api.limits().body_timeout;
+    let (announced, limits) = (Announced { bytes: announced, max_bytes }, api.limits());
     match timeout_at(deadline, collect(body, &parts.extensions, limits, announced)).await {
         Ok(read) => read,
         Err(_) => Err(too_slow(api)),
@@ -38,7 +38,7 @@ struct Announced {
 async fn collect(
     body: Body,
     extensions: &Extensions,
-    limits: &FrontLimits,
+    limits: &RequestLimits,
     Announced { bytes, max_bytes }: Announced,
 ) -> ServiceResult<Bytes> {
     let mut pieces = body.into_data_stream();
@@ -68,6 +68,6 @@ fn too_large(max_bytes: usize) -> Problem {
 }
 
 fn too_slow(api: &Api) -> Problem {
-    let seconds = api.front().body_timeout.as_secs();
+    let seconds = api.limits().body_timeout.as_secs();
     Problem::new(ErrorCode::RequestTimeout, format!("the body did not come within {seconds} seconds"))
 }

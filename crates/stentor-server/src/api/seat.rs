@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::http::Extensions;
 use stentor_core::id::AppId;
 
-use super::front::FrontLimits;
+use super::middleware::RequestLimits;
 use crate::service::{ErrorCode, Problem, ServiceResult};
 use crate::shares::{Part, Spent};
 
-/// Held by the front and, in the request's extensions, by whoever reads the request; empty until the key is known.
+/// Held by the middleware and, in the request's extensions, by whoever reads the request; empty until the key is known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seat(Arc<Mutex<Held>>);
 
@@ -24,7 +24,7 @@ impl Seat {
     /// Takes a place in the name of an app or of the operator; once for a request.
     pub(super) fn take(
         extensions: &Extensions,
-        limits: &FrontLimits,
+        limits: &RequestLimits,
         app: Option<AppId>,
     ) -> ServiceResult<()> {
         let Some(seat) = extensions.get::<Self>() else { return Ok(()) };
@@ -39,7 +39,7 @@ impl Seat {
     }
 
     /// Takes room for so many more bytes of the body.
-    pub(super) fn grow(extensions: &Extensions, limits: &FrontLimits, bytes: usize) -> ServiceResult<()> {
+    pub(super) fn grow(extensions: &Extensions, limits: &RequestLimits, bytes: usize) -> ServiceResult<()> {
         let Some(seat) = extensions.get::<Self>() else { return Ok(()) };
         let mut held = seat.lock();
         let app = held.app;
