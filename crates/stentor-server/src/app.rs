@@ -14,7 +14,7 @@ use stentor_core::ports::store::Store;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{Api, Parts, Patience, RequestLimits};
+use crate::api::{Api, Parts, ReadTimeout, RequestLimits};
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::keys::{Pepper, root_key};
@@ -210,7 +210,7 @@ fn parts(
     service: Arc<Service>,
     board: Arc<ServerStatus>,
 ) -> Parts {
-    let import_patience = Patience {
+    let import_timeout = ReadTimeout {
         idle: Duration::from_secs(config.import_idle_timeout_seconds),
         min_bytes_per_second: config.import_min_bytes_per_second,
         total: Duration::from_secs(config.import_timeout_seconds),
@@ -225,7 +225,7 @@ fn parts(
         limits,
         body_max_bytes,
         large_body_max_bytes,
-        import_patience,
+        import_timeout,
         trusted_proxies,
         docs,
     }

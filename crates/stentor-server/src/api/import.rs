@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::auth::AppCaller;
 use super::extract::QueryParams;
-use super::patience::patient;
+use super::read_timeout::with_timeout;
 use super::{Api, ApiResult};
 use crate::service::{ErrorCode, Format, ImportOptions, ImportReport, Problem, ServiceResult};
 
@@ -104,7 +104,7 @@ async fn import(
         return Err(Problem::new(ErrorCode::InvalidRequest, "there is no body").into());
     }
     let format = format(query.format.as_deref(), &headers)?;
-    let pieces = patient(body.into_data_stream(), *api.import_patience());
+    let pieces = with_timeout(body.into_data_stream(), *api.import_timeout());
     let options = ImportOptions { format, dry_run: query.dry_run };
     let report = api.service().import(caller, options, Box::pin(pieces)).await?;
     Ok(Json(report.into()))

@@ -17,7 +17,7 @@ mod middleware;
 mod openapi;
 mod origin;
 mod page;
-mod patience;
+mod read_timeout;
 mod schedules;
 mod seat;
 mod status;
@@ -39,7 +39,7 @@ use crate::status::ServerStatus;
 pub use error::{ErrorCodeEntry, PROBLEM_JSON, error_codes, errors_markdown, status_of};
 pub use middleware::RequestLimits;
 pub use openapi::openapi_json;
-pub use patience::Patience;
+pub use read_timeout::ReadTimeout;
 
 /// What a handler answers.
 type ApiResult<T> = Result<T, error::Refusal>;
@@ -61,7 +61,7 @@ pub struct Parts {
     /// Largest body where many names or a certificate may stand in it.
     pub large_body_max_bytes: usize,
     /// How long an import waits for its body.
-    pub import_patience: Patience,
+    pub import_timeout: ReadTimeout,
     /// Proxies whose word about the caller is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether /docs is served.
@@ -112,8 +112,8 @@ impl Api {
         self.0.large_body_max_bytes
     }
 
-    fn import_patience(&self) -> &Patience {
-        &self.0.import_patience
+    fn import_timeout(&self) -> &ReadTimeout {
+        &self.0.import_timeout
     }
 }
 
