@@ -8,7 +8,7 @@ use stentor_core::id::AppId;
 use super::Api;
 use super::error::Refusal;
 use super::extract::header_text;
-use super::seat::Seat;
+use super::request_permit::RequestPermit;
 use crate::service::{Caller, ErrorCode, Identity, Problem, ServiceResult};
 
 const APP_HEADER: &str = "x-stentor-app";
@@ -23,7 +23,7 @@ impl FromRequestParts<Api> for Authenticated {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let secret = secret(&parts.headers)?;
         let identity = api.service().identify(secret).await?;
-        Seat::take(&parts.extensions, api.limits(), identity.app())?;
+        RequestPermit::take(&parts.extensions, api.limits(), identity.app())?;
         Ok(Self(identity))
     }
 }
@@ -38,7 +38,7 @@ impl FromRequestParts<Api> for AppCaller {
         let Authenticated(identity) = Authenticated::from_request_parts(parts, api).await?;
         let named = named_app(parts)?;
         let caller = api.service().caller(identity, named).await?;
-        Seat::take(&parts.extensions, api.limits(), Some(caller.app()))?;
+        RequestPermit::take(&parts.extensions, api.limits(), Some(caller.app()))?;
         Ok(Self(caller))
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Api;
 use super::middleware::RequestLimits;
-use super::seat::Seat;
+use super::request_permit::RequestPermit;
 use crate::service::{ErrorCode, Problem, ServiceResult};
 
 /// Reads the body of a request whose key is known.
@@ -48,7 +48,7 @@ async fn collect(
         if piece.len() > max_bytes - first.len().max(all.len()) {
             return Err(too_large(max_bytes));
         }
-        Seat::grow(extensions, limits, piece.len())?;
+        RequestPermit::grow(extensions, limits, piece.len())?;
         if first.is_empty() && all.is_empty() {
             first = piece;
             continue;

@@ -13,7 +13,7 @@ use tracing::Instrument;
 
 use super::Api;
 use super::error::{Refusal, write};
-use super::seat::Seat;
+use super::request_permit::RequestPermit;
 use crate::service::{ErrorCode, Problem};
 use crate::shares::Shares;
 
@@ -62,10 +62,10 @@ pub(super) async fn outer(mut request: Request, next: Next) -> Response {
 
 /// Keeps what a request holds until it is answered, and ends it when its time is over.
 pub(super) async fn inner(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    let seat = Seat::default();
-    request.extensions_mut().insert(seat.clone());
+    let permit = RequestPermit::default();
+    request.extensions_mut().insert(permit.clone());
     let answer = tokio::time::timeout(api.limits().timeout, next.run(request)).await;
-    drop(seat);
+    drop(permit);
     answer.unwrap_or_else(|_| Refusal(timed_out()).into_response())
 }
 

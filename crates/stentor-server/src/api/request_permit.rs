@@ -11,7 +11,7 @@ use crate::shares::{Part, Spent};
 
 /// Held by the middleware and, in the request's extensions, by whoever reads the request; empty until the key is known.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seat(Arc<Mutex<Held>>);
+pub(super) struct RequestPermit(Arc<Mutex<Held>>);
 
 #[derive(Debug, Default)]
 struct Held {
@@ -20,15 +20,15 @@ struct Held {
     body: Option<Part>,
 }
 
-impl Seat {
+impl RequestPermit {
     /// Takes a place in the name of an app or of the operator; once for a request.
     pub(super) fn take(
         extensions: &Extensions,
         limits: &RequestLimits,
         app: Option<AppId>,
     ) -> ServiceResult<()> {
-        let Some(seat) = extensions.get::<Self>() else { return Ok(()) };
-        let mut held = seat.lock();
+        let Some(permit) = extensions.get::<Self>() else { return Ok(()) };
+        let mut held = permit.lock();
         if held.place.is_some() && held.app == app {
             return Ok(());
         }
@@ -40,8 +40,8 @@ impl Seat {
 
     /// Takes room for so many more bytes of the body.
     pub(super) fn grow(extensions: &Extensions, limits: &RequestLimits, bytes: usize) -> ServiceResult<()> {
-        let Some(seat) = extensions.get::<Self>() else { return Ok(()) };
-        let mut held = seat.lock();
+        let Some(permit) = extensions.get::<Self>() else { return Ok(()) };
+        let mut held = permit.lock();
         let app = held.app;
         held.body.get_or_insert_with(|| limits.bodies.part(app)).grow(bytes).map_err(no_room)
     }
