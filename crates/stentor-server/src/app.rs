@@ -14,9 +14,9 @@ use stentor_core::ports::store::Store;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{Api, Parts, ReadTimeout, RequestLimits};
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
+use crate::face::rest::{Api, Parts, ReadTimeout, RequestLimits};
 use crate::keys::{Pepper, root_key};
 use crate::listen::{Certificate, Connections, Listener, ListenerState, Waits};
 pub use crate::node::{

@@ -1,11 +1,11 @@
 //! The product: faces translate, services decide, the pipeline moves.
 #![forbid(unsafe_code)]
 
-pub mod api;
 pub mod app;
 pub mod clock;
 pub mod config;
 mod decode_errors;
+pub mod face;
 pub mod keys;
 mod listen;
 pub mod metrics;

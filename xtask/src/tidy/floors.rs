@@ -31,7 +31,7 @@ const HOUSES: &[Floors] = &[Floors {
         &["node"],
         &["status"],
         &["metrics"],
-        &["api"],
+        &["face"],
         &["app"],
     ],
     back: &[],
