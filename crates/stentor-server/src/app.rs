@@ -14,11 +14,11 @@ use stentor_core::ports::store::Store;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{Api, FrontLimits, Parts, Patience};
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
+use crate::face::rest::{Api, Parts, ReadTimeout, RequestLimits};
 use crate::keys::{Pepper, root_key};
-use crate::listen::{Certificate, Connections, Door, ListenerState, Waits};
+use crate::listen::{Certificate, Connections, Listener, ListenerState, Waits};
 pub use crate::node::{
     AppError, Depth, Engines, Inspection, LISTEN_FILE, Rotation, Sealing, inspect, queue_file, rotate,
     store_file,
@@ -33,7 +33,7 @@ use reload::Reloads;
 
 /// A server that is built and not yet serving.
 pub struct App {
-    door: Door,
+    listener: Listener,
     address: SocketAddr,
     api: Api,
     belt: Arc<PipelineHandle>,
@@ -74,12 +74,12 @@ impl App {
     ) -> Result<Self, AppError> {
         let keyring = keyring(&config)?;
         // Before the pipeline: a server that cannot listen must not have leased anything.
-        let (door, certificate) = open_door(&config.api).await?;
+        let (listener, certificate) = open_listener(&config.api).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
         let ground = Dependencies { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
         let belt = Arc::new(PipelineHandle::start(&ground, &config).await?);
         let service = Arc::new(open_service(&config, &ground, keyring, belt.clone()).await?);
-        let address = tell_address(&door, &config)?;
+        let address = tell_address(&listener, &config)?;
         let drain_timeout = config.shutdown.drain_timeout();
         let parts_of = config.api.clone();
         let reloads = Reloads {
@@ -89,13 +89,13 @@ impl App {
             clock: clock.clone(),
             check_interval: parts_of.tls_check_interval(),
         };
-        let front = front(&parts_of);
-        let (requests, bodies) = (front.places.clone(), front.bodies.clone());
-        let connections = door.connections().clone();
-        let listener = ListenerState { certificate, connections, requests, bodies };
-        let board = ServerStatus::new(store, queue, clock, belt.clone(), config, listener);
-        let api = Api::new(parts(&parts_of, front, service, Arc::new(board)));
-        Ok(Self { door, address, api, belt, reloads, drain_timeout, _lock: lock })
+        let limits = request_limits(&parts_of);
+        let (requests, bodies) = (limits.places.clone(), limits.bodies.clone());
+        let connections = listener.connections().clone();
+        let state = ListenerState { certificate, connections, requests, bodies };
+        let board = ServerStatus::new(store, queue, clock, belt.clone(), config, state);
+        let api = Api::new(parts(&parts_of, limits, service, Arc::new(board)));
+        Ok(Self { listener, address, api, belt, reloads, drain_timeout, _lock: lock })
     }
 
     /// Whether the API is served over TLS.
@@ -120,11 +120,14 @@ impl App {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let Self { door, address, api, belt, reloads, drain_timeout, _lock } = self;
+        let Self { listener, address, api, belt, reloads, drain_timeout, _lock } = self;
         tracing::info!(%address, "serving");
         let stop = CancellationToken::new();
-        let server =
-            belt.watched("listener", stop.clone(), door.serve(api.router(), stop.clone().cancelled_owned()));
+        let server = belt.watched(
+            "listener",
+            stop.clone(),
+            listener.serve(api.router(), stop.clone().cancelled_owned()),
+        );
         tokio::pin!(server);
         tokio::select! {
             () = &mut server => {}
@@ -190,10 +193,10 @@ async fn open_service(
     service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
 }
 
-fn front(config: &ApiConfig) -> FrontLimits {
+fn request_limits(config: &ApiConfig) -> RequestLimits {
     let share = config.app_share_percent;
     let largest = config.body_max_bytes.max(config.large_body_max_bytes);
-    FrontLimits {
+    RequestLimits {
         places: Shares::new(config.requests_max_count, share, 1),
         bodies: Shares::new(config.bodies_max_bytes, share, largest),
         body_timeout: Duration::from_secs(config.body_timeout_seconds),
@@ -201,8 +204,13 @@ fn front(config: &ApiConfig) -> FrontLimits {
     }
 }
 
-fn parts(config: &ApiConfig, front: FrontLimits, service: Arc<Service>, board: Arc<ServerStatus>) -> Parts {
-    let import_patience = Patience {
+fn parts(
+    config: &ApiConfig,
+    limits: RequestLimits,
+    service: Arc<Service>,
+    board: Arc<ServerStatus>,
+) -> Parts {
+    let import_timeout = ReadTimeout {
         idle: Duration::from_secs(config.import_idle_timeout_seconds),
         min_bytes_per_second: config.import_min_bytes_per_second,
         total: Duration::from_secs(config.import_timeout_seconds),
@@ -214,16 +222,16 @@ fn parts(config: &ApiConfig, front: FrontLimits, service: Arc<Service>, board: A
     Parts {
         service,
         board,
-        front,
+        limits,
         body_max_bytes,
         large_body_max_bytes,
-        import_patience,
+        import_timeout,
         trusted_proxies,
         docs,
     }
 }
 
-async fn open_door(config: &ApiConfig) -> Result<(Door, Option<Arc<Certificate>>), AppError> {
+async fn open_listener(config: &ApiConfig) -> Result<(Listener, Option<Arc<Certificate>>), AppError> {
     let certificate = match config.tls_files() {
         Some((cert, key)) => Some(Arc::new(Certificate::read(cert, key).map_err(AppError::Tls)?)),
         None => None,
@@ -236,8 +244,8 @@ async fn open_door(config: &ApiConfig) -> Result<(Door, Option<Arc<Certificate>>
         header: Duration::from_secs(config.header_timeout_seconds),
         idle: Duration::from_secs(config.connection_idle_timeout_seconds),
     };
-    let door = Door::bind(address, tls, connections, waits).await;
-    let door = door.map_err(|cause| AppError::Listen { address, cause })?;
+    let listener = Listener::bind(address, tls, connections, waits).await;
+    let listener = listener.map_err(|cause| AppError::Listen { address, cause })?;
     if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
         tracing::warn!(
             %address,
@@ -245,13 +253,13 @@ async fn open_door(config: &ApiConfig) -> Result<(Door, Option<Arc<Certificate>>
              or let only a proxy with TLS reach it"
         );
     }
-    Ok((door, certificate))
+    Ok((listener, certificate))
 }
 
 /// Writes a system-chosen address where scripts find it, whole or not at all.
-fn tell_address(door: &Door, config: &Config) -> Result<SocketAddr, AppError> {
+fn tell_address(listener: &Listener, config: &Config) -> Result<SocketAddr, AppError> {
     let address =
-        door.local_addr().map_err(|cause| AppError::Listen { address: config.api.listen, cause })?;
+        listener.local_addr().map_err(|cause| AppError::Listen { address: config.api.listen, cause })?;
     if config.api.listen.port() == 0 {
         let path = config.data_dir.join(LISTEN_FILE);
         let written = private::write(&path, format!("{address}\n").as_bytes());

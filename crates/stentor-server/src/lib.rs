@@ -1,22 +1,22 @@
 //! The product: faces translate, services decide, the pipeline moves.
 #![forbid(unsafe_code)]
 
-pub mod api;
 pub mod app;
 pub mod clock;
 pub mod config;
+mod decode_errors;
+pub mod face;
 pub mod keys;
 mod listen;
 pub mod metrics;
 pub mod node;
-mod objects;
 pub mod pipeline;
+mod preface_timeout;
 pub mod private;
 mod problem;
-mod prompt;
 mod providers;
 pub mod service;
 pub mod shares;
 pub mod status;
-mod wording;
+mod strict_objects;
 pub mod words;

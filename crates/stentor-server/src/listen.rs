@@ -22,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::prompt::Prompt;
+use crate::preface_timeout::PrefaceTimeout;
 use crate::shares::Shares;
 pub(crate) use certificate::{Certificate, Look};
 use connections::Place;
@@ -43,7 +43,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// What the listener and the front know of themselves; clones share it.
+/// What the listener and the middleware know of themselves; clones share it.
 #[derive(Clone)]
 pub(crate) struct ListenerState {
     /// The certificate, when there is one.
@@ -66,14 +66,14 @@ pub(crate) struct Waits {
 }
 
 /// A listener that is bound and not yet serving.
-pub(crate) struct Door {
-    listener: TcpListener,
+pub(crate) struct Listener {
+    socket: TcpListener,
     tls: Option<TlsAcceptor>,
     connections: Arc<Connections>,
     waits: Waits,
 }
 
-impl Door {
+impl Listener {
     /// Binds the address.
     pub(crate) async fn bind(
         address: SocketAddr,
@@ -81,13 +81,13 @@ impl Door {
         connections: Arc<Connections>,
         waits: Waits,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
-        Ok(Self { listener, tls: tls.map(TlsAcceptor::from), connections, waits })
+        let socket = TcpListener::bind(address).await?;
+        Ok(Self { socket, tls: tls.map(TlsAcceptor::from), connections, waits })
     }
 
     /// Returns the bound address.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.socket.local_addr()
     }
 
     /// Returns the connections that are open.
@@ -97,19 +97,19 @@ impl Door {
 
     /// Serves until `stop`, then lets every connection finish what it is at.
     pub(crate) async fn serve(self, router: Router, stop: impl Future<Output = ()>) {
-        let (conversations, stopping) = (TaskTracker::new(), CancellationToken::new());
+        let (served, stopping) = (TaskTracker::new(), CancellationToken::new());
         tokio::pin!(stop);
         loop {
             let next = async {
                 self.connections.room().await;
-                self.listener.accept().await
+                self.socket.accept().await
             };
             tokio::select! {
                 biased;
                 () = &mut stop => break,
                 accepted = next => match accepted {
                     Ok((stream, peer)) => if let Some(place) = self.connections.admit(peer.ip()) {
-                        conversations.spawn(self.welcome((stream, Peer(peer)), place, &router, &stopping));
+                        served.spawn(self.accept((stream, Peer(peer)), place, &router, &stopping));
                     },
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -119,13 +119,13 @@ impl Door {
                 },
             }
         }
-        drop(self.listener);
+        drop(self.socket);
         stopping.cancel();
-        conversations.close();
-        conversations.wait().await;
+        served.close();
+        served.wait().await;
     }
 
-    fn welcome(
+    fn accept(
         &self,
         (stream, peer): (TcpStream, Peer),
         place: Place,
@@ -136,21 +136,21 @@ impl Door {
         let (router, stopping) = (router.clone(), stopping.clone());
         let _unset_is_slower_not_wrong = stream.set_nodelay(true);
         async move {
-            let conversation = Conversation { peer, place: Arc::new(place), router, stopping, waits };
-            let Some(tls) = tls else { return conversation.hold(stream).await };
+            let connection = ServedConnection { peer, place: Arc::new(place), router, stopping, waits };
+            let Some(tls) = tls else { return connection.serve_connection(stream).await };
             let greeted = tokio::select! {
                 greeted = timeout(waits.header, tls.accept(stream)) => greeted,
-                () = conversation.place.replaced() => return,
+                () = connection.place.replaced() => return,
             };
             if let Ok(Ok(stream)) = greeted {
-                conversation.hold(stream).await;
+                connection.serve_connection(stream).await;
             }
         }
     }
 }
 
 /// What serves one connection.
-struct Conversation {
+struct ServedConnection {
     peer: Peer,
     place: Arc<Place>,
     router: Router,
@@ -158,15 +158,15 @@ struct Conversation {
     waits: Waits,
 }
 
-impl Conversation {
+impl ServedConnection {
     /// Serves until the peer has gone, nothing was asked for too long, another needs the place, or the server stops.
-    async fn hold<S>(self, stream: S)
+    async fn serve_connection<S>(self, stream: S)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let Self { peer, place, router, stopping, waits } = self;
         let service = TowerToHyperService::new(Counted::new(router, place.clone(), peer));
-        let stream = TokioIo::new(Prompt::new(stream, waits.header));
+        let stream = TokioIo::new(PrefaceTimeout::new(stream, waits.header));
         let builder = builder(waits.header);
         let mut connection = pin!(builder.serve_connection(stream, service));
         let ended = tokio::select! {

@@ -248,13 +248,13 @@ impl Place {
     /// Waits until no request came for too long: not the first one, or not one after the last answer.
     pub(crate) async fn idle(&self, first: Duration, later: Duration) {
         loop {
-            let patience = if self.activity.was_asked.load(Ordering::SeqCst) { later } else { first };
+            let timeout = if self.activity.was_asked.load(Ordering::SeqCst) { later } else { first };
             if !self.activity.is_idle() {
-                sleep(patience).await;
+                sleep(timeout).await;
                 continue;
             }
             let since = Duration::from_millis(self.activity.idle_from_ms());
-            let until = self.connections.began + since + patience;
+            let until = self.connections.began + since + timeout;
             if until <= Instant::now() {
                 self.connections.idle_closed.fetch_add(1, Ordering::Relaxed);
                 return;

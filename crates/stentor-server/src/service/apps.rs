@@ -8,7 +8,7 @@ use stentor_core::name::Label;
 use stentor_core::ports::store::Change;
 
 use super::audit::{Author, Matter};
-use super::{Answer, Caller, Identity, Origin, Problem, Service};
+use super::{Caller, Identity, Origin, Problem, Service, ServiceResult};
 use crate::keys::new_secret;
 
 /// A key just made; its secret is shown this once.
@@ -22,7 +22,7 @@ pub struct NewKey {
 
 impl Service {
     /// Makes an app.
-    pub async fn create_app(&self, identity: Identity, from: Origin, name: Label) -> Answer<App> {
+    pub async fn create_app(&self, identity: Identity, from: Origin, name: Label) -> ServiceResult<App> {
         let created_at = self.now();
         let app = App { id: AppId::from_raw(self.next_id(created_at)), name, created_at };
         let author = Author::of(identity, from);
@@ -33,18 +33,18 @@ impl Service {
     }
 
     /// Lists all apps.
-    pub async fn apps(&self, identity: Identity) -> Answer<Vec<App>> {
+    pub async fn apps(&self, identity: Identity) -> ServiceResult<Vec<App>> {
         identity.require_root()?;
         Ok(self.store.apps().await?)
     }
 
     /// Returns one app; any key of it may ask.
-    pub async fn app(&self, identity: Identity, app: AppId) -> Answer<App> {
+    pub async fn app(&self, identity: Identity, app: AppId) -> ServiceResult<App> {
         Ok(self.store.app(identity.on(app)?.app()).await?)
     }
 
     /// Removes an app with all that belongs to it.
-    pub async fn delete_app(&self, identity: Identity, from: Origin, app: AppId) -> Answer<()> {
+    pub async fn delete_app(&self, identity: Identity, from: Origin, app: AppId) -> ServiceResult<()> {
         let (author, matter) = (Author::of(identity, from), Matter::new(AuditAction::AppDelete, app, app));
         self.permitted(&author, &matter, identity.require_root()).await?;
         self.change(author, matter, Change::DeleteApp(app)).await?;
@@ -62,7 +62,7 @@ impl Service {
         app: AppId,
         name: Label,
         scopes: &[Scope],
-    ) -> Answer<NewKey> {
+    ) -> ServiceResult<NewKey> {
         let (secret, created_at) = (new_secret(), self.now());
         let id = KeyId::from_raw(self.next_id(created_at));
         let author = Author::of(identity, from);
@@ -86,13 +86,19 @@ impl Service {
     }
 
     /// Lists an app's keys, without secrets.
-    pub async fn keys(&self, identity: Identity, app: AppId) -> Answer<Vec<ApiKey>> {
+    pub async fn keys(&self, identity: Identity, app: AppId) -> ServiceResult<Vec<ApiKey>> {
         let app = self.administrated(identity, app).await?;
         Ok(self.store.keys(app).await?)
     }
 
     /// Removes a key; it opens nothing from now on.
-    pub async fn delete_key(&self, identity: Identity, from: Origin, app: AppId, key: KeyId) -> Answer<()> {
+    pub async fn delete_key(
+        &self,
+        identity: Identity,
+        from: Origin,
+        app: AppId,
+        key: KeyId,
+    ) -> ServiceResult<()> {
         let (author, matter) = (Author::of(identity, from), Matter::new(AuditAction::KeyDelete, app, key));
         let app = self.administrated_by(&author, &matter, identity, app).await?;
         self.change(author, matter, Change::DeleteKey(app, key)).await?;
@@ -101,7 +107,7 @@ impl Service {
     }
 
     /// Checks that the caller may administrate the app, and that it exists.
-    pub(super) async fn administrated(&self, identity: Identity, app: AppId) -> Answer<AppId> {
+    pub(super) async fn administrated(&self, identity: Identity, app: AppId) -> ServiceResult<AppId> {
         administrates(identity, app)?;
         Ok(self.store.app(app).await?.id)
     }
@@ -113,13 +119,13 @@ impl Service {
         matter: &Matter,
         identity: Identity,
         app: AppId,
-    ) -> Answer<AppId> {
+    ) -> ServiceResult<AppId> {
         self.permitted(author, matter, administrates(identity, app)).await?;
         Ok(self.store.app(app).await?.id)
     }
 }
 
-fn administrates(identity: Identity, app: AppId) -> Answer<()> {
+fn administrates(identity: Identity, app: AppId) -> ServiceResult<()> {
     let caller: Caller = identity.on(app)?;
     caller.require(Scope::Admin)
 }

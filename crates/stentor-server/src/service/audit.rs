@@ -9,7 +9,7 @@ use stentor_core::audit::{Actor, AuditAction, AuditEntry, AuditNote};
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::{AuditFilter, Change, Changed, Page};
 
-use super::{Answer, Caller, Identity, Problem, Service};
+use super::{Caller, Identity, Problem, Service, ServiceResult};
 
 /// Time within which one refusal of a key is kept, and no other: refusals cost a caller nothing.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
@@ -104,13 +104,18 @@ impl Service {
         identity: Identity,
         filter: AuditFilter,
         page: Page,
-    ) -> Answer<Vec<AuditEntry>> {
+    ) -> ServiceResult<Vec<AuditEntry>> {
         identity.require_root()?;
         Ok(self.store.audit(filter, page).await?)
     }
 
     /// Makes a change and keeps its entry, both or neither.
-    pub(super) async fn change(&self, author: Author, matter: Matter, change: Change) -> Answer<Changed> {
+    pub(super) async fn change(
+        &self,
+        author: Author,
+        matter: Matter,
+        change: Change,
+    ) -> ServiceResult<Changed> {
         let note = self.audit_note(author, matter, false);
         Ok(self.store.change(change, note, self.limits.audit_max_count).await?)
     }
@@ -120,8 +125,8 @@ impl Service {
         &self,
         author: &Author,
         matter: &Matter,
-        answer: Answer<T>,
-    ) -> Answer<T> {
+        answer: ServiceResult<T>,
+    ) -> ServiceResult<T> {
         if let (Err(_), Actor::Key(key)) = (&answer, author.actor)
             && self.refusals.admit(key)
         {

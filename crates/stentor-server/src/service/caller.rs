@@ -3,7 +3,7 @@
 use stentor_core::app::{Scope, Scopes};
 use stentor_core::id::{AppId, KeyId};
 
-use super::{Answer, ErrorCode, Problem, Service};
+use super::{ErrorCode, Problem, Service, ServiceResult};
 
 /// Whose key it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Identity {
     }
 
     /// Refuses everybody but the operator.
-    pub fn require_root(&self) -> Answer<()> {
+    pub fn require_root(&self) -> ServiceResult<()> {
         match self {
             Self::Root => Ok(()),
             Self::Key { .. } => Err(Problem::new(ErrorCode::Forbidden, "only the root key may do this")),
@@ -48,7 +48,7 @@ impl Identity {
     }
 
     /// Speaks for the app that a path names: the operator for any, a key only for its own.
-    pub fn on(&self, app: AppId) -> Answer<Caller> {
+    pub fn on(&self, app: AppId) -> ServiceResult<Caller> {
         match self {
             Self::Root => Ok(Caller { app, key: None, scopes: Scopes::of(&[Scope::Admin]) }),
             Self::Key { id, app: own, scopes } if *own == app => {
@@ -73,12 +73,12 @@ impl Caller {
     }
 
     /// Refuses a key without the scope.
-    pub fn require(&self, scope: Scope) -> Answer<()> {
+    pub fn require(&self, scope: Scope) -> ServiceResult<()> {
         self.require_any(&[scope])
     }
 
     /// Refuses a key with none of the scopes.
-    pub fn require_any(&self, scopes: &[Scope]) -> Answer<()> {
+    pub fn require_any(&self, scopes: &[Scope]) -> ServiceResult<()> {
         if scopes.iter().any(|scope| self.scopes.allows(*scope)) {
             return Ok(());
         }
@@ -90,12 +90,12 @@ impl Caller {
 
 impl Service {
     /// Finds out whose key it is.
-    pub async fn identify(&self, secret: &str) -> Answer<Identity> {
+    pub async fn identify(&self, secret: &str) -> ServiceResult<Identity> {
         self.keyring.identify(self.store.as_ref(), secret).await
     }
 
     /// Chooses the app: a key's own, or the one that the operator names.
-    pub async fn caller(&self, identity: Identity, named: Option<AppId>) -> Answer<Caller> {
+    pub async fn caller(&self, identity: Identity, named: Option<AppId>) -> ServiceResult<Caller> {
         match (identity, named) {
             (Identity::Key { app, .. }, None) => identity.on(app),
             (Identity::Key { .. }, Some(app)) => identity.on(app),
@@ -110,7 +110,7 @@ impl Service {
         }
     }
 
-    async fn known_app(&self, app: AppId) -> Answer<()> {
+    async fn known_app(&self, app: AppId) -> ServiceResult<()> {
         if !self.keyring.knows_app(app) {
             self.store.app(app).await?;
             self.keyring.remember_app(app);

@@ -8,24 +8,24 @@ use stentor_core::ports::store::{Change, Changed, Page};
 use stentor_core::time::Timestamp;
 
 use super::audit::{Author, Matter, unexpected};
-use super::{Answer, Caller, Origin, Service};
+use super::{Caller, Origin, Service, ServiceResult};
 
 impl Service {
     /// Returns the books of a campaign, and the instant at which they were read.
-    pub async fn ledger(&self, caller: Caller, id: CampaignId) -> Answer<(Ledger, Timestamp)> {
+    pub async fn ledger(&self, caller: Caller, id: CampaignId) -> ServiceResult<(Ledger, Timestamp)> {
         caller.require(Send)?;
         let ledger = self.store.ledger(caller.app(), id).await?;
         Ok((ledger, self.now()))
     }
 
     /// Lists campaigns, newest first.
-    pub async fn campaigns(&self, caller: Caller, page: Page) -> Answer<Vec<Campaign>> {
+    pub async fn campaigns(&self, caller: Caller, page: Page) -> ServiceResult<Vec<Campaign>> {
         caller.require(Send)?;
         Ok(self.store.campaigns(caller.app(), page).await?)
     }
 
     /// Lists the campaigns of such a list that cannot be read; they can be canceled.
-    pub async fn broken_campaigns(&self, caller: Caller, page: Page) -> Answer<Vec<CampaignId>> {
+    pub async fn broken_campaigns(&self, caller: Caller, page: Page) -> ServiceResult<Vec<CampaignId>> {
         caller.require(Send)?;
         Ok(self.store.broken_campaigns(caller.app(), page).await?)
     }
@@ -36,7 +36,7 @@ impl Service {
         (caller, from): (Caller, Origin),
         id: CampaignId,
         action: CampaignAction,
-    ) -> Answer<(Ledger, Timestamp)> {
+    ) -> ServiceResult<(Ledger, Timestamp)> {
         let (author, app) = (Author::for_caller(caller, from), caller.app());
         let matter = Matter::new(audited(action), app, id);
         self.permitted(&author, &matter, caller.require(Send)).await?;

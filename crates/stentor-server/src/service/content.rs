@@ -8,7 +8,7 @@ use stentor_core::message::{Message, MessageSpec};
 use stentor_core::target::Target;
 
 use super::messages::target_problem;
-use super::{Answer, ErrorCode, Problem, Service};
+use super::{ErrorCode, Problem, Service, ServiceResult};
 
 /// What a dry run found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,11 @@ impl AudienceReport {
 
 impl Service {
     /// Checks a message against every provider that it may reach, and gives those.
-    pub(super) async fn check_content(&self, app: AppId, spec: &MessageSpec) -> Answer<Vec<ProviderKind>> {
+    pub(super) async fn check_content(
+        &self,
+        app: AppId,
+        spec: &MessageSpec,
+    ) -> ServiceResult<Vec<ProviderKind>> {
         let providers = self.providers_of(app, &spec.target)?;
         match check_all(providers, spec) {
             Err(problem) if matches!(spec.target, Target::Device(_)) => {
@@ -44,7 +48,7 @@ impl Service {
         &self,
         message: &Message,
         providers: &[ProviderKind],
-    ) -> Answer<AudienceReport> {
+    ) -> ServiceResult<AudienceReport> {
         let counts = self.store.count_audience(message.app, &message.spec.target).await?;
         let audience = counts.into_iter().filter(|(_, count)| *count > 0).collect();
         let bytes =
@@ -52,7 +56,7 @@ impl Service {
         Ok(AudienceReport { audience, payload_bytes: providers.iter().map(bytes).collect() })
     }
 
-    fn providers_of(&self, app: AppId, target: &Target) -> Answer<Vec<ProviderKind>> {
+    fn providers_of(&self, app: AppId, target: &Target) -> ServiceResult<Vec<ProviderKind>> {
         let known = self.credentials.of_app(app);
         if known.is_empty() {
             return Err(no_credential("the app has no credential for any push service"));
@@ -72,14 +76,14 @@ impl Service {
         app: AppId,
         spec: &MessageSpec,
         problem: Problem,
-    ) -> Answer<Vec<ProviderKind>> {
+    ) -> ServiceResult<Vec<ProviderKind>> {
         let Target::Device(id) = spec.target else { return Err(problem) };
         let device = self.store.device(app, id).await.map_err(|error| target_problem(error.into()))?;
         check_all(vec![device.registration.provider], spec)
     }
 }
 
-fn check_all(providers: Vec<ProviderKind>, spec: &MessageSpec) -> Answer<Vec<ProviderKind>> {
+fn check_all(providers: Vec<ProviderKind>, spec: &MessageSpec) -> ServiceResult<Vec<ProviderKind>> {
     providers.iter().try_for_each(|provider| crate::providers::check(*provider, spec))?;
     Ok(providers)
 }

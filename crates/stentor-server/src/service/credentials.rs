@@ -17,7 +17,7 @@ use stentor_providers::RefusedHost;
 use utoipa::ToSchema;
 
 use super::audit::{Author, Matter};
-use super::{Answer, ErrorCode, Identity, Origin, Problem, Service};
+use super::{ErrorCode, Identity, Origin, Problem, Service, ServiceResult};
 use crate::pipeline::stats::QuotaStats;
 
 /// What may be shown of a credential.
@@ -111,7 +111,7 @@ impl Service {
         app: AppId,
         provider: ProviderKind,
         secret: String,
-    ) -> Answer<()> {
+    ) -> ServiceResult<()> {
         let credential = Credential { app, provider, secret, updated_at: self.now() };
         if let Some(host) = crate::providers::refused_host(&credential, &self.outbound) {
             return Err(may_not_connect(host));
@@ -128,7 +128,7 @@ impl Service {
     }
 
     /// Lists an app's credentials without their secrets.
-    pub async fn credentials(&self, identity: Identity, app: AppId) -> Answer<Vec<CredentialView>> {
+    pub async fn credentials(&self, identity: Identity, app: AppId) -> ServiceResult<Vec<CredentialView>> {
         let app = self.administrated(identity, app).await?;
         let mut views = Vec::new();
         for provider in self.credentials.of_app(app) {
@@ -158,7 +158,7 @@ impl Service {
         from: Origin,
         app: AppId,
         provider: ProviderKind,
-    ) -> Answer<()> {
+    ) -> ServiceResult<()> {
         let author = Author::of(identity, from);
         let matter = Matter::new(AuditAction::CredentialDelete, app, provider);
         let app = self.administrated_by(&author, &matter, identity, app).await?;
@@ -169,7 +169,7 @@ impl Service {
     }
 
     /// Looks at all credentials again, as after SIGHUP.
-    pub async fn reload_credentials(&self) -> Answer<usize> {
+    pub async fn reload_credentials(&self) -> ServiceResult<usize> {
         let credentials = self.store.credentials().await?;
         for credential in &credentials {
             self.credentials.add(credential.app, credential.provider);

@@ -11,7 +11,7 @@ use stentor_core::ports::store::{AttemptRecord, DeviceFilter, Page, Registered};
 use utoipa::ToSchema;
 
 use super::calendar::known_zone;
-use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
+use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
 
 /// One device as an app tells it.
 #[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
@@ -111,7 +111,7 @@ impl DeviceChange {
 
 impl Service {
     /// Registers one device.
-    pub async fn register(&self, caller: Caller, request: DeviceRequest) -> Answer<Registered> {
+    pub async fn register(&self, caller: Caller, request: DeviceRequest) -> ServiceResult<Registered> {
         caller.require(Register)?;
         let registration = request.checked()?;
         let replies = self.store.register(caller.app(), &[registration], self.now()).await?;
@@ -121,13 +121,18 @@ impl Service {
     }
 
     /// Returns one device.
-    pub async fn device(&self, caller: Caller, id: DeviceId) -> Answer<Device> {
+    pub async fn device(&self, caller: Caller, id: DeviceId) -> ServiceResult<Device> {
         caller.require_any(&[Register, Send])?;
         Ok(self.store.device(caller.app(), id).await?)
     }
 
     /// Lists devices in order of id.
-    pub async fn devices(&self, caller: Caller, filter: &DeviceFilter, page: Page) -> Answer<Vec<Device>> {
+    pub async fn devices(
+        &self,
+        caller: Caller,
+        filter: &DeviceFilter,
+        page: Page,
+    ) -> ServiceResult<Vec<Device>> {
         caller.require_any(&[Register, Send])?;
         Ok(self.store.devices(caller.app(), filter, page).await?)
     }
@@ -138,7 +143,7 @@ impl Service {
         caller: Caller,
         id: DeviceId,
         request: DeviceRequest,
-    ) -> Answer<Device> {
+    ) -> ServiceResult<Device> {
         caller.require(Register)?;
         let registration = request.checked()?;
         let present = self.store.device(caller.app(), id).await?.registration;
@@ -163,20 +168,30 @@ impl Service {
     }
 
     /// Changes some fields of a device.
-    pub async fn change_device(&self, caller: Caller, id: DeviceId, change: DeviceChange) -> Answer<Device> {
+    pub async fn change_device(
+        &self,
+        caller: Caller,
+        id: DeviceId,
+        change: DeviceChange,
+    ) -> ServiceResult<Device> {
         caller.require(Register)?;
         let patch = change.checked()?;
         Ok(self.store.update_device(caller.app(), id, &patch, self.now()).await?)
     }
 
     /// Removes a device.
-    pub async fn remove_device(&self, caller: Caller, id: DeviceId) -> Answer<()> {
+    pub async fn remove_device(&self, caller: Caller, id: DeviceId) -> ServiceResult<()> {
         caller.require(Register)?;
         Ok(self.store.remove_device(caller.app(), id).await?)
     }
 
     /// Returns a device's attempts over all messages, newest message first.
-    pub async fn history(&self, caller: Caller, id: DeviceId, page: Page) -> Answer<Vec<AttemptRecord>> {
+    pub async fn history(
+        &self,
+        caller: Caller,
+        id: DeviceId,
+        page: Page,
+    ) -> ServiceResult<Vec<AttemptRecord>> {
         caller.require_any(&[Register, Send])?;
         self.store.device(caller.app(), id).await?;
         Ok(self.store.history(caller.app(), id, page).await?)
@@ -188,7 +203,7 @@ impl Service {
         caller: Caller,
         message: MessageId,
         device: DeviceId,
-    ) -> Answer<Vec<AttemptRecord>> {
+    ) -> ServiceResult<Vec<AttemptRecord>> {
         caller.require_any(&[Register, Send])?;
         let attempts = self.store.delivery(caller.app(), message, device).await?;
         if attempts.is_empty() {

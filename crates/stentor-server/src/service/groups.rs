@@ -7,7 +7,7 @@ use stentor_core::name::{ExternalId, GroupName};
 use stentor_core::ports::store::SubscriptionChange;
 
 use super::topics::check_count;
-use super::{Answer, Caller, Service};
+use super::{Caller, Service, ServiceResult};
 
 /// Members named in a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Members {
 }
 
 impl Members {
-    fn checked(self) -> Answer<Vec<Member>> {
+    fn checked(self) -> ServiceResult<Vec<Member>> {
         let (users, devices) = (self.users.len(), self.devices.len());
         if users + devices == 0 {
             check_count("users and devices", 0)?;
@@ -33,13 +33,13 @@ impl Members {
 
 impl Service {
     /// Makes a group.
-    pub async fn put_group(&self, caller: Caller, group: &GroupName) -> Answer<Group> {
+    pub async fn put_group(&self, caller: Caller, group: &GroupName) -> ServiceResult<Group> {
         caller.require(Register)?;
         Ok(self.store.put_group(caller.app(), group, self.now()).await?)
     }
 
     /// Returns a group.
-    pub async fn group(&self, caller: Caller, group: &GroupName) -> Answer<Group> {
+    pub async fn group(&self, caller: Caller, group: &GroupName) -> ServiceResult<Group> {
         caller.require_any(&[Register, Send])?;
         Ok(self.store.group(caller.app(), group).await?)
     }
@@ -50,13 +50,13 @@ impl Service {
         caller: Caller,
         after: Option<&GroupName>,
         limit: usize,
-    ) -> Answer<Vec<Group>> {
+    ) -> ServiceResult<Vec<Group>> {
         caller.require_any(&[Register, Send])?;
         Ok(self.store.groups(caller.app(), after, limit).await?)
     }
 
     /// Removes a group; its members stay.
-    pub async fn remove_group(&self, caller: Caller, group: &GroupName) -> Answer<()> {
+    pub async fn remove_group(&self, caller: Caller, group: &GroupName) -> ServiceResult<()> {
         caller.require(Register)?;
         Ok(self.store.remove_group(caller.app(), group).await?)
     }
@@ -68,7 +68,7 @@ impl Service {
         group: &GroupName,
         after: Option<&Member>,
         limit: usize,
-    ) -> Answer<Vec<Member>> {
+    ) -> ServiceResult<Vec<Member>> {
         caller.require_any(&[Register, Send])?;
         Ok(self.store.members(caller.app(), group, after, limit).await?)
     }
@@ -79,7 +79,7 @@ impl Service {
         caller: Caller,
         group: &GroupName,
         members: Members,
-    ) -> Answer<SubscriptionChange> {
+    ) -> ServiceResult<SubscriptionChange> {
         caller.require(Register)?;
         let members = members.checked()?;
         Ok(self.store.add_members(caller.app(), group, &members, self.now()).await?)
@@ -91,7 +91,7 @@ impl Service {
         caller: Caller,
         group: &GroupName,
         members: Members,
-    ) -> Answer<SubscriptionChange> {
+    ) -> ServiceResult<SubscriptionChange> {
         caller.require(Register)?;
         let members = members.checked()?;
         Ok(self.store.remove_members(caller.app(), group, &members).await?)

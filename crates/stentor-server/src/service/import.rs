@@ -18,7 +18,7 @@ use stentor_core::ports::store::StoreError;
 use tokio::sync::mpsc;
 
 use super::devices::created_and_updated;
-use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
+use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
 use crate::shares::Spent;
 use batch::Parsed;
 pub use lines::LINE_MAX_BYTES;
@@ -44,7 +44,12 @@ pub struct ImportOptions {
 
 impl Service {
     /// Registers every good line of the body and reports the bad ones.
-    pub async fn import<S, E>(&self, caller: Caller, options: ImportOptions, body: S) -> Answer<ImportReport>
+    pub async fn import<S, E>(
+        &self,
+        caller: Caller,
+        options: ImportOptions,
+        body: S,
+    ) -> ServiceResult<ImportReport>
     where
         S: Stream<Item = Result<Bytes, E>> + Send + Unpin,
         E: Into<Problem>,
@@ -77,7 +82,7 @@ impl Service {
         app: AppId,
         dry_run: bool,
         mut batches: mpsc::Receiver<Parsed>,
-    ) -> Answer<ImportReport> {
+    ) -> ServiceResult<ImportReport> {
         let write = |batch: Parsed| async move {
             let answer = self.write_first(app, &batch.registrations, dry_run).await;
             (batch, answer)
@@ -129,7 +134,7 @@ impl Service {
         batch: &Parsed,
         answer: Result<Written, StoreError>,
         report: &mut ImportReport,
-    ) -> Answer<bool> {
+    ) -> ServiceResult<bool> {
         report.take(batch);
         let dry_run = report.dry_run;
         let (was_torn, apart) = match answer {
@@ -210,7 +215,10 @@ struct Apart {
 }
 
 /// Checks a body that is there as a whole and keeps nothing, as a dry run does; each block ends where a line does.
-pub fn examine<'a>(format: Format, blocks: impl IntoIterator<Item = &'a [u8]>) -> Answer<ImportReport> {
+pub fn examine<'a>(
+    format: Format,
+    blocks: impl IntoIterator<Item = &'a [u8]>,
+) -> ServiceResult<ImportReport> {
     let mut importer = Importer::new(format);
     let mut report = ImportReport { dry_run: true, ..ImportReport::default() };
     for block in blocks {
@@ -226,7 +234,7 @@ async fn parse_blocks(
     batch_lines: usize,
     mut blocks: mpsc::Receiver<Bytes>,
     batches: mpsc::Sender<Parsed>,
-) -> Answer<()> {
+) -> ServiceResult<()> {
     let mut batch = Parsed::default();
     while let Some(block) = blocks.recv().await {
         let work = tokio::task::spawn_blocking(move || {

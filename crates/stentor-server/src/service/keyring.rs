@@ -10,7 +10,7 @@ use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::Store;
 use tokio::sync::Semaphore;
 
-use super::{Answer, ErrorCode, Identity, Problem};
+use super::{ErrorCode, Identity, Problem, ServiceResult};
 use crate::keys::{KeyHash, Pepper, looks_like_key, same_hash};
 use marks::Marks;
 
@@ -48,7 +48,7 @@ impl Keyring {
     }
 
     /// Reads which keys there are, so that one that does not exist costs no look-up.
-    pub(super) async fn learn(&self, store: &dyn Store) -> Answer<()> {
+    pub(super) async fn learn(&self, store: &dyn Store) -> ServiceResult<()> {
         let hashes = store.key_hashes(marks::MAX_COUNT + 1).await?;
         self.marks.learn(&hashes);
         Ok(())
@@ -66,7 +66,7 @@ impl Keyring {
     }
 
     /// Finds out whose key it is, in memory first.
-    pub async fn identify(&self, store: &dyn Store, secret: &str) -> Answer<Identity> {
+    pub async fn identify(&self, store: &dyn Store, secret: &str) -> ServiceResult<Identity> {
         if !looks_like_key(secret) {
             return Err(unknown_key());
         }
@@ -109,7 +109,7 @@ impl Keyring {
         known.keys.retain(|_, identity| !matches!(identity, Identity::Key { app, .. } if *app == gone));
     }
 
-    async fn look_up(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> Answer<Identity> {
+    async fn look_up(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> ServiceResult<Identity> {
         let _place = self.look_ups.try_acquire().map_err(|_| too_many_look_ups())?;
         let found = store.key_by_hash(&hash).await?.filter(|key| same_hash(&key.hash, &hash));
         if found.is_none() {

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use super::calendar::instant;
 use super::content::AudienceReport;
-use super::{Answer, Caller, Counters, ErrorCode, Problem, Service};
+use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
 use crate::pipeline::Crowded;
 use crate::pipeline::calendar::off_the_minute;
 
@@ -218,7 +218,7 @@ impl MessageRequest {
         .checked()
     }
 
-    fn due_at(&self, now: Timestamp) -> Answer<Timestamp> {
+    fn due_at(&self, now: Timestamp) -> ServiceResult<Timestamp> {
         let Some(text) = &self.send_at else { return Ok(now) };
         let due = instant("send_at", text)?;
         if due > now.plus(SEND_AT_MAX) {
@@ -235,7 +235,7 @@ impl Service {
         caller: Caller,
         request: MessageRequest,
         repeat: Option<Repeat>,
-    ) -> Answer<Sent> {
+    ) -> ServiceResult<Sent> {
         caller.require(Scope::Send)?;
         let app = caller.app();
         if let Some(reply) = self.replay(app, repeat.as_ref()).await? {
@@ -258,12 +258,12 @@ impl Service {
     }
 
     /// Returns one message.
-    pub async fn message(&self, caller: Caller, id: MessageId) -> Answer<Message> {
+    pub async fn message(&self, caller: Caller, id: MessageId) -> ServiceResult<Message> {
         caller.require(Scope::Send)?;
         Ok(self.store.message(caller.app(), id).await?)
     }
 
-    pub(super) async fn replay(&self, app: AppId, repeat: Option<&Repeat>) -> Answer<Option<Reply>> {
+    pub(super) async fn replay(&self, app: AppId, repeat: Option<&Repeat>) -> ServiceResult<Option<Reply>> {
         let Some(repeat) = repeat else { return Ok(None) };
         match self.store.replay(app, &repeat.key, &repeat.request_hash).await? {
             Some(Storing::Replayed(reply)) => Ok(Some(self.replayed(reply))),
@@ -273,7 +273,7 @@ impl Service {
     }
 
     /// Refuses what would only wait longer and longer, before it costs a transaction.
-    async fn refuse_when_full(&self, app: AppId, target: &Target) -> Answer<()> {
+    async fn refuse_when_full(&self, app: AppId, target: &Target) -> ServiceResult<()> {
         if !self.belt.has_room(app) {
             let detail = "as much of this app waits to be sent as is allowed; nothing was kept";
             return self.refuse_as_full(detail.to_owned(), None);
@@ -292,7 +292,7 @@ impl Service {
         }
     }
 
-    fn refuse_as_full(&self, detail: String, hint: Option<String>) -> Answer<()> {
+    fn refuse_as_full(&self, detail: String, hint: Option<String>) -> ServiceResult<()> {
         Counters::add(&self.counters.messages_refused, 1);
         let problem = Problem::new(ErrorCode::QueueFull, detail);
         Err(Problem { hint: hint.map(Into::into), ..problem })
@@ -300,7 +300,7 @@ impl Service {
 
     /// Finds what a message to named devices would have to wait behind without end. Audiences are expanded when there is
     /// room, and keep nobody waiting at other push services.
-    async fn crowd_before(&self, app: AppId, target: &Target) -> Answer<Option<Crowded>> {
+    async fn crowd_before(&self, app: AppId, target: &Target) -> ServiceResult<Option<Crowded>> {
         let mut crowds = self.belt.crowded(app);
         if crowds.is_empty() || !target.is_direct() {
             return Ok(None);
@@ -317,7 +317,7 @@ impl Service {
         Ok(crowds.into_iter().next())
     }
 
-    async fn keep(&self, message: Message, repeat: Option<Repeat>) -> Answer<Reply> {
+    async fn keep(&self, message: Message, repeat: Option<Repeat>) -> ServiceResult<Reply> {
         let reply = reply_to(&message);
         let idempotency = repeat.map(|Repeat { key, request_hash }| IdempotentReply {
             key,

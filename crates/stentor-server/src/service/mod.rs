@@ -49,7 +49,7 @@ pub use messages::{AcceptedReply, MessageRequest, NotificationRequest, Repeat, R
 pub use schedules::{ScheduleRequest, ScheduleView};
 
 /// What a service asked for: a value, or a refusal.
-pub type Answer<T> = Result<T, Problem>;
+pub type ServiceResult<T> = Result<T, Problem>;
 
 /// What a service tells the pipeline; it never waits for it.
 pub trait Belt: Send + Sync {
@@ -180,7 +180,7 @@ pub struct Service {
 
 impl Service {
     /// Reads what must be known in memory (which keys there are, which app has which credential) and is ready.
-    pub async fn open(ground: Ground) -> Answer<Self> {
+    pub async fn open(ground: Ground) -> ServiceResult<Self> {
         let Ground { store, clock, ids, belt, keyring, limits, outbound } = ground;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         keyring.learn(store.as_ref()).await?;

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::audit::{Author, Matter, unexpected};
 use super::calendar::instant;
 use super::messages::key_reused;
-use super::{Answer, Caller, ErrorCode, MessageRequest, Origin, Problem, Repeat, Reply, Service};
+use super::{Caller, ErrorCode, MessageRequest, Origin, Problem, Repeat, Reply, Service, ServiceResult};
 use crate::pipeline::calendar;
 
 /// How many coming occurrences are shown.
@@ -65,7 +65,7 @@ impl Service {
         request: ScheduleRequest,
         repeat: Option<Repeat>,
         write: impl FnOnce(&ScheduleView) -> stentor_core::ports::store::StoredReply,
-    ) -> Answer<Reply> {
+    ) -> ServiceResult<Reply> {
         let author = Author::for_caller(caller, from);
         let matter = Matter::new(AuditAction::ScheduleCreate, caller.app(), "");
         self.permitted(&author, &matter, caller.require(Send)).await?;
@@ -95,13 +95,13 @@ impl Service {
     }
 
     /// Returns one schedule.
-    pub async fn schedule(&self, caller: Caller, id: ScheduleId) -> Answer<ScheduleView> {
+    pub async fn schedule(&self, caller: Caller, id: ScheduleId) -> ServiceResult<ScheduleView> {
         caller.require(Send)?;
         Ok(self.view(self.shown(caller.app(), id).await?))
     }
 
     /// Reads a schedule that was not deleted.
-    async fn shown(&self, app: AppId, id: ScheduleId) -> Answer<Schedule> {
+    async fn shown(&self, app: AppId, id: ScheduleId) -> ServiceResult<Schedule> {
         let schedule = self.store.schedule(app, id).await?;
         match schedule.state {
             ScheduleState::Deleted => Err(Problem::not_found("schedule")),
@@ -110,20 +110,24 @@ impl Service {
     }
 
     /// Lists schedules in order of id.
-    pub async fn schedules(&self, caller: Caller, page: Page) -> Answer<Vec<ScheduleView>> {
+    pub async fn schedules(&self, caller: Caller, page: Page) -> ServiceResult<Vec<ScheduleView>> {
         caller.require(Send)?;
         let schedules = self.store.schedules(caller.app(), page).await?;
         Ok(schedules.into_iter().map(|schedule| self.view(schedule)).collect())
     }
 
     /// Lists the schedules of such a list that cannot be read; they can be canceled by removing them.
-    pub async fn broken_schedules(&self, caller: Caller, page: Page) -> Answer<Vec<ScheduleId>> {
+    pub async fn broken_schedules(&self, caller: Caller, page: Page) -> ServiceResult<Vec<ScheduleId>> {
         caller.require(Send)?;
         Ok(self.store.broken_schedules(caller.app(), page).await?)
     }
 
     /// Ends a schedule and removes it, also one that cannot be read.
-    pub async fn remove_schedule(&self, (caller, from): (Caller, Origin), id: ScheduleId) -> Answer<()> {
+    pub async fn remove_schedule(
+        &self,
+        (caller, from): (Caller, Origin),
+        id: ScheduleId,
+    ) -> ServiceResult<()> {
         let author = Author::for_caller(caller, from.clone());
         let matter = Matter::new(AuditAction::ScheduleCancel, caller.app(), id);
         self.permitted(&author, &matter, caller.require(Send)).await?;
@@ -139,7 +143,7 @@ impl Service {
         &self,
         (caller, from): (Caller, Origin),
         id: ScheduleId,
-    ) -> Answer<Option<ScheduleView>> {
+    ) -> ServiceResult<Option<ScheduleView>> {
         if let Err(StoreError::Damaged(_)) = self.store.schedule(caller.app(), id).await {
             return self.remove_schedule((caller, from), id).await.map(|()| None);
         }
@@ -152,7 +156,7 @@ impl Service {
         (caller, from): (Caller, Origin),
         id: ScheduleId,
         state: ScheduleState,
-    ) -> Answer<ScheduleView> {
+    ) -> ServiceResult<ScheduleView> {
         let author = Author::for_caller(caller, from);
         let matter = Matter::new(audited(state), caller.app(), id);
         self.permitted(&author, &matter, caller.require(Send)).await?;
@@ -178,7 +182,7 @@ impl Service {
     }
 
     /// Refuses one schedule more than an app may have; those that are being made at the same time count as made.
-    async fn refuse_too_many(&self, app: AppId) -> Answer<BeingMade<'_>> {
+    async fn refuse_too_many(&self, app: AppId) -> ServiceResult<BeingMade<'_>> {
         let made = self.making.enter(app);
         let most = self.limits.schedules_max_count;
         let kept = self.store.count_schedules(app).await?;
@@ -189,7 +193,7 @@ impl Service {
         Err(Problem::new(ErrorCode::LimitReached, detail).with_hint("cancel one that is no longer needed"))
     }
 
-    fn schedule_of(&self, app: AppId, request: ScheduleRequest) -> Answer<Schedule> {
+    fn schedule_of(&self, app: AppId, request: ScheduleRequest) -> ServiceResult<Schedule> {
         let now = self.now();
         refuse_sending_fields(&request.message)?;
         let recurrence = Recurrence {

@@ -7,7 +7,7 @@ use stentor_core::name::TopicName;
 use stentor_core::ports::store::SubscriptionChange;
 use stentor_core::topic::TopicSummary;
 
-use super::{Answer, Caller, Problem, Service};
+use super::{Caller, Problem, Service, ServiceResult};
 
 impl Service {
     /// Lists topics by name.
@@ -16,19 +16,19 @@ impl Service {
         caller: Caller,
         after: Option<&TopicName>,
         limit: usize,
-    ) -> Answer<Vec<TopicSummary>> {
+    ) -> ServiceResult<Vec<TopicSummary>> {
         caller.require_any(&[Register, Send])?;
         Ok(self.store.topics(caller.app(), after, limit).await?)
     }
 
     /// Returns one topic.
-    pub async fn topic(&self, caller: Caller, topic: &TopicName) -> Answer<TopicSummary> {
+    pub async fn topic(&self, caller: Caller, topic: &TopicName) -> ServiceResult<TopicSummary> {
         caller.require_any(&[Register, Send])?;
         Ok(self.store.topic(caller.app(), topic).await?)
     }
 
     /// Removes a topic with its subscriptions.
-    pub async fn remove_topic(&self, caller: Caller, topic: &TopicName) -> Answer<()> {
+    pub async fn remove_topic(&self, caller: Caller, topic: &TopicName) -> ServiceResult<()> {
         caller.require(Register)?;
         Ok(self.store.remove_topic(caller.app(), topic).await?)
     }
@@ -39,7 +39,7 @@ impl Service {
         caller: Caller,
         topic: &TopicName,
         devices: &[DeviceId],
-    ) -> Answer<SubscriptionChange> {
+    ) -> ServiceResult<SubscriptionChange> {
         caller.require(Register)?;
         check_count("devices", devices.len())?;
         Ok(self.store.subscribe(caller.app(), topic, devices).await?)
@@ -51,21 +51,26 @@ impl Service {
         caller: Caller,
         topic: &TopicName,
         devices: &[DeviceId],
-    ) -> Answer<SubscriptionChange> {
+    ) -> ServiceResult<SubscriptionChange> {
         caller.require(Register)?;
         check_count("devices", devices.len())?;
         Ok(self.store.unsubscribe(caller.app(), topic, devices).await?)
     }
 
     /// Lists a device's topics.
-    pub async fn topics_of(&self, caller: Caller, device: DeviceId) -> Answer<Vec<TopicName>> {
+    pub async fn topics_of(&self, caller: Caller, device: DeviceId) -> ServiceResult<Vec<TopicName>> {
         caller.require_any(&[Register, Send])?;
         self.store.device(caller.app(), device).await?;
         Ok(self.store.topics_of(caller.app(), device).await?)
     }
 
     /// Subscribes one device, which must exist.
-    pub async fn subscribe_device(&self, caller: Caller, device: DeviceId, topic: &TopicName) -> Answer<()> {
+    pub async fn subscribe_device(
+        &self,
+        caller: Caller,
+        device: DeviceId,
+        topic: &TopicName,
+    ) -> ServiceResult<()> {
         caller.require(Register)?;
         self.store.device(caller.app(), device).await?;
         self.store.subscribe(caller.app(), topic, &[device]).await?;
@@ -78,7 +83,7 @@ impl Service {
         caller: Caller,
         device: DeviceId,
         topic: &TopicName,
-    ) -> Answer<()> {
+    ) -> ServiceResult<()> {
         caller.require(Register)?;
         self.store.device(caller.app(), device).await?;
         self.store.unsubscribe(caller.app(), topic, &[device]).await?;
@@ -87,7 +92,7 @@ impl Service {
 }
 
 /// Refuses empty and too long lists.
-pub(super) fn check_count(field: &str, count: usize) -> Answer<()> {
+pub(super) fn check_count(field: &str, count: usize) -> ServiceResult<()> {
     if (1..=TARGET_DEVICES_MAX_COUNT).contains(&count) {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::Value;
-use stentor_server::api::{error_codes, openapi_json};
+use stentor_server::face::rest::{error_codes, openapi_json};
 
 use crate::harness::{Reading, server};
 
@@ -27,7 +27,7 @@ fn the_committed_reference_is_the_present_one() {
     assert!(committed == openapi_json(), "docs/openapi.json is old: run `cargo xtask codegen`");
     let errors = include_str!("../../../../docs/errors.md");
     assert!(
-        errors == stentor_server::api::errors_markdown(),
+        errors == stentor_server::face::rest::errors_markdown(),
         "docs/errors.md is old: run `cargo xtask codegen`"
     );
     let config = include_str!("../../../../docs/config.default.toml");

@@ -3,7 +3,7 @@
 use crate::output::{Output, line, table};
 use clap::Args;
 use serde_json::{Value, json};
-use stentor_server::api;
+use stentor_server::face::rest as api;
 
 /// Print the server's OpenAPI description
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
-use crate::service::{Answer, Problem};
+use crate::service::{Problem, ServiceResult};
 
 /// Longest line, without its end.
 pub const LINE_MAX_BYTES: usize = 16 * 1_024;
@@ -12,7 +12,7 @@ pub const LINE_MAX_BYTES: usize = 16 * 1_024;
 const BLOCK_BYTES: usize = 512 * 1_024;
 
 /// Reads the body to its end and hands on blocks; stops when nobody takes them.
-pub(super) async fn read<S, E>(mut body: S, to: mpsc::Sender<Bytes>) -> Answer<()>
+pub(super) async fn read<S, E>(mut body: S, to: mpsc::Sender<Bytes>) -> ServiceResult<()>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
     E: Into<Problem>,

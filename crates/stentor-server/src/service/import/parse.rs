@@ -10,9 +10,9 @@ use stentor_core::error::Invalid;
 use super::batch::Parsed;
 use super::lines::LINE_MAX_BYTES;
 use super::report::ImportProblem;
-use crate::objects::Objects;
-use crate::service::{Answer, DeviceRequest, ErrorCode, Problem};
-use crate::wording;
+use crate::decode_errors;
+use crate::service::{DeviceRequest, ErrorCode, Problem, ServiceResult};
+use crate::strict_objects::StrictObjects;
 use csv_line::Columns;
 
 /// What a line looks like.
@@ -51,7 +51,7 @@ impl Importer {
     }
 
     /// Reads a block of lines; fails as a whole only when a CSV header makes no sense.
-    pub(super) fn parse(&mut self, block: &[u8]) -> Answer<Parsed> {
+    pub(super) fn parse(&mut self, block: &[u8]) -> ServiceResult<Parsed> {
         let mut parsed = Parsed::default();
         if block.is_empty() {
             return Ok(parsed);
@@ -65,14 +65,14 @@ impl Importer {
     }
 
     /// Checks what can only be known at the end: a CSV body has a header.
-    pub(super) fn finish(&self) -> Answer<()> {
+    pub(super) fn finish(&self) -> ServiceResult<()> {
         if self.format == Format::Csv && self.columns.is_none() {
             return Err(Problem::field("header", "the CSV body has no header line"));
         }
         Ok(())
     }
 
-    fn read_line(&mut self, line: &[u8], parsed: &mut Parsed) -> Answer<()> {
+    fn read_line(&mut self, line: &[u8], parsed: &mut Parsed) -> ServiceResult<()> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let bom = if self.line == 1 { line.strip_prefix(b"\xef\xbb\xbf") } else { None };
         let line = bom.unwrap_or(line);
@@ -93,7 +93,7 @@ impl Importer {
         Ok(())
     }
 
-    fn device(&self, line: &[u8]) -> Answer<DeviceRequest> {
+    fn device(&self, line: &[u8]) -> ServiceResult<DeviceRequest> {
         match &self.columns {
             None if line.len() > LINE_MAX_BYTES => Err(too_long()),
             None if !line.trim_ascii_start().starts_with(b"{") => Err(not_an_object()),
@@ -105,7 +105,7 @@ impl Importer {
 
 fn read(line: &[u8]) -> serde_json::Result<DeviceRequest> {
     let mut reader = serde_json::Deserializer::from_slice(line);
-    let device = DeviceRequest::deserialize(Objects(&mut reader))?;
+    let device = DeviceRequest::deserialize(StrictObjects(&mut reader))?;
     reader.end()?;
     Ok(device)
 }
@@ -113,14 +113,14 @@ fn read(line: &[u8]) -> serde_json::Result<DeviceRequest> {
 /// Reads a bad line once more, slowly, to name the field.
 fn explain(line: &[u8]) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(line);
-    let found = serde_path_to_error::deserialize::<_, DeviceRequest>(Objects(&mut reader));
+    let found = serde_path_to_error::deserialize::<_, DeviceRequest>(StrictObjects(&mut reader));
     match found {
-        Err(error) => wording::of_json(&error.path().to_string(), error.inner()),
+        Err(error) => decode_errors::of_json(&error.path().to_string(), error.inner()),
         Ok(_) => not_an_object(),
     }
 }
 
-fn checked_text(line: &[u8]) -> Answer<&str> {
+fn checked_text(line: &[u8]) -> ServiceResult<&str> {
     if line.len() > LINE_MAX_BYTES {
         return Err(too_long());
     }
@@ -136,8 +136,8 @@ fn too_long() -> Problem {
 }
 
 /// Reads a word as serde would, for cells of a table.
-fn word<T: serde::de::DeserializeOwned>(field: &str, text: &str) -> Answer<T> {
+fn word<T: serde::de::DeserializeOwned>(field: &str, text: &str) -> ServiceResult<T> {
     use serde::de::value::{Error, StrDeserializer};
     let read = T::deserialize(StrDeserializer::<Error>::new(text));
-    read.map_err(|error| wording::of_text(field, &error.to_string()))
+    read.map_err(|error| decode_errors::of_text(field, &error.to_string()))
 }

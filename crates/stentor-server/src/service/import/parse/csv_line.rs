@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::word;
-use crate::service::{Answer, DeviceRequest, ErrorCode, Problem};
-use crate::wording;
+use crate::decode_errors;
+use crate::service::{DeviceRequest, ErrorCode, Problem, ServiceResult};
 
 /// Names a column may have, in the order of the fields.
 const NAMES: [&str; 8] = ["platform", "provider", "token", "user", "locale", "time_zone", "tags", "topics"];
@@ -22,7 +22,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// Reads the header line.
-    pub(super) fn read(line: &str) -> Answer<Self> {
+    pub(super) fn read(line: &str) -> ServiceResult<Self> {
         let mut fields = Vec::new();
         for name in cells(line)? {
             let name = name.trim().to_ascii_lowercase();
@@ -43,7 +43,7 @@ impl Columns {
     }
 
     /// Reads a line.
-    pub(super) fn device(&self, line: &str) -> Answer<DeviceRequest> {
+    pub(super) fn device(&self, line: &str) -> ServiceResult<DeviceRequest> {
         let cells = cells(line)?;
         if cells.len() != self.fields.len() {
             let detail = format!("{} cells where the header has {}", cells.len(), self.fields.len());
@@ -69,7 +69,7 @@ impl Columns {
 }
 
 /// Splits a line; only one with quotes needs the whole grammar.
-fn cells(line: &str) -> Answer<Vec<Cow<'_, str>>> {
+fn cells(line: &str) -> ServiceResult<Vec<Cow<'_, str>>> {
     if !line.contains('"') {
         return Ok(line.split(',').map(Cow::Borrowed).collect());
     }
@@ -90,7 +90,7 @@ fn list(cell: Option<Cow<'_, str>>) -> Vec<String> {
 
 fn unknown_column(name: &str) -> Problem {
     let problem = Problem::field("header", format!("there is no column `{name}`"));
-    match wording::nearest(name, NAMES) {
+    match decode_errors::nearest(name, NAMES) {
         Some(near) => problem.with_hint(format!("did you mean `{near}`?")),
         None => problem.with_hint(format!("known are {}", NAMES.join(", "))),
     }

@@ -8,37 +8,37 @@ use stentor_core::id::AppId;
 use super::Api;
 use super::error::Refusal;
 use super::extract::header_text;
-use super::seat::Seat;
-use crate::service::{Answer, Caller, ErrorCode, Identity, Problem};
+use super::request_permit::RequestPermit;
+use crate::service::{Caller, ErrorCode, Identity, Problem, ServiceResult};
 
 const APP_HEADER: &str = "x-stentor-app";
 const KEY_HEADER: &str = "x-api-key";
 
 /// A known key.
-pub(super) struct As(pub(super) Identity);
+pub(super) struct Authenticated(pub(super) Identity);
 
-impl FromRequestParts<Api> for As {
+impl FromRequestParts<Api> for Authenticated {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let secret = secret(&parts.headers)?;
         let identity = api.service().identify(secret).await?;
-        Seat::take(&parts.extensions, api.front(), identity.app())?;
+        RequestPermit::take(&parts.extensions, api.limits(), identity.app())?;
         Ok(Self(identity))
     }
 }
 
 /// A known key, speaking for one app.
-pub(super) struct For(pub(super) Caller);
+pub(super) struct AppCaller(pub(super) Caller);
 
-impl FromRequestParts<Api> for For {
+impl FromRequestParts<Api> for AppCaller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
-        let As(identity) = As::from_request_parts(parts, api).await?;
+        let Authenticated(identity) = Authenticated::from_request_parts(parts, api).await?;
         let named = named_app(parts)?;
         let caller = api.service().caller(identity, named).await?;
-        Seat::take(&parts.extensions, api.front(), Some(caller.app()))?;
+        RequestPermit::take(&parts.extensions, api.limits(), Some(caller.app()))?;
         Ok(Self(caller))
     }
 }
@@ -54,7 +54,7 @@ impl FromRequestParts<Api> for Named {
     }
 }
 
-fn secret(headers: &HeaderMap) -> Answer<&str> {
+fn secret(headers: &HeaderMap) -> ServiceResult<&str> {
     if let Some(text) = header_text(headers, "authorization")? {
         let (scheme, key) = text.split_once(' ').unwrap_or((text, ""));
         if scheme.eq_ignore_ascii_case("bearer") {
@@ -68,7 +68,7 @@ fn secret(headers: &HeaderMap) -> Answer<&str> {
     header_text(headers, KEY_HEADER)?.ok_or_else(missing)
 }
 
-fn named_app(parts: &Parts) -> Answer<Option<AppId>> {
+fn named_app(parts: &Parts) -> ServiceResult<Option<AppId>> {
     let query = parts.uri.query().unwrap_or_default();
     let in_query = query.split('&').find_map(|pair| pair.strip_prefix("app="));
     let named = match in_query {

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::http::Extensions;
 use stentor_core::id::AppId;
 
-use super::front::FrontLimits;
-use crate::service::{Answer, ErrorCode, Problem};
+use super::middleware::RequestLimits;
+use crate::service::{ErrorCode, Problem, ServiceResult};
 use crate::shares::{Part, Spent};
 
-/// Held by the front and, in the request's extensions, by whoever reads the request; empty until the key is known.
+/// Held by the middleware and, in the request's extensions, by whoever reads the request; empty until the key is known.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seat(Arc<Mutex<Held>>);
+pub(super) struct RequestPermit(Arc<Mutex<Held>>);
 
 #[derive(Debug, Default)]
 struct Held {
@@ -20,11 +20,15 @@ struct Held {
     body: Option<Part>,
 }
 
-impl Seat {
+impl RequestPermit {
     /// Takes a place in the name of an app or of the operator; once for a request.
-    pub(super) fn take(extensions: &Extensions, limits: &FrontLimits, app: Option<AppId>) -> Answer<()> {
-        let Some(seat) = extensions.get::<Self>() else { return Ok(()) };
-        let mut held = seat.lock();
+    pub(super) fn take(
+        extensions: &Extensions,
+        limits: &RequestLimits,
+        app: Option<AppId>,
+    ) -> ServiceResult<()> {
+        let Some(permit) = extensions.get::<Self>() else { return Ok(()) };
+        let mut held = permit.lock();
         if held.place.is_some() && held.app == app {
             return Ok(());
         }
@@ -35,9 +39,9 @@ impl Seat {
     }
 
     /// Takes room for so many more bytes of the body.
-    pub(super) fn grow(extensions: &Extensions, limits: &FrontLimits, bytes: usize) -> Answer<()> {
-        let Some(seat) = extensions.get::<Self>() else { return Ok(()) };
-        let mut held = seat.lock();
+    pub(super) fn grow(extensions: &Extensions, limits: &RequestLimits, bytes: usize) -> ServiceResult<()> {
+        let Some(permit) = extensions.get::<Self>() else { return Ok(()) };
+        let mut held = permit.lock();
         let app = held.app;
         held.body.get_or_insert_with(|| limits.bodies.part(app)).grow(bytes).map_err(no_room)
     }

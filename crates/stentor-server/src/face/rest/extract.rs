@@ -10,9 +10,9 @@ use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
 
 use super::error::Refusal;
 use super::{Api, body};
-use crate::objects::Objects;
-use crate::service::{Answer, ErrorCode, Problem, Repeat};
-use crate::wording;
+use crate::decode_errors;
+use crate::service::{ErrorCode, Problem, Repeat, ServiceResult};
+use crate::strict_objects::StrictObjects;
 
 /// Header that makes repeating a request harmless.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -60,9 +60,9 @@ impl<T: DeserializeOwned> FromRequest<Api> for RepeatableBody<T> {
 }
 
 /// Names in the path, in order.
-pub(super) struct At<T>(pub(super) T);
+pub(super) struct PathParams<T>(pub(super) T);
 
-impl<T: Segments> FromRequestParts<Api> for At<T> {
+impl<T: Segments> FromRequestParts<Api> for PathParams<T> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
@@ -74,9 +74,9 @@ impl<T: Segments> FromRequestParts<Api> for At<T> {
 }
 
 /// The query, with unknown names refused; `app` belongs to the caller's choice of app.
-pub(super) struct Asked<T>(pub(super) T);
+pub(super) struct QueryParams<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequestParts<Api> for Asked<T> {
+impl<T: DeserializeOwned> FromRequestParts<Api> for QueryParams<T> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Refusal> {
@@ -93,22 +93,22 @@ impl<T: DeserializeOwned> FromRequestParts<Api> for Asked<T> {
 
 /// One name of a path.
 pub(super) trait Segment: Sized {
-    fn read(text: &str) -> Answer<Self>;
+    fn read(text: &str) -> ServiceResult<Self>;
 }
 
 /// All names of a path.
 pub(super) trait Segments: Sized {
-    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> Answer<Self>;
+    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self>;
 }
 
 impl<T: Segment> Segments for T {
-    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> Answer<Self> {
+    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
         <T as Segment>::read(values.next().unwrap_or_default())
     }
 }
 
 impl<A: Segment, B: Segment> Segments for (A, B) {
-    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> Answer<Self> {
+    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
         Ok((<A as Segments>::read(values)?, <B as Segments>::read(values)?))
     }
 }
@@ -116,7 +116,7 @@ impl<A: Segment, B: Segment> Segments for (A, B) {
 macro_rules! id_segments {
     ($($id:ident = $word:literal;)*) => {$(
         impl Segment for $id {
-            fn read(text: &str) -> Answer<Self> {
+            fn read(text: &str) -> ServiceResult<Self> {
                 text.parse().map_err(|_| {
                     let hint = concat!("such an id begins with `", $word, "`");
                     Problem::new(ErrorCode::NotFound, "there is no such id").with_hint(hint)
@@ -135,7 +135,7 @@ id_segments! {
 }
 
 impl Segment for CampaignId {
-    fn read(text: &str) -> Answer<Self> {
+    fn read(text: &str) -> ServiceResult<Self> {
         match text.parse::<MessageId>() {
             Ok(message) => Ok(message.into()),
             Err(_) => text.parse().map_err(|_| {
@@ -149,7 +149,7 @@ impl Segment for CampaignId {
 macro_rules! name_segments {
     ($($name:ident)*) => {$(
         impl Segment for $name {
-            fn read(text: &str) -> Answer<Self> {
+            fn read(text: &str) -> ServiceResult<Self> {
                 Ok($name::new(text)?)
             }
         }
@@ -159,14 +159,14 @@ macro_rules! name_segments {
 name_segments! { TopicName GroupName ExternalId }
 
 /// Reads one header as text.
-pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Answer<Option<&'a str>> {
+pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> ServiceResult<Option<&'a str>> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let text = value.to_str().map_err(|_| Problem::field(name.to_owned(), "must be visible ASCII"))?;
     Ok(Some(text))
 }
 
 /// Reads the idempotency key, if there is one.
-fn idempotency_key(headers: &HeaderMap) -> Answer<Option<IdempotencyKey>> {
+fn idempotency_key(headers: &HeaderMap) -> ServiceResult<Option<IdempotencyKey>> {
     let text = header_text(headers, IDEMPOTENCY_KEY)?;
     Ok(text.map(IdempotencyKey::new).transpose()?)
 }
@@ -180,12 +180,12 @@ fn request_hash(method: &Method, uri: &Uri, body: &[u8]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-async fn json_bytes(request: Request, api: &Api, max_bytes: usize) -> Answer<Bytes> {
+async fn json_bytes(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
     check_json(request.headers())?;
     body::read(request, api, max_bytes).await
 }
 
-fn check_json(headers: &HeaderMap) -> Answer<()> {
+fn check_json(headers: &HeaderMap) -> ServiceResult<()> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
@@ -194,31 +194,31 @@ fn check_json(headers: &HeaderMap) -> Answer<()> {
     Err(Problem::new(ErrorCode::UnsupportedMediaType, "the content type must be application/json"))
 }
 
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> ServiceResult<T> {
     let first = bytes.trim_ascii_start().first();
     if matches!(first, Some(b'[' | b'"' | b'0'..=b'9' | b'-' | b't' | b'f' | b'n')) {
         return Err(Problem::new(ErrorCode::InvalidRequest, "the body must be a JSON object"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = T::deserialize(Objects(&mut reader)).map_err(|error| explain::<T>(bytes, &error))?;
+    let value = T::deserialize(StrictObjects(&mut reader)).map_err(|error| explain::<T>(bytes, &error))?;
     let end = reader.end();
-    end.map_err(|error| wording::of_json("", &error))?;
+    end.map_err(|error| decode_errors::of_json("", &error))?;
     Ok(value)
 }
 
 /// Reads what is wrong once more, slowly, to name the field.
 fn explain<T: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    match serde_path_to_error::deserialize::<_, T>(Objects(&mut reader)) {
-        Err(found) => wording::of_json(&found.path().to_string(), found.inner()),
-        Ok(_) => wording::of_json("", error),
+    match serde_path_to_error::deserialize::<_, T>(StrictObjects(&mut reader)) {
+        Err(found) => decode_errors::of_json(&found.path().to_string(), found.inner()),
+        Ok(_) => decode_errors::of_json("", error),
     }
 }
 
 fn query_problem(message: &str) -> Problem {
     let sentence = message.strip_prefix("Failed to deserialize query string: ").unwrap_or(message);
     match sentence.split_once(": ") {
-        Some((name, problem)) if !name.contains(' ') => wording::of_text(name, problem),
-        _ => wording::of_text("", sentence),
+        Some((name, problem)) if !name.contains(' ') => decode_errors::of_text(name, problem),
+        _ => decode_errors::of_text("", sentence),
     }
 }

@@ -12,12 +12,12 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
-use super::extract::{Asked, At, LargeBody};
+use super::auth::AppCaller;
+use super::extract::{LargeBody, PathParams, QueryParams};
 use super::page::{After, next_of};
 use super::text::Instant;
 use super::topics::Change;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::Members;
 
 const USER_CURSOR: &str = "user:";
@@ -95,9 +95,9 @@ impl From<MembersRequest> for Members {
 #[utoipa::path(get, path = "/v1/groups", tag = "groups", params(After), responses((status = 200, body = GroupList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
-    Asked(query): Asked<After>,
-) -> Answered<Json<GroupList>> {
+    AppCaller(caller): AppCaller,
+    QueryParams(query): QueryParams<After>,
+) -> ApiResult<Json<GroupList>> {
     let (limit, after) = (query.limit()?, query.name(GroupName::new)?);
     let groups = api.service().groups(caller, after.as_ref(), limit).await?;
     let next = next_of(&groups, limit, |group| group.name.to_string());
@@ -108,9 +108,9 @@ async fn list(
 #[utoipa::path(put, path = "/v1/groups/{group}", tag = "groups", params(("group" = String, Path)), responses((status = 200, body = GroupView)))]
 async fn put(
     State(api): State<Api>,
-    For(caller): For,
-    At(group): At<GroupName>,
-) -> Answered<Json<GroupView>> {
+    AppCaller(caller): AppCaller,
+    PathParams(group): PathParams<GroupName>,
+) -> ApiResult<Json<GroupView>> {
     Ok(Json(api.service().put_group(caller, &group).await?.into()))
 }
 
@@ -118,15 +118,19 @@ async fn put(
 #[utoipa::path(get, path = "/v1/groups/{group}", tag = "groups", params(("group" = String, Path)), responses((status = 200, body = GroupView)))]
 async fn show(
     State(api): State<Api>,
-    For(caller): For,
-    At(group): At<GroupName>,
-) -> Answered<Json<GroupView>> {
+    AppCaller(caller): AppCaller,
+    PathParams(group): PathParams<GroupName>,
+) -> ApiResult<Json<GroupView>> {
     Ok(Json(api.service().group(caller, &group).await?.into()))
 }
 
 /// Removes a group; its members stay.
 #[utoipa::path(delete, path = "/v1/groups/{group}", tag = "groups", params(("group" = String, Path)), responses((status = 204)))]
-async fn remove(State(api): State<Api>, For(caller): For, At(group): At<GroupName>) -> Answered<StatusCode> {
+async fn remove(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    PathParams(group): PathParams<GroupName>,
+) -> ApiResult<StatusCode> {
     api.service().remove_group(caller, &group).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -135,10 +139,10 @@ async fn remove(State(api): State<Api>, For(caller): For, At(group): At<GroupNam
 #[utoipa::path(get, path = "/v1/groups/{group}/members", tag = "groups", params(("group" = String, Path), After), responses((status = 200, body = MemberList)))]
 async fn members(
     State(api): State<Api>,
-    For(caller): For,
-    At(group): At<GroupName>,
-    Asked(query): Asked<After>,
-) -> Answered<Json<MemberList>> {
+    AppCaller(caller): AppCaller,
+    PathParams(group): PathParams<GroupName>,
+    QueryParams(query): QueryParams<After>,
+) -> ApiResult<Json<MemberList>> {
     let (limit, after) = (query.limit()?, query.name(member_of)?);
     let members = api.service().members(caller, &group, after.as_ref(), limit).await?;
     let mut list =
@@ -156,10 +160,10 @@ async fn members(
 #[utoipa::path(post, path = "/v1/groups/{group}/members", tag = "groups", params(("group" = String, Path)), request_body = MembersRequest, responses((status = 200, body = Change)))]
 async fn add(
     State(api): State<Api>,
-    For(caller): For,
-    At(group): At<GroupName>,
+    AppCaller(caller): AppCaller,
+    PathParams(group): PathParams<GroupName>,
     LargeBody(request): LargeBody<MembersRequest>,
-) -> Answered<Json<Change>> {
+) -> ApiResult<Json<Change>> {
     Ok(Json(api.service().add_members(caller, &group, request.into()).await?.into()))
 }
 
@@ -167,10 +171,10 @@ async fn add(
 #[utoipa::path(post, path = "/v1/groups/{group}/members/remove", tag = "groups", params(("group" = String, Path)), request_body = MembersRequest, responses((status = 200, body = Change)))]
 async fn take_out(
     State(api): State<Api>,
-    For(caller): For,
-    At(group): At<GroupName>,
+    AppCaller(caller): AppCaller,
+    PathParams(group): PathParams<GroupName>,
     LargeBody(request): LargeBody<MembersRequest>,
-) -> Answered<Json<Change>> {
+) -> ApiResult<Json<Change>> {
     Ok(Json(api.service().remove_members(caller, &group, request.into()).await?.into()))
 }
 

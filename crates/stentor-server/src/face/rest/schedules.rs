@@ -12,13 +12,13 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
-use super::extract::{Asked, At, RepeatableBody};
+use super::auth::AppCaller;
+use super::extract::{PathParams, QueryParams, RepeatableBody};
 use super::messages::{SpecView, kept};
 use super::origin::Via;
 use super::page::{After, cursor, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::{ScheduleRequest, ScheduleView};
 
 /// Returns the routes of this noun.
@@ -97,10 +97,10 @@ impl From<ScheduleView> for Schedule {
     responses((status = 201, body = Schedule, headers(("Location" = String), ("Idempotent-Replayed" = String)))))]
 async fn create(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
     RepeatableBody { request, repeat }: RepeatableBody<ScheduleRequest>,
-) -> Answered<Response> {
+) -> ApiResult<Response> {
     let write = |view: &ScheduleView| StoredReply {
         status: StatusCode::CREATED.as_u16(),
         body: serde_json::to_string(&Schedule::from(view.clone())).unwrap_or_default(),
@@ -113,9 +113,9 @@ async fn create(
 #[utoipa::path(get, path = "/v1/schedules", tag = "schedules", params(After), responses((status = 200, body = ScheduleList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
-    Asked(query): Asked<After>,
-) -> Answered<Json<ScheduleList>> {
+    AppCaller(caller): AppCaller,
+    QueryParams(query): QueryParams<After>,
+) -> ApiResult<Json<ScheduleList>> {
     let raw = |text: &str| text.parse().ok().map(ScheduleId::raw);
     let page = Page { after: cursor("after", query.after.as_deref(), raw)?, limit: query.limit()? };
     let views = api.service().schedules(caller, page).await?;
@@ -126,7 +126,11 @@ async fn list(
 
 /// Shows a schedule with its next five occurrences.
 #[utoipa::path(get, path = "/v1/schedules/{schedule}", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
-async fn show(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) -> Answered<Json<Schedule>> {
+async fn show(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    PathParams(id): PathParams<ScheduleId>,
+) -> ApiResult<Json<Schedule>> {
     Ok(Json(api.service().schedule(caller, id).await?.into()))
 }
 
@@ -134,10 +138,10 @@ async fn show(State(api): State<Api>, For(caller): For, At(id): At<ScheduleId>) 
 #[utoipa::path(delete, path = "/v1/schedules/{schedule}", tag = "schedules", params(("schedule" = String, Path)), responses((status = 204)))]
 async fn remove(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<ScheduleId>,
-) -> Answered<StatusCode> {
+    PathParams(id): PathParams<ScheduleId>,
+) -> ApiResult<StatusCode> {
     api.service().remove_schedule((caller, from), id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -146,10 +150,10 @@ async fn remove(
 #[utoipa::path(post, path = "/v1/schedules/{schedule}/cancel", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule), (status = 204)))]
 async fn cancel(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<ScheduleId>,
-) -> Answered<Response> {
+    PathParams(id): PathParams<ScheduleId>,
+) -> ApiResult<Response> {
     let canceled = api.service().cancel_schedule((caller, from), id).await?;
     Ok(canceled.map_or_else(
         || StatusCode::NO_CONTENT.into_response(),
@@ -161,10 +165,10 @@ async fn cancel(
 #[utoipa::path(post, path = "/v1/schedules/{schedule}/pause", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
 async fn pause(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<ScheduleId>,
-) -> Answered<Json<Schedule>> {
+    PathParams(id): PathParams<ScheduleId>,
+) -> ApiResult<Json<Schedule>> {
     Ok(Json(api.service().set_schedule((caller, from), id, ScheduleState::Paused).await?.into()))
 }
 
@@ -172,9 +176,9 @@ async fn pause(
 #[utoipa::path(post, path = "/v1/schedules/{schedule}/resume", tag = "schedules", params(("schedule" = String, Path)), responses((status = 200, body = Schedule)))]
 async fn resume(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<ScheduleId>,
-) -> Answered<Json<Schedule>> {
+    PathParams(id): PathParams<ScheduleId>,
+) -> ApiResult<Json<Schedule>> {
     Ok(Json(api.service().set_schedule((caller, from), id, ScheduleState::Active).await?.into()))
 }

@@ -13,7 +13,7 @@ use crate::service::{ErrorCode, Problem};
 
 /// How long a body may keep us waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct ReadTimeout {
     /// Waiting that is borne: what is used up comes back with the bytes that arrive.
     pub idle: Duration,
     /// Bytes that bring back a second of it.
@@ -22,23 +22,23 @@ pub struct Patience {
     pub total: Duration,
 }
 
-/// A body on its way, and what is left of the patience with it.
+/// A body on its way, and what is left of the limits with it.
 struct Upload<S> {
     pieces: S,
-    patience: Patience,
+    limits: ReadTimeout,
     idle_left: Duration,
     total_left: Duration,
 }
 
 /// Ends the body with a refusal when it comes too slowly.
-pub(super) fn patient<S, E>(
+pub(super) fn with_timeout<S, E>(
     pieces: S,
-    patience: Patience,
+    limits: ReadTimeout,
 ) -> impl Stream<Item = Result<Bytes, Problem>> + Send
 where
     S: Stream<Item = Result<Bytes, E>> + Send + Unpin,
 {
-    let upload = Upload { pieces, patience, idle_left: patience.idle, total_left: patience.total };
+    let upload = Upload { pieces, limits, idle_left: limits.idle, total_left: limits.total };
     futures_util::stream::unfold(Some(upload), async |upload| {
         let mut upload = upload?;
         match upload.next().await? {
@@ -72,12 +72,12 @@ where
     fn encourage(&mut self, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let earned = Duration::from_secs(1) * bytes
-            / u32::try_from(self.patience.min_bytes_per_second).unwrap_or(u32::MAX).max(1);
-        self.idle_left = self.idle_left.saturating_add(earned).min(self.patience.idle);
+            / u32::try_from(self.limits.min_bytes_per_second).unwrap_or(u32::MAX).max(1);
+        self.idle_left = self.idle_left.saturating_add(earned).min(self.limits.idle);
     }
 
     fn too_slow(&self) -> Problem {
-        let Patience { idle, min_bytes_per_second, total } = self.patience;
+        let ReadTimeout { idle, min_bytes_per_second, total } = self.limits;
         let why = if self.total_left.is_zero() {
             format!("the body kept the server waiting for {} seconds altogether", total.as_secs())
         } else {

@@ -11,11 +11,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
-use super::extract::{Asked, At};
+use super::auth::AppCaller;
+use super::extract::{PathParams, QueryParams};
 use super::page::{After, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -57,9 +57,9 @@ impl From<User> for UserView {
 #[utoipa::path(get, path = "/v1/users", tag = "users", params(After), responses((status = 200, body = UserList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
-    Asked(query): Asked<After>,
-) -> Answered<Json<UserList>> {
+    AppCaller(caller): AppCaller,
+    QueryParams(query): QueryParams<After>,
+) -> ApiResult<Json<UserList>> {
     let (limit, after) = (query.limit()?, query.name(ExternalId::new)?);
     let users = api.service().users(caller, after.as_ref(), limit).await?;
     let next = next_of(&users, limit, |user| user.external_id.to_string());
@@ -68,7 +68,11 @@ async fn list(
 
 /// Makes a person known; harmless when known.
 #[utoipa::path(put, path = "/v1/users/{external_id}", tag = "users", params(("external_id" = String, Path)), responses((status = 200, body = UserView)))]
-async fn put(State(api): State<Api>, For(caller): For, At(user): At<ExternalId>) -> Answered<Json<UserView>> {
+async fn put(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    PathParams(user): PathParams<ExternalId>,
+) -> ApiResult<Json<UserView>> {
     Ok(Json(api.service().put_user(caller, &user).await?.into()))
 }
 
@@ -76,15 +80,19 @@ async fn put(State(api): State<Api>, For(caller): For, At(user): At<ExternalId>)
 #[utoipa::path(get, path = "/v1/users/{external_id}", tag = "users", params(("external_id" = String, Path)), responses((status = 200, body = UserView)))]
 async fn show(
     State(api): State<Api>,
-    For(caller): For,
-    At(user): At<ExternalId>,
-) -> Answered<Json<UserView>> {
+    AppCaller(caller): AppCaller,
+    PathParams(user): PathParams<ExternalId>,
+) -> ApiResult<Json<UserView>> {
     Ok(Json(api.service().user(caller, &user).await?.into()))
 }
 
 /// Forgets a person; the devices stay, without owner.
 #[utoipa::path(delete, path = "/v1/users/{external_id}", tag = "users", params(("external_id" = String, Path)), responses((status = 204)))]
-async fn remove(State(api): State<Api>, For(caller): For, At(user): At<ExternalId>) -> Answered<StatusCode> {
+async fn remove(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    PathParams(user): PathParams<ExternalId>,
+) -> ApiResult<StatusCode> {
     api.service().remove_user(caller, &user).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -5,7 +5,7 @@ use stentor_core::error::Invalid;
 use stentor_core::ports::store::Page;
 use utoipa::IntoParams;
 
-use crate::service::{Answer, Problem};
+use crate::service::{Problem, ServiceResult};
 
 /// Longest piece of a list.
 const LIMIT_MAX: usize = 1_000;
@@ -37,12 +37,15 @@ pub(super) struct Before {
 
 impl After {
     /// Reads the limit.
-    pub(super) fn limit(&self) -> Answer<usize> {
+    pub(super) fn limit(&self) -> ServiceResult<usize> {
         checked_limit(self.limit)
     }
 
     /// Reads the cursor as a name.
-    pub(super) fn name<T>(&self, read: impl FnOnce(String) -> Result<T, Invalid>) -> Answer<Option<T>> {
+    pub(super) fn name<T>(
+        &self,
+        read: impl FnOnce(String) -> Result<T, Invalid>,
+    ) -> ServiceResult<Option<T>> {
         let wrong = |_| Problem::field("after", "is not what `next` gave");
         self.after.clone().map(|text| read(text).map_err(wrong)).transpose()
     }
@@ -50,13 +53,13 @@ impl After {
 
 impl Before {
     /// Reads limit and cursor; the cursor is an id whose number `raw` gives.
-    pub(super) fn page(&self, raw: impl FnOnce(&str) -> Option<u64>) -> Answer<Page> {
+    pub(super) fn page(&self, raw: impl FnOnce(&str) -> Option<u64>) -> ServiceResult<Page> {
         Ok(Page { after: cursor("before", self.before.as_deref(), raw)?, limit: checked_limit(self.limit)? })
     }
 }
 
 /// Checks a limit that was asked for.
-pub(super) fn checked_limit(limit: Option<usize>) -> Answer<usize> {
+pub(super) fn checked_limit(limit: Option<usize>) -> ServiceResult<usize> {
     match limit.unwrap_or(LIMIT_DEFAULT) {
         limit @ 1..=LIMIT_MAX => Ok(limit),
         _ => Err(Problem::field("limit", format!("must be 1 to {LIMIT_MAX}"))),
@@ -68,7 +71,7 @@ pub(super) fn cursor(
     field: &'static str,
     text: Option<&str>,
     raw: impl FnOnce(&str) -> Option<u64>,
-) -> Answer<u64> {
+) -> ServiceResult<u64> {
     let Some(text) = text else { return Ok(0) };
     raw(text).ok_or_else(|| Problem::field(field, "is not what `next` gave"))
 }

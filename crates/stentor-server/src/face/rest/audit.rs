@@ -10,12 +10,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::{As, Named};
-use super::extract::Asked;
+use super::auth::{Authenticated, Named};
+use super::extract::QueryParams;
 use super::page::{checked_limit, cursor, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
-use crate::service::{Answer, Problem, instant};
+use super::{Api, ApiResult};
+use crate::service::{Problem, ServiceResult, instant};
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -106,13 +106,13 @@ impl From<AuditEntry> for EntryView {
 }
 
 impl Wanted {
-    fn filter(&self, app: Option<AppId>) -> Answer<AuditFilter> {
+    fn filter(&self, app: Option<AppId>) -> ServiceResult<AuditFilter> {
         let action = self.action.as_deref().map(|text| text.parse().map_err(|_| unknown_action()));
         let since = self.since.as_deref().map(|text| instant("since", text)).transpose()?;
         Ok(AuditFilter { app, action: action.transpose()?, since })
     }
 
-    fn page(&self) -> Answer<Page> {
+    fn page(&self) -> ServiceResult<Page> {
         let raw = |text: &str| text.parse().ok().map(AuditId::raw);
         Ok(Page { after: cursor("before", self.before.as_deref(), raw)?, limit: checked_limit(self.limit)? })
     }
@@ -124,10 +124,10 @@ impl Wanted {
     responses((status = 200, body = AuditList)))]
 async fn list(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Named(app): Named,
-    Asked(wanted): Asked<Wanted>,
-) -> Answered<Json<AuditList>> {
+    QueryParams(wanted): QueryParams<Wanted>,
+) -> ApiResult<Json<AuditList>> {
     let page = wanted.page()?;
     let entries = api.service().audit(who, wanted.filter(app)?, page).await?;
     let next = next_of(&entries, page.limit, |entry| entry.id.to_string());

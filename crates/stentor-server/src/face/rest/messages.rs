@@ -14,13 +14,13 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
+use super::auth::AppCaller;
 use super::campaigns::LedgerView;
 use super::devices::Attempt;
-use super::extract::{Asked, At, RepeatableBody};
+use super::extract::{PathParams, QueryParams, RepeatableBody};
 use super::page::{Before, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::{AcceptedReply, AudienceReport, MessageRequest, Reply, Sent};
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -172,9 +172,9 @@ impl From<AudienceReport> for DryRun {
         (status = 200, description = "Dry run: checked and counted, nothing kept", body = DryRun)))]
 async fn send(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     RepeatableBody { request, repeat }: RepeatableBody<MessageRequest>,
-) -> Answered<Response> {
+) -> ApiResult<Response> {
     match api.service().send(caller, request, repeat).await? {
         Sent::Kept(reply) => Ok(kept(reply, "/v1/messages/")),
         Sent::Checked(report) => Ok(Json(DryRun::from(report)).into_response()),
@@ -185,9 +185,9 @@ async fn send(
 #[utoipa::path(get, path = "/v1/messages", tag = "messages", params(Before), responses((status = 200, body = MessageList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
-    Asked(query): Asked<Before>,
-) -> Answered<Json<MessageList>> {
+    AppCaller(caller): AppCaller,
+    QueryParams(query): QueryParams<Before>,
+) -> ApiResult<Json<MessageList>> {
     let page = query.page(|text| text.parse().ok().map(MessageId::raw))?;
     let campaigns = api.service().campaigns(caller, page).await?;
     let damaged =
@@ -207,9 +207,9 @@ async fn list(
 #[utoipa::path(get, path = "/v1/messages/{message}", tag = "messages", params(("message" = String, Path)), responses((status = 200, body = MessageView)))]
 async fn show(
     State(api): State<Api>,
-    For(caller): For,
-    At(id): At<MessageId>,
-) -> Answered<Json<MessageView>> {
+    AppCaller(caller): AppCaller,
+    PathParams(id): PathParams<MessageId>,
+) -> ApiResult<Json<MessageView>> {
     Ok(Json(api.service().message(caller, id).await?.into()))
 }
 
@@ -217,9 +217,9 @@ async fn show(
 #[utoipa::path(get, path = "/v1/messages/{message}/ledger", tag = "messages", params(("message" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn ledger(
     State(api): State<Api>,
-    For(caller): For,
-    At(id): At<MessageId>,
-) -> Answered<Json<LedgerView>> {
+    AppCaller(caller): AppCaller,
+    PathParams(id): PathParams<MessageId>,
+) -> ApiResult<Json<LedgerView>> {
     Ok(Json(api.service().ledger(caller, id.into()).await?.into()))
 }
 
@@ -227,9 +227,9 @@ async fn ledger(
 #[utoipa::path(get, path = "/v1/messages/{message}/deliveries/{device}", tag = "messages", params(("message" = String, Path), ("device" = String, Path)), responses((status = 200, body = Deliveries)))]
 async fn deliveries(
     State(api): State<Api>,
-    For(caller): For,
-    At((message, device)): At<(MessageId, DeviceId)>,
-) -> Answered<Json<Deliveries>> {
+    AppCaller(caller): AppCaller,
+    PathParams((message, device)): PathParams<(MessageId, DeviceId)>,
+) -> ApiResult<Json<Deliveries>> {
     let attempts = api.service().delivery(caller, message, device).await?;
     Ok(Json(Deliveries { deliveries: attempts.into_iter().map(Attempt::from).collect() }))
 }

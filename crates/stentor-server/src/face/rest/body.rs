@@ -8,20 +8,20 @@ use futures_util::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
 use super::Api;
-use super::front::FrontLimits;
-use super::seat::Seat;
-use crate::service::{Answer, ErrorCode, Problem};
+use super::middleware::RequestLimits;
+use super::request_permit::RequestPermit;
+use crate::service::{ErrorCode, Problem, ServiceResult};
 
 /// Reads the body of a request whose key is known.
-pub(super) async fn read(request: Request, api: &Api, max_bytes: usize) -> Answer<Bytes> {
+pub(super) async fn read(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
     let Some(announced) = usize::try_from(announced).ok().filter(|bytes| *bytes <= max_bytes) else {
         return Err(too_large(max_bytes));
     };
     let (parts, body) = request.into_parts();
-    let deadline = Instant::now() + api.front().body_timeout;
-    let (announced, limits) = (Announced { bytes: announced, max_bytes }, api.front());
+    let deadline = Instant::now() + api.limits().body_timeout;
+    let (announced, limits) = (Announced { bytes: announced, max_bytes }, api.limits());
     match timeout_at(deadline, collect(body, &parts.extensions, limits, announced)).await {
         Ok(read) => read,
         Err(_) => Err(too_slow(api)),
@@ -38,9 +38,9 @@ struct Announced {
 async fn collect(
     body: Body,
     extensions: &Extensions,
-    limits: &FrontLimits,
+    limits: &RequestLimits,
     Announced { bytes, max_bytes }: Announced,
-) -> Answer<Bytes> {
+) -> ServiceResult<Bytes> {
     let mut pieces = body.into_data_stream();
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(piece) = pieces.next().await {
@@ -48,7 +48,7 @@ async fn collect(
         if piece.len() > max_bytes - first.len().max(all.len()) {
             return Err(too_large(max_bytes));
         }
-        Seat::grow(extensions, limits, piece.len())?;
+        RequestPermit::grow(extensions, limits, piece.len())?;
         if first.is_empty() && all.is_empty() {
             first = piece;
             continue;
@@ -68,6 +68,6 @@ fn too_large(max_bytes: usize) -> Problem {
 }
 
 fn too_slow(api: &Api) -> Problem {
-    let seconds = api.front().body_timeout.as_secs();
+    let seconds = api.limits().body_timeout.as_secs();
     Problem::new(ErrorCode::RequestTimeout, format!("the body did not come within {seconds} seconds"))
 }

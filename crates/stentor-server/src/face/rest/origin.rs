@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use ipnet::IpNet;
 
 use super::Api;
-use super::front::RequestId;
+use super::middleware::RequestId;
 use crate::listen::Peer;
 use crate::service::Origin;
 

@@ -13,7 +13,7 @@ use tracing::Instrument;
 
 use super::Api;
 use super::error::{Refusal, write};
-use super::seat::Seat;
+use super::request_permit::RequestPermit;
 use crate::service::{ErrorCode, Problem};
 use crate::shares::Shares;
 
@@ -27,7 +27,7 @@ pub(super) struct RequestId(pub(super) Arc<str>);
 
 /// How much is worked on at once, and for how long.
 #[derive(Debug, Clone)]
-pub struct FrontLimits {
+pub struct RequestLimits {
     /// Places for requests whose key is known.
     pub places: Arc<Shares>,
     /// Bytes of the bodies of these requests.
@@ -62,10 +62,10 @@ pub(super) async fn outer(mut request: Request, next: Next) -> Response {
 
 /// Keeps what a request holds until it is answered, and ends it when its time is over.
 pub(super) async fn inner(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    let seat = Seat::default();
-    request.extensions_mut().insert(seat.clone());
-    let answer = tokio::time::timeout(api.front().timeout, next.run(request)).await;
-    drop(seat);
+    let permit = RequestPermit::default();
+    request.extensions_mut().insert(permit.clone());
+    let answer = tokio::time::timeout(api.limits().timeout, next.run(request)).await;
+    drop(permit);
     answer.unwrap_or_else(|_| Refusal(timed_out()).into_response())
 }
 

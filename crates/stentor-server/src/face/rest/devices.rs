@@ -12,11 +12,11 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
-use super::extract::{Asked, At, LargeBody};
+use super::auth::AppCaller;
+use super::extract::{LargeBody, PathParams, QueryParams};
 use super::page::{Before, checked_limit, cursor, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::{DeviceChange, DeviceRequest};
 
 /// Letters of a push token that are shown.
@@ -191,9 +191,9 @@ impl From<AttemptRecord> for Attempt {
     responses((status = 201, description = "Registered", body = Registered), (status = 200, description = "Already registered", body = Registered)))]
 async fn register(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     LargeBody(request): LargeBody<DeviceRequest>,
-) -> Answered<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Registered>)> {
+) -> ApiResult<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Registered>)> {
     let done = api.service().register(caller, request).await?;
     let status = if done.created { StatusCode::CREATED } else { StatusCode::OK };
     let location = super::location(&format!("/v1/devices/{}", done.device));
@@ -204,9 +204,9 @@ async fn register(
 #[utoipa::path(get, path = "/v1/devices", tag = "devices", params(DeviceQuery), responses((status = 200, body = DeviceList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
-    Asked(query): Asked<DeviceQuery>,
-) -> Answered<Json<DeviceList>> {
+    AppCaller(caller): AppCaller,
+    QueryParams(query): QueryParams<DeviceQuery>,
+) -> ApiResult<Json<DeviceList>> {
     let limit = checked_limit(query.limit)?;
     let raw = |text: &str| text.parse().ok().map(DeviceId::raw);
     let page = Page { after: cursor("after", query.after.as_deref(), raw)?, limit };
@@ -218,7 +218,11 @@ async fn list(
 
 /// Shows a device.
 #[utoipa::path(get, path = "/v1/devices/{device}", tag = "devices", params(("device" = String, Path)), responses((status = 200, body = DeviceView)))]
-async fn show(State(api): State<Api>, For(caller): For, At(id): At<DeviceId>) -> Answered<Json<DeviceView>> {
+async fn show(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    PathParams(id): PathParams<DeviceId>,
+) -> ApiResult<Json<DeviceView>> {
     Ok(Json(api.service().device(caller, id).await?.into()))
 }
 
@@ -226,10 +230,10 @@ async fn show(State(api): State<Api>, For(caller): For, At(id): At<DeviceId>) ->
 #[utoipa::path(put, path = "/v1/devices/{device}", tag = "devices", params(("device" = String, Path)), request_body = DeviceRequest, responses((status = 200, body = DeviceView)))]
 async fn replace(
     State(api): State<Api>,
-    For(caller): For,
-    At(id): At<DeviceId>,
+    AppCaller(caller): AppCaller,
+    PathParams(id): PathParams<DeviceId>,
     LargeBody(request): LargeBody<DeviceRequest>,
-) -> Answered<Json<DeviceView>> {
+) -> ApiResult<Json<DeviceView>> {
     Ok(Json(api.service().replace_device(caller, id, request).await?.into()))
 }
 
@@ -237,16 +241,20 @@ async fn replace(
 #[utoipa::path(patch, path = "/v1/devices/{device}", tag = "devices", params(("device" = String, Path)), request_body = DeviceChange, responses((status = 200, body = DeviceView)))]
 async fn change(
     State(api): State<Api>,
-    For(caller): For,
-    At(id): At<DeviceId>,
+    AppCaller(caller): AppCaller,
+    PathParams(id): PathParams<DeviceId>,
     LargeBody(request): LargeBody<DeviceChange>,
-) -> Answered<Json<DeviceView>> {
+) -> ApiResult<Json<DeviceView>> {
     Ok(Json(api.service().change_device(caller, id, request).await?.into()))
 }
 
 /// Removes a device with its subscriptions and memberships.
 #[utoipa::path(delete, path = "/v1/devices/{device}", tag = "devices", params(("device" = String, Path)), responses((status = 204)))]
-async fn remove(State(api): State<Api>, For(caller): For, At(id): At<DeviceId>) -> Answered<StatusCode> {
+async fn remove(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    PathParams(id): PathParams<DeviceId>,
+) -> ApiResult<StatusCode> {
     api.service().remove_device(caller, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -255,9 +263,9 @@ async fn remove(State(api): State<Api>, For(caller): For, At(id): At<DeviceId>) 
 #[utoipa::path(get, path = "/v1/devices/{device}/topics", tag = "devices", params(("device" = String, Path)), responses((status = 200, body = DeviceTopics)))]
 async fn topics(
     State(api): State<Api>,
-    For(caller): For,
-    At(id): At<DeviceId>,
-) -> Answered<Json<DeviceTopics>> {
+    AppCaller(caller): AppCaller,
+    PathParams(id): PathParams<DeviceId>,
+) -> ApiResult<Json<DeviceTopics>> {
     let topics = api.service().topics_of(caller, id).await?;
     Ok(Json(DeviceTopics { topics: topics.into_iter().map(String::from).collect() }))
 }
@@ -266,9 +274,9 @@ async fn topics(
 #[utoipa::path(put, path = "/v1/devices/{device}/topics/{topic}", tag = "devices", params(("device" = String, Path), ("topic" = String, Path)), responses((status = 204)))]
 async fn subscribe(
     State(api): State<Api>,
-    For(caller): For,
-    At((device, topic)): At<(DeviceId, TopicName)>,
-) -> Answered<StatusCode> {
+    AppCaller(caller): AppCaller,
+    PathParams((device, topic)): PathParams<(DeviceId, TopicName)>,
+) -> ApiResult<StatusCode> {
     api.service().subscribe_device(caller, device, &topic).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -277,9 +285,9 @@ async fn subscribe(
 #[utoipa::path(delete, path = "/v1/devices/{device}/topics/{topic}", tag = "devices", params(("device" = String, Path), ("topic" = String, Path)), responses((status = 204)))]
 async fn unsubscribe(
     State(api): State<Api>,
-    For(caller): For,
-    At((device, topic)): At<(DeviceId, TopicName)>,
-) -> Answered<StatusCode> {
+    AppCaller(caller): AppCaller,
+    PathParams((device, topic)): PathParams<(DeviceId, TopicName)>,
+) -> ApiResult<StatusCode> {
     api.service().unsubscribe_device(caller, device, &topic).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -288,10 +296,10 @@ async fn unsubscribe(
 #[utoipa::path(get, path = "/v1/devices/{device}/deliveries", tag = "devices", params(("device" = String, Path), Before), responses((status = 200, body = History)))]
 async fn history(
     State(api): State<Api>,
-    For(caller): For,
-    At(id): At<DeviceId>,
-    Asked(query): Asked<Before>,
-) -> Answered<Json<History>> {
+    AppCaller(caller): AppCaller,
+    PathParams(id): PathParams<DeviceId>,
+    QueryParams(query): QueryParams<Before>,
+) -> ApiResult<Json<History>> {
     let page = query.page(|text| text.parse().ok().map(MessageId::raw))?;
     let attempts = api.service().history(caller, id, page).await?;
     let next = next_of(&attempts, page.limit, |attempt| attempt.message.to_string());

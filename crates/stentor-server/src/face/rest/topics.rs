@@ -12,10 +12,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
-use super::extract::{Asked, At, Body};
+use super::auth::AppCaller;
+use super::extract::{Body, PathParams, QueryParams};
 use super::page::{After, next_of};
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -79,9 +79,9 @@ impl From<TopicSummary> for TopicView {
 #[utoipa::path(get, path = "/v1/topics", tag = "topics", params(After), responses((status = 200, body = TopicList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
-    Asked(query): Asked<After>,
-) -> Answered<Json<TopicList>> {
+    AppCaller(caller): AppCaller,
+    QueryParams(query): QueryParams<After>,
+) -> ApiResult<Json<TopicList>> {
     let (limit, after) = (query.limit()?, query.name(TopicName::new)?);
     let topics = api.service().topics(caller, after.as_ref(), limit).await?;
     let next = next_of(&topics, limit, |topic| topic.name.to_string());
@@ -92,15 +92,19 @@ async fn list(
 #[utoipa::path(get, path = "/v1/topics/{topic}", tag = "topics", params(("topic" = String, Path)), responses((status = 200, body = TopicView)))]
 async fn show(
     State(api): State<Api>,
-    For(caller): For,
-    At(topic): At<TopicName>,
-) -> Answered<Json<TopicView>> {
+    AppCaller(caller): AppCaller,
+    PathParams(topic): PathParams<TopicName>,
+) -> ApiResult<Json<TopicView>> {
     Ok(Json(api.service().topic(caller, &topic).await?.into()))
 }
 
 /// Removes a topic with its subscriptions.
 #[utoipa::path(delete, path = "/v1/topics/{topic}", tag = "topics", params(("topic" = String, Path)), responses((status = 204)))]
-async fn remove(State(api): State<Api>, For(caller): For, At(topic): At<TopicName>) -> Answered<StatusCode> {
+async fn remove(
+    State(api): State<Api>,
+    AppCaller(caller): AppCaller,
+    PathParams(topic): PathParams<TopicName>,
+) -> ApiResult<StatusCode> {
     api.service().remove_topic(caller, &topic).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -109,10 +113,10 @@ async fn remove(State(api): State<Api>, For(caller): For, At(topic): At<TopicNam
 #[utoipa::path(post, path = "/v1/topics/{topic}/subscriptions", tag = "topics", params(("topic" = String, Path)), request_body = SubscriptionRequest, responses((status = 200, body = Change)))]
 async fn subscribe(
     State(api): State<Api>,
-    For(caller): For,
-    At(topic): At<TopicName>,
+    AppCaller(caller): AppCaller,
+    PathParams(topic): PathParams<TopicName>,
     Body(request): Body<SubscriptionRequest>,
-) -> Answered<Json<Change>> {
+) -> ApiResult<Json<Change>> {
     Ok(Json(api.service().subscribe(caller, &topic, &request.devices).await?.into()))
 }
 
@@ -120,9 +124,9 @@ async fn subscribe(
 #[utoipa::path(post, path = "/v1/topics/{topic}/subscriptions/remove", tag = "topics", params(("topic" = String, Path)), request_body = SubscriptionRequest, responses((status = 200, body = Change)))]
 async fn unsubscribe(
     State(api): State<Api>,
-    For(caller): For,
-    At(topic): At<TopicName>,
+    AppCaller(caller): AppCaller,
+    PathParams(topic): PathParams<TopicName>,
     Body(request): Body<SubscriptionRequest>,
-) -> Answered<Json<Change>> {
+) -> ApiResult<Json<Change>> {
     Ok(Json(api.service().unsubscribe(caller, &topic, &request.devices).await?.into()))
 }

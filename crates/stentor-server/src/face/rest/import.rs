@@ -9,11 +9,11 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
-use super::extract::Asked;
-use super::patience::patient;
-use super::{Answered, Api};
-use crate::service::{Answer, ErrorCode, Format, ImportOptions, ImportReport, Problem};
+use super::auth::AppCaller;
+use super::extract::QueryParams;
+use super::read_timeout::with_timeout;
+use super::{Api, ApiResult};
+use crate::service::{ErrorCode, Format, ImportOptions, ImportReport, Problem, ServiceResult};
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -95,22 +95,22 @@ impl From<ImportReport> for ImportResult {
     request_body(content((String = "application/x-ndjson"), (String = "text/csv"))), responses((status = 200, body = ImportResult)))]
 async fn import(
     State(api): State<Api>,
-    For(caller): For,
-    Asked(query): Asked<ImportQuery>,
+    AppCaller(caller): AppCaller,
+    QueryParams(query): QueryParams<ImportQuery>,
     headers: HeaderMap,
     body: Body,
-) -> Answered<Json<ImportResult>> {
+) -> ApiResult<Json<ImportResult>> {
     if body.is_end_stream() && !headers.contains_key(header::CONTENT_TYPE) {
         return Err(Problem::new(ErrorCode::InvalidRequest, "there is no body").into());
     }
     let format = format(query.format.as_deref(), &headers)?;
-    let pieces = patient(body.into_data_stream(), *api.import_patience());
+    let pieces = with_timeout(body.into_data_stream(), *api.import_timeout());
     let options = ImportOptions { format, dry_run: query.dry_run };
     let report = api.service().import(caller, options, Box::pin(pieces)).await?;
     Ok(Json(report.into()))
 }
 
-fn format(asked: Option<&str>, headers: &HeaderMap) -> Answer<Format> {
+fn format(asked: Option<&str>, headers: &HeaderMap) -> ServiceResult<Format> {
     let asked = asked.map(str::parse::<Format>).transpose()?;
     match (asked, told(headers)) {
         (Some(asked), Some(told)) if asked != told => {

@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::As;
+use super::auth::Authenticated;
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::config::Config;
 use crate::pipeline::stats::DispatchStats;
 
@@ -172,7 +172,7 @@ impl From<LaneDepth> for LaneStatus {
 
 /// Returns what every part is doing (root key).
 #[utoipa::path(get, path = "/v1/status", tag = "status", responses((status = 200, body = Status)))]
-async fn status(State(api): State<Api>, As(who): As) -> Answered<Json<Status>> {
+async fn status(State(api): State<Api>, Authenticated(who): Authenticated) -> ApiResult<Json<Status>> {
     who.require_root()?;
     let board = api.board();
     let (queue, stats) = (board.depths().await.unwrap_or_default(), board.belt.stats());

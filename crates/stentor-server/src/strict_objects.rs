@@ -11,7 +11,7 @@ use serde::de::{
 };
 
 /// A decoder, seed or access whose structs must be objects, at any depth.
-pub(crate) struct Objects<T>(pub(crate) T);
+pub(crate) struct StrictObjects<T>(pub(crate) T);
 
 /// A visitor, and whether it reads a struct or a whole number.
 struct Reader<V> {
@@ -43,7 +43,7 @@ macro_rules! forward {
     )*};
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for StrictObjects<D> {
     type Error = D::Error;
 
     forward! { integer:
@@ -108,42 +108,42 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Reader<V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, given: D) -> Result<V::Value, D::Error> {
-        self.inner.visit_some(Objects(given))
+        self.inner.visit_some(StrictObjects(given))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, given: D) -> Result<V::Value, D::Error> {
-        self.inner.visit_newtype_struct(Objects(given))
+        self.inner.visit_newtype_struct(StrictObjects(given))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, given: A) -> Result<V::Value, A::Error> {
         if self.of_struct {
             return Err(A::Error::invalid_type(Unexpected::Seq, &"an object"));
         }
-        self.inner.visit_seq(Objects(given))
+        self.inner.visit_seq(StrictObjects(given))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, given: A) -> Result<V::Value, A::Error> {
-        self.inner.visit_map(Objects(given))
+        self.inner.visit_map(StrictObjects(given))
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, given: A) -> Result<V::Value, A::Error> {
-        self.inner.visit_enum(Objects(given))
+        self.inner.visit_enum(StrictObjects(given))
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Objects<S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for StrictObjects<S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, given: D) -> Result<S::Value, D::Error> {
-        self.0.deserialize(Objects(given))
+        self.0.deserialize(StrictObjects(given))
     }
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Objects<A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for StrictObjects<A> {
     type Error = A::Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_element_seed(Objects(seed))
+        self.0.next_element_seed(StrictObjects(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -151,15 +151,15 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Objects<A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for StrictObjects<A> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_key_seed(Objects(seed))
+        self.0.next_key_seed(StrictObjects(seed))
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.next_value_seed(Objects(seed))
+        self.0.next_value_seed(StrictObjects(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -167,17 +167,17 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<A> {
     }
 }
 
-impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Objects<A> {
+impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for StrictObjects<A> {
     type Error = A::Error;
-    type Variant = Objects<A::Variant>;
+    type Variant = StrictObjects<A::Variant>;
 
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), A::Error> {
-        let (value, variant) = self.0.variant_seed(Objects(seed))?;
-        Ok((value, Objects(variant)))
+        let (value, variant) = self.0.variant_seed(StrictObjects(seed))?;
+        Ok((value, StrictObjects(variant)))
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Objects<A> {
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for StrictObjects<A> {
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {
@@ -185,7 +185,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Objects<A> {
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.newtype_variant_seed(Objects(seed))
+        self.0.newtype_variant_seed(StrictObjects(seed))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
@@ -235,7 +235,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Outer, String> {
         let mut reader = serde_json::Deserializer::from_str(text);
-        serde_path_to_error::deserialize(Objects(&mut reader)).map_err(|error| error.to_string())
+        serde_path_to_error::deserialize(StrictObjects(&mut reader)).map_err(|error| error.to_string())
     }
 
     fn outer(field: &str, value: &str) -> String {

@@ -98,7 +98,7 @@ pub(super) struct ProblemBody<'a> {
     request_id: &'a str,
 }
 
-/// A refusal on its way out; the front writes it, because it knows the request's id.
+/// A refusal on its way out; the middleware writes it, because it knows the request's id.
 #[derive(Debug, Clone)]
 pub(super) struct Refusal(pub(super) Problem);
 

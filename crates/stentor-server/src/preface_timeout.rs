@@ -12,20 +12,20 @@ use tokio::time::{Sleep, sleep};
 const OPENING_BYTES: usize = 24;
 
 /// Fails to read when the first bytes do not come in time.
-pub(crate) struct Prompt<S> {
+pub(crate) struct PrefaceTimeout<S> {
     stream: S,
     missing_bytes: usize,
-    patience: Pin<Box<Sleep>>,
+    deadline: Pin<Box<Sleep>>,
 }
 
-impl<S> Prompt<S> {
-    /// Returns the peer `patience` from now on.
-    pub(crate) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, missing_bytes: OPENING_BYTES, patience: Box::pin(sleep(patience)) }
+impl<S> PrefaceTimeout<S> {
+    /// Returns the peer `deadline` from now on.
+    pub(crate) fn new(stream: S, deadline: Duration) -> Self {
+        Self { stream, missing_bytes: OPENING_BYTES, deadline: Box::pin(sleep(deadline)) }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Prompt<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PrefaceTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -37,14 +37,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Prompt<S> {
             return read;
         }
         self.missing_bytes = self.missing_bytes.saturating_sub(buffer.filled().len() - before);
-        if read.is_pending() && self.patience.as_mut().poll(cx).is_ready() {
+        if read.is_pending() && self.deadline.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         read
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Prompt<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for PrefaceTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -75,13 +75,13 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_stops_within_the_preface_is_given_up() {
         let (mut peer, stream) = duplex(64);
         peer.write_all(b"PRI * HTTP").await.unwrap();
-        let mut stream = Prompt::new(stream, PATIENCE);
+        let mut stream = PrefaceTimeout::new(stream, TIMEOUT);
         let mut bytes = [0; OPENING_BYTES];
         let error = stream.read_exact(&mut bytes).await.expect_err("never complete");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -90,11 +90,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_has_spoken_up_may_be_silent_later() {
         let (mut peer, stream) = duplex(64);
-        let mut stream = Prompt::new(stream, PATIENCE);
+        let mut stream = PrefaceTimeout::new(stream, TIMEOUT);
         peer.write_all(&[b'x'; OPENING_BYTES]).await.unwrap();
         stream.read_exact(&mut [0; OPENING_BYTES]).await.unwrap();
         let late = async {
-            tokio::time::sleep(PATIENCE * 2).await;
+            tokio::time::sleep(TIMEOUT * 2).await;
             peer.write_all(b"y").await.unwrap();
         };
         let (byte, ()) = tokio::join!(stream.read_u8(), late);

@@ -15,11 +15,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::As;
-use super::extract::{At, Body, LargeBody};
+use super::auth::Authenticated;
+use super::extract::{Body, LargeBody, PathParams};
 use super::origin::Via;
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 use crate::service::{CredentialSummary, CredentialView};
 
 /// Returns the routes of this noun.
@@ -258,24 +258,28 @@ impl From<CredentialView> for Credential {
 #[utoipa::path(post, path = "/v1/apps", tag = "apps", request_body = AppRequest, responses((status = 201, body = AppView)))]
 async fn create_app(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
     Body(request): Body<AppRequest>,
-) -> Answered<(StatusCode, Json<AppView>)> {
+) -> ApiResult<(StatusCode, Json<AppView>)> {
     let app = api.service().create_app(who, from, request.name).await?;
     Ok((StatusCode::CREATED, Json(app.into())))
 }
 
 /// Lists all apps (root key).
 #[utoipa::path(get, path = "/v1/apps", tag = "apps", responses((status = 200, body = AppList)))]
-async fn list_apps(State(api): State<Api>, As(who): As) -> Answered<Json<AppList>> {
+async fn list_apps(State(api): State<Api>, Authenticated(who): Authenticated) -> ApiResult<Json<AppList>> {
     let apps = api.service().apps(who).await?;
     Ok(Json(AppList { apps: apps.into_iter().map(AppView::from).collect() }))
 }
 
 /// Shows an app.
 #[utoipa::path(get, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)), responses((status = 200, body = AppView)))]
-async fn show_app(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<Json<AppView>> {
+async fn show_app(
+    State(api): State<Api>,
+    Authenticated(who): Authenticated,
+    PathParams(app): PathParams<AppId>,
+) -> ApiResult<Json<AppView>> {
     Ok(Json(api.service().app(who, app).await?.into()))
 }
 
@@ -283,10 +287,10 @@ async fn show_app(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> An
 #[utoipa::path(delete, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
 async fn delete_app(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
-) -> Answered<StatusCode> {
+    PathParams(app): PathParams<AppId>,
+) -> ApiResult<StatusCode> {
     api.service().delete_app(who, from, app).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -295,11 +299,11 @@ async fn delete_app(
 #[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)), request_body = KeyRequest, responses((status = 201, body = NewKey)))]
 async fn create_key(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
     Body(request): Body<KeyRequest>,
-) -> Answered<(StatusCode, Json<NewKey>)> {
+) -> ApiResult<(StatusCode, Json<NewKey>)> {
     let made = api.service().create_key((who, from), app, request.name, &request.scopes).await?;
     let secret = made.secret.expose_secret().to_owned();
     let KeyView { id, name, scopes, created_at } = made.key.into();
@@ -308,7 +312,11 @@ async fn create_key(
 
 /// Lists an app's keys.
 #[utoipa::path(get, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)), responses((status = 200, body = KeyList)))]
-async fn list_keys(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> Answered<Json<KeyList>> {
+async fn list_keys(
+    State(api): State<Api>,
+    Authenticated(who): Authenticated,
+    PathParams(app): PathParams<AppId>,
+) -> ApiResult<Json<KeyList>> {
     let keys = api.service().keys(who, app).await?;
     Ok(Json(KeyList { keys: keys.into_iter().map(KeyView::from).collect() }))
 }
@@ -317,10 +325,10 @@ async fn list_keys(State(api): State<Api>, As(who): As, At(app): At<AppId>) -> A
 #[utoipa::path(delete, path = "/v1/apps/{app}/keys/{key}", tag = "apps", params(("app" = String, Path), ("key" = String, Path)), responses((status = 204)))]
 async fn delete_key(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
-    At((app, key)): At<(AppId, KeyId)>,
-) -> Answered<StatusCode> {
+    PathParams((app, key)): PathParams<(AppId, KeyId)>,
+) -> ApiResult<StatusCode> {
     api.service().delete_key(who, from, app, key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -329,9 +337,9 @@ async fn delete_key(
 #[utoipa::path(get, path = "/v1/apps/{app}/credentials", tag = "apps", params(("app" = String, Path)), responses((status = 200, body = CredentialList)))]
 async fn list_credentials(
     State(api): State<Api>,
-    As(who): As,
-    At(app): At<AppId>,
-) -> Answered<Json<CredentialList>> {
+    Authenticated(who): Authenticated,
+    PathParams(app): PathParams<AppId>,
+) -> ApiResult<Json<CredentialList>> {
     let views = api.service().credentials(who, app).await?;
     Ok(Json(CredentialList { credentials: views.into_iter().map(Credential::from).collect() }))
 }
@@ -340,11 +348,11 @@ async fn list_credentials(
 #[utoipa::path(put, path = "/v1/apps/{app}/credentials/fcm", tag = "apps", params(("app" = String, Path)), request_body = FcmCredential, responses((status = 204)))]
 async fn put_fcm(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
     LargeBody(given): LargeBody<FcmCredential>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     put(&api, (who, from), app, ProviderKind::Fcm, &given).await
 }
 
@@ -352,11 +360,11 @@ async fn put_fcm(
 #[utoipa::path(put, path = "/v1/apps/{app}/credentials/apns", tag = "apps", params(("app" = String, Path)), request_body = ApnsCredential, responses((status = 204)))]
 async fn put_apns(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
     LargeBody(given): LargeBody<ApnsCredential>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     put(&api, (who, from), app, ProviderKind::Apns, &given).await
 }
 
@@ -364,11 +372,11 @@ async fn put_apns(
 #[utoipa::path(put, path = "/v1/apps/{app}/credentials/null", tag = "apps", params(("app" = String, Path)), request_body = NullCredential, responses((status = 204)))]
 async fn put_null(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
+    PathParams(app): PathParams<AppId>,
     Body(given): Body<NullCredential>,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     put(&api, (who, from), app, ProviderKind::Null, &given).await
 }
 
@@ -376,10 +384,10 @@ async fn put_null(
 #[utoipa::path(delete, path = "/v1/apps/{app}/credentials/fcm", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
 async fn delete_fcm(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
-) -> Answered<StatusCode> {
+    PathParams(app): PathParams<AppId>,
+) -> ApiResult<StatusCode> {
     api.service().delete_credential(who, from, app, ProviderKind::Fcm).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -388,10 +396,10 @@ async fn delete_fcm(
 #[utoipa::path(delete, path = "/v1/apps/{app}/credentials/apns", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
 async fn delete_apns(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
-) -> Answered<StatusCode> {
+    PathParams(app): PathParams<AppId>,
+) -> ApiResult<StatusCode> {
     api.service().delete_credential(who, from, app, ProviderKind::Apns).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -400,10 +408,10 @@ async fn delete_apns(
 #[utoipa::path(delete, path = "/v1/apps/{app}/credentials/null", tag = "apps", params(("app" = String, Path)), responses((status = 204)))]
 async fn delete_null(
     State(api): State<Api>,
-    As(who): As,
+    Authenticated(who): Authenticated,
     Via(from): Via,
-    At(app): At<AppId>,
-) -> Answered<StatusCode> {
+    PathParams(app): PathParams<AppId>,
+) -> ApiResult<StatusCode> {
     api.service().delete_credential(who, from, app, ProviderKind::Null).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -414,7 +422,7 @@ async fn put(
     app: AppId,
     provider: ProviderKind,
     given: &impl Serialize,
-) -> Answered<StatusCode> {
+) -> ApiResult<StatusCode> {
     let secret = serde_json::to_string(given).unwrap_or_default();
     api.service().put_credential(by, app, provider, secret).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -9,17 +9,17 @@ mod devices;
 mod docs;
 mod error;
 mod extract;
-mod front;
 mod groups;
 mod health;
 mod import;
 mod messages;
+mod middleware;
 mod openapi;
 mod origin;
 mod page;
-mod patience;
+mod read_timeout;
+mod request_permit;
 mod schedules;
-mod seat;
 mod status;
 mod text;
 mod topics;
@@ -37,12 +37,12 @@ use crate::service::Service;
 use crate::status::ServerStatus;
 
 pub use error::{ErrorCodeEntry, PROBLEM_JSON, error_codes, errors_markdown, status_of};
-pub use front::FrontLimits;
+pub use middleware::RequestLimits;
 pub use openapi::openapi_json;
-pub use patience::Patience;
+pub use read_timeout::ReadTimeout;
 
 /// What a handler answers.
-type Answered<T> = Result<T, error::Refusal>;
+type ApiResult<T> = Result<T, error::Refusal>;
 
 /// Everything the face stands on; clones share it.
 #[derive(Clone)]
@@ -55,13 +55,13 @@ pub struct Parts {
     /// What the server knows of itself.
     pub board: Arc<ServerStatus>,
     /// How much is worked on at once.
-    pub front: FrontLimits,
+    pub limits: RequestLimits,
     /// Largest body of most requests.
     pub body_max_bytes: usize,
     /// Largest body where many names or a certificate may stand in it.
     pub large_body_max_bytes: usize,
     /// How long an import waits for its body.
-    pub import_patience: Patience,
+    pub import_timeout: ReadTimeout,
     /// Proxies whose word about the caller is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether /docs is served.
@@ -78,13 +78,13 @@ impl Api {
     /// Builds the router of the whole face.
     pub fn router(&self) -> Router {
         let limited: Router<Self> = limited_routes().into();
-        let limited = limited.layer(from_fn_with_state(self.clone(), front::inner));
+        let limited = limited.layer(from_fn_with_state(self.clone(), middleware::inner));
         let open: Router<Self> = open_routes().into();
         limited
             .merge(open)
             .merge(docs::routes(self.0.docs))
-            .fallback(front::nowhere)
-            .layer(from_fn(front::outer))
+            .fallback(middleware::nowhere)
+            .layer(from_fn(middleware::outer))
             .with_state(self.clone())
     }
 
@@ -96,8 +96,8 @@ impl Api {
         &self.0.board
     }
 
-    fn front(&self) -> &FrontLimits {
-        &self.0.front
+    fn limits(&self) -> &RequestLimits {
+        &self.0.limits
     }
 
     fn trusted_proxies(&self) -> &[IpNet] {
@@ -112,8 +112,8 @@ impl Api {
         self.0.large_body_max_bytes
     }
 
-    fn import_patience(&self) -> &Patience {
-        &self.0.import_patience
+    fn import_timeout(&self) -> &ReadTimeout {
+        &self.0.import_timeout
     }
 }
 

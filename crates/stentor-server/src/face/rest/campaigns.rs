@@ -11,12 +11,12 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::auth::For;
-use super::extract::{Asked, At};
+use super::auth::AppCaller;
+use super::extract::{PathParams, QueryParams};
 use super::origin::Via;
 use super::page::{Before, next_of};
 use super::text::Instant;
-use super::{Answered, Api};
+use super::{Api, ApiResult};
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -247,9 +247,9 @@ impl From<Campaign> for CampaignSummary {
 #[utoipa::path(get, path = "/v1/campaigns", tag = "campaigns", params(Before), responses((status = 200, body = CampaignList)))]
 async fn list(
     State(api): State<Api>,
-    For(caller): For,
-    Asked(query): Asked<Before>,
-) -> Answered<Json<CampaignList>> {
+    AppCaller(caller): AppCaller,
+    QueryParams(query): QueryParams<Before>,
+) -> ApiResult<Json<CampaignList>> {
     let page =
         query.page(|text| <CampaignId as super::extract::Segment>::read(text).ok().map(CampaignId::raw))?;
     let campaigns = api.service().campaigns(caller, page).await?;
@@ -266,9 +266,9 @@ async fn list(
 #[utoipa::path(get, path = "/v1/campaigns/{campaign}", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn show(
     State(api): State<Api>,
-    For(caller): For,
-    At(id): At<CampaignId>,
-) -> Answered<Json<LedgerView>> {
+    AppCaller(caller): AppCaller,
+    PathParams(id): PathParams<CampaignId>,
+) -> ApiResult<Json<LedgerView>> {
     Ok(Json(api.service().ledger(caller, id).await?.into()))
 }
 
@@ -276,10 +276,10 @@ async fn show(
 #[utoipa::path(post, path = "/v1/campaigns/{campaign}/cancel", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn cancel(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<CampaignId>,
-) -> Answered<Json<LedgerView>> {
+    PathParams(id): PathParams<CampaignId>,
+) -> ApiResult<Json<LedgerView>> {
     Ok(Json(api.service().act((caller, from), id, CampaignAction::Cancel).await?.into()))
 }
 
@@ -287,10 +287,10 @@ async fn cancel(
 #[utoipa::path(post, path = "/v1/campaigns/{campaign}/pause", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn pause(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<CampaignId>,
-) -> Answered<Json<LedgerView>> {
+    PathParams(id): PathParams<CampaignId>,
+) -> ApiResult<Json<LedgerView>> {
     Ok(Json(api.service().act((caller, from), id, CampaignAction::Pause).await?.into()))
 }
 
@@ -298,10 +298,10 @@ async fn pause(
 #[utoipa::path(post, path = "/v1/campaigns/{campaign}/resume", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
 async fn resume(
     State(api): State<Api>,
-    For(caller): For,
+    AppCaller(caller): AppCaller,
     Via(from): Via,
-    At(id): At<CampaignId>,
-) -> Answered<Json<LedgerView>> {
+    PathParams(id): PathParams<CampaignId>,
+) -> ApiResult<Json<LedgerView>> {
     Ok(Json(api.service().act((caller, from), id, CampaignAction::Resume).await?.into()))
 }
 
