@@ -1,7 +1,7 @@
 //! Which transport and format: ranked choices, each with the claims and the measurements that speak for it or against it.
 //!
 //! Bytes are counted by writing content of the asked size in each format; time is what the link alone takes for them. Rules
-//! ([`RULES`]) add what studies say, and a rule counts only as much as its claim: nothing where figures speak against the
+//! (`rules.toml`) add what studies say, and a rule counts only as much as its claim: nothing where figures speak against the
 //! claim, half where nobody could test it. Measurements are those of the records given, and for studies without any those of
 //! `docs/studies`.
 
@@ -21,10 +21,10 @@ use crate::subject::dialect::Dialect;
 use crate::subject::reference::Op;
 
 use evidence::Told;
+use rules::{Rule, rules};
 
 pub use evidence::{Evidence, Source, Timed, write};
 pub use link::{LINKS, Link};
-pub use rules::{RULES, Rule};
 
 /// What is chosen from.
 const CHOICES: [&str; 7] =
@@ -145,12 +145,13 @@ struct Claimed {
     ours: Option<Told>,
 }
 
-/// Claims, by study and id.
-type Known = BTreeMap<(&'static str, &'static str), Claimed>;
+/// Claims, by study and id with a space between.
+type Known = BTreeMap<String, Claimed>;
 
 /// Ranks the choices, the best first.
 pub fn advise(wish: &Wish, evidence: &[Evidence]) -> Result<Vec<Advice>, ClaimsError> {
-    let known = known(evidence)?;
+    let rules = rules()?;
+    let known = known(&rules, evidence)?;
     let sizes = CHOICES.map(|choice| (choice, body_bytes(choice, wish.payload_bytes)));
     let least = sizes.iter().map(|(_, bytes)| wish.link.message_ms(*bytes)).fold(f64::INFINITY, f64::min);
     let mut all: Vec<Advice> = sizes
@@ -158,7 +159,7 @@ pub fn advise(wish: &Wish, evidence: &[Evidence]) -> Result<Vec<Advice>, ClaimsE
         .map(|(choice, bytes)| {
             let mut reasons = vec![by_time(wish, bytes, least)];
             reasons.extend(by_load(wish, bytes));
-            reasons.extend(RULES.iter().filter_map(|rule| rule.reason(wish, choice, &known)));
+            reasons.extend(rules.iter().filter_map(|rule| rule.reason(wish, choice, &known)));
             let points = reasons.iter().map(|reason| reason.points).sum();
             Advice {
                 choice,
@@ -223,18 +224,19 @@ fn by_load(wish: &Wish, bytes: u64) -> Option<Reason> {
 }
 
 /// Judges every claim that a rule rests on: by the papers' own tables, and by what was measured.
-fn known(evidence: &[Evidence]) -> Result<Known, ClaimsError> {
-    let studies: BTreeSet<&'static str> = RULES.iter().filter_map(|rule| Some(rule.claim?.0)).collect();
+fn known(rules: &[Rule], evidence: &[Evidence]) -> Result<Known, ClaimsError> {
+    let cited: BTreeSet<&str> = rules.iter().filter_map(|rule| rule.claim.as_deref()).collect();
+    let studies: BTreeSet<&str> = cited.iter().filter_map(|claim| Some(claim.split_once(' ')?.0)).collect();
     let mut known = Known::new();
     for study in studies {
         let Some(dossier) = Dossier::open(study)? else { continue };
-        let judged = dossier.judge(None)?;
         let ours = evidence.iter().find(|one| one.source.study == study);
-        for (_, id) in RULES.iter().filter_map(|rule| rule.claim).filter(|(of, _)| *of == study) {
-            if let Some(one) = judged.iter().find(|one| one.statement.id == id) {
-                let (says, published) = (one.statement.text.clone(), one.published.verdict);
-                let ours = ours.and_then(|ours| ours.verdicts.get(id).cloned());
-                known.insert((study, id), Claimed { says, published, ours });
+        for one in dossier.judge(None)? {
+            let id = format!("{study} {}", one.statement.id);
+            if cited.contains(id.as_str()) {
+                let ours = ours.and_then(|ours| ours.verdicts.get(&one.statement.id).cloned());
+                let (says, published) = (one.statement.text, one.published.verdict);
+                known.insert(id, Claimed { says, published, ours });
             }
         }
     }

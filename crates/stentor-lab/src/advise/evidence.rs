@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CHOICES, RULES};
+use super::CHOICES;
+use super::rules::rules;
 use crate::claims::ClaimsError;
 use crate::results::{Cell, METRICS, Results, part, verdicts};
 use crate::study::Verdict;
@@ -149,9 +150,10 @@ fn rounded(ms: f64) -> f64 {
 /// Returns our verdicts on the claims that rules rest on, as far as the results bear on them.
 fn told(results: &Results) -> Result<BTreeMap<String, Told>, ClaimsError> {
     let mut all = BTreeMap::new();
+    let rules = rules()?;
     let cited = |id: &str| {
-        let claim = Some((results.study.as_str(), id));
-        RULES.iter().find(|rule| rule.claim == claim)
+        let claim = format!("{} {id}", results.study);
+        rules.iter().find(|rule| rule.claim.as_ref() == Some(&claim))
     };
     for one in verdicts(results)?.into_iter().flat_map(|all| all.claims) {
         let id = one.judged.statement.id.clone();
@@ -159,7 +161,7 @@ fn told(results: &Results) -> Result<BTreeMap<String, Told>, ClaimsError> {
         let verdict = one.best().verdict;
         if verdict != Verdict::NotTestable {
             all.insert(id, Told { verdict, part: None });
-        } else if let Some(check) = rule.part {
+        } else if let Some(check) = &rule.part {
             let judgment = part(results, check)?;
             let compared = judgment.comparisons.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
             if judgment.verdict != Verdict::NotTestable {

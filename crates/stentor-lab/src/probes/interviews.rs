@@ -3,17 +3,12 @@
 use super::{Protocol, Reply};
 use crate::claims::figures::{Figure, Figures};
 
-/// Topics that bear on how a service is extended and maintained.
-pub(super) const MAINTAINABILITY: &[&str] = &["maintainability"];
-/// Topics that bear on how soon it is learned.
-pub(super) const LEARNING: &[&str] = &["ease", "knowledge"];
-
 /// Counts the statements on some topics that speak for or against a protocol.
-pub(super) fn count(protocol: Protocol, figures: &Figures, topics: &[&str], polarity: &str) -> Reply {
+pub(super) fn count(protocol: Protocol, figures: &Figures, topics: &[String], polarity: &str) -> Reply {
     let on_topic = |figure: &&Figure| {
         figure.metric == "polarity"
             && figure.subject == protocol.label()
-            && figure.field("topic").is_some_and(|topic| topics.contains(&topic))
+            && figure.field("topic").is_some_and(|topic| topics.iter().any(|one| one == topic))
     };
     let all: Vec<&Figure> = figures.iter().filter(on_topic).collect();
     let ids: Vec<&str> = all

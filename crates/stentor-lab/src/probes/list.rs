@@ -1,25 +1,42 @@
-//! Every probe, and running them.
+//! Every probe, and running them: what each is stands in `list.toml`, and the trials are found by its id.
 
 use super::face::Face;
-use super::interviews::{self, LEARNING, MAINTAINABILITY};
+use super::interviews;
 use super::{Ground, Kind, Protocol, Reply, Told, Word};
 use super::{contract, multicall, security, shapes, size, sources, transport, types};
 use crate::subject::{Definition, SubjectError};
+use serde::Deserialize;
 use std::pin::Pin;
 
 type Trial<'a> = Pin<Box<dyn Future<Output = Result<Reply, SubjectError>> + Send + 'a>>;
 
+const TEXT: &str = include_str!("list.toml");
+/// Why a subject is not asked.
+const OF_THE_FORMAT: &str = "told by bytes of the format in our own hands; a subject has no part in it";
+
 /// A probe.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Probe {
     /// Its id.
-    pub id: &'static str,
+    pub id: String,
     /// The row of the paper's tables on which it bears.
-    pub feature: &'static str,
+    pub feature: String,
     /// How its answers come about.
     pub kind: Kind,
     /// What it does, in a sentence.
-    pub does: &'static str,
-    how: How,
+    pub does: String,
+    /// Topics of the interviews whose statements are counted.
+    #[serde(default)]
+    topics: Vec<String>,
+    /// Which statements on them are counted: those `for` a protocol or `against` it.
+    #[serde(default)]
+    polarity: String,
+}
+
+#[derive(Deserialize)]
+struct File {
+    probes: Vec<Probe>,
 }
 
 /// How a probe comes to its answer.
@@ -32,202 +49,14 @@ enum How {
     Bytes(fn(Protocol) -> Result<Reply, SubjectError>),
     /// By what is written somewhere.
     Read(fn(Protocol, &Ground) -> Reply),
+    /// By statements of interviews.
+    Counted,
 }
-
-const STRUCTS: &str = "Structs and arrays";
-const STRICT: &str = "Strict typing";
-const TABLE_10_EASE: &str = "Short learning curve";
-const UPKEEP: &str = "Extensibility/Maintainability";
-const SECURITY: &str = "Security";
-
-/// Why a subject is not asked.
-const OF_THE_FORMAT: &str = "told by bytes of the format in our own hands; a subject has no part in it";
 
 /// Lists every probe, in the order of the paper's rows.
 #[must_use]
 pub fn list() -> Vec<Probe> {
-    [of_table_9(), of_table_10(), of_security(), of_people()].into_iter().flatten().collect()
-}
-
-const fn measured(id: &'static str, feature: &'static str, does: &'static str, how: How) -> Probe {
-    Probe { id, feature, kind: Kind::Measured, does, how }
-}
-
-fn of_table_9() -> Vec<Probe> {
-    let live = How::Live;
-    vec![
-        measured(
-            "structs",
-            STRUCTS,
-            "Asks for an array of numbers and one of structs, and compares every entry.",
-            live(|face, _| Box::pin(shapes::structs(face))),
-        ),
-        measured(
-            "named",
-            "Named structs and arrays",
-            "Writes an array of structs and looks whether the array and the struct are elements of their names.",
-            How::Either(shapes::named, |face| Box::pin(shapes::named_by(face))),
-        ),
-        measured(
-            "customized",
-            "Customized data set",
-            "Carries an element of a vocabulary of one's own through the format.",
-            How::Bytes(shapes::customized),
-        ),
-        measured(
-            "strict",
-            STRICT,
-            "Sends text where a number belongs: the face must refuse it, and the format or a contract must say so.",
-            live(|face, _| Box::pin(shapes::strict(face))),
-        ),
-        measured(
-            "types",
-            STRICT,
-            "Writes and reads a value of each of nine types and counts those that come back as they were, by the document alone.",
-            How::Bytes(types::survive),
-        ),
-        measured(
-            "multicall",
-            "Multiple request handling",
-            "Sends two requests in one and looks for two answers.",
-            live(|face, _| Box::pin(multicall::several(face))),
-        ),
-        measured(
-            "transport",
-            "Transport protocol independent",
-            "Carries an exchange in frames without HTTP, where the document must say which operation is meant.",
-            How::Bytes(transport::independent),
-        ),
-    ]
-}
-
-fn of_table_10() -> Vec<Probe> {
-    vec![
-        measured(
-            "contract",
-            "Specification",
-            "Asks the face for a description that a machine can read: WSDL, system.listMethods, or any document at usual places.",
-            How::Live(|face, _| Box::pin(contract::specification(face))),
-        ),
-        measured(
-            "tools",
-            "Tools framework",
-            "Makes a client from that description alone and lets it call.",
-            How::Live(|face, _| Box::pin(contract::tools(face))),
-        ),
-        measured(
-            "overhead",
-            "Overhead",
-            "Counts the bytes that one fixed request takes besides its payload of 64 letters.",
-            How::Either(size::overhead, |face| Box::pin(size::overhead_of(face))),
-        ),
-    ]
-}
-
-fn of_security() -> Vec<Probe> {
-    let live = How::Live;
-    vec![
-        measured(
-            "laughs",
-            SECURITY,
-            "Sends entities that grow to a thousand times their size (billion laughs); they must be refused.",
-            live(|face, _| Box::pin(security::laughs(face))),
-        ),
-        measured(
-            "external",
-            SECURITY,
-            "Sends an entity that stands for a file of the server; it must be refused.",
-            live(|face, _| Box::pin(security::external(face))),
-        ),
-        measured(
-            "depth",
-            SECURITY,
-            "Sends 10,000 elements within each other; they must be refused.",
-            live(|face, _| Box::pin(security::depth(face))),
-        ),
-        measured(
-            "size",
-            SECURITY,
-            "Reads a document that is one byte too large; it must be refused.",
-            How::Bytes(security::size),
-        ),
-        measured(
-            "tls",
-            SECURITY,
-            "Makes an exchange over TLS.",
-            live(|face, ground| Box::pin(security::tls(face, ground))),
-        ),
-        measured(
-            "message-served",
-            SECURITY,
-            "Sends a header of WS-Security that must be understood.",
-            live(|face, _| Box::pin(security::message_served(face))),
-        ),
-        Probe {
-            id: "message-specified",
-            feature: SECURITY,
-            kind: Kind::Documented,
-            does: "Says which standard secures a message apart from its transport.",
-            how: How::Read(|protocol, _| security::message_specified(protocol)),
-        },
-    ]
-}
-
-fn of_people() -> Vec<Probe> {
-    let interviews = |id, feature, does, how| Probe { id, feature, kind: Kind::Interviews, does, how };
-    let proxy = |id, feature, does, how| Probe { id, feature, kind: Kind::Proxy, does, how };
-    let (for_it, against) = (
-        "Counts the statements of the interviews that speak for it, as we coded them.",
-        "Counts the statements of the interviews that speak against it, as we coded them.",
-    );
-    vec![
-        interviews(
-            "upkeep-for",
-            UPKEEP,
-            for_it,
-            How::Read(|protocol, ground| {
-                interviews::count(protocol, &ground.figures, MAINTAINABILITY, "for")
-            }),
-        ),
-        interviews(
-            "upkeep-against",
-            UPKEEP,
-            against,
-            How::Read(|protocol, ground| {
-                interviews::count(protocol, &ground.figures, MAINTAINABILITY, "against")
-            }),
-        ),
-        proxy(
-            "lines",
-            UPKEEP,
-            "Counts the lines that one operation takes in our subject: CXF for SOAP and REST, Apache XML-RPC.",
-            How::Read(|protocol, ground| sources::lines(protocol, ground.sources.as_deref())),
-        ),
-        proxy(
-            "files",
-            UPKEEP,
-            "Counts the files that one operation touches there.",
-            How::Read(|protocol, ground| sources::touched(protocol, ground.sources.as_deref())),
-        ),
-        interviews(
-            "learning-for",
-            TABLE_10_EASE,
-            for_it,
-            How::Read(|protocol, ground| interviews::count(protocol, &ground.figures, LEARNING, "for")),
-        ),
-        interviews(
-            "learning-against",
-            TABLE_10_EASE,
-            against,
-            How::Read(|protocol, ground| interviews::count(protocol, &ground.figures, LEARNING, "against")),
-        ),
-        proxy(
-            "names",
-            TABLE_10_EASE,
-            "Counts the different names that the caller of one operation has to write.",
-            How::Bytes(size::names_known),
-        ),
-    ]
+    toml::from_str::<File>(TEXT).map(|file| file.probes).unwrap_or_default()
 }
 
 /// Runs every probe on each face; one that breaks off says why, and the others go on.
@@ -254,26 +83,67 @@ pub async fn run_on(definition: &Definition, ground: &Ground) -> Result<Vec<Told
 }
 
 impl Probe {
+    /// Finds what answers it; `None` for an id that no trial has.
+    fn how(&self) -> Option<How> {
+        use How::{Bytes, Counted, Either, Live, Read};
+        Some(match self.id.as_str() {
+            "structs" => Live(|face, _| Box::pin(shapes::structs(face))),
+            "named" => Either(shapes::named, |face| Box::pin(shapes::named_by(face))),
+            "customized" => Bytes(shapes::customized),
+            "strict" => Live(|face, _| Box::pin(shapes::strict(face))),
+            "types" => Bytes(types::survive),
+            "multicall" => Live(|face, _| Box::pin(multicall::several(face))),
+            "transport" => Bytes(transport::independent),
+            "contract" => Live(|face, _| Box::pin(contract::specification(face))),
+            "tools" => Live(|face, _| Box::pin(contract::tools(face))),
+            "overhead" => Either(size::overhead, |face| Box::pin(size::overhead_of(face))),
+            "laughs" => Live(|face, _| Box::pin(security::laughs(face))),
+            "external" => Live(|face, _| Box::pin(security::external(face))),
+            "depth" => Live(|face, _| Box::pin(security::depth(face))),
+            "size" => Bytes(security::size),
+            "tls" => Live(|face, ground| Box::pin(security::tls(face, ground))),
+            "message-served" => Live(|face, _| Box::pin(security::message_served(face))),
+            "message-specified" => Read(|protocol, _| security::message_specified(protocol)),
+            "lines" => Read(|protocol, ground| sources::lines(protocol, ground.sources.as_deref())),
+            "files" => Read(|protocol, ground| sources::touched(protocol, ground.sources.as_deref())),
+            "names" => Bytes(size::names_known),
+            _ if self.kind == Kind::Interviews => Counted,
+            _ => return None,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_trial(&self) -> bool {
+        self.how().is_some()
+    }
+
+    async fn reply(&self, face: &mut Face, ground: &Ground) -> Result<Reply, SubjectError> {
+        let protocol = face.protocol;
+        match self.how() {
+            Some(How::Live(trial)) => trial(face, ground).await,
+            Some(How::Either(_, trial)) if !face.is_ours => trial(face).await,
+            Some(How::Bytes(_)) if !face.is_ours => Ok(Reply::word(Word::NotProbed, OF_THE_FORMAT)),
+            Some(How::Either(trial, _) | How::Bytes(trial)) => trial(protocol),
+            Some(How::Read(read)) => Ok(read(protocol, ground)),
+            Some(How::Counted) => {
+                Ok(interviews::count(protocol, &ground.figures, &self.topics, &self.polarity))
+            }
+            None => Ok(Reply::word(Word::NotRun, format!("there is no trial {}", self.id))),
+        }
+    }
+
     /// Runs it on one face.
     pub(super) async fn ask(&self, face: &mut Face, ground: &Ground) -> Told {
-        let subject = face.protocol.label().to_owned();
-        let reply = match self.how {
-            How::Live(trial) => trial(face, ground).await,
-            How::Either(_, trial) if !face.is_ours => trial(face).await,
-            How::Bytes(_) if !face.is_ours => Ok(Reply::word(Word::NotProbed, OF_THE_FORMAT)),
-            How::Either(trial, _) | How::Bytes(trial) => trial(face.protocol),
-            How::Read(read) => Ok(read(face.protocol, ground)),
-        };
-        let reply = reply.unwrap_or_else(|error| match error {
+        let reply = self.reply(face, ground).await.unwrap_or_else(|error| match error {
             // Somebody else's subject may end itself over what is asked of it, and then does not do it.
             SubjectError::Unanswered if !face.is_ours => Reply::word(Word::No, error.to_string()),
             _ => Reply::word(Word::NotRun, error.to_string()),
         });
         Told {
-            id: self.id.into(),
-            feature: self.feature.into(),
-            subject,
-            does: self.does.into(),
+            id: self.id.clone(),
+            feature: self.feature.clone(),
+            subject: face.protocol.label().to_owned(),
+            does: self.does.clone(),
             kind: self.kind,
             answer: reply.answer,
             unit: reply.unit.into(),

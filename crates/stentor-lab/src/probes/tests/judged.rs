@@ -22,7 +22,7 @@ fn judged(id: &str, one: Told) -> Verdict {
 fn every_cell_of_both_tables_has_a_probe_beside_it() {
     let subjects = Protocol::ALL.map(Protocol::label);
     let of = |probe: &Probe| {
-        subjects.map(|subject| told(probe.id, probe.feature, subject, Answer::Word(Word::Yes)))
+        subjects.map(|subject| told(&probe.id, &probe.feature, subject, Answer::Word(Word::Yes)))
     };
     let told: Vec<Told> = list().iter().flat_map(of).collect();
     let rows = rows(dossier().figures(), &told);
@@ -32,9 +32,12 @@ fn every_cell_of_both_tables_has_a_probe_beside_it() {
 }
 
 #[test]
-fn ids_of_probes_are_given_once() {
-    let mut ids: Vec<&str> = list().iter().map(|probe| probe.id).collect();
+fn ids_of_probes_are_given_once_and_each_has_a_trial() {
+    let probes = list();
+    assert!(probes.iter().all(Probe::has_trial));
+    let mut ids: Vec<&str> = probes.iter().map(|probe| probe.id.as_str()).collect();
     let count = ids.len();
+    assert_eq!(count, 24);
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), count);
