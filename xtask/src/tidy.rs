@@ -4,6 +4,7 @@ mod dead_files;
 mod docs;
 mod environment;
 mod floors;
+mod glossary;
 mod leftovers;
 mod outcomes;
 mod promises;
@@ -32,6 +33,7 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     findings.extend(files.iter().flat_map(leftovers::check));
     findings.extend(files.iter().flat_map(outcomes::check));
     findings.extend(dead_files::check(workspace, &files));
+    findings.extend(glossary::check(workspace, &files)?);
     findings.extend(promises::check(workspace, &files)?);
     findings.extend(text::check(workspace)?);
     findings.sort();

@@ -179,7 +179,6 @@ async fn open_service(
     belt: Arc<PipelineHandle>,
 ) -> Result<Service, AppError> {
     let limits = ServiceLimits {
-        chunk_max_devices: config.pipeline.chunk_max_devices,
         imports_max_count: config.api.imports_max_count,
         app_share_percent: config.api.app_share_percent,
         import_batch_max_lines: config.api.import_batch_max_lines,

@@ -83,6 +83,7 @@ async fn campaign(store: &SqliteStore, app: AppId, devices: usize) -> Result<(),
     let id = new.message.id;
     store.accept(vec![new]).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     let begun = Begun::now();
+    store.start_due(1, CHUNK_DEVICES, at(3)).await?;
     let mut chunks = Vec::new();
     for task in store.producers().await? {
         loop {
@@ -151,7 +152,7 @@ fn message(app: AppId, number: u64, target: Target) -> NewMessage {
         MessageSpec { target, content, priority: Priority::High, ttl: Ttl::default(), collapse_key: None };
     let id = MessageId::from_raw(number);
     let message = Message { id, app, spec, created_at: at(3), due_at: at(3), occurrence: None };
-    NewMessage { message, idempotency: None, chunk_max_devices: CHUNK_DEVICES, begins_later: false }
+    NewMessage { message, idempotency: None }
 }
 
 /// A beginning, on the wall and in the processor time of this process: on a busy machine only the latter says much.

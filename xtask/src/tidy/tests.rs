@@ -1,6 +1,7 @@
 //! Each rule is fed a small source that breaks it and one that keeps it.
 
 mod floors;
+mod glossary;
 mod house;
 mod names;
 mod source;

@@ -14,8 +14,8 @@ use crate::time::Timestamp;
 /// Who is meant by a message, when it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Audience {
-    /// Many: producers find them step by step.
-    Wide,
+    /// Many, at the providers that the app's devices use or used: producers find them step by step.
+    Wide(Vec<ProviderKind>),
     /// These, by provider, each list ascending.
     Named(Vec<(ProviderKind, Vec<DeviceId>)>),
 }
@@ -41,11 +41,14 @@ pub fn begin<R: LedgerRows>(
     ledger.rows.write_begun(id, CampaignState::Running, as_of)?;
     let lists = match audience {
         Audience::Named(lists) => lists,
-        Audience::Wide => {
+        Audience::Wide(providers) => {
             // Which of them have an audience is theirs to find out.
-            for provider in ProviderKind::ALL {
+            for provider in &providers {
                 ledger.rows.add_producer(message.app, id, *provider)?;
                 ledger.open_new(id, *provider);
+            }
+            if providers.is_empty() {
+                ledger.note_idle(id);
             }
             return Ok(Vec::new());
         }

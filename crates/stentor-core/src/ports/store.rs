@@ -18,12 +18,11 @@ pub use devices::{
     DeviceFilter, DeviceStore, GroupStore, Registered, SubscriptionChange, TopicStore, UserStore,
 };
 pub use messages::{
-    Accepted, AttemptRecord, AudienceCount, IdempotentReply, MessageStore, NewMessage, Page, StoredReply,
-    Storing,
+    AttemptRecord, AudienceCount, IdempotentReply, MessageStore, NewMessage, Page, StoredReply, Storing,
 };
 pub use pipeline::{
     Awaited, Expanded, Expansion, Fate, Lease, LeaseReply, LeasedChunk, PipelineStore, ProducerTask,
-    Recovery, SettleReply, Swept,
+    Recovery, SettleReply, Started, Swept,
 };
 pub use schedules::{Occurrence, ScheduleStore};
 

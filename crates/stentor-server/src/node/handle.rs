@@ -15,7 +15,7 @@ use super::engines::Dependencies;
 use super::threads::Threads;
 use crate::config::Config;
 use crate::pipeline::stats::QuotaStats;
-use crate::pipeline::{Asking, Crowded, Deps, Failure, Pipeline, PipelineStats, Rush, Supervisor};
+use crate::pipeline::{AcceptGuard, Backlog, Crowded, Deps, Failure, Pipeline, PipelineStats, Supervisor};
 use crate::providers::Adapters;
 use crate::service::{Belt, Resting};
 
@@ -35,7 +35,7 @@ pub struct PipelineHandle {
     tickets: mpsc::Sender<Vec<Ticket>>,
     publisher: Mutex<Option<JoinHandle<()>>>,
     watch: Arc<Supervisor>,
-    rush: Arc<Rush>,
+    backlog: Arc<Backlog>,
     /// The last to go: the pipeline's tasks run on them.
     _threads: Threads,
 }
@@ -64,7 +64,7 @@ impl PipelineHandle {
         let pipeline = started.map_err(|error| AppError::Engine { what: "the store", cause: wrap(error) })?;
         let pipeline = Arc::new(pipeline);
         let (tickets, waiting) = mpsc::channel(WAITING_MAX_COUNT);
-        let (watch, rush) = (pipeline.supervisor(), pipeline.rush());
+        let (watch, backlog) = (pipeline.supervisor(), pipeline.backlog());
         let (watched, work) = (watch.clone(), publish(pipeline.clone(), waiting));
         let publisher = tokio::spawn(async move { watched.passing("publisher", work).await });
         let publisher = Mutex::new(Some(publisher));
@@ -74,7 +74,7 @@ impl PipelineHandle {
             tickets,
             publisher,
             watch,
-            rush,
+            backlog,
             _threads: threads,
         })
     }
@@ -160,8 +160,8 @@ impl Belt for PipelineHandle {
         }
     }
 
-    fn enter(&self) -> Option<Asking> {
-        Some(self.rush.enter())
+    fn accepting(&self) -> AcceptGuard {
+        self.backlog.accepting()
     }
 
     fn has_room(&self, app: AppId) -> bool {

@@ -33,9 +33,9 @@ struct QueueCounts {
     resting: HashSet<Key>,
 }
 
-/// What is kept and not begun, and the app's part of it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Behind {
+/// What is accepted and not begun, and the app's part of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct BacklogSize {
     pub(crate) of_all: u64,
     pub(crate) of_app: u64,
 }
@@ -79,12 +79,12 @@ impl AdmissionControl {
     }
 
     /// Returns whether an app may queue more of what can be sent.
-    pub(crate) fn is_open_to(&self, app: AppId, behind: Behind) -> bool {
+    pub(crate) fn is_open_to(&self, app: AppId, backlog: BacklogSize) -> bool {
         let counts = self.lock();
         let own = counts.open.get(&app).copied().unwrap_or_default();
         let others = counts.open.len() - usize::from(own > 0);
-        let own = own + behind.of_app;
-        counts.open_sum + behind.of_all < self.queued_max_chunks
+        let own = own + backlog.of_app;
+        counts.open_sum + backlog.of_all < self.queued_max_chunks
             || own < share(self.queued_max_chunks, others)
     }
 
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    const NONE: Behind = Behind { of_all: 0, of_app: 0 };
+    const NONE: BacklogSize = BacklogSize { of_all: 0, of_app: 0 };
 
     fn app(raw: u64) -> AppId {
         AppId::from_raw(raw)
@@ -205,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_and_not_begun_counts_as_queued() {
+    fn what_is_accepted_and_not_begun_counts_as_queued() {
         let room = AdmissionControl::new(120, 60);
         room.note(&tickets(2, 10));
-        let greedy = Behind { of_all: 110, of_app: 110 };
+        let greedy = BacklogSize { of_all: 110, of_app: 110 };
         assert!(!room.is_open_to(app(1), greedy));
-        assert!(room.is_open_to(app(2), Behind { of_app: 0, ..greedy }));
-        assert!(room.is_open_to(app(1), Behind { of_all: 109, of_app: 109 }));
+        assert!(room.is_open_to(app(2), BacklogSize { of_app: 0, ..greedy }));
+        assert!(room.is_open_to(app(1), BacklogSize { of_all: 109, of_app: 109 }));
     }
 }

@@ -10,7 +10,7 @@ use stentor_core::chunk::Ticket;
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
-use super::janitor::{DutyError, publish_queued};
+use super::republishing::{DutyError, publish_queued};
 use super::shared::Shared;
 
 /// Time between two looks at the clock.

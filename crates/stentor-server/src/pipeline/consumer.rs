@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::StreamExt;
 use futures_util::future::join;
@@ -21,12 +22,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::attempt::{Attempt, Source};
 use super::budget::Reservation;
-use super::consumer_pool::Busy;
+use super::lease_table::LeaseGuard;
 use super::provider_table::{BreakerState, Probe, ProviderHandle, Verdict};
 use super::settle::evidence::Evidence;
 use super::settle::{Health, Settled, count_foreign, is_weak, settle};
-use super::settler::{Continuation, LeaseParts, Work};
-use super::shared::{LeaseGuard, Shared};
+use super::settler_inbox::{Continuation, LeaseParts, Work};
+use super::shared::Shared;
 
 type DispatcherKey = (ProviderKind, Class);
 
@@ -40,6 +41,22 @@ pub(crate) struct SendJob {
     pub(crate) probe: Option<Probe>,
     /// Counts it as one of its consumer's batches, until most of it is answered.
     pub(crate) busy: Busy,
+}
+
+/// Counts one batch of a consumer for as long as it lives.
+pub(crate) struct Busy(Arc<AtomicUsize>);
+
+impl Busy {
+    pub(super) fn of(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// Serves one dispatcher until its jobs end.

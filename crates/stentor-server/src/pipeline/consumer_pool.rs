@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::consumer::{self, SendJob};
+use super::consumer::{self, Busy, SendJob};
 use super::shared::Shared;
 
 /// Consumers of one dispatcher.
@@ -30,22 +30,6 @@ struct Consumer {
 impl Consumer {
     fn busy(&self) -> usize {
         self.busy.load(Ordering::Acquire)
-    }
-}
-
-/// Counts one batch of a consumer for as long as it lives.
-pub(crate) struct Busy(Arc<AtomicUsize>);
-
-impl Busy {
-    fn of(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::AcqRel);
-        Self(count.clone())
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

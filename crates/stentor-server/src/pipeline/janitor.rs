@@ -4,15 +4,14 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stentor_core::chunk::{Class, Ticket};
-use stentor_core::id::ChunkId;
-use stentor_core::ports::queue::QueueError;
-use stentor_core::ports::store::{StoreError, Swept};
+use stentor_core::chunk::Class;
+use stentor_core::ports::store::Swept;
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::republishing::{DutyError, publish_queued};
 use super::shared::Shared;
 
 /// Most rows in one call of the store.
@@ -23,15 +22,6 @@ const DEPTHS_PAUSE: Duration = Duration::from_millis(250);
 const DEPTHS_REST: u32 = 20;
 /// How much longer than a duty the pause after it is at least.
 const DUTY_REST: u32 = 2;
-
-/// Why a duty could not be done this time.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum DutyError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Queue(#[from] QueueError),
-}
 
 /// Does all duties at their intervals until told to stop.
 pub(crate) async fn run(shared: Arc<Shared>) {
@@ -99,24 +89,6 @@ async fn notified(early: Option<&Notify>) {
 async fn republish(shared: &Shared) -> Result<(), DutyError> {
     let resting = shared.resting_lanes();
     publish_queued(shared, |ticket| Some(ticket).filter(|ticket| !resting.contains(&ticket.lane))).await
-}
-
-/// Publishes every queued chunk under a ticket made of its own, if one is.
-pub(super) async fn publish_queued(
-    shared: &Shared,
-    change: impl Fn(Ticket) -> Option<Ticket>,
-) -> Result<(), DutyError> {
-    let mut after = ChunkId::from_raw(0);
-    loop {
-        let tickets = shared.store.queued(after, PAGE_MAX_COUNT).await?;
-        let Some(last) = tickets.last() else { return Ok(()) };
-        after = last.chunk;
-        let tickets: Vec<_> = tickets.into_iter().filter_map(&change).collect();
-        if !tickets.is_empty() {
-            shared.queue.publish(&tickets).await?;
-            shared.due_index.note(&tickets);
-        }
-    }
 }
 
 /// Ends what is past its ttl and takes back leases that ran out.

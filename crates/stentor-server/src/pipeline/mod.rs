@@ -1,6 +1,6 @@
 //! Moves messages: from the store through the queue to the providers, and the outcomes back.
 //!
-//! [`Pipeline::start`] recovers what an earlier process left, then runs until drained: the scheduler starts what is due,
+//! [`Pipeline::start`] recovers what an earlier process left, then runs until drained: the scheduler fires what is due,
 //! producers expand audiences into chunks, a dispatcher of consumers for each provider kind and class sends them, settlers write
 //! what came of them, the janitor puts right what went wrong. What outcomes mean is decided in [`settle`], when
 //! schedules fire in [`calendar`]; both are pure. Nothing here is the truth: every task may die at any moment, and the
@@ -8,6 +8,7 @@
 
 mod admission;
 mod attempt;
+mod backlog;
 mod budget;
 pub mod calendar;
 mod clock_step;
@@ -18,15 +19,19 @@ mod dispatcher;
 mod due_index;
 mod janitor;
 mod leap;
+mod lease_table;
 mod load;
 mod producer;
 mod provider_table;
-mod rush;
+mod republishing;
 mod scheduler;
 pub mod settle;
 mod settler;
+mod settler_inbox;
 mod shared;
+mod starter;
 pub mod stats;
+mod store_latency;
 mod store_retry;
 mod supervisor;
 mod window;
@@ -49,9 +54,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use admission::Crowded;
+pub use backlog::{AcceptGuard, Backlog};
 pub use config::PipelineConfig;
 pub use provider_table::ProviderFactory;
-pub use rush::{Asking, Rush};
 pub use stats::PipelineStats;
 pub use supervisor::Failure;
 
@@ -116,7 +121,7 @@ impl Pipeline {
             tracing::warn!(%error, "emptying the queue failed; what was leased waits for its lease to run out");
         }
         let bulk = deps.bulk.clone().unwrap_or_else(Handle::current);
-        let (settlers, inboxes) = settler::inboxes(SETTLER_INBOX_MAX_CHUNKS);
+        let (settlers, inboxes) = settler_inbox::inboxes(SETTLER_INBOX_MAX_CHUNKS);
         let shared = Arc::new(Shared::new(deps, config, (recovery, known), settlers));
         let settler_stop = CancellationToken::new();
         let mut pipeline = Self { shared, tasks: Mutex::default(), settler_stop, bulk };
@@ -126,7 +131,7 @@ impl Pipeline {
     }
 
     /// Starts what goes on to the last, so that all outcomes are written.
-    fn start_settlers(&mut self, inboxes: settler::Inboxes) {
+    fn start_settlers(&mut self, inboxes: settler_inbox::Inboxes) {
         for inbox in inboxes {
             let (shared, stop, home) = (self.shared.clone(), self.settler_stop.clone(), self.home(inbox.0));
             let work = settler::run(shared.clone(), inbox, stop.clone());
@@ -156,6 +161,7 @@ impl Pipeline {
             }
         }
         self.start_mover("producers", Class::Bulk, producer::run(self.shared.clone()));
+        self.start_mover("starter", Class::Urgent, starter::run(self.shared.clone()));
         self.start_mover("scheduler", Class::Urgent, scheduler::run(self.shared.clone()));
         self.start_mover("janitor", Class::Urgent, janitor::run(self.shared.clone()));
         let (shared, stop) = (self.shared.clone(), self.shared.stop.clone());
@@ -222,9 +228,9 @@ impl Pipeline {
         self.shared.wakeups.producers.notify_one();
     }
 
-    /// Returns what knows how many wait for their messages to be kept.
-    pub(crate) fn rush(&self) -> Arc<Rush> {
-        self.shared.rush.clone()
+    /// Returns what is accepted and not begun.
+    pub(crate) fn backlog(&self) -> Arc<Backlog> {
+        self.shared.backlog.clone()
     }
 
     /// Tells that an app's credential was put or removed: its lanes are served anew.

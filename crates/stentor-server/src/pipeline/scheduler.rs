@@ -1,4 +1,4 @@
-//! Starts campaigns that are due and fires schedules, then sleeps until the next is due or something is accepted.
+//! Fires schedules that are due and wakes the starter for campaigns that are, then sleeps until the next is due.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,16 +33,15 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         tokio::select! {
             () = shared.stop.cancelled() => {}
             () = shared.wakeups.scheduler.notified() => {}
-            () = shared.rush.something_waits() => {}
             () = wait => {}
         }
     }
 }
 
-/// Fires what is due and starts it; what is wrong with one of these holds up neither the rest of it nor the other.
+/// Fires what is due; what has been due meanwhile begins, whatever becomes of that.
 async fn look(shared: &Shared) -> Result<(), StoreError> {
     let fired = fire_all(shared, shared.now()).await;
-    start(shared).await?;
+    shared.wakeups.starter.notify_one();
     fired
 }
 
@@ -63,21 +62,6 @@ async fn fire_or_tell(shared: &Shared, schedule: &Schedule, now: Timestamp) -> R
         Err(StoreError::Damaged(_)) => shared.store.set_schedule_aside(schedule.id).await,
         fired => fired,
     }
-}
-
-/// Starts what is due; the next look goes on when there may be more.
-async fn start(shared: &Shared) -> Result<(), StoreError> {
-    let (count, by) = shared.rush.lull(shared.now()).await;
-    let behind = shared.rush.behind();
-    let tickets = shared.store.start_due(count, shared.config.chunk_max_devices, by).await?;
-    shared.rush.note_begun(count, &tickets, behind);
-    shared.note_queued(&tickets);
-    shared.publish(&tickets).await;
-    shared.wakeups.producers.notify_one();
-    if tickets.len() >= count {
-        shared.wakeups.scheduler.notify_one();
-    }
-    Ok(())
 }
 
 async fn sleep(shared: &Shared, well: bool) {

@@ -6,62 +6,15 @@ use std::sync::atomic::Ordering;
 
 use stentor_core::chunk::{Class, Ticket};
 use stentor_core::id::ChunkId;
-use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::{Awaited, SettleReply};
+use stentor_core::ports::store::SettleReply;
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::budget::Reservation;
-use super::shared::{LeaseGuard, Shared};
+use super::settler_inbox::{Continuation, LeaseParts, Work};
+use super::shared::Shared;
 use super::store_retry::{ChunkWrite, retry_until_written};
-
-/// The ways to the settlers: single messages have one of their own, so that they wait for no audience's commit.
-pub(crate) struct Settlers {
-    urgent: mpsc::Sender<Work>,
-    bulk: mpsc::Sender<Work>,
-}
-
-impl Settlers {
-    /// Returns the way to a class's settler.
-    pub(crate) const fn of(&self, class: Class) -> &mpsc::Sender<Work> {
-        match class {
-            Class::Urgent => &self.urgent,
-            Class::Bulk => &self.bulk,
-        }
-    }
-}
-
-/// Where settlements of each class come in.
-pub(crate) type Inboxes = [(Class, mpsc::Receiver<Work>); 2];
-
-/// Makes the ways, each for up to `max` chunks that wait.
-pub(crate) fn inboxes(max: usize) -> (Settlers, Inboxes) {
-    let ((urgent, urgently), (bulk, in_bulk)) = (mpsc::channel(max), mpsc::channel(max));
-    (Settlers { urgent, bulk }, [(Class::Urgent, urgently), (Class::Bulk, in_bulk)])
-}
-
-/// What is over, and what it held.
-pub(crate) struct LeaseParts {
-    /// Its ticket's lease; none of what is late of a chunk.
-    pub(crate) lease: Option<QueueLease>,
-    /// Its share of the budget.
-    pub(crate) hold: Reservation,
-    /// Keeps the lease from running out.
-    pub(crate) guard: LeaseGuard,
-}
-
-/// The chunk in which goes on what is awaited, and what keeps its lease from running out.
-pub(crate) type Continuation = (Awaited, LeaseGuard);
-
-/// What the settler is asked to write.
-pub(crate) enum Work {
-    /// A chunk was sent, or needed no sending; who waits is told of the chunk in which the awaited goes on.
-    Settle(Settlement, LeaseParts, Option<oneshot::Sender<Continuation>>),
-    /// A chunk of which not a byte was sent goes back.
-    Release(ChunkId, u32, Timestamp, LeaseParts),
-}
 
 /// Writes until told to stop and nothing is left.
 pub(crate) async fn run(

@@ -1,7 +1,7 @@
 //! What all parts of the pipeline have in common.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,24 +12,23 @@ use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueLease};
 use stentor_core::ports::store::{Lease, Recovery, Store, StoreError};
 use stentor_core::time::Timestamp;
-use tokio::sync::{Notify, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Deps;
-use super::admission::{AdmissionControl, Behind, Crowded};
+use super::admission::{AdmissionControl, Crowded};
+use super::backlog::Backlog;
 use super::budget::Budget;
 use super::config::PipelineConfig;
 use super::due_index::DueIndex;
 use super::leap::Leap;
+use super::lease_table::LeaseTable;
 use super::provider_table::{BreakerRules, Key, Levels, ProviderTable, RateLimiterRules};
-use super::rush::Rush;
-use super::settler::Settlers;
+use super::settler_inbox::Settlers;
 use super::stats::DispatchMeter;
+use super::store_latency::StoreLatency;
 use super::supervisor::Supervisor;
-
-/// A store that takes longer does not need more to do.
-const STORE_LATENCY_MAX_US: u64 = 100_000;
 
 /// Most chunks of which it is remembered how often they could not be leased.
 const REFUSED_MAX_COUNT: usize = 10_000;
@@ -55,7 +54,7 @@ pub(crate) struct Shared {
     pub(crate) cut: CancellationToken,
     pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) wakeups: Wakeups,
-    pub(crate) rush: Arc<Rush>,
+    pub(crate) backlog: Arc<Backlog>,
     pub(crate) depths: Mutex<Vec<LaneDepth>>,
     admission: AdmissionControl,
     pub(crate) producers: AtomicUsize,
@@ -74,8 +73,10 @@ pub(crate) struct Shared {
 /// What wakes the parts that sleep.
 #[derive(Default)]
 pub(crate) struct Wakeups {
-    /// A message or schedule was accepted.
+    /// A schedule, or a message for later, was accepted.
     pub(crate) scheduler: Notify,
+    /// Something for later is due.
+    pub(crate) starter: Notify,
     /// A campaign may need producers.
     pub(crate) producers: Notify,
     /// Something was settled.
@@ -127,7 +128,7 @@ impl Shared {
             stop,
             cut,
             wakeups: Wakeups::default(),
-            rush: Arc::default(),
+            backlog: Arc::default(),
             depths: Mutex::default(),
             admission: AdmissionControl::new(config.max_queued_chunks, config.parked_max_chunks()),
             producers: AtomicUsize::new(0),
@@ -246,8 +247,7 @@ impl Shared {
 
     /// Returns whether an app may queue more of what can be sent.
     pub(crate) fn has_room(&self, app: AppId) -> bool {
-        let behind = Behind { of_all: self.rush.behind(), of_app: self.rush.behind_of(app) };
-        self.admission.is_open_to(app, behind)
+        self.admission.is_open_to(app, self.backlog.size(app))
     }
 
     /// Lists those credentials of an app for which no more may wait.
@@ -280,108 +280,6 @@ impl Shared {
         let depths = self.depths.lock().unwrap_or_else(PoisonError::into_inner);
         let lanes = depths.iter().map(|depth| depth.lane);
         lanes.filter(|lane| resting.contains(&(lane.app, lane.provider))).collect()
-    }
-}
-
-/// How long the store takes for what a delivery waits for twice: its lease and its settlement.
-#[derive(Default)]
-pub(crate) struct StoreLatency {
-    lease_us: AtomicU64,
-    settle_us: AtomicU64,
-}
-
-impl StoreLatency {
-    /// Notes how long a lease took.
-    pub(crate) fn note_lease(&self, took: Duration) {
-        smooth(&self.lease_us, took);
-    }
-
-    /// Notes how long a settlement took.
-    pub(crate) fn note_settlement(&self, took: Duration) {
-        smooth(&self.settle_us, took);
-    }
-
-    /// Returns the time of a lease, of the settlement that is waited for, and of the one that follows it.
-    pub(crate) fn get(&self) -> Duration {
-        let (lease, settle) = (self.lease_us.load(Ordering::Relaxed), self.settle_us.load(Ordering::Relaxed));
-        Duration::from_micros((lease + 2 * settle).min(STORE_LATENCY_MAX_US))
-    }
-}
-
-fn smooth(mean_us: &AtomicU64, took: Duration) {
-    let took = took.as_micros() as u64;
-    let _ = mean_us.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mean| Some((mean * 7 + took) / 8));
-}
-
-/// Leased chunks with their epochs, and with tickets where the queue has leased one for them.
-type Leases = HashMap<ChunkId, (u32, Option<(Ticket, u64)>)>;
-
-/// The leases that this process holds, to be prolonged.
-#[derive(Default)]
-pub(crate) struct LeaseTable {
-    /// Shared while leases are taken and noted here; alone when those that ran out are looked for.
-    taking: RwLock<()>,
-    leases: Mutex<Leases>,
-    /// When all of them were last prolonged, in milliseconds; those taken later hold longer.
-    prolonged_at_ms: AtomicI64,
-}
-
-impl LeaseTable {
-    /// Announces leases that are not noted yet: until all are, none counts as having run out.
-    pub(crate) async fn taking(&self) -> RwLockReadGuard<'_, ()> {
-        self.taking.read().await
-    }
-
-    /// Waits until every lease that was taken is noted, and lets none be taken meanwhile.
-    pub(crate) async fn complete(&self) -> RwLockWriteGuard<'_, ()> {
-        self.taking.write().await
-    }
-
-    /// Prolongs a chunk's lease, and its ticket's if it has one, for as long as the guard lives.
-    pub(crate) fn keep(
-        self: &Arc<Self>,
-        chunk: ChunkId,
-        epoch: u32,
-        lease: Option<&QueueLease>,
-    ) -> LeaseGuard {
-        self.lock().insert(chunk, (epoch, lease.map(|lease| (lease.ticket, lease.token))));
-        LeaseGuard { table: self.clone(), chunk }
-    }
-
-    /// Notes that all that were held at an instant hold on from there.
-    pub(crate) fn prolonged(&self, at: Timestamp) {
-        self.prolonged_at_ms.store(at.as_millis(), Ordering::Release);
-    }
-
-    /// Returns whether they were last prolonged longer ago than `age`, or by a clock that has gone back since: those taken
-    /// after that run out earlier than all others.
-    pub(crate) fn is_stale(&self, now: Timestamp, age: Duration) -> bool {
-        let prolonged_at = Timestamp::from_millis(self.prolonged_at_ms.load(Ordering::Acquire));
-        now < prolonged_at || now.since(prolonged_at) > age
-    }
-
-    /// Lists them for the store and for the queue.
-    pub(crate) fn list(&self) -> (Vec<(ChunkId, u32)>, Vec<QueueLease>) {
-        let leases = self.lock();
-        let chunks = leases.iter().map(|(chunk, (epoch, ..))| (*chunk, *epoch)).collect();
-        let tickets = leases.values().filter_map(|(_, lease)| *lease);
-        (chunks, tickets.map(|(ticket, token)| QueueLease { ticket, token }).collect())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Leases> {
-        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A lease that is prolonged; once dropped it may run out.
-pub(crate) struct LeaseGuard {
-    table: Arc<LeaseTable>,
-    chunk: ChunkId,
-}
-
-impl Drop for LeaseGuard {
-    fn drop(&mut self) {
-        self.table.lock().remove(&self.chunk);
     }
 }
 

@@ -10,7 +10,7 @@ use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority, Ttl};
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, TopicName};
-use stentor_core::ports::store::{Accepted, IdempotentReply, NewMessage, StoredReply, Storing};
+use stentor_core::ports::store::{IdempotentReply, NewMessage, StoredReply, Storing};
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 use stentor_core::topic::Condition;
@@ -324,18 +324,14 @@ impl Service {
             request_hash,
             reply: reply.clone(),
         });
-        let chunk_max_devices = self.limits.chunk_max_devices;
-        let asking = self.belt.enter();
+        let guard = self.belt.accepting();
         let (app, due_at, is_due) = (message.app, message.due_at, message.due_at <= message.created_at);
-        let hurried = asking.as_ref().filter(|asking| asking.in_a_rush() && asking.is_begun_behind(app));
-        let begins_later = is_due && message.spec.target.is_direct() && hurried.is_some();
-        let new = NewMessage { message, idempotency, chunk_max_devices, begins_later };
-        let answers = self.store.accept(vec![new]).await;
+        let answers = self.store.accept(vec![NewMessage { message, idempotency }]).await;
         match answers.into_iter().next() {
-            Some(Ok(Storing::Done(accepted))) => {
-                match hurried.filter(|_| begins_later) {
-                    Some(hurried) => hurried.left_behind(app, due_at),
-                    None => self.hand_over(accepted),
+            Some(Ok(Storing::Done(()))) => {
+                match is_due {
+                    true => guard.accepted(app, due_at),
+                    false => self.belt.wake(),
                 }
                 Counters::add(&self.counters.messages_accepted, 1);
                 Ok(Reply { reply, replayed: false })
@@ -344,14 +340,6 @@ impl Service {
             Some(Ok(Storing::KeyReused)) => Err(key_reused()),
             Some(Err(error)) => Err(target_problem(error.into())),
             None => Err(Problem::new(ErrorCode::Internal, "the store gave no answer")),
-        }
-    }
-
-    fn hand_over(&self, accepted: Accepted) {
-        if accepted.tickets.is_empty() {
-            self.belt.wake();
-        } else {
-            self.belt.published(accepted.tickets);
         }
     }
 

@@ -29,7 +29,7 @@ use stentor_core::ports::store::Store;
 use stentor_core::time::Timestamp;
 
 use crate::pipeline::stats::QuotaStats;
-use crate::pipeline::{Asking, Crowded};
+use crate::pipeline::{AcceptGuard, Backlog, Crowded};
 use crate::shares::Shares;
 
 pub use crate::problem::{ErrorCode, Problem};
@@ -62,9 +62,9 @@ pub trait Belt: Send + Sync {
     /// A credential was put or removed.
     fn changed(&self, app: AppId, provider: ProviderKind);
 
-    /// Notes a caller who waits for a message to be kept, for as long as the guard lives.
-    fn enter(&self) -> Option<Asking> {
-        None
+    /// Counts a caller who waits for a message to be accepted, for as long as the guard lives.
+    fn accepting(&self) -> AcceptGuard {
+        Arc::<Backlog>::default().accepting()
     }
 
     /// Returns whether an app may queue more messages.
@@ -91,8 +91,6 @@ pub trait Belt: Send + Sync {
 /// Limits of the services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServiceLimits {
-    /// Most devices in one chunk of a direct target.
-    pub chunk_max_devices: usize,
     /// Most imports that run at once.
     pub imports_max_count: usize,
     /// How much of the places that others leave one app may take.
@@ -110,7 +108,6 @@ pub struct ServiceLimits {
 impl Default for ServiceLimits {
     fn default() -> Self {
         Self {
-            chunk_max_devices: 1_000,
             imports_max_count: 4,
             app_share_percent: 50,
             import_batch_max_lines: 16_384,

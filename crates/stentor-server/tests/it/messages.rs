@@ -16,13 +16,13 @@ async fn campaign(server: &Server, tenant: &Tenant, body: Value) -> String {
 }
 
 #[tokio::test]
-async fn every_message_of_a_rush_reaches_its_device() {
+async fn every_message_of_many_callers_reaches_its_device() {
     let server = durable_server(tempfile::tempdir().expect("a folder")).await;
     let tenant = server.sender().await;
     let device = server.device(&tenant, "t0").await;
     let body = json!({"target": {"device": device}, "notification": {"title": "Hi"}});
     let ask = || server.send(&tenant, Method::POST, "/v1/messages").json(&body).read();
-    // Far more callers at once than the few that are no rush.
+    // Far more callers at once than the few whose messages begin at once.
     let sent = futures_util::future::join_all((0..200).map(|_| ask())).await;
     for one in sent {
         assert_eq!(one.status, 202, "{:?}", one.body);

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use stentor_core::app::{App, Credential};
 use stentor_core::campaign::{CampaignAction, CampaignState, Ledger};
+use stentor_core::chunk::Ticket;
 use stentor_core::device::{Platform, ProviderKind, PushToken, Registration};
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
@@ -26,7 +27,7 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::{CollapseKey, Label};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::Provider;
-use stentor_core::ports::store::{Accepted, NewMessage, Store, Storing};
+use stentor_core::ports::store::{NewMessage, Store, Storing};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use stentor_server::pipeline::stats::DispatchStats;
@@ -184,25 +185,28 @@ impl House {
     }
 
     async fn send_in(&self, app: AppId, spec: MessageSpec) -> MessageId {
-        let (id, accepted) = self.accept_in(app, spec, false).await;
-        self.pipeline().published(&accepted.tickets).await;
+        let id = self.accept_in(app, spec).await;
         self.pipeline().wake();
         id
     }
 
     /// Accepts a message and tells nobody.
-    async fn accept(&self, spec: MessageSpec, begins_later: bool) -> (MessageId, Accepted) {
-        self.accept_in(APP, spec, begins_later).await
+    async fn accept(&self, spec: MessageSpec) -> MessageId {
+        self.accept_in(APP, spec).await
     }
 
-    async fn accept_in(&self, app: AppId, spec: MessageSpec, begins_later: bool) -> (MessageId, Accepted) {
+    async fn accept_in(&self, app: AppId, spec: MessageSpec) -> MessageId {
         let now = self.clock.now();
         let id = MessageId::from_raw(self.ids.next(now));
         let message = Message { id, app, spec, created_at: now, due_at: now, occurrence: None };
-        let new = NewMessage { message, idempotency: None, chunk_max_devices: 100, begins_later };
-        let reply = self.store.accept(vec![new]).await.remove(0).expect("kept");
-        let Storing::Done(accepted) = reply else { panic!("kept before") };
-        (id, accepted)
+        let new = NewMessage { message, idempotency: None };
+        assert_eq!(self.store.accept(vec![new]).await.remove(0), Ok(Storing::Done(())));
+        id
+    }
+
+    /// Begins what is due, and tells nobody; returns the chunks.
+    async fn begin(&self) -> Vec<Ticket> {
+        self.store.start_due(100, 100, self.clock.now()).await.expect("begun").tickets
     }
 
     async fn act(&self, id: MessageId, action: CampaignAction) {

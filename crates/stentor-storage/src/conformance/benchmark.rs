@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
-use stentor_core::ports::store::{Expansion, LeaseReply, NewMessage, Store};
+use stentor_core::ports::store::{Expansion, LeaseReply, Store};
 use stentor_core::target::Target;
 
 use super::scene::{Draft, Scene, accept_all, at, chunks, lease_at, registration};
@@ -57,9 +57,9 @@ async fn register(scene: &Scene<'_>, load: Load) {
 
 async fn deliver(scene: &Scene<'_>, load: Load) -> usize {
     let new = scene.new_message(Draft::to(Target::Everyone));
-    let new = NewMessage { chunk_max_devices: load.chunk_max_devices, ..new };
     let message = new.message.id;
     scene.accept(new).await.expect("accepted");
+    scene.start(at(1)).await;
     let how = Expansion { chunk_max_devices: load.chunk_max_devices, max_chunks: 1, now: at(1) };
     let mut count = 0;
     for task in scene.store.producers().await.expect("listed") {

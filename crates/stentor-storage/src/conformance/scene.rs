@@ -12,8 +12,8 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, Label, Tag, TopicName};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    Accepted, Awaited, Expansion, IdempotentReply, Lease, LeaseReply, LeasedChunk, NewMessage, Page,
-    SettleReply, Store, StoreError, StoredReply, Storing,
+    Awaited, Expansion, IdempotentReply, Lease, LeaseReply, LeasedChunk, NewMessage, Page, SettleReply,
+    Store, StoreError, StoredReply, Storing,
 };
 use stentor_core::settlement::{Child, Settlement};
 use stentor_core::target::Target;
@@ -295,21 +295,34 @@ impl<'a> Scene<'a> {
     /// Makes a message of this app ready to be accepted.
     pub fn new_message(&self, draft: Draft) -> NewMessage {
         let message = draft.message(self.app, self.next());
-        NewMessage { message, idempotency: None, chunk_max_devices: CHUNK_MAX_DEVICES, begins_later: false }
+        NewMessage { message, idempotency: None }
     }
 
     /// Accepts one message.
-    pub async fn accept(&self, new: NewMessage) -> Result<Storing<Accepted>, StoreError> {
+    pub async fn accept(&self, new: NewMessage) -> Result<Storing<()>, StoreError> {
         self.store.accept(vec![new]).await.remove(0)
     }
 
-    /// Accepts a message that must be kept now.
+    /// Accepts a message that must be kept now, and begins what is due then.
     pub async fn send(&self, draft: Draft) -> (MessageId, Vec<Ticket>) {
+        let now = draft.created_at;
         let new = self.new_message(draft);
         let id = new.message.id;
         match self.accept(new).await.expect("accepted") {
-            Storing::Done(accepted) => (id, accepted.tickets),
+            Storing::Done(()) => (id, self.start(now).await),
             other => panic!("kept before: {other:?}"),
+        }
+    }
+
+    /// Begins all that is due; returns the chunks of direct targets.
+    pub async fn start(&self, now: Timestamp) -> Vec<Ticket> {
+        let mut tickets = Vec::new();
+        loop {
+            let started = self.store.start_due(100, CHUNK_MAX_DEVICES, now).await.expect("started");
+            tickets.extend(started.tickets);
+            if !started.has_more {
+                return tickets;
+            }
         }
     }
 

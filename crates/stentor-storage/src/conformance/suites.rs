@@ -218,7 +218,7 @@ macro_rules! store_suite {
                 }
                 schedules {
                     a_message_that_is_due_later_waits
-                    a_message_that_begins_later_is_kept_and_begins_as_soon_as_asked
+                    a_message_is_only_kept_and_begins_as_soon_as_asked
                     a_waiting_message_takes_its_audience_when_it_begins
                     a_waiting_message_whose_target_is_gone_reaches_nobody
                     a_schedule_is_given_as_it_was_kept

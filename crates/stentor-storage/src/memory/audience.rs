@@ -45,7 +45,7 @@ impl AppRow {
             Target::Token(token) => vec![self.device_with(last_device, token, now)],
             Target::Device(_) | Target::Devices(_) | Target::User(_) => self.named(target),
             Target::Group(_) | Target::Topic(_) | Target::Condition(_) | Target::Everyone => {
-                return Audience::Wide;
+                return Audience::Wide(self.providers.iter().copied().collect());
             }
         };
         let mut lists: BTreeMap<ProviderKind, Vec<DeviceId>> = BTreeMap::new();

@@ -138,6 +138,7 @@ impl AppRow {
         };
         self.tokens.insert((given.provider, given.token.clone()), id);
         self.devices.insert(id, device);
+        self.providers.insert(given.provider);
         self.own(id, None, given.user.as_ref(), now);
         id
     }

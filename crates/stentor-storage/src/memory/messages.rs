@@ -5,12 +5,11 @@ use async_trait::async_trait;
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
 use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
-use stentor_core::ledger::{self, Cutting, LedgerRows};
+use stentor_core::ledger::{self, LedgerRows};
 use stentor_core::message::Message;
 use stentor_core::name::IdempotencyKey;
 use stentor_core::ports::store::{
-    Accepted, AttemptRecord, AudienceCount, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
-    Storing,
+    AttemptRecord, AudienceCount, IdempotentReply, MessageStore, NewMessage, Page, StoreError, Storing,
 };
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -20,7 +19,7 @@ use super::state::{AppRow, CampaignRow, ChunkRow, ProviderRow, ReplyRow, State};
 
 #[async_trait]
 impl MessageStore for MemoryStore {
-    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>> {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<()>, StoreError>> {
         let mut state = self.lock();
         messages.into_iter().map(|message| state.accept(message)).collect()
     }
@@ -88,9 +87,9 @@ impl MessageStore for MemoryStore {
 }
 
 impl State {
-    fn accept(&mut self, new: NewMessage) -> Result<Storing<Accepted>, StoreError> {
-        let NewMessage { message, idempotency, chunk_max_devices, begins_later } = new;
-        let (app, id, now) = (message.app, CampaignId::from(message.id), message.created_at);
+    fn accept(&mut self, new: NewMessage) -> Result<Storing<()>, StoreError> {
+        let NewMessage { message, idempotency } = new;
+        let (app, now) = (message.app, message.created_at);
         let row = self.app(app)?;
         if let Some(known) =
             idempotency.as_ref().and_then(|given| row.replay(&given.key, &given.request_hash))
@@ -101,13 +100,11 @@ impl State {
             });
         }
         row.check_target(&message.spec.target)?;
-        let begins = message.due_at <= now && !begins_later;
         self.add_campaign(message)?;
         if let Some(given) = idempotency {
             self.app_mut(app)?.keep_reply(given, now);
         }
-        let tickets = if begins { self.begin(id, Cutting { chunk_max_devices, now })? } else { Vec::new() };
-        Ok(Storing::Done(Accepted { tickets }))
+        Ok(Storing::Done(()))
     }
 
     /// Keeps a message that waits for its due time.

@@ -8,8 +8,8 @@ use stentor_core::device::Device;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{self, Cutting, LedgerCache, LedgerRows, NextStep, next_step};
 use stentor_core::ports::store::{
-    Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, StoreError,
-    Swept,
+    Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, Started,
+    StoreError, Swept,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
@@ -25,7 +25,7 @@ impl PipelineStore for MemoryStore {
         limit: usize,
         chunk_max_devices: usize,
         now: Timestamp,
-    ) -> Result<Vec<Ticket>, StoreError> {
+    ) -> Result<Started, StoreError> {
         self.lock().start_due(limit, chunk_max_devices, now)
     }
 
@@ -165,18 +165,20 @@ impl State {
         limit: usize,
         chunk_max_devices: usize,
         now: Timestamp,
-    ) -> Result<Vec<Ticket>, StoreError> {
+    ) -> Result<Started, StoreError> {
         let waiting = self.campaigns.values().map(|row| &row.campaign);
         let mut due: Vec<_> = waiting
             .filter(|campaign| campaign.state == CampaignState::Scheduled && campaign.due_at <= now)
             .map(|campaign| (campaign.due_at, campaign.id, campaign.app))
             .collect();
         due.sort_unstable();
-        let mut tickets = Vec::new();
-        for (_, id, _) in by_app(due, |(_, _, app)| *app, limit) {
-            tickets.extend(self.begin(id, Cutting { chunk_max_devices, now })?);
+        let mut started = Started { has_more: due.len() > limit, ..Started::default() };
+        for (_, id, app) in by_app(due, |(_, _, app)| *app, limit) {
+            started.tickets.extend(self.begin(id, Cutting { chunk_max_devices, now })?);
+            started.begun.push(app);
+            started.has_producers |= self.row(id)?.providers.values().any(|at| at.producing);
         }
-        Ok(tickets)
+        Ok(started)
     }
 
     /// Begins a campaign; returns the chunks of a direct target.

@@ -45,6 +45,8 @@ pub(super) struct AppRow {
     pub(super) credentials: BTreeMap<ProviderKind, Credential>,
     pub(super) devices: BTreeMap<DeviceId, Device>,
     pub(super) tokens: HashMap<(ProviderKind, PushToken), DeviceId>,
+    /// Those that any device was ever registered with.
+    pub(super) providers: BTreeSet<ProviderKind>,
     pub(super) topics: BTreeMap<TopicName, BTreeSet<DeviceId>>,
     pub(super) subscriptions: HashMap<DeviceId, BTreeSet<TopicName>>,
     pub(super) users: BTreeMap<ExternalId, UserRow>,
@@ -130,6 +132,7 @@ impl AppRow {
             credentials: BTreeMap::new(),
             devices: BTreeMap::new(),
             tokens: HashMap::new(),
+            providers: BTreeSet::new(),
             topics: BTreeMap::new(),
             subscriptions: HashMap::new(),
             users: BTreeMap::new(),

@@ -39,6 +39,7 @@ pub(super) const STORE: &[Step] = &[
     Step::sql(include_str!("migrations/0009_store_audit.sql")),
     Step::sql(include_str!("migrations/0010_store_leftovers.sql")),
     Step::sql(include_str!("migrations/0011_store_seals.sql")),
+    Step::sql(include_str!("migrations/0012_store_starts.sql")),
 ];
 
 /// The steps of the queue's file.

@@ -74,9 +74,9 @@ fn a_second_opener_is_refused_until_the_first_is_gone() {
 fn an_empty_file_is_brought_to_the_present_schema_and_stays_there() {
     let folder = Folder::new();
     drop(folder.store().expect("made"));
-    assert_eq!(version(&folder.path("stentor.db")), 11);
+    assert_eq!(version(&folder.path("stentor.db")), 12);
     drop(folder.store().expect("opened again"));
-    assert_eq!(version(&folder.path("stentor.db")), 11);
+    assert_eq!(version(&folder.path("stentor.db")), 12);
 }
 
 #[tokio::test]
@@ -221,7 +221,7 @@ async fn a_campaign_whose_message_cannot_be_read_is_stopped_and_holds_up_no_othe
         drop(store);
         folder.meddle(&format!("{damage}{}", damaged.raw()));
         let store = folder.store().expect("opened");
-        let tickets = store.start_due(10, 4, at(100)).await.expect("the other one began");
+        let tickets = store.start_due(10, 4, at(100)).await.expect("the other one began").tickets;
         let scene = Scene::again(&store, 1);
         scene.deliver(&tickets, at(101)).await;
         assert_eq!(scene.state(sound).await, CampaignState::Finished, "{damage}");

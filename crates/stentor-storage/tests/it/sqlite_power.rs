@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use stentor_core::id::{AppId, CampaignId};
 use stentor_core::ports::store::{MessageStore, StoreError};
 use stentor_core::target::Target;
-use stentor_storage::conformance::scene::{Draft, Scene};
+use stentor_storage::conformance::scene::{Draft, Scene, at};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore, Synchronous};
 use tempfile::TempDir;
 
@@ -49,6 +49,7 @@ impl Disk {
 /// Counts which of the acknowledged campaigns are not there, or not whole.
 async fn missing(store: &SqliteStore, app: AppId, acknowledged: &[CampaignId]) -> usize {
     let mut missing = 0;
+    Scene::again(store, app.raw()).start(at(1)).await;
     for id in acknowledged {
         let ledger = store.ledger(app, *id).await;
         missing += usize::from(!ledger.is_ok_and(|ledger| ledger.is_balanced() && ledger.audience() == 2));

@@ -58,17 +58,6 @@ pub struct NewMessage {
     pub message: Message,
     /// What makes it repeatable, if the caller gave a key.
     pub idempotency: Option<IdempotentReply>,
-    /// Most devices of a direct target's chunk.
-    pub chunk_max_devices: usize,
-    /// Whether it is left to `start_due` though it is due: keeping alone is faster.
-    pub begins_later: bool,
-}
-
-/// What accepting a message came to.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Accepted {
-    /// Chunks of a direct target, ready to be published; others are left to producers.
-    pub tickets: Vec<Ticket>,
 }
 
 /// One attempt in a device's history.
@@ -98,11 +87,10 @@ pub type AudienceCount = (ProviderKind, u64);
 pub trait MessageStore: Send + Sync {
     /// Keeps messages, each whole or not at all and independent of the others. Reply i belongs to message i.
     ///
-    /// In one transaction: idempotency row, message, campaign, and for a direct target that is due and does not begin
-    /// later its chunks with ledger (the device bound `as_of` is fixed then). A direct target without any device finishes at once.
+    /// In one transaction: idempotency row, message and campaign, which [`super::PipelineStore::start_due`] begins.
     /// NotFound for a target device, group or topic that does not exist in the app. A retired device is in no audience
     /// unless the target names it, or its token: its delivery then ends as gone.
-    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>>;
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<()>, StoreError>>;
 
     /// Looks up an idempotency key before any work is done.
     async fn replay(

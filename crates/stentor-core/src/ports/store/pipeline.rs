@@ -169,20 +169,34 @@ pub struct Swept {
     pub released: Vec<Ticket>,
 }
 
+/// What [`PipelineStore::start_due`] began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Started {
+    /// The chunks of direct targets, to be published.
+    pub tickets: Vec<Ticket>,
+    /// The app of each campaign.
+    pub begun: Vec<AppId>,
+    /// Whether any of them has producers, which now have work.
+    pub has_producers: bool,
+    /// Whether more may be due.
+    pub has_more: bool,
+}
+
 /// What the pipeline asks of the store.
 ///
 /// Whenever a chunk would be queued again, the campaign is read again: the chunk of an ended campaign ends with it, the
 /// chunk of a paused one stays queued without a ticket until it is resumed.
 #[async_trait]
 pub trait PipelineStore: Send + Sync {
-    /// Starts scheduled campaigns that are due: fixes `as_of`, makes their producers (or chunks, for direct targets).
-    /// Gives the direct targets' chunks to publish. Where there are more than the limit, every app has its turn.
+    /// Starts campaigns that are due, be it since they were accepted: fixes `as_of`, makes their producers (or chunks with
+    /// the ledger, for direct targets; one without any device finishes at once). Where there are more than the limit, every
+    /// app has its turn.
     async fn start_due(
         &self,
         limit: usize,
         chunk_max_devices: usize,
         now: Timestamp,
-    ) -> Result<Vec<Ticket>, StoreError>;
+    ) -> Result<Started, StoreError>;
 
     /// Lists producers that have not ended and whose campaign runs.
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError>;

@@ -15,7 +15,7 @@ use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
 
 use super::*;
-use crate::pipeline::{Deps, PipelineConfig, settler};
+use crate::pipeline::{Deps, PipelineConfig, settler_inbox};
 
 struct JumpingClock(AtomicI64);
 
@@ -38,7 +38,7 @@ fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> Shared {
         levels: None,
     };
     let known = (Recovery::default(), Timestamp::default());
-    Shared::new(deps, PipelineConfig::default(), known, settler::inboxes(1).0)
+    Shared::new(deps, PipelineConfig::default(), known, settler_inbox::inboxes(1).0)
 }
 
 #[tokio::test]

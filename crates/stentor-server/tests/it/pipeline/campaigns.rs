@@ -239,10 +239,10 @@ async fn a_campaign_resumed_while_its_ticket_is_taken_off_the_queue_goes_on_at_o
     let config = PipelineConfig { republish_interval_ms: 86_400_000, ..quick() };
     let house = House::open(Stub::accepting(10), config).await;
     let device = house.register(1).await[0];
-    let (id, accepted) = house.accept(spec(Target::Device(device)), false).await;
+    let (id, tickets) = (house.accept(spec(Target::Device(device))).await, house.begin().await);
     house.act(id, CampaignAction::Pause).await;
     house.queue.hang_at(Some("ack"));
-    house.pipeline().published(&accepted.tickets).await;
+    house.pipeline().published(&tickets).await;
     while house.queue.count("ack") == 0 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

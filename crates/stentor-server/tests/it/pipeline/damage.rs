@@ -56,16 +56,21 @@ impl Tenant {
         Message { id, app: self.app, spec, created_at: due_at, due_at, occurrence: None }
     }
 
-    async fn keep(&mut self, store: &dyn Store, message: Message, begins_later: bool) -> Vec<ChunkId> {
+    /// Keeps a message, and begins what is due; returns its chunks.
+    async fn begin(&mut self, store: &dyn Store, message: Message) -> Vec<ChunkId> {
+        let now = message.due_at;
+        self.keep(store, message).await;
+        let started = store.start_due(1_000, 2, now).await.expect("begun");
+        started.tickets.iter().map(|ticket| ticket.chunk).collect()
+    }
+
+    async fn keep(&mut self, store: &dyn Store, message: Message) {
         let key = IdempotencyKey::new(format!("key-{}", message.id.raw())).expect("fits");
         let reply = StoredReply { status: 202, body: "{}".into() };
         let idempotency = Some(IdempotentReply { key, request_hash: [7; 32], reply });
         self.messages.push(message.id);
-        let new = NewMessage { message, idempotency, chunk_max_devices: 2, begins_later };
-        match store.accept(vec![new]).await.remove(0).expect("kept") {
-            Storing::Done(accepted) => accepted.tickets.iter().map(|ticket| ticket.chunk).collect(),
-            other => panic!("{other:?}"),
-        }
+        let new = NewMessage { message, idempotency };
+        assert_eq!(store.accept(vec![new]).await.remove(0), Ok(Storing::Done(())));
     }
 }
 
@@ -157,7 +162,7 @@ async fn messages(store: &dyn Store, tenant: &mut Tenant, devices: &[DeviceId]) 
         }
     };
     let finished = tenant.message(1, spec(Target::Devices(devices[..2].to_vec())), later(90));
-    let chunk = tenant.keep(store, finished, false).await[0];
+    let chunk = tenant.begin(store, finished).await[0];
     let leased = lease(chunk, later(10_000), MAKER).await;
     let rejected = Record::new(DeliveryState::Rejected, Reason::PayloadRefused, false);
     let records = vec![Record::new(DeliveryState::Accepted, Reason::None, false), rejected];
@@ -176,26 +181,26 @@ async fn messages(store: &dyn Store, tenant: &mut Tenant, devices: &[DeviceId]) 
     };
     store.settle(vec![settlement]).await.expect("settled");
     let queued = tenant.message(2, collapsing("one", direct()), later(91));
-    tenant.keep(store, queued, false).await;
+    tenant.begin(store, queued).await;
     let of_the_dead = tenant.message(3, direct(), later(92));
-    let chunk = tenant.keep(store, of_the_dead, false).await[0];
+    let chunk = tenant.begin(store, of_the_dead).await[0];
     lease(chunk, later(10_000), MAKER).await;
     let run_out = tenant.message(4, direct(), later(93));
-    let chunk = tenant.keep(store, run_out, false).await[0];
+    let chunk = tenant.begin(store, run_out).await[0];
     lease(chunk, later(110), HEIR).await;
     let late = tenant.message(5, lasting(10, direct()), later(94));
-    tenant.keep(store, late, false).await;
+    tenant.begin(store, late).await;
     let token = PushToken::new(format!("unlisted-{}", tenant.app.raw())).expect("fits");
     let token = TokenTarget { platform: Platform::Android, provider: KIND, token };
     let unlisted = tenant.message(6, spec(Target::Token(token)), later(95));
-    tenant.keep(store, unlisted, false).await;
+    tenant.begin(store, unlisted).await;
     for (number, target) in [
         (7, Target::Everyone),
         (8, Target::Topic(TopicName::new("news").expect("fits"))),
         (9, Target::Group(GroupName::new("friends").expect("fits"))),
     ] {
         let wide = tenant.message(number, collapsing("many", spec(target)), later(96));
-        tenant.keep(store, wide, false).await;
+        tenant.begin(store, wide).await;
     }
     store.start_due(100, 2, later(97)).await.expect("started");
     let of_everyone = MessageId::from_raw(tenant.number(7));
@@ -206,7 +211,7 @@ async fn messages(store: &dyn Store, tenant: &mut Tenant, devices: &[DeviceId]) 
     let how = Expansion { chunk_max_devices: 2, max_chunks: 2, now: later(98) };
     store.expand(*tasks.iter().find(own).expect("a producer"), how).await.expect("expanded");
     let waiting = tenant.message(10, direct(), later(99));
-    tenant.keep(store, waiting, true).await;
+    tenant.keep(store, waiting).await;
 }
 
 /// A file with two apps, a copy of it from when there was only the first, and what of the second must end.
@@ -274,11 +279,8 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
         let (id, now) = (MessageId::from_raw(ids.next(clock.now())), clock.now());
         let app = site.other.app;
         let message = Message { id, app, spec: spec(target), created_at: now, due_at: now, occurrence: None };
-        let new = NewMessage { message, idempotency: None, chunk_max_devices: 100, begins_later: false };
-        match store.accept(vec![new]).await.remove(0).map_err(say("accepting"))? {
-            Storing::Done(accepted) => pipeline.published(&accepted.tickets).await,
-            other => return Err(format!("accepting: {other:?}")),
-        }
+        let new = NewMessage { message, idempotency: None };
+        store.accept(vec![new]).await.remove(0).map_err(say("accepting"))?;
         messages.push(id);
     }
     pipeline.wake();

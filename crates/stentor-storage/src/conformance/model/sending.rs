@@ -23,16 +23,13 @@ impl World<'_> {
         let number = first_number_at(now) + self.number();
         let message = draft.message(self.app, number);
         let id = message.id;
-        let new = NewMessage {
-            message,
-            idempotency: None,
-            chunk_max_devices: CHUNK_MAX_DEVICES,
-            begins_later: false,
-        };
+        let new = NewMessage { message, idempotency: None };
         match self.store().accept(vec![new]).await.remove(0).expect("accepted") {
-            Storing::Done(accepted) => self.publish(accepted.tickets),
+            Storing::Done(()) => {}
             other => panic!("kept before: {other:?}"),
         }
+        let started = self.store().start_due(10, CHUNK_MAX_DEVICES, now).await.expect("started");
+        self.publish(started.tickets);
         self.messages.push(id);
     }
 

@@ -181,7 +181,7 @@ impl<'a> World<'a> {
     pub(super) async fn wait(&mut self, how: u8) {
         self.pass(i64::from(how) % 40);
         let now = self.now();
-        let started = self.store().start_due(10, CHUNK_MAX_DEVICES, now).await.expect("started");
+        let started = self.store().start_due(10, CHUNK_MAX_DEVICES, now).await.expect("started").tickets;
         self.publish(started);
         let swept = self.store().sweep(1_000, now).await.expect("swept");
         if !swept.expired.is_empty() {

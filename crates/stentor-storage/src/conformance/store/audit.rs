@@ -18,6 +18,7 @@ const MANY: u64 = 1_000;
 
 pub async fn every_change_is_made_and_leaves_its_entry(store: &dyn Store) {
     let scene = scene_with_key(store).await;
+    scene.fcm(1).await;
     let (message, _) = scene.send(Draft::to(Target::Everyone)).await;
     let own = scene.app;
     let schedule = schedule(own, 80);

@@ -136,17 +136,18 @@ pub async fn a_device_that_is_gone_is_gone_though_replaced(store: &dyn Store) {
 /// Accepts a message under a number of its instant, as the server does.
 async fn send_on_time(scene: &Scene<'_>, draft: Draft) -> (MessageId, Vec<Ticket>) {
     let mut new = scene.new_message(draft.collapsing("score"));
-    let number = first_number_at(new.message.created_at) + scene.next();
+    let due = new.message.created_at;
+    let number = first_number_at(due) + scene.next();
     new.message.id = MessageId::from_raw(number);
     match scene.accept(new).await.expect("accepted") {
-        Storing::Done(accepted) => (MessageId::from_raw(number), accepted.tickets),
+        Storing::Done(()) => (MessageId::from_raw(number), scene.start(due).await),
         other => panic!("kept before: {other:?}"),
     }
 }
 
 /// Starts the messages that are due.
 async fn start(scene: &Scene<'_>, seconds: i64) -> Vec<Ticket> {
-    scene.store.start_due(10, 100, at(seconds)).await.expect("started")
+    scene.store.start_due(10, 100, at(seconds)).await.expect("started").tickets
 }
 
 pub async fn what_is_due_later_replaces_what_was_sent_after_it_was_accepted(store: &dyn Store) {

@@ -167,7 +167,7 @@ pub async fn a_scheduled_campaign_is_canceled_before_it_begins(store: &dyn Store
     scene.act(message, CampaignAction::Cancel, at(1)).await;
     let campaign = scene.ledger(message).await.campaign;
     assert_eq!((campaign.state, campaign.ended_at), (CampaignState::Canceled, Some(at(1))));
-    assert!(store.start_due(10, 4, at(100)).await.expect("nothing").is_empty());
+    assert!(store.start_due(10, 4, at(100)).await.expect("nothing").tickets.is_empty());
     assert!(store.producers().await.expect("listed").is_empty());
     assert_eq!(store.next_due().await, Ok(None));
 }
@@ -177,9 +177,9 @@ pub async fn a_scheduled_campaign_paused_past_its_time_begins_when_resumed(store
     let device = scene.fcm(1).await[0];
     let (message, _) = scene.send(Draft::to(Target::Device(device)).due(at(100))).await;
     scene.act(message, CampaignAction::Pause, at(1)).await;
-    assert!(store.start_due(10, 4, at(100)).await.expect("nothing").is_empty());
+    assert!(store.start_due(10, 4, at(100)).await.expect("nothing").tickets.is_empty());
     let mut tickets = scene.act(message, CampaignAction::Resume, at(200)).await;
-    tickets.extend(store.start_due(10, 4, at(200)).await.expect("started"));
+    tickets.extend(store.start_due(10, 4, at(200)).await.expect("started").tickets);
     scene.deliver(&tickets, at(201)).await;
     assert_eq!(scene.tally(message).await, Tally { accepted: 1, ..Tally::default() });
 }

@@ -4,7 +4,7 @@ use stentor_core::campaign::{CampaignState, Tally};
 use stentor_core::id::{ChunkId, ScheduleId};
 use stentor_core::message::Message;
 use stentor_core::name::{Label, TimeZoneName};
-use stentor_core::ports::store::{Accepted, NewMessage, Occurrence, Store, StoreError, Storing};
+use stentor_core::ports::store::{Occurrence, Store, StoreError, Storing};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -19,25 +19,25 @@ pub async fn a_message_that_is_due_later_waits(store: &dyn Store) {
     let ledger = scene.ledger(message).await;
     assert_eq!((ledger.campaign.state, ledger.audience()), (CampaignState::Scheduled, 0));
     assert_eq!(store.next_due().await, Ok(Some(at(100))));
-    assert!(store.start_due(10, 4, at(99)).await.expect("nothing").is_empty());
-    let tickets = store.start_due(10, 4, at(100)).await.expect("started");
+    assert!(store.start_due(10, 4, at(99)).await.expect("nothing").tickets.is_empty());
+    let tickets = store.start_due(10, 4, at(100)).await.expect("started").tickets;
     assert_eq!(tickets.len(), 1);
-    assert!(store.start_due(10, 4, at(100)).await.expect("nothing").is_empty(), "it begins once");
+    assert!(store.start_due(10, 4, at(100)).await.expect("nothing").tickets.is_empty(), "it begins once");
     scene.deliver(&tickets, at(101)).await;
     assert_eq!(scene.tally(message).await, Tally { accepted: 1, ..Tally::default() });
     assert_eq!(store.next_due().await, Ok(None));
 }
 
-pub async fn a_message_that_begins_later_is_kept_and_begins_as_soon_as_asked(store: &dyn Store) {
+pub async fn a_message_is_only_kept_and_begins_as_soon_as_asked(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.fcm(1).await[0];
     let draft = Draft::to(Target::Device(device));
-    let new = NewMessage { begins_later: true, ..scene.new_message(draft) };
+    let new = scene.new_message(draft);
     let (message, due_at) = (new.message.id, new.message.due_at);
-    assert_eq!(scene.accept(new).await, Ok(Storing::Done(Accepted::default())));
+    assert_eq!(scene.accept(new).await, Ok(Storing::Done(())));
     let ledger = scene.ledger(message).await;
     assert_eq!((ledger.campaign.state, ledger.audience()), (CampaignState::Scheduled, 0));
-    let tickets = store.start_due(10, 4, due_at).await.expect("started");
+    let tickets = store.start_due(10, 4, due_at).await.expect("started").tickets;
     assert_eq!(tickets.len(), 1);
     scene.deliver(&tickets, at(101)).await;
     assert_eq!(scene.tally(message).await, Tally { accepted: 1, ..Tally::default() });
@@ -50,7 +50,7 @@ pub async fn a_waiting_message_takes_its_audience_when_it_begins(store: &dyn Sto
     assert!(store.producers().await.expect("listed").is_empty());
     let late = scene.fcm(2).await;
     store.remove_device(scene.app, early).await.expect("removed");
-    store.start_due(10, 4, at(100)).await.expect("started");
+    store.start_due(10, 4, at(100)).await.expect("started").tickets;
     scene.fcm(3).await;
     scene.expand(wide, at(100)).await;
     assert_eq!(scene.ledger(wide).await.audience(), late.len() as u64);
@@ -64,7 +64,7 @@ pub async fn a_waiting_message_whose_target_is_gone_reaches_nobody(store: &dyn S
     let (wide, _) = scene.send(Draft::to(Target::Topic(topic("news"))).due(at(100))).await;
     store.remove_device(scene.app, device).await.expect("removed");
     store.remove_topic(scene.app, &topic("news")).await.expect("removed");
-    assert!(store.start_due(10, 4, at(100)).await.expect("started").is_empty());
+    assert!(store.start_due(10, 4, at(100)).await.expect("started").tickets.is_empty());
     scene.expand(wide, at(100)).await;
     for message in [direct, wide] {
         let ledger = scene.ledger(message).await;
@@ -148,13 +148,13 @@ pub async fn every_app_has_its_turn_when_more_messages_are_due_than_begin_at_onc
         scene.send(Draft::to(Target::Device(device)).due(at(100))).await;
     }
     let (late, _) = other.send(Draft::to(Target::Device(theirs)).due(at(101))).await;
-    assert_eq!(store.start_due(10, 4, at(101)).await.expect("started").len(), 10);
+    assert_eq!(store.start_due(10, 4, at(101)).await.expect("started").tickets.len(), 10);
     assert_eq!(other.state(late).await, CampaignState::Running);
     let mut begun = 10;
     while begun < 61 {
-        begun += store.start_due(10, 4, at(101)).await.expect("started").len();
+        begun += store.start_due(10, 4, at(101)).await.expect("started").tickets.len();
     }
-    assert!(store.start_due(10, 4, at(101)).await.expect("nothing").is_empty(), "each begins once");
+    assert!(store.start_due(10, 4, at(101)).await.expect("nothing").tickets.is_empty(), "each begins once");
 }
 
 pub async fn an_occurrence_fires_once(store: &dyn Store) {
@@ -172,7 +172,7 @@ pub async fn an_occurrence_fires_once(store: &dyn Store) {
     assert_eq!(store.campaigns(scene.app, first(10)).await.expect("listed").len(), 1);
     let fired = occurrence.message.expect("a message");
     assert_eq!(store.message(scene.app, fired.id).await, Ok(fired.clone()));
-    store.start_due(10, 4, at(61)).await.expect("started");
+    store.start_due(10, 4, at(61)).await.expect("started").tickets;
     let tickets = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
     scene.deliver(&tickets, at(62)).await;
     assert_eq!(scene.tally(fired.id).await, Tally { accepted: 1, ..Tally::default() });

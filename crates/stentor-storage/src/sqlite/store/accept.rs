@@ -5,23 +5,18 @@ use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::message::Message;
 use stentor_core::name::{CollapseKey, IdempotencyKey};
-use stentor_core::ports::store::{Accepted, IdempotentReply, NewMessage, StoredReply, Storing};
+use stentor_core::ports::store::{IdempotentReply, NewMessage, StoredReply, Storing};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
 use super::apps::repeat;
-use super::{fleets, groups, start, topics};
+use super::{fleets, groups, topics};
 use crate::sqlite::fault::{Done, missing};
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{hash, int};
 
-/// Returns whether a message is begun with its keeping.
-pub(super) fn begins(new: &NewMessage) -> bool {
-    new.message.due_at <= new.message.created_at && !new.begins_later
-}
-
 /// Keeps one message, whose content is `spec` when written; all checks come first.
-pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Storing<Accepted>> {
+pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Storing<()>> {
     let message = &new.message;
     fleets::check_app(connection, message.app)?;
     if let Some(given) = &new.idempotency
@@ -31,15 +26,10 @@ pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> D
     }
     check_target(connection, message.app, &message.spec.target)?;
     insert(connection, message, spec)?;
-    let now = message.created_at;
     if let Some(given) = &new.idempotency {
-        keep_reply(connection, message.app, given, now)?;
+        keep_reply(connection, message.app, given, message.created_at)?;
     }
-    let tickets = match begins(new) {
-        true => start::begin(connection, message, new.chunk_max_devices, now)?,
-        false => Vec::new(),
-    };
-    Ok(Storing::Done(Accepted { tickets }))
+    Ok(Storing::Done(()))
 }
 
 /// Looks up an idempotency key.

@@ -9,7 +9,7 @@ use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId, Schedule
 use stentor_core::message::{Message, MessageSpec};
 use stentor_core::name::IdempotencyKey;
 use stentor_core::ports::store::{
-    Accepted, AttemptRecord, AudienceCount, MessageStore, NewMessage, Page, StoreError, Storing,
+    AttemptRecord, AudienceCount, MessageStore, NewMessage, Page, StoreError, Storing,
 };
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -28,17 +28,12 @@ const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
 
 #[async_trait]
 impl MessageStore for SqliteStore {
-    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>> {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<()>, StoreError>> {
         let mut promises = Vec::with_capacity(messages.len());
         for new in messages {
             let spec = new.message.spec.encode();
-            let is_tidy = !accept::begins(&new);
             let work = move |connection: &Connection| accept::accept(connection, &new, &spec);
-            let writer = &self.inner.writer;
-            promises.push(match is_tidy {
-                true => writer.submit_tidy(Line::First, work).await,
-                false => writer.submit(Line::First, work).await,
-            });
+            promises.push(self.inner.writer.submit_tidy(Line::First, work).await);
         }
         let mut replies = Vec::with_capacity(promises.len());
         for promise in promises {

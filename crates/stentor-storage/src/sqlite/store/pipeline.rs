@@ -5,8 +5,8 @@ use rusqlite::Connection;
 use stentor_core::chunk::{Class, Ticket};
 use stentor_core::id::ChunkId;
 use stentor_core::ports::store::{
-    Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, StoreError,
-    Swept,
+    Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, Started,
+    StoreError, Swept,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
@@ -38,8 +38,9 @@ impl PipelineStore for SqliteStore {
         limit: usize,
         chunk_max_devices: usize,
         now: Timestamp,
-    ) -> Result<Vec<Ticket>, StoreError> {
-        self.write(move |connection| start::due(connection, limit, chunk_max_devices, now)).await
+    ) -> Result<Started, StoreError> {
+        // Callers and single devices wait for it.
+        self.write_first(move |connection| start::due(connection, limit, chunk_max_devices, now)).await
     }
 
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {

@@ -10,6 +10,7 @@ use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::limits::{CHUNK_MAX_DEVICES, TARGET_DEVICES_MAX_COUNT};
 use stentor_core::message::Message;
 use stentor_core::name::ExternalId;
+use stentor_core::ports::store::Started;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 
@@ -31,52 +32,55 @@ pub(super) fn due(
     count: usize,
     chunk_max_devices: usize,
     now: Timestamp,
-) -> Done<Vec<Ticket>> {
+) -> Done<Started> {
     let due = turns::due_campaigns(connection, now, count)?;
     let due: Vec<_> = due.into_iter().map(|id| MessageId::from_raw(id.cast_unsigned())).collect();
-    let some = |ids: &[MessageId]| {
-        let portion = Portion::begin(connection);
-        let mut starter = Starter::new(connection, chunk_max_devices, now);
-        let mut tickets = Vec::new();
-        for id in ids {
-            if portion.is_over() {
-                break;
-            }
-            let message = messages::load(connection, *id)?.ok_or_else(|| damaged("a message is missing"))?;
-            tickets.extend(starter.begin(&message)?);
-        }
-        starter.close()?;
-        Ok(tickets)
-    };
-    if let Ok(tickets) = attempt(connection, || some(&due))? {
-        return Ok(tickets);
+    let some = |ids: &[MessageId]| some(connection, ids, chunk_max_devices, now);
+    if let Ok(started) = attempt(connection, || some(&due))? {
+        return Ok(Started { has_more: started.has_more || due.len() >= count, ..started });
     }
-    let mut tickets = Vec::new();
+    let mut all = Started { has_more: due.len() >= count, ..Started::default() };
     // What was taken back counts as changed: with the former portion nothing might be begun, nor the damaged one stopped.
     let portion = Portion::begin(connection);
     for id in due {
         if portion.is_over() {
+            all.has_more = true;
             break;
         }
         match attempt(connection, || some(&[id]))? {
-            Ok(begun) => tickets.extend(begun),
+            Ok(one) => {
+                all.tickets.extend(one.tickets);
+                all.begun.extend(one.begun);
+                all.has_producers |= one.has_producers;
+            }
             Err(_) => campaigns::set_aside(connection, id.into(), now)?,
         }
     }
-    Ok(tickets)
+    Ok(all)
 }
 
-/// Begins a campaign that waits; returns the chunks of a direct target.
-pub(super) fn begin(
+/// Begins campaigns for as long as a transaction may last.
+fn some(
     connection: &Connection,
-    message: &Message,
+    ids: &[MessageId],
     chunk_max_devices: usize,
     now: Timestamp,
-) -> Done<Vec<Ticket>> {
+) -> Done<Started> {
+    let portion = Portion::begin(connection);
     let mut starter = Starter::new(connection, chunk_max_devices, now);
-    let tickets = starter.begin(message)?;
+    let mut started = Started::default();
+    for id in ids {
+        if portion.is_over() {
+            started.has_more = true;
+            break;
+        }
+        let message = messages::load(connection, *id)?.ok_or_else(|| damaged("a message is missing"))?;
+        started.tickets.extend(starter.begin(&message)?);
+        started.begun.push(message.app);
+    }
+    started.has_producers = starter.has_producers;
     starter.close()?;
-    Ok(tickets)
+    Ok(started)
 }
 
 /// Begins campaigns in one transaction: what they share is read once, and books are written once.
@@ -89,6 +93,7 @@ struct Starter<'a> {
     /// The last device given out, once it was asked for, and whether it was given out here.
     last_device: Option<u64>,
     has_devices: bool,
+    has_producers: bool,
     /// Campaigns without anybody.
     empty: Vec<CampaignId>,
 }
@@ -104,6 +109,7 @@ impl<'a> Starter<'a> {
             fleets: Vec::new(),
             last_device: None,
             has_devices: false,
+            has_producers: false,
             empty: Vec::new(),
         }
     }
@@ -116,6 +122,7 @@ impl<'a> Starter<'a> {
         let sql = "UPDATE campaigns SET state = ?2, as_of = ?3 WHERE id = ?1";
         run(self.connection, sql, params![int(message.id.raw()), CampaignState::Running.code(), int(as_of)])?;
         if !is_direct {
+            self.has_producers = true;
             self.produce(message)?;
             return Ok(Vec::new());
         }
@@ -158,11 +165,14 @@ impl<'a> Starter<'a> {
     /// Makes a producer for each provider: which of them have an audience is theirs to find out.
     fn produce(&mut self, message: &Message) -> Done<()> {
         let campaign = CampaignId::from(message.id);
-        for provider in ProviderKind::ALL {
-            let fleet = fleets::ensure(self.connection, message.app, *provider)?;
+        let fleets = fleets::of_app(self.connection, message.app)?;
+        for fleet in &fleets {
             let sql = "INSERT INTO producers (campaign, fleet, cursor) VALUES (?1, ?2, 0)";
             run(self.connection, sql, [int(campaign.raw()), int(fleet.no)])?;
-            self.shelf.open_new(campaign, *provider);
+            self.shelf.open_new(campaign, fleet.provider);
+        }
+        if fleets.is_empty() {
+            self.empty.push(campaign);
         }
         Ok(())
     }

@@ -31,13 +31,13 @@ const SCHEDULES: Kind = Kind {
 const CAMPAIGNS: Kind = Kind {
     earliest: "SELECT id FROM campaigns WHERE state = 0 AND due_at <= ?1 AND app IN (SELECT id FROM apps)
         ORDER BY due_at, id LIMIT ?2",
-    apps: "WITH RECURSIVE apps (app) AS (SELECT min(app) FROM campaigns WHERE state = 0 AND due_at <> created_at UNION ALL
-            SELECT (SELECT min(c.app) FROM campaigns c WHERE c.state = 0 AND c.due_at <> c.created_at AND c.app > apps.app)
+    apps: "WITH RECURSIVE apps (app) AS (SELECT min(app) FROM campaigns WHERE state = 0 UNION ALL
+            SELECT (SELECT min(c.app) FROM campaigns c WHERE c.state = 0 AND c.app > apps.app)
             FROM apps WHERE apps.app IS NOT NULL),
         heads AS (SELECT app, (SELECT min(c.due_at) FROM campaigns c
-            WHERE c.app = apps.app AND c.state = 0 AND c.due_at <> c.created_at AND c.due_at <= ?1) AS head FROM apps)
+            WHERE c.app = apps.app AND c.state = 0 AND c.due_at <= ?1) AS head FROM apps)
         SELECT app FROM heads WHERE head IS NOT NULL AND app IN (SELECT id FROM main.apps) ORDER BY head, app LIMIT ?2",
-    of_app: "SELECT id FROM campaigns WHERE app = ?1 AND state = 0 AND due_at <> created_at AND due_at <= ?2
+    of_app: "SELECT id FROM campaigns WHERE app = ?1 AND state = 0 AND due_at <= ?2
         ORDER BY due_at, id LIMIT ?3",
 };
 
@@ -47,20 +47,10 @@ pub(super) fn due_schedules(connection: &Connection, now: Timestamp, count: usiz
     if earliest.len() < count { Ok(earliest) } else { turns(connection, &SCHEDULES, now, count) }
 }
 
-/// Lists campaigns that are to begin. Half of the places are for the earliest, whoever sent them: what a rush has left
-/// behind is begun in the order in which it came.
+/// Lists campaigns that are to begin.
 pub(super) fn due_campaigns(connection: &Connection, now: Timestamp, count: usize) -> Done<Vec<i64>> {
     let earliest = earliest(connection, &CAMPAIGNS, now, count)?;
-    if earliest.len() < count {
-        return Ok(earliest);
-    }
-    let mut due = turns(connection, &CAMPAIGNS, now, count.div_ceil(2))?;
-    for id in earliest {
-        if due.len() < count && !due.contains(&id) {
-            due.push(id);
-        }
-    }
-    Ok(due)
+    if earliest.len() < count { Ok(earliest) } else { turns(connection, &CAMPAIGNS, now, count) }
 }
 
 fn earliest(connection: &Connection, kind: &Kind, now: Timestamp, count: usize) -> Done<Vec<i64>> {

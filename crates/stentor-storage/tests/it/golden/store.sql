@@ -48,10 +48,10 @@ CREATE INDEX campaigns_by_app ON campaigns (app, id);
 CREATE INDEX campaigns_by_collapse_due ON campaigns (app, collapse_key, due_at)
     WHERE collapse_key IS NOT NULL AND due_at > created_at;
 CREATE INDEX campaigns_by_collapse_key ON campaigns (app, collapse_key, id) WHERE collapse_key IS NOT NULL;
+CREATE INDEX campaigns_due_by_app ON campaigns (app, due_at) WHERE state = 0;
 CREATE INDEX campaigns_ended ON campaigns (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX campaigns_open ON campaigns (expires_at) WHERE state IN (1, 2);
 CREATE INDEX campaigns_scheduled ON campaigns (due_at) WHERE state = 0;
-CREATE INDEX campaigns_scheduled_by_app ON campaigns (app, due_at) WHERE state = 0 AND due_at <> created_at;
 CREATE INDEX campaigns_winding_up ON campaigns (id) WHERE state = 3 AND ended_at IS NULL;
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,0 +1,38 @@
+//! Publishing queued chunks again, page by page.
+
+use stentor_core::chunk::Ticket;
+use stentor_core::id::ChunkId;
+use stentor_core::ports::queue::QueueError;
+use stentor_core::ports::store::StoreError;
+
+use super::shared::Shared;
+
+/// Most tickets in one call of the store.
+const PAGE_MAX_COUNT: usize = 1_000;
+
+/// Why a duty could not be done this time.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DutyError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}
+
+/// Publishes every queued chunk under a ticket made of its own, if one is.
+pub(super) async fn publish_queued(
+    shared: &Shared,
+    change: impl Fn(Ticket) -> Option<Ticket>,
+) -> Result<(), DutyError> {
+    let mut after = ChunkId::from_raw(0);
+    loop {
+        let tickets = shared.store.queued(after, PAGE_MAX_COUNT).await?;
+        let Some(last) = tickets.last() else { return Ok(()) };
+        after = last.chunk;
+        let tickets: Vec<_> = tickets.into_iter().filter_map(&change).collect();
+        if !tickets.is_empty() {
+            shared.queue.publish(&tickets).await?;
+            shared.due_index.note(&tickets);
+        }
+    }
+}

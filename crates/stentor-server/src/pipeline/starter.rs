@@ -1,0 +1,48 @@
+//! Begins what is due, be it since it was accepted or by its time: in groups, each in one transaction.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stentor_core::ports::store::StoreError;
+
+use super::shared::Shared;
+
+/// Pause after a failure.
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Begins whatever arrives until told to stop.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    while !shared.stop.is_cancelled() {
+        match start(&shared).await {
+            Ok(true) => {
+                // Others have their turn between groups, also with an engine that never waits.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(%error, "what is due could not be begun");
+                let _ = shared.stop.run_until_cancelled(tokio::time::sleep(FAILURE_PAUSE)).await;
+                continue;
+            }
+        }
+        tokio::select! {
+            () = shared.stop.cancelled() => {}
+            () = shared.backlog.arrived() => {}
+            () = shared.wakeups.starter.notified() => {}
+        }
+    }
+}
+
+/// Begins one group; returns whether there may be more.
+async fn start(shared: &Shared) -> Result<bool, StoreError> {
+    let turn = shared.backlog.turn(shared.now()).await;
+    let started = shared.store.start_due(turn.batch, shared.config.chunk_max_devices, turn.by).await?;
+    shared.backlog.note_started(&turn, &started);
+    shared.note_queued(&started.tickets);
+    shared.publish(&started.tickets).await;
+    if started.begun.len() > started.tickets.len() {
+        shared.wakeups.producers.notify_one();
+    }
+    Ok(started.has_more)
+}

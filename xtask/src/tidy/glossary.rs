@@ -1,0 +1,68 @@
+//! The glossary: each word once, each word in the code, and each number's prefix one that the code writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::finding::Finding;
+use crate::rust_file::RustFile;
+use crate::workspace::Workspace;
+
+/// The page with the words.
+const PAGE: &str = "GLOSSARY.md";
+
+/// Reports words of the glossary that stand there twice or that the code does not have.
+pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result<Vec<Finding>> {
+    let page = std::fs::read_to_string(workspace.root.join(PAGE))?;
+    let identifiers: BTreeSet<String> =
+        files.iter().flat_map(RustFile::tokens).map(|token| plain(&token.word)).collect();
+    let text: Vec<String> = files.iter().map(|file| file.text.to_lowercase()).collect();
+    let is_known = |word: &str| {
+        identifiers.iter().any(|name| name.contains(&plain(word)))
+            || text.iter().any(|text| text.contains(&word.to_lowercase()))
+    };
+    Ok(findings(&page, is_known))
+}
+
+/// Reads the rows of a page against what the code knows.
+pub(crate) fn findings(page: &str, is_known: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, row) in page.lines().enumerate() {
+        let line = index + 1;
+        for word in words(row) {
+            if let Some(before) = seen.insert(plain(word), line) {
+                findings.push(Finding::new(
+                    PAGE,
+                    line,
+                    format!("\"{word}\" stands in line {before} already"),
+                ));
+            }
+            if !is_known(word) {
+                findings.push(Finding::new(
+                    PAGE,
+                    line,
+                    format!("the code has no \"{word}\": remove or rename it"),
+                ));
+            }
+        }
+        for prefix in prefixes(row).filter(|prefix| !is_known(&format!("\"{prefix}\""))) {
+            findings.push(Finding::new(PAGE, line, format!("no number begins with {prefix}_")));
+        }
+    }
+    findings
+}
+
+/// Returns the words that a row explains.
+fn words(row: &str) -> impl Iterator<Item = &str> {
+    let named = row.strip_prefix("| **").and_then(|rest| rest.split_once("** |"));
+    named.map(|(names, _)| names.split(", ")).into_iter().flatten()
+}
+
+/// Returns the prefixes of numbers that a row names: `app` of `app_…`.
+fn prefixes(row: &str) -> impl Iterator<Item = &str> {
+    row.split('`').skip(1).step_by(2).filter_map(|code| code.strip_suffix("_…"))
+}
+
+/// Returns a word without what sets identifiers apart from words.
+fn plain(word: &str) -> String {
+    word.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
