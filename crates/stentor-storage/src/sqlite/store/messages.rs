@@ -6,6 +6,7 @@ use rusqlite::{Connection, Row, params};
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
 use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId, ScheduleId};
+use stentor_core::ledger;
 use stentor_core::message::{Message, MessageSpec};
 use stentor_core::name::IdempotencyKey;
 use stentor_core::ports::store::{
@@ -15,8 +16,9 @@ use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
 use super::fleets::Fleet;
+use super::rows::Rows;
 use super::{SqliteStore, accept, audience, books, campaigns, chunks, fleets, history};
-use crate::sqlite::fault::{Done, damaged, missing};
+use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::one;
 use crate::sqlite::row::{int, maybe_number, maybe_time, number, time};
 use crate::sqlite::writer::Line;
@@ -72,7 +74,7 @@ impl MessageStore for SqliteStore {
 
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError> {
         self.read(move |connection| {
-            let (campaign, _) = campaigns::find(connection, app, id)?;
+            let campaign = campaigns::require(connection, app, id)?;
             Ok(Ledger { campaign, providers: books::of_campaign(connection, id)? })
         })
         .await
@@ -85,8 +87,9 @@ impl MessageStore for SqliteStore {
         action: CampaignAction,
         now: Timestamp,
     ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
-        let campaign =
-            self.write(move |connection| campaigns::act(connection, (app, id), action, now)).await?;
+        let campaign = self
+            .write(move |connection| ledger::act(&mut Rows::new(connection), (app, id), action, now))
+            .await?;
         self.after_act(campaign, action, now).await
     }
 
@@ -97,7 +100,7 @@ impl MessageStore for SqliteStore {
         device: DeviceId,
     ) -> Result<Vec<AttemptRecord>, StoreError> {
         self.read(move |connection| {
-            campaigns::find(connection, app, message.into())?;
+            campaigns::require(connection, app, message.into())?;
             let fleets = fleets::of_app(connection, app)?;
             history::of_message(connection, &fleets, message, device)
         })
@@ -182,8 +185,9 @@ impl SqliteStore {
         if campaign.ended_at.is_some() {
             return Ok(campaign);
         }
-        while let Ok(true) = self.write(move |connection| campaigns::wind_up(connection, id, now)).await {}
-        self.read(move |connection| campaigns::find(connection, app, id)).await.map(|(campaign, _)| campaign)
+        let wind_up = move |connection: &Connection| ledger::wind_up(&mut Rows::new(connection), id, now);
+        while let Ok(true) = self.write(wind_up).await {}
+        self.read(move |connection| campaigns::require(connection, app, id)).await
     }
 
     /// Lists the tickets of what is queued of a campaign, page by page.
@@ -246,9 +250,4 @@ fn read(row: &Row<'_>, id: MessageId) -> Done<Message> {
         due_at: time(row, 2)?,
         occurrence,
     })
-}
-
-/// Reads a message that must be there.
-pub(super) fn require(cache: &MessageCache, connection: &Connection, id: MessageId) -> Done<Arc<Message>> {
-    cache.get(connection, id)?.ok_or(missing("message"))
 }

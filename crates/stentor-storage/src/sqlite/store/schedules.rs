@@ -7,6 +7,7 @@ use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
 use super::apps::repeat;
+use super::codes::{ACTIVE, SCHEDULED};
 use super::{SqliteStore, accept, fleets, messages, turns};
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
@@ -63,8 +64,9 @@ impl ScheduleStore for SqliteStore {
 
     async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError> {
         self.read(move |connection| {
-            let sql = "SELECT count(*) FROM schedules WHERE app = ?1 AND state IN (0, 1)";
-            Ok(one(connection, sql, [int(app.raw())], |row| number(row, 0))?.unwrap_or_default())
+            let sql = "SELECT count(*) FROM schedules WHERE app = ?1 AND state IN (?2, ?3)";
+            let values = params![int(app.raw()), ScheduleState::Active.code(), ScheduleState::Paused.code()];
+            Ok(one(connection, sql, values, |row| number(row, 0))?.unwrap_or_default())
         })
         .await
     }
@@ -86,10 +88,12 @@ impl ScheduleStore for SqliteStore {
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read(|connection| {
-            let sql = "SELECT min(at) FROM (
-                SELECT min(next_due) AS at FROM schedules WHERE state = 0 AND next_due IS NOT NULL AND next_due < 1e19
-                UNION ALL SELECT min(due_at) FROM campaigns WHERE state = 0 AND due_at < 1e19)";
-            Ok(one(connection, sql, [], |row| maybe_time(row, 0))?.flatten())
+            let sql = format!(
+                "SELECT min(at) FROM (SELECT min(next_due) AS at FROM schedules
+                    WHERE state = {ACTIVE} AND next_due IS NOT NULL AND next_due < 1e19
+                UNION ALL SELECT min(due_at) FROM campaigns WHERE state = {SCHEDULED} AND due_at < 1e19)"
+            );
+            Ok(one(connection, &sql, [], |row| maybe_time(row, 0))?.flatten())
         })
         .await
     }
@@ -190,8 +194,8 @@ pub(super) fn change(
 /// Keeps the message and advances the schedule. A tick that has fired before fires no more, but the schedule goes on.
 fn fire(connection: &Connection, occurrence: &Occurrence) -> Done<bool> {
     let (id, instant) = (int(occurrence.schedule.raw()), occurrence.instant.as_millis());
-    let sql = format!("{SELECT} WHERE id = ?1 AND state = 0 AND next_due = ?2");
-    if one(connection, &sql, [id, instant], read)?.is_none() {
+    let sql = format!("{SELECT} WHERE id = ?1 AND state = ?3 AND next_due = ?2");
+    if one(connection, &sql, [id, instant, i64::from(ScheduleState::Active.code())], read)?.is_none() {
         return Ok(false);
     }
     let message = occurrence.message.as_ref().map(|message| int(message.id.raw()));
