@@ -2,15 +2,13 @@
 
 use rusqlite::{Connection, Row, params};
 use stentor_core::campaign::{ProviderLedger, ReasonCount, Stop, Tally};
+use stentor_core::chunk::ChunkState;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::CampaignId;
-use stentor_core::ledger::{Books, finish_if_over};
+use stentor_core::id::{CampaignId, ChunkId};
+use stentor_core::ledger::Books;
 use stentor_core::outcome::Reason;
-use stentor_core::time::Timestamp;
 
-use super::codes::{LEASED, QUEUED};
-use super::rows::Rows;
 use crate::sqlite::damage;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{all, one, run};
@@ -79,28 +77,45 @@ pub(super) fn complete(connection: &Connection, campaign: CampaignId) -> Done<()
         .map(drop)
 }
 
-/// Writes off what the books of a campaign still have open, at one fleet's provider or at all, where no chunk and no producer
-/// is left that it could come from.
-pub(super) fn write_off(rows: &mut Rows<'_>, campaign: i64, fleet: Option<i64>, now: Timestamp) -> Done<()> {
-    let id = CampaignId::from_raw(campaign.cast_unsigned());
-    for ledger in forsaken(rows.connection, campaign, fleet)? {
-        let mut books = Books::open(ledger);
-        books.write_off();
-        save(rows.connection, id, &books)?;
-    }
-    finish_if_over(rows, id, now)
+/// Reads the books of a campaign, at one provider or at all, for which no chunk and no producer is left; what makes no sense in
+/// them counts for nothing.
+pub(super) fn forsaken(
+    connection: &Connection,
+    campaign: i64,
+    only: Option<ProviderKind>,
+) -> Done<Vec<(CampaignId, Books)>> {
+    let condition = format!("f.provider = l.provider AND (?2 IS NULL OR l.provider = ?2) AND {IS_FORSAKEN}");
+    read_forsaken(connection, campaign, &condition, only.map(|provider| i64::from(provider.code())))
 }
 
-/// Reads such books, taking what makes no sense in them for nothing.
-fn forsaken(connection: &Connection, campaign: i64, fleet: Option<i64>) -> Done<Vec<ProviderLedger>> {
-    let sql = format!(
-        "{SELECT} l WHERE l.campaign = ?1 AND EXISTS (SELECT 1 FROM fleets f WHERE f.provider = l.provider
-            AND f.app = (SELECT app FROM campaigns WHERE id = ?1) AND (?2 IS NULL OR f.no = ?2)
-            AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = ?1 AND c.fleet = f.no AND c.state IN ({QUEUED}, {LEASED}))
-            AND NOT EXISTS (SELECT 1 FROM producers p WHERE p.campaign = ?1 AND p.fleet = f.no))"
-    );
-    let found = all(connection, &sql, params![campaign, fleet], |row| Ok(read_leniently(row)))?;
-    Ok(found.into_iter().flatten().collect())
+/// Reads such books of a chunk's campaign in its fleet, whatever numbers its row has.
+pub(super) fn forsaken_of_chunk(connection: &Connection, chunk: ChunkId) -> Done<Vec<(CampaignId, Books)>> {
+    let sql = "SELECT message, fleet FROM chunks WHERE id = ?1";
+    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let Some((campaign, fleet)) = one(connection, sql, [int(chunk.raw())], read)? else {
+        return Ok(Vec::new());
+    };
+    let condition = format!("f.provider = l.provider AND f.no = ?2 AND {IS_FORSAKEN}");
+    read_forsaken(connection, campaign, &condition, Some(fleet))
+}
+
+/// That nothing is left in a fleet from which something of a campaign could come.
+const IS_FORSAKEN: &str = "f.app = (SELECT app FROM campaigns WHERE id = ?1)
+    AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = ?1 AND c.fleet = f.no AND c.state IN (?3, ?4))
+    AND NOT EXISTS (SELECT 1 FROM producers p WHERE p.campaign = ?1 AND p.fleet = f.no)";
+
+fn read_forsaken(
+    connection: &Connection,
+    campaign: i64,
+    condition: &str,
+    which: Option<i64>,
+) -> Done<Vec<(CampaignId, Books)>> {
+    let sql =
+        format!("{SELECT} l WHERE l.campaign = ?1 AND EXISTS (SELECT 1 FROM fleets f WHERE {condition})");
+    let values = params![campaign, which, ChunkState::Queued.code(), ChunkState::Leased.code()];
+    let found = all(connection, &sql, values, |row| Ok(read_leniently(row)))?;
+    let id = CampaignId::from_raw(campaign.cast_unsigned());
+    Ok(found.into_iter().flatten().map(|ledger| (id, Books::open(ledger))).collect())
 }
 
 /// Reads the sums of a campaign at all providers, in their order; `None` where some cannot be read: what they have open is

@@ -8,10 +8,10 @@ use stentor_core::ledger::{Finish, Standing};
 use stentor_core::outcome::Reason;
 use stentor_core::time::Timestamp;
 
-use super::codes::{CANCELED, PAUSED, QUEUED, RUNNING};
+use super::codes::{CANCELED, LEASED, PAUSED, QUEUED, RUNNING};
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, missing};
-use crate::sqlite::query::{one, run, some};
+use crate::sqlite::query::{all, limit, one, run, some};
 use crate::sqlite::row::{code, int, maybe_code, maybe_time, number, time};
 
 const SELECT: &str =
@@ -76,6 +76,26 @@ pub(super) fn expired(
         Ok(is_late(due_at, expires_at).then_some(raw_id(row)?))
     };
     some(connection, &sql, [now.as_millis()], max, late)
+}
+
+/// Lists campaigns without an end that were canceled, or have expired by an instant, and have neither a chunk that is open nor
+/// a producer.
+pub(super) fn forsaken(
+    connection: &Connection,
+    expired_by: Timestamp,
+    count: usize,
+) -> Done<Vec<CampaignId>> {
+    let nothing_open = format!(
+        "NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state IN ({QUEUED}, {LEASED}))
+        AND NOT EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet WHERE p.campaign = k.id)"
+    );
+    let sql = format!(
+        "SELECT k.id FROM campaigns k WHERE k.state IN ({RUNNING}, {PAUSED}) AND k.as_of IS NOT NULL AND k.expires_at <= ?1
+            AND {nothing_open}
+        UNION ALL SELECT k.id FROM campaigns k WHERE k.state = {CANCELED} AND k.ended_at IS NULL
+            AND k.app IN (SELECT id FROM apps) AND {nothing_open} LIMIT ?2"
+    );
+    all(connection, &sql, [expired_by.as_millis(), limit(count)], raw_id)
 }
 
 /// Reads the id that is a row's own number, whatever the rest of the row is.

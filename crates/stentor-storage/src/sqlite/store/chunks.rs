@@ -291,12 +291,6 @@ pub(super) fn count_quarantined(connection: &Connection) -> Done<u64> {
     Ok(one(connection, &sql, [], |row| number(row, 0))?.unwrap_or_default())
 }
 
-/// Returns the numbers of campaign and fleet that a chunk's row has, whatever they are.
-pub(super) fn raw_place(connection: &Connection, id: ChunkId) -> Done<Option<(i64, i64)>> {
-    let sql = "SELECT message, fleet FROM chunks WHERE id = ?1";
-    one(connection, sql, [int(id.raw())], |row| Ok((row.get(0)?, row.get(1)?)))
-}
-
 /// Reads the id that is a row's own number, whatever the rest of the row is.
 fn id(row: &Row<'_>) -> Done<ChunkId> {
     Ok(ChunkId::from_raw(row.get::<_, i64>(0)?.cast_unsigned()))

@@ -1,19 +1,17 @@
 //! Producers: the audience is read beside the writing, and kept if nothing moved meanwhile.
 
 use rusqlite::Connection;
-use stentor_core::id::{CampaignId, DeviceId};
-use stentor_core::ledger::{self, Damaged, LedgerCache, LedgerRows, NextStep, next_step, slices};
+use stentor_core::id::DeviceId;
+use stentor_core::ledger::{self, LedgerCache, NextStep, next_step, slices};
 use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
 use stentor_core::target::Target;
-use stentor_core::time::Timestamp;
 
+use super::SqliteStore;
 use super::ahead::Seen;
 use super::audience::{self, Found, Stretch};
 use super::producers::{self, Position};
 use super::rows::Rows;
-use super::{SqliteStore, books, fleets};
 use crate::sqlite::fault::Done;
-use crate::sqlite::row::int;
 
 /// What looking at the store came to.
 enum Look {
@@ -104,18 +102,6 @@ fn look_on(
         Stretch { fleet: at.fleet, after, as_of: at.as_of, max: how.max_devices() - found.devices.len() };
     let next = audience::wide(connection, target, stretch, &mut found)?;
     Ok(Step::More(at, found, next))
-}
-
-/// Ends a producer that cannot go on: its campaign is stopped at its provider, and whatever else can be ended ends.
-pub(super) fn give_up(connection: &Connection, task: ProducerTask, now: Timestamp) -> Done<()> {
-    let campaign = CampaignId::from(task.message);
-    let Some(fleet) = fleets::find(connection, task.app, task.provider)? else { return Ok(()) };
-    let mut rows = Rows::new(connection);
-    let given_up = |rows: &mut Rows<'_>| ledger::give_up_producer(rows, campaign, task.provider, now);
-    let Err(fault) = rows.attempt(given_up)? else { return Ok(()) };
-    rows.note_damage(Damaged::Campaign(campaign), &fault);
-    rows.end_producers(campaign, Some(task.provider))?;
-    books::write_off(&mut rows, int(campaign.raw()), Some(int(fleet.no)), now)
 }
 
 fn keep(

@@ -15,9 +15,7 @@ use stentor_core::time::Timestamp;
 use super::chunks::{self, ChunkRow};
 use super::lease::Known;
 use super::rows::Rows;
-use super::{
-    SqliteStore, campaigns, expand, lease, leftovers, producers, sequences, start, unlisted, upkeep,
-};
+use super::{SqliteStore, campaigns, lease, leftovers, producers, sequences, start, unlisted, upkeep};
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
 use crate::sqlite::row::int;
@@ -164,7 +162,11 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
-        self.write(move |connection| expand::give_up(connection, task, now)).await
+        let id = task.message.into();
+        self.write(move |connection| {
+            ledger::give_up_producer(&mut Rows::new(connection), id, task.provider, now)
+        })
+        .await
     }
 
     async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
@@ -174,7 +176,10 @@ impl PipelineStore for SqliteStore {
 
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
         let limit = limit.min(SWEPT_MAX_COUNT);
-        self.write_around(move |connection, lost| upkeep::sweep(connection, limit, (lost, now))).await
+        self.write_around(move |connection, lost| {
+            ledger::sweep(&mut Rows::around(connection, lost), limit, now)
+        })
+        .await
     }
 
     async fn prune(

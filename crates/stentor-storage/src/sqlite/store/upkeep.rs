@@ -1,30 +1,14 @@
-//! What must be done from time to time, and at start.
+//! What is old: forgotten, a few rows at a time.
 
 use rusqlite::Connection;
 use stentor_core::id::CampaignId;
-use stentor_core::ledger::{self, LedgerRows, ZERO_TTL_GRACE};
-use stentor_core::ports::store::Swept;
 use stentor_core::time::Timestamp;
 
 use super::campaigns::raw_id;
-use super::codes::{LEASED, PAUSED, QUEUED, RUNNING};
-use super::lost::Lost;
-use super::rows::Rows;
-use super::{books, sequences};
+use super::sequences;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{all, limit, run};
 use crate::sqlite::row::int;
-
-/// Ends what is too late and releases leases that ran out.
-pub(super) fn sweep(connection: &Connection, count: usize, (lost, now): (&Lost, Timestamp)) -> Done<Swept> {
-    let mut rows = Rows::around(connection, lost);
-    let swept = ledger::sweep(&mut rows, count, now)?;
-    if !lost.has_any() {
-        // It looks at chunks' own rows.
-        end_forsaken(&mut rows, count, now)?;
-    }
-    Ok(swept)
-}
 
 /// Forgets old campaigns and replies, at most so many rows.
 pub(super) fn prune(
@@ -46,22 +30,6 @@ pub(super) fn prune(
         (SELECT app, key FROM replies WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)";
     left -= run(connection, sql, [replies_before.as_millis(), limit(left)])?;
     Ok((count - left) as u64)
-}
-
-/// Ends campaigns past their ttl that have nothing open any more and whose books or producers say otherwise: what they
-/// counted on could not be read and was taken away.
-fn end_forsaken(rows: &mut Rows<'_>, count: usize, now: Timestamp) -> Done<()> {
-    let sql = format!(
-        "SELECT k.id FROM campaigns k WHERE k.state IN ({RUNNING}, {PAUSED}) AND k.as_of IS NOT NULL AND k.expires_at <= ?1
-        AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state IN ({QUEUED}, {LEASED}))
-        AND NOT EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet WHERE p.campaign = k.id) LIMIT ?2"
-    );
-    let expired_by = now.minus(ZERO_TTL_GRACE).as_millis();
-    for id in all(rows.connection, &sql, [expired_by, limit(count)], raw_id)? {
-        rows.end_producers(id, None)?;
-        books::write_off(rows, int(id.raw()), None, now)?;
-    }
-    Ok(())
 }
 
 /// Removes a campaign's chunks, and when none is left the rest of it; returns how many rows, at most so many.
