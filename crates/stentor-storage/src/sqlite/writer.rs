@@ -95,7 +95,7 @@ impl Writer {
     ) -> Result<Self, StoreError> {
         let lines = Arc::new(Lines::new(settings.waiting_max_jobs));
         let health = Arc::new(Health::default());
-        let desk = Desk {
+        let committer = GroupCommitter {
             connection,
             lines: lines.clone(),
             health: health.clone(),
@@ -104,7 +104,8 @@ impl Writer {
             max_jobs: settings.group_commit_max_jobs.max(1),
             max_span: Duration::from_millis(settings.group_commit_max_ms.into()),
         };
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || desk.watched(settled));
+        let thread =
+            std::thread::Builder::new().name(name.to_owned()).spawn(move || committer.watched(settled));
         let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         Ok(Self { lines, health, thread: Mutex::new(Some(thread)) })
     }
@@ -180,7 +181,7 @@ fn closed() -> StoreError {
 }
 
 /// The thread's own half.
-struct Desk {
+struct GroupCommitter {
     connection: Connection,
     lines: Arc<Lines<Box<dyn Job>>>,
     health: Arc<Health>,
@@ -192,14 +193,14 @@ struct Desk {
     max_span: Duration,
 }
 
-impl Drop for Desk {
+impl Drop for GroupCommitter {
     fn drop(&mut self) {
         // Whoever waits for a thread that is gone must not wait for ever.
         self.lines.abandon();
     }
 }
 
-impl Desk {
+impl GroupCommitter {
     /// Works to the end; a panic is noted before anybody is sent away.
     fn watched(mut self, settled: impl FnMut(&Connection)) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run(settled))) {
