@@ -53,7 +53,7 @@ use super::migrations;
 use super::readers::{Readers, Reading};
 use super::settings::SqliteSettings;
 use super::wal::{self, WalBound};
-use super::writer::{Line, Writer};
+use super::writer::{Priority, Writer};
 use crate::seal::SealKeys;
 use ahead::ReadAhead;
 use lost::Lost;
@@ -134,7 +134,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.writer.run(Line::Usual, work).await
+        self.inner.writer.run(Priority::Usual, work).await
     }
 
     /// Does a job for which a caller or a single device waits, before all that moves audiences.
@@ -143,7 +143,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.writer.run(Line::First, work).await
+        self.inner.writer.run(Priority::First, work).await
     }
 
     /// Does a job that works on many chunks, and again without those that the disk does not give while it gives the rest.

@@ -4,8 +4,8 @@
 //! own, or tidy by itself: one that fails takes nothing of the others with it. Jobs that a caller or a single device waits for go first, and
 //! their commit waits for no others; but every other commit begins with one of those that move audiences.
 
+mod commit_queue;
 mod health;
-mod lines;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -18,9 +18,9 @@ use tokio::sync::oneshot;
 
 use super::fault::Done;
 use super::settings::SqliteSettings;
+use commit_queue::CommitQueue;
+pub(super) use commit_queue::Priority;
 use health::{Health, Standing, text_of};
-pub(super) use lines::Line;
-use lines::Lines;
 
 /// A job that waits, and what it will answer.
 trait Job: Send {
@@ -69,7 +69,7 @@ where
 
 /// The way to the thread that writes; dropping it waits until all that was handed over is committed.
 pub(super) struct Writer {
-    lines: Arc<Lines<Box<dyn Job>>>,
+    queue: Arc<CommitQueue<Box<dyn Job>>>,
     health: Arc<Health>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -93,13 +93,13 @@ impl Writer {
         settings: &SqliteSettings,
         settled: impl FnMut(&Connection) + Send + 'static,
     ) -> Result<Self, StoreError> {
-        let lines = Arc::new(Lines::new(settings.waiting_max_jobs));
+        let queue = Arc::new(CommitQueue::new(settings.waiting_max_jobs));
         let health = Arc::new(Health::default());
         let committer = GroupCommitter {
             connection,
-            lines: lines.clone(),
+            queue: queue.clone(),
             health: health.clone(),
-            next: Line::First,
+            next: Priority::First,
             wrote: false,
             max_jobs: settings.group_commit_max_jobs.max(1),
             max_span: Duration::from_millis(settings.group_commit_max_ms.into()),
@@ -107,7 +107,7 @@ impl Writer {
         let thread =
             std::thread::Builder::new().name(name.to_owned()).spawn(move || committer.watched(settled));
         let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Self { lines, health, thread: Mutex::new(Some(thread)) })
+        Ok(Self { queue, health, thread: Mutex::new(Some(thread)) })
     }
 
     /// Returns whether what is written now is kept; where the last commit does not say, `probe` is written for it.
@@ -115,7 +115,7 @@ impl Writer {
         match self.health.standing(Instant::now()) {
             Standing::Keeps => Ok(()),
             Standing::Fails(error) => Err(error),
-            Standing::Unknown => self.run(Line::First, probe).await,
+            Standing::Unknown => self.run(Priority::First, probe).await,
         }
     }
 
@@ -125,50 +125,50 @@ impl Writer {
     }
 
     /// Hands a job over, waiting for a place; what the promise gives is on disk.
-    pub(super) async fn submit<T, F>(&self, line: Line, work: F) -> Promise<T>
+    pub(super) async fn submit<T, F>(&self, priority: Priority, work: F) -> Promise<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.hand_over(line, work, false).await
+        self.hand_over(priority, work, false).await
     }
 
     /// Hands over a job that makes all its checks before it writes: it needs no savepoint, whose copies of pages cost more
     /// than a small job's own work. Should the engine fail in the middle of it, all of its commit fail.
-    pub(super) async fn submit_tidy<T, F>(&self, line: Line, work: F) -> Promise<T>
+    pub(super) async fn submit_tidy<T, F>(&self, priority: Priority, work: F) -> Promise<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.hand_over(line, work, true).await
+        self.hand_over(priority, work, true).await
     }
 
-    async fn hand_over<T, F>(&self, line: Line, work: F, is_tidy: bool) -> Promise<T>
+    async fn hand_over<T, F>(&self, priority: Priority, work: F, is_tidy: bool) -> Promise<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let call = Call { work: Some(work), result: None, reply, is_tidy };
-        match self.lines.push(line, Box::new(call)).await {
+        match self.queue.push(priority, Box::new(call)).await {
             Ok(()) => Promise(Ok(answer)),
             Err(_) => Promise(Err(closed())),
         }
     }
 
     /// Does a job and waits for its commit.
-    pub(super) async fn run<T, F>(&self, line: Line, work: F) -> Result<T, StoreError>
+    pub(super) async fn run<T, F>(&self, priority: Priority, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.submit(line, work).await.kept().await
+        self.submit(priority, work).await.kept().await
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.lines.close();
+        self.queue.close();
         let thread = self.thread.get_mut().ok().and_then(Option::take);
         if let Some(thread) = thread {
             let _ = thread.join();
@@ -183,10 +183,10 @@ fn closed() -> StoreError {
 /// The thread's own half.
 struct GroupCommitter {
     connection: Connection,
-    lines: Arc<Lines<Box<dyn Job>>>,
+    queue: Arc<CommitQueue<Box<dyn Job>>>,
     health: Arc<Health>,
-    /// Whose turn it is to begin a commit, if both lines wait.
-    next: Line,
+    /// Whose turn it is to begin a commit, if jobs of both priorities wait.
+    next: Priority,
     /// Whether a job of this commit that is to be kept has written anything.
     wrote: bool,
     max_jobs: usize,
@@ -196,7 +196,7 @@ struct GroupCommitter {
 impl Drop for GroupCommitter {
     fn drop(&mut self) {
         // Whoever waits for a thread that is gone must not wait for ever.
-        self.lines.abandon();
+        self.queue.abandon();
     }
 }
 
@@ -209,11 +209,11 @@ impl GroupCommitter {
     }
 
     fn run(&mut self, mut settled: impl FnMut(&Connection)) {
-        while let Some((line, first)) = self.lines.take(self.next) {
-            self.next = if line == Line::First { Line::Usual } else { Line::First };
+        while let Some((priority, first)) = self.queue.take(self.next) {
+            self.next = if priority == Priority::First { Priority::Usual } else { Priority::First };
             let mut group = Vec::new();
             self.wrote = false;
-            let committed = self.group(line, first, &mut group);
+            let committed = self.group(priority, first, &mut group);
             self.health.note(&committed, self.wrote, Instant::now());
             if !self.connection.is_autocommit() {
                 let _ = self.execute("ROLLBACK");
@@ -228,12 +228,12 @@ impl GroupCommitter {
     /// Works on what waits and commits it.
     fn group(
         &mut self,
-        line: Line,
+        priority: Priority,
         first: Box<dyn Job>,
         group: &mut Vec<Box<dyn Job>>,
     ) -> Result<(), StoreError> {
         let begun = Instant::now();
-        let mut in_a_hurry = line == Line::First;
+        let mut in_a_hurry = priority == Priority::First;
         group.push(first);
         self.execute("BEGIN IMMEDIATE")?;
         let mut kept = 0;
@@ -244,9 +244,9 @@ impl GroupCommitter {
             if at == self.max_jobs || begun.elapsed() >= self.max_span {
                 break;
             }
-            let hurried = self.lines.try_take(Line::First);
+            let hurried = self.queue.try_take(Priority::First);
             in_a_hurry |= hurried.is_some();
-            let patient = || if in_a_hurry { None } else { self.lines.try_take(Line::Usual) };
+            let patient = || if in_a_hurry { None } else { self.queue.try_take(Priority::Usual) };
             match hurried.or_else(patient) {
                 Some(next) => group.push(next),
                 None => break,

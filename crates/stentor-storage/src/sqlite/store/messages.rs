@@ -21,7 +21,7 @@ use super::{SqliteStore, accept, audience, books, campaigns, chunks, fleets, his
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::one;
 use crate::sqlite::row::{int, maybe_number, maybe_time, number, time};
-use crate::sqlite::writer::Line;
+use crate::sqlite::writer::Priority;
 
 /// Messages that are being sent, decoded; most leases ask for the same few.
 const CACHED_MAX_COUNT: usize = 64;
@@ -38,8 +38,8 @@ impl MessageStore for SqliteStore {
             let work = move |connection: &Connection| accept::accept(connection, &new, &spec);
             let writer = &self.inner.writer;
             promises.push(match is_tidy {
-                true => writer.submit_tidy(Line::First, work).await,
-                false => writer.submit(Line::First, work).await,
+                true => writer.submit_tidy(Priority::First, work).await,
+                false => writer.submit(Priority::First, work).await,
             });
         }
         let mut replies = Vec::with_capacity(promises.len());

@@ -24,7 +24,7 @@ async fn sum(writer: &Writer) -> Option<i64> {
     let read = |connection: &Connection| {
         Ok(connection.query_row("SELECT sum(n) FROM numbers", [], |row| row.get(0))?)
     };
-    writer.run(Line::Usual, read).await.expect("read")
+    writer.run(Priority::Usual, read).await.expect("read")
 }
 
 /// Hands over a job that holds the thread up until told, so that what follows meets in one commit.
@@ -35,7 +35,7 @@ async fn hold_up(writer: &Writer) -> (mpsc::Sender<()>, Promise<()>) {
         let _ = begins.send(());
         wait.recv().map_err(|_| damaged("nobody said go"))
     };
-    let held = writer.submit(Line::Usual, hold).await;
+    let held = writer.submit(Priority::Usual, hold).await;
     begun.await.expect("it has begun");
     (go, held)
 }
@@ -44,13 +44,13 @@ async fn hold_up(writer: &Writer) -> (mpsc::Sender<()>, Promise<()>) {
 async fn a_failing_job_takes_nothing_of_the_others_with_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let first = writer.submit(Line::Usual, insert(1)).await;
-    let failing = writer.submit(Line::Usual, |connection: &Connection| {
+    let first = writer.submit(Priority::Usual, insert(1)).await;
+    let failing = writer.submit(Priority::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(conflict("no"))
     });
     let failing = failing.await;
-    let last = writer.submit(Line::Usual, insert(2)).await;
+    let last = writer.submit(Priority::Usual, insert(2)).await;
     go.send(()).expect("told");
     held.kept().await.expect("done");
     assert_eq!(first.kept().await, Ok(1));
@@ -62,12 +62,12 @@ async fn a_failing_job_takes_nothing_of_the_others_with_it() {
 #[tokio::test]
 async fn a_job_that_fails_before_all_others_is_taken_back_too() {
     let (_folder, writer) = writer(100);
-    let failing = writer.run(Line::Usual, |connection: &Connection| {
+    let failing = writer.run(Priority::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(conflict("no"))
     });
     assert!(failing.await.is_err());
-    writer.run(Line::Usual, insert(1)).await.expect("kept");
+    writer.run(Priority::Usual, insert(1)).await.expect("kept");
     assert_eq!(sum(&writer).await, Some(1));
 }
 
@@ -75,10 +75,10 @@ async fn a_job_that_fails_before_all_others_is_taken_back_too() {
 async fn a_tidy_job_that_fails_its_checks_takes_nothing_of_the_others_with_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let first = writer.submit_tidy(Line::Usual, insert(1)).await;
-    let failing = writer.submit_tidy(Line::Usual, |_: &Connection| Err::<(), _>(conflict("no"))).await;
-    let repeated = writer.submit_tidy(Line::Usual, insert(1)).await;
-    let last = writer.submit_tidy(Line::Usual, insert(2)).await;
+    let first = writer.submit_tidy(Priority::Usual, insert(1)).await;
+    let failing = writer.submit_tidy(Priority::Usual, |_: &Connection| Err::<(), _>(conflict("no"))).await;
+    let repeated = writer.submit_tidy(Priority::Usual, insert(1)).await;
+    let last = writer.submit_tidy(Priority::Usual, insert(2)).await;
     go.send(()).expect("told");
     held.kept().await.expect("done");
     assert_eq!(first.kept().await, Ok(1));
@@ -92,27 +92,27 @@ async fn a_tidy_job_that_fails_its_checks_takes_nothing_of_the_others_with_it() 
 async fn a_tidy_job_that_fails_in_its_middle_fails_its_whole_commit_and_leaves_nothing() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let before = writer.submit_tidy(Line::Usual, insert(1)).await;
-    let torn = writer.submit_tidy(Line::Usual, |connection: &Connection| {
+    let before = writer.submit_tidy(Priority::Usual, insert(1)).await;
+    let torn = writer.submit_tidy(Priority::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(damaged("the disk is gone"))
     });
     let torn = torn.await;
     go.send(()).expect("told");
     assert!(held.kept().await.is_err() && before.kept().await.is_err() && torn.kept().await.is_err());
-    writer.run(Line::Usual, insert(2)).await.expect("kept");
+    writer.run(Priority::Usual, insert(2)).await.expect("kept");
     assert_eq!(sum(&writer).await, Some(2));
 }
 
 #[tokio::test]
 async fn a_panic_in_a_job_is_an_error_and_the_thread_goes_on() {
     let (_folder, writer) = writer(100);
-    let panicking = writer.run(Line::Usual, |connection: &Connection| -> Done<()> {
+    let panicking = writer.run(Priority::Usual, |connection: &Connection| -> Done<()> {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         panic!("on purpose")
     });
     assert!(matches!(panicking.await, Err(StoreError::Damaged(_))));
-    writer.run(Line::Usual, insert(1)).await.expect("kept");
+    writer.run(Priority::Usual, insert(1)).await.expect("kept");
     assert_eq!(sum(&writer).await, Some(1));
 }
 
@@ -120,10 +120,11 @@ async fn a_panic_in_a_job_is_an_error_and_the_thread_goes_on() {
 async fn a_transaction_that_the_engine_took_back_fails_every_job_of_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let before = writer.submit(Line::Usual, insert(1)).await;
-    let taken_back =
-        writer.submit(Line::Usual, |connection: &Connection| Ok(connection.execute_batch("ROLLBACK")?)).await;
-    let after = writer.submit(Line::Usual, insert(2)).await;
+    let before = writer.submit(Priority::Usual, insert(1)).await;
+    let taken_back = writer
+        .submit(Priority::Usual, |connection: &Connection| Ok(connection.execute_batch("ROLLBACK")?))
+        .await;
+    let after = writer.submit(Priority::Usual, insert(2)).await;
     go.send(()).expect("told");
     assert!(held.kept().await.is_err());
     assert!(before.kept().await.is_err());
@@ -137,7 +138,7 @@ async fn what_was_handed_over_is_committed_before_the_writer_is_gone() {
     let (folder, writer) = writer(1);
     let mut promises = Vec::new();
     for number in 1..=20 {
-        promises.push(writer.submit(Line::Usual, insert(number)).await);
+        promises.push(writer.submit(Priority::Usual, insert(number)).await);
     }
     drop(writer);
     for promise in promises {
@@ -162,10 +163,10 @@ async fn who_is_waited_for_goes_first_and_its_commit_waits_for_no_others() {
     let (go, held) = hold_up(&writer).await;
     let mut promises = Vec::new();
     for name in ["usual 1", "usual 2"] {
-        promises.push(writer.submit(Line::Usual, note(name)).await);
+        promises.push(writer.submit(Priority::Usual, note(name)).await);
     }
     for name in ["first 1", "first 2"] {
-        promises.push(writer.submit(Line::First, note(name)).await);
+        promises.push(writer.submit(Priority::First, note(name)).await);
     }
     go.send(()).expect("told");
     held.kept().await.expect("done");
@@ -182,7 +183,7 @@ async fn jobs_in_a_hurry_never_hold_up_the_others_for_good() {
     let (go, held) = hold_up(&writer).await;
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut promises = Vec::new();
-    for line in [Line::First, Line::First, Line::First, Line::Usual, Line::Usual] {
+    for line in [Priority::First, Priority::First, Priority::First, Priority::Usual, Priority::Usual] {
         let order = Arc::clone(&order);
         let note = move |_: &Connection| {
             order.lock().unwrap_or_else(PoisonError::into_inner).push(line);
@@ -196,7 +197,7 @@ async fn jobs_in_a_hurry_never_hold_up_the_others_for_good() {
         promise.kept().await.expect("done");
     }
     let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    assert_eq!(order, [Line::First, Line::Usual, Line::First, Line::Usual, Line::First]);
+    assert_eq!(order, [Priority::First, Priority::Usual, Priority::First, Priority::Usual, Priority::First]);
 }
 
 /// Ends the thread that drops it.
@@ -213,13 +214,13 @@ async fn the_death_of_the_thread_is_noticed_and_nobody_waits_for_it() {
     let (_folder, writer) = writer(1);
     let (go, held) = hold_up(&writer).await;
     // Its answer finds nobody and is dropped where no panic is expected.
-    drop(writer.submit(Line::Usual, |_: &Connection| Ok(Fatal)).await);
-    let behind = writer.submit(Line::Usual, insert(1)).await;
+    drop(writer.submit(Priority::Usual, |_: &Connection| Ok(Fatal)).await);
+    let behind = writer.submit(Priority::Usual, insert(1)).await;
     go.send(()).expect("told");
     held.kept().await.expect("done");
     assert_eq!(writer.ended().await, "it panicked: on purpose");
     assert!(matches!(behind.kept().await, Err(StoreError::Unavailable(_))));
-    assert!(matches!(writer.run(Line::Usual, insert(2)).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(writer.run(Priority::Usual, insert(2)).await, Err(StoreError::Unavailable(_))));
     assert!(writer.keeps(|_| Ok(())).await.is_err());
 }
 
@@ -241,12 +242,12 @@ async fn what_was_kept_just_now_needs_no_trial_and_what_was_read_or_failed_is_no
 async fn a_commit_that_failed_says_so_for_a_while_and_then_it_is_tried() {
     let (folder, writer) = writer(100);
     writer
-        .run(Line::Usual, |connection: &Connection| Ok(connection.busy_timeout(Duration::ZERO)?))
+        .run(Priority::Usual, |connection: &Connection| Ok(connection.busy_timeout(Duration::ZERO)?))
         .await
         .expect("done");
     let other = Connection::open(folder.path().join("some.db")).expect("opened");
     other.execute_batch("BEGIN IMMEDIATE").expect("locked");
-    assert!(writer.run(Line::Usual, insert(1)).await.is_err());
+    assert!(writer.run(Priority::Usual, insert(1)).await.is_err());
     other.execute_batch("ROLLBACK").expect("free");
     assert!(writer.keeps(probe).await.is_err(), "it failed just now");
     while writer.keeps(probe).await.is_err() {
