@@ -75,11 +75,11 @@ pub(super) struct Writer {
 }
 
 /// A job handed over: waits for its answer.
-pub(super) struct Promise<T>(Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>);
+pub(super) struct Pending<T>(Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>);
 
-impl<T> Promise<T> {
+impl<T> Pending<T> {
     /// Waits until the job is committed or has failed.
-    pub(super) async fn kept(self) -> Result<T, StoreError> {
+    pub(super) async fn await_commit(self) -> Result<T, StoreError> {
         self.0?.await.unwrap_or_else(|_| Err(closed()))
     }
 }
@@ -124,8 +124,8 @@ impl Writer {
         self.health.ended().await
     }
 
-    /// Hands a job over, waiting for a place; what the promise gives is on disk.
-    pub(super) async fn submit<T, F>(&self, priority: Priority, work: F) -> Promise<T>
+    /// Hands a job over, waiting for a place; what it comes to is on disk.
+    pub(super) async fn submit<T, F>(&self, priority: Priority, work: F) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
@@ -135,7 +135,7 @@ impl Writer {
 
     /// Hands over a job that makes all its checks before it writes: it needs no savepoint, whose copies of pages cost more
     /// than a small job's own work. Should the engine fail in the middle of it, all of its commit fail.
-    pub(super) async fn submit_tidy<T, F>(&self, priority: Priority, work: F) -> Promise<T>
+    pub(super) async fn submit_tidy<T, F>(&self, priority: Priority, work: F) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
@@ -143,7 +143,7 @@ impl Writer {
         self.hand_over(priority, work, true).await
     }
 
-    async fn hand_over<T, F>(&self, priority: Priority, work: F, is_tidy: bool) -> Promise<T>
+    async fn hand_over<T, F>(&self, priority: Priority, work: F, is_tidy: bool) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
@@ -151,8 +151,8 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let call = Call { work: Some(work), result: None, reply, is_tidy };
         match self.queue.push(priority, Box::new(call)).await {
-            Ok(()) => Promise(Ok(answer)),
-            Err(_) => Promise(Err(closed())),
+            Ok(()) => Pending(Ok(answer)),
+            Err(_) => Pending(Err(closed())),
         }
     }
 
@@ -162,7 +162,7 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.submit(priority, work).await.kept().await
+        self.submit(priority, work).await.await_commit().await
     }
 }
 

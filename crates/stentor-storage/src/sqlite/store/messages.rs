@@ -31,20 +31,20 @@ const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
 #[async_trait]
 impl MessageStore for SqliteStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>> {
-        let mut promises = Vec::with_capacity(messages.len());
+        let mut pending = Vec::with_capacity(messages.len());
         for new in messages {
             let spec = new.message.spec.encode();
             let is_tidy = !accept::begins(&new);
             let work = move |connection: &Connection| accept::accept(connection, &new, &spec);
             let writer = &self.inner.writer;
-            promises.push(match is_tidy {
+            pending.push(match is_tidy {
                 true => writer.submit_tidy(Priority::First, work).await,
                 false => writer.submit(Priority::First, work).await,
             });
         }
-        let mut replies = Vec::with_capacity(promises.len());
-        for promise in promises {
-            replies.push(promise.kept().await);
+        let mut replies = Vec::with_capacity(pending.len());
+        for one in pending {
+            replies.push(one.await_commit().await);
         }
         replies
     }
