@@ -1,7 +1,7 @@
 //! The one thread that writes: whatever waits is committed together, and answered after that.
 //!
 //! A commit costs a flush of the disk whatever it holds, so many small jobs share one. Each job is a savepoint of its
-//! own, or tidy by itself: one that fails takes nothing of the others with it. Jobs that a caller or a single device waits for go first, and
+//! own, or makes all its checks first: one that fails takes nothing of the others with it. Jobs that a caller or a single device waits for go first, and
 //! their commit waits for no others; but every other commit begins with one of those that move audiences.
 
 mod commit_queue;
@@ -22,10 +22,19 @@ use commit_queue::CommitQueue;
 pub(super) use commit_queue::Priority;
 use health::{Health, Standing, text_of};
 
+/// How what a job wrote is taken back when it fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Undo {
+    /// A savepoint is begun before it.
+    Savepoint,
+    /// There is nothing to take back: it makes all its checks before it writes, and fails in the middle only with the engine.
+    Nothing,
+}
+
 /// A job that waits, and what it will answer.
 trait Job: Send {
-    /// Whether it fails before it has written anything, unless the engine fails.
-    fn is_tidy(&self) -> bool;
+    /// Returns how what it wrote is taken back when it fails.
+    fn undo(&self) -> Undo;
     /// Does the work inside the open transaction; returns whether it is to be kept.
     fn work(&mut self, connection: &Connection) -> bool;
     /// Answers after the commit, or after it failed.
@@ -36,7 +45,7 @@ struct Call<F, T> {
     work: Option<F>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
-    is_tidy: bool,
+    undo: Undo,
 }
 
 impl<F, T> Job for Call<F, T>
@@ -44,8 +53,8 @@ where
     F: FnOnce(&Connection) -> Done<T> + Send,
     T: Send,
 {
-    fn is_tidy(&self) -> bool {
-        self.is_tidy
+    fn undo(&self) -> Undo {
+        self.undo
     }
 
     fn work(&mut self, connection: &Connection) -> bool {
@@ -130,26 +139,26 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.hand_over(priority, work, false).await
+        self.hand_over(priority, work, Undo::Savepoint).await
     }
 
     /// Hands over a job that makes all its checks before it writes: it needs no savepoint, whose copies of pages cost more
     /// than a small job's own work. Should the engine fail in the middle of it, all of its commit fail.
-    pub(super) async fn submit_tidy<T, F>(&self, priority: Priority, work: F) -> Pending<T>
+    pub(super) async fn submit_checked<T, F>(&self, priority: Priority, work: F) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.hand_over(priority, work, true).await
+        self.hand_over(priority, work, Undo::Nothing).await
     }
 
-    async fn hand_over<T, F>(&self, priority: Priority, work: F, is_tidy: bool) -> Pending<T>
+    async fn hand_over<T, F>(&self, priority: Priority, work: F, undo: Undo) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let call = Call { work: Some(work), result: None, reply, is_tidy };
+        let call = Call { work: Some(work), result: None, reply, undo };
         match self.queue.push(priority, Box::new(call)).await {
             Ok(()) => Pending(Ok(answer)),
             Err(_) => Pending(Err(closed())),
@@ -257,7 +266,7 @@ impl GroupCommitter {
 
     /// Works on one job. The first to be kept needs no savepoint: before it there is nothing to save.
     fn work(&mut self, job: &mut dyn Job, others: bool) -> Result<bool, StoreError> {
-        if others && job.is_tidy() {
+        if others && job.undo() == Undo::Nothing {
             return self.work_tidily(job);
         }
         if others {

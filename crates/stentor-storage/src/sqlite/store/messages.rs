@@ -34,17 +34,17 @@ impl MessageStore for SqliteStore {
         let mut pending = Vec::with_capacity(messages.len());
         for new in messages {
             let spec = new.message.spec.encode();
-            let is_tidy = !accept::begins(&new);
+            let is_checked = !accept::begins(&new);
             let work = move |connection: &Connection| accept::accept(connection, &new, &spec);
             let writer = &self.inner.writer;
-            pending.push(match is_tidy {
-                true => writer.submit_tidy(Priority::First, work).await,
+            pending.push(match is_checked {
+                true => writer.submit_checked(Priority::First, work).await,
                 false => writer.submit(Priority::First, work).await,
             });
         }
         let mut replies = Vec::with_capacity(pending.len());
-        for one in pending {
-            replies.push(one.await_commit().await);
+        for job in pending {
+            replies.push(job.await_commit().await);
         }
         replies
     }

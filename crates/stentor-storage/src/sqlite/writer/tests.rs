@@ -72,13 +72,13 @@ async fn a_job_that_fails_before_all_others_is_taken_back_too() {
 }
 
 #[tokio::test]
-async fn a_tidy_job_that_fails_its_checks_takes_nothing_of_the_others_with_it() {
+async fn a_checked_job_that_fails_its_checks_takes_nothing_of_the_others_with_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let first = writer.submit_tidy(Priority::Usual, insert(1)).await;
-    let failing = writer.submit_tidy(Priority::Usual, |_: &Connection| Err::<(), _>(conflict("no"))).await;
-    let repeated = writer.submit_tidy(Priority::Usual, insert(1)).await;
-    let last = writer.submit_tidy(Priority::Usual, insert(2)).await;
+    let first = writer.submit_checked(Priority::Usual, insert(1)).await;
+    let failing = writer.submit_checked(Priority::Usual, |_: &Connection| Err::<(), _>(conflict("no"))).await;
+    let repeated = writer.submit_checked(Priority::Usual, insert(1)).await;
+    let last = writer.submit_checked(Priority::Usual, insert(2)).await;
     go.send(()).expect("told");
     held.await_commit().await.expect("done");
     assert_eq!(first.await_commit().await, Ok(1));
@@ -89,11 +89,11 @@ async fn a_tidy_job_that_fails_its_checks_takes_nothing_of_the_others_with_it() 
 }
 
 #[tokio::test]
-async fn a_tidy_job_that_fails_in_its_middle_fails_its_whole_commit_and_leaves_nothing() {
+async fn a_checked_job_that_fails_in_its_middle_fails_its_whole_commit_and_leaves_nothing() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let before = writer.submit_tidy(Priority::Usual, insert(1)).await;
-    let torn = writer.submit_tidy(Priority::Usual, |connection: &Connection| {
+    let before = writer.submit_checked(Priority::Usual, insert(1)).await;
+    let torn = writer.submit_checked(Priority::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(damaged("the disk is gone"))
     });
