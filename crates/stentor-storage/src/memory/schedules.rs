@@ -34,7 +34,7 @@ impl ScheduleStore for MemoryStore {
         Ok(Vec::new())
     }
 
-    async fn set_schedule_aside(&self, id: ScheduleId) -> Result<(), StoreError> {
+    async fn quarantine_schedule(&self, id: ScheduleId) -> Result<(), StoreError> {
         if let Some(schedule) = self.lock().schedules.get_mut(&id) {
             (schedule.state, schedule.next_due) = (ScheduleState::Damaged, None);
         }

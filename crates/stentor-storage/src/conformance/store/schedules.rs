@@ -269,7 +269,7 @@ pub async fn a_schedule_set_aside_fires_no_more_and_can_be_canceled(store: &dyn 
     let scene = Scene::new(store).await;
     let one = schedule(&scene, 31, Some(at(60)));
     store.create_schedule(&one, None).await.expect("kept");
-    store.set_schedule_aside(one.id).await.expect("set aside");
+    store.quarantine_schedule(one.id).await.expect("set aside");
     assert_eq!(store.schedule(scene.app, one.id).await.expect("there").state, ScheduleState::Damaged);
     assert_eq!(store.due_schedules(at(1_000), 10).await, Ok(Vec::new()));
     assert_eq!(store.next_due().await, Ok(None), "it is not waited for");

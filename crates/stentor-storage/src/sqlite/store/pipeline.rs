@@ -81,7 +81,7 @@ impl PipelineStore for SqliteStore {
         Ok(replies)
     }
 
-    async fn set_aside(
+    async fn quarantine(
         &self,
         chunk: ChunkId,
         epoch: Option<u32>,
@@ -108,7 +108,7 @@ impl PipelineStore for SqliteStore {
         self.prove_writing().await
     }
 
-    async fn set_aside_count(&self) -> Result<u64, StoreError> {
+    async fn quarantined_count(&self) -> Result<u64, StoreError> {
         self.read(chunks::count_quarantined).await
     }
 
@@ -154,7 +154,7 @@ impl PipelineStore for SqliteStore {
                 broken.iter().try_for_each(|id| ledger::take_away(&mut rows, *id, now))
             });
             if let Err(error) = aside.await {
-                tracing::warn!(%error, "chunks that cannot be read could not be set aside");
+                tracing::warn!(%error, "chunks that cannot be read could not be quarantined");
             }
         }
         let lost = &self.inner.lost;

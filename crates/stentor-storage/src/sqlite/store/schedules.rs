@@ -44,8 +44,8 @@ impl ScheduleStore for SqliteStore {
         .await
     }
 
-    async fn set_schedule_aside(&self, id: ScheduleId) -> Result<(), StoreError> {
-        self.write(move |connection| set_aside(connection, id)).await
+    async fn quarantine_schedule(&self, id: ScheduleId) -> Result<(), StoreError> {
+        self.write(move |connection| quarantine(connection, id)).await
     }
 
     async fn delete_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
@@ -75,7 +75,7 @@ impl ScheduleStore for SqliteStore {
         let (due, broken) = self.read(move |connection| due(connection, now, count)).await?;
         if !broken.is_empty() {
             let aside =
-                move |connection: &Connection| broken.iter().try_for_each(|id| set_aside(connection, *id));
+                move |connection: &Connection| broken.iter().try_for_each(|id| quarantine(connection, *id));
             self.write(aside).await?;
         }
         Ok(due)
@@ -132,7 +132,7 @@ pub(super) fn delete_broken(connection: &Connection, app: AppId, id: ScheduleId)
 }
 
 /// Lets a schedule that cannot be read fire no more.
-fn set_aside(connection: &Connection, id: ScheduleId) -> Done<()> {
+fn quarantine(connection: &Connection, id: ScheduleId) -> Done<()> {
     let sql = "UPDATE schedules SET state = ?2, next_due = NULL WHERE id = ?1";
     let damaged = i64::from(ScheduleState::Damaged.code());
     force(connection, id, sql, [int(id.raw()), damaged]).map(drop)
