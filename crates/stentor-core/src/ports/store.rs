@@ -18,8 +18,8 @@ pub use devices::{
     DeviceFilter, DeviceStore, GroupStore, Registered, SubscriptionChange, TopicStore, UserStore,
 };
 pub use messages::{
-    Accepted, AttemptRecord, AudienceCount, IdempotentReply, MessageStore, NewMessage, Page, StoredReply,
-    Storing,
+    Accepted, AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page,
+    StoredReply,
 };
 pub use pipeline::{
     Awaited, Expanded, Expansion, Fate, Lease, LeaseReply, LeasedChunk, PipelineStore, ProducerTask,

@@ -26,7 +26,7 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::{CollapseKey, Label};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::Provider;
-use stentor_core::ports::store::{Accepted, NewMessage, Store, Storing};
+use stentor_core::ports::store::{Accepted, Idempotent, NewMessage, Store};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use stentor_server::pipeline::stats::FleetStats;
@@ -201,7 +201,7 @@ impl House {
         let message = Message { id, app, spec, created_at: now, due_at: now, occurrence: None };
         let new = NewMessage { message, idempotency: None, chunk_max_devices: 100, begins_later };
         let reply = self.store.accept(vec![new]).await.remove(0).expect("kept");
-        let Storing::Done(accepted) = reply else { panic!("kept before") };
+        let Idempotent::Done(accepted) = reply else { panic!("kept before") };
         (id, accepted)
     }
 

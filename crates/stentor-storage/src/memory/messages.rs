@@ -9,8 +9,8 @@ use stentor_core::ledger::{self, Cutting, LedgerRows};
 use stentor_core::message::Message;
 use stentor_core::name::IdempotencyKey;
 use stentor_core::ports::store::{
-    Accepted, AttemptRecord, AudienceCount, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
-    Storing,
+    Accepted, AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page,
+    StoreError,
 };
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -20,7 +20,7 @@ use super::state::{AppRow, CampaignRow, ChunkRow, ProviderRow, ReplyRow, State};
 
 #[async_trait]
 impl MessageStore for MemoryStore {
-    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>> {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<Accepted>, StoreError>> {
         let mut state = self.lock();
         messages.into_iter().map(|message| state.accept(message)).collect()
     }
@@ -30,7 +30,7 @@ impl MessageStore for MemoryStore {
         app: AppId,
         key: &IdempotencyKey,
         request_hash: &[u8; 32],
-    ) -> Result<Option<Storing<()>>, StoreError> {
+    ) -> Result<Option<Idempotent<()>>, StoreError> {
         Ok(self.lock().app(app)?.replay(key, request_hash))
     }
 
@@ -88,7 +88,7 @@ impl MessageStore for MemoryStore {
 }
 
 impl State {
-    fn accept(&mut self, new: NewMessage) -> Result<Storing<Accepted>, StoreError> {
+    fn accept(&mut self, new: NewMessage) -> Result<Idempotent<Accepted>, StoreError> {
         let NewMessage { message, idempotency, chunk_max_devices, begins_later } = new;
         let (app, id, now) = (message.app, CampaignId::from(message.id), message.created_at);
         let row = self.app(app)?;
@@ -96,8 +96,8 @@ impl State {
             idempotency.as_ref().and_then(|given| row.replay(&given.key, &given.request_hash))
         {
             return Ok(match known {
-                Storing::Replayed(reply) => Storing::Replayed(reply),
-                Storing::Done(()) | Storing::KeyReused => Storing::KeyReused,
+                Idempotent::Replayed(reply) => Idempotent::Replayed(reply),
+                Idempotent::Done(()) | Idempotent::KeyReused => Idempotent::KeyReused,
             });
         }
         row.check_target(&message.spec.target)?;
@@ -107,7 +107,7 @@ impl State {
             self.app_mut(app)?.keep_reply(given, now);
         }
         let tickets = if begins { self.begin(id, Cutting { chunk_max_devices, now })? } else { Vec::new() };
-        Ok(Storing::Done(Accepted { tickets }))
+        Ok(Idempotent::Done(Accepted { tickets }))
     }
 
     /// Keeps a message that waits for its due time.
@@ -162,10 +162,10 @@ impl CampaignRow {
 }
 
 impl AppRow {
-    pub(super) fn replay(&self, key: &IdempotencyKey, request_hash: &[u8; 32]) -> Option<Storing<()>> {
+    pub(super) fn replay(&self, key: &IdempotencyKey, request_hash: &[u8; 32]) -> Option<Idempotent<()>> {
         let known = self.replies.get(key)?;
         let same = known.request_hash == *request_hash;
-        Some(if same { Storing::Replayed(known.reply.clone()) } else { Storing::KeyReused })
+        Some(if same { Idempotent::Replayed(known.reply.clone()) } else { Idempotent::KeyReused })
     }
 
     pub(super) fn keep_reply(&mut self, given: IdempotentReply, now: Timestamp) {

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 
-use super::{IdempotentReply, Page, StoreError, Storing};
+use super::{Idempotent, IdempotentReply, Page, StoreError};
 use crate::id::{AppId, ScheduleId};
 use crate::message::Message;
 use crate::schedule::{Schedule, ScheduleState};
@@ -27,7 +27,7 @@ pub trait ScheduleStore: Send + Sync {
         &self,
         schedule: &Schedule,
         idempotency: Option<IdempotentReply>,
-    ) -> Result<Storing<()>, StoreError>;
+    ) -> Result<Idempotent<()>, StoreError>;
 
     /// Returns one schedule.
     async fn schedule(&self, app: AppId, id: ScheduleId) -> Result<Schedule, StoreError>;

@@ -63,7 +63,7 @@ impl Tenant {
         self.messages.push(message.id);
         let new = NewMessage { message, idempotency, chunk_max_devices: 2, begins_later };
         match store.accept(vec![new]).await.remove(0).expect("kept") {
-            Storing::Done(accepted) => accepted.tickets.iter().map(|ticket| ticket.chunk).collect(),
+            Idempotent::Done(accepted) => accepted.tickets.iter().map(|ticket| ticket.chunk).collect(),
             other => panic!("{other:?}"),
         }
     }
@@ -276,7 +276,7 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
         let message = Message { id, app, spec: spec(target), created_at: now, due_at: now, occurrence: None };
         let new = NewMessage { message, idempotency: None, chunk_max_devices: 100, begins_later: false };
         match store.accept(vec![new]).await.remove(0).map_err(say("accepting"))? {
-            Storing::Done(accepted) => pipeline.published(&accepted.tickets).await,
+            Idempotent::Done(accepted) => pipeline.published(&accepted.tickets).await,
             other => return Err(format!("accepting: {other:?}")),
         }
         messages.push(id);

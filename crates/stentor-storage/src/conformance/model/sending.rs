@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::first_number_at;
-use stentor_core::ports::store::{Fate, Lease, LeaseReply, NewMessage, Storing};
+use stentor_core::ports::store::{Fate, Idempotent, Lease, LeaseReply, NewMessage};
 use stentor_core::target::Target;
 use stentor_core::topic::Condition;
 
@@ -30,7 +30,7 @@ impl World<'_> {
             begins_later: false,
         };
         match self.store().accept(vec![new]).await.remove(0).expect("accepted") {
-            Storing::Done(accepted) => self.publish(accepted.tickets),
+            Idempotent::Done(accepted) => self.publish(accepted.tickets),
             other => panic!("kept before: {other:?}"),
         }
         self.messages.push(id);

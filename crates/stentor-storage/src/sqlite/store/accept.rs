@@ -5,7 +5,7 @@ use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::message::Message;
 use stentor_core::name::{CollapseKey, IdempotencyKey};
-use stentor_core::ports::store::{Accepted, IdempotentReply, NewMessage, StoredReply, Storing};
+use stentor_core::ports::store::{Accepted, Idempotent, IdempotentReply, NewMessage, StoredReply};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
@@ -21,7 +21,7 @@ pub(super) fn begins(new: &NewMessage) -> bool {
 }
 
 /// Keeps one message, whose content is `spec` when written; all checks come first.
-pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Storing<Accepted>> {
+pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Idempotent<Accepted>> {
     let message = &new.message;
     fleets::check_app(connection, message.app)?;
     if let Some(given) = &new.idempotency
@@ -39,7 +39,7 @@ pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> D
         true => start::begin(connection, message, new.chunk_max_devices, now)?,
         false => Vec::new(),
     };
-    Ok(Storing::Done(Accepted { tickets }))
+    Ok(Idempotent::Done(Accepted { tickets }))
 }
 
 /// Looks up an idempotency key.
@@ -48,20 +48,20 @@ pub(super) fn replay(
     app: AppId,
     key: &IdempotencyKey,
     request_hash: &[u8; 32],
-) -> Done<Option<Storing<()>>> {
+) -> Done<Option<Idempotent<()>>> {
     let sql = "SELECT request_hash, status, body FROM replies WHERE app = ?1 AND key = ?2";
     let read = |row: &Row<'_>| {
         let reply = StoredReply { status: row.get(1)?, body: row.get(2)? };
-        Ok(if hash(row, 0)? == *request_hash { Storing::Replayed(reply) } else { Storing::KeyReused })
+        Ok(if hash(row, 0)? == *request_hash { Idempotent::Replayed(reply) } else { Idempotent::KeyReused })
     };
     one(connection, sql, params![int(app.raw()), key.as_str()], read)
 }
 
 /// Returns what was found under an idempotency key as the answer to another kind of request.
-pub(super) fn as_replayed<T>(known: Storing<()>) -> Storing<T> {
+pub(super) fn as_replayed<T>(known: Idempotent<()>) -> Idempotent<T> {
     match known {
-        Storing::Replayed(reply) => Storing::Replayed(reply),
-        Storing::Done(()) | Storing::KeyReused => Storing::KeyReused,
+        Idempotent::Replayed(reply) => Idempotent::Replayed(reply),
+        Idempotent::Done(()) | Idempotent::KeyReused => Idempotent::KeyReused,
     }
 }
 

@@ -5,7 +5,7 @@ use stentor_core::audit::{Actor, AuditAction, AuditEntry, AuditNote};
 use stentor_core::id::{AppId, AuditId, KeyId};
 use stentor_core::ledger;
 use stentor_core::name::Label;
-use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Page, StoreError, Storing};
+use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Idempotent, Page, StoreError};
 use stentor_core::time::Timestamp;
 
 use super::rows::Rows;
@@ -34,7 +34,7 @@ impl AuditStore for SqliteStore {
             // Before the change, which may take the key away that asked for it.
             let name = key_name(connection, note.actor)?;
             let changed = apply(connection, change)?;
-            if !matches!(changed, Changed::Stored(Storing::Replayed(_) | Storing::KeyReused)) {
+            if !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused)) {
                 insert(connection, &note, name.as_ref(), max_count)?;
             }
             Ok(changed)

@@ -10,7 +10,7 @@ use stentor_core::ledger;
 use stentor_core::message::{Message, MessageSpec};
 use stentor_core::name::IdempotencyKey;
 use stentor_core::ports::store::{
-    Accepted, AttemptRecord, AudienceCount, MessageStore, NewMessage, Page, StoreError, Storing,
+    Accepted, AttemptRecord, AudienceCount, Idempotent, MessageStore, NewMessage, Page, StoreError,
 };
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -30,7 +30,7 @@ const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
 
 #[async_trait]
 impl MessageStore for SqliteStore {
-    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<Accepted>, StoreError>> {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<Accepted>, StoreError>> {
         let mut pending = Vec::with_capacity(messages.len());
         for new in messages {
             let spec = new.message.spec.encode();
@@ -54,7 +54,7 @@ impl MessageStore for SqliteStore {
         app: AppId,
         key: &IdempotencyKey,
         request_hash: &[u8; 32],
-    ) -> Result<Option<Storing<()>>, StoreError> {
+    ) -> Result<Option<Idempotent<()>>, StoreError> {
         let (key, hash) = (key.clone(), *request_hash);
         self.read(move |connection| accept::replay(connection, app, &key, &hash)).await
     }

@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Params, Row, params};
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::Label;
-use stentor_core::ports::store::{IdempotentReply, Occurrence, Page, ScheduleStore, StoreError, Storing};
+use stentor_core::ports::store::{Idempotent, IdempotentReply, Occurrence, Page, ScheduleStore, StoreError};
 use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
@@ -23,7 +23,7 @@ impl ScheduleStore for SqliteStore {
         &self,
         schedule: &Schedule,
         idempotency: Option<IdempotentReply>,
-    ) -> Result<Storing<()>, StoreError> {
+    ) -> Result<Idempotent<()>, StoreError> {
         let schedule = schedule.clone();
         self.write(move |connection| create(connection, &schedule, idempotency.as_ref())).await
     }
@@ -148,7 +148,7 @@ pub(super) fn create(
     connection: &Connection,
     schedule: &Schedule,
     idempotency: Option<&IdempotentReply>,
-) -> Done<Storing<()>> {
+) -> Done<Idempotent<()>> {
     fleets::check_app(connection, schedule.app)?;
     if let Some(given) = idempotency {
         if let Some(known) = accept::replay(connection, schedule.app, &given.key, &given.request_hash)? {
@@ -173,7 +173,7 @@ pub(super) fn create(
         schedule.spec.encode(),
     ];
     run(connection, sql, values).map_err(|fault| repeat(fault, "the schedule id is in use"))?;
-    Ok(Storing::Done(()))
+    Ok(Idempotent::Done(()))
 }
 
 /// Sets state and next tick of a schedule that has not ended.
