@@ -1,7 +1,6 @@
 //! The store: one thread writes, a few connections read.
 
 mod accept;
-mod ahead;
 mod apps;
 mod audience;
 mod audit;
@@ -19,11 +18,13 @@ mod history;
 mod lease;
 mod leftovers;
 mod lost;
+mod maintenance;
 mod members;
 mod messages;
 mod owners;
 mod pace;
 mod pipeline;
+mod prefetch;
 mod producers;
 mod register;
 mod registrar;
@@ -36,7 +37,6 @@ mod tokens;
 mod topics;
 mod turns;
 mod unlisted;
-mod upkeep;
 mod users;
 mod vault;
 
@@ -55,10 +55,10 @@ use super::settings::SqliteSettings;
 use super::wal::{self, WalBound};
 use super::writer::{Priority, Writer};
 use crate::seal::SealKeys;
-use ahead::ReadAhead;
 use lost::Lost;
 use messages::MessageCache;
 use pace::Pace;
+use prefetch::PrefetchCache;
 pub(super) use tokens::adopt_rows;
 use vault::Vault;
 pub(super) use vault::sealed_under;
@@ -74,7 +74,7 @@ struct Inner {
     writer: Writer,
     readers: Readers,
     messages: Arc<MessageCache>,
-    ahead: Arc<ReadAhead>,
+    prefetch: Arc<PrefetchCache>,
     vault: Vault,
     log: PathBuf,
     lost: Arc<Lost>,
@@ -109,9 +109,9 @@ impl SqliteStore {
         migrations::run(&connection, migrations::STORE)?;
         vault.adopt(&connection)?;
         mend(&connection)?;
-        let ahead = Arc::new(ReadAhead::default());
-        ahead.watch(&connection)?;
-        let (settled, gate, log) = (Arc::clone(&ahead), Arc::default(), wal::path_of(path));
+        let prefetch = Arc::new(PrefetchCache::default());
+        prefetch.watch(&connection)?;
+        let (settled, gate, log) = (Arc::clone(&prefetch), Arc::default(), wal::path_of(path));
         let mut bound = WalBound::new(log.clone(), settings.wal_max_bytes, Arc::clone(&gate));
         let settled = move |connection: &Connection| {
             settled.note_settled();
@@ -120,7 +120,7 @@ impl SqliteStore {
         let writer = Writer::start("stentor-store", connection, &settings, settled)?;
         let readers = Readers::new(path, &settings, gate)?;
         let (messages, lost, pace) = (Arc::default(), Arc::default(), Pace::default());
-        let inner = Inner { writer, readers, messages, ahead, vault, log, lost, pace, _lock: lock };
+        let inner = Inner { writer, readers, messages, prefetch, vault, log, lost, pace, _lock: lock };
         Ok(Self { inner: Arc::new(inner) })
     }
 

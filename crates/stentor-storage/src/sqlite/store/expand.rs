@@ -7,8 +7,8 @@ use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
 use stentor_core::target::Target;
 
 use super::SqliteStore;
-use super::ahead::Seen;
 use super::audience::{self, Found, Stretch};
+use super::prefetch::Prefetched;
 use super::producers::{self, Position};
 use super::rows::Rows;
 use crate::sqlite::fault::Done;
@@ -38,7 +38,7 @@ impl SqliteStore {
         let message = self.cached_message(task.message).await?;
         loop {
             let Some(message) = &message else { return Ok(Expanded::nothing(NextStep::End)) };
-            let mark = self.inner.ahead.mark();
+            let snapshot = self.inner.prefetch.snapshot();
             let (at, found) = match self.look(task, &message.spec.target, how).await? {
                 Look::Nothing(step) => return Ok(Expanded::nothing(step)),
                 Look::Changed => continue,
@@ -52,8 +52,8 @@ impl SqliteStore {
             if let Some((expanded, devices)) = kept.await? {
                 let seen = slices(&devices, how.chunk_max_devices).zip(tokens);
                 for (ticket, (devices, tokens)) in expanded.tickets.iter().zip(seen) {
-                    let seen = Seen { devices: devices.to_vec(), tokens };
-                    self.inner.ahead.keep(mark, ticket.chunk, at.fleet, seen);
+                    let seen = Prefetched { devices: devices.to_vec(), tokens };
+                    self.inner.prefetch.keep(snapshot, ticket.chunk, at.fleet, seen);
                 }
                 return Ok(expanded);
             }

@@ -10,11 +10,11 @@ use stentor_core::ports::store::{Fate, Lease, LeaseReply, SettleReply};
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
-use super::ahead::{ReadAhead, Seen};
 use super::chunks::{self, ChunkRow};
 use super::collapse;
 use super::fleets::device_of;
 use super::messages::{self, MessageCache};
+use super::prefetch::{PrefetchCache, Prefetched};
 use super::rows::Rows;
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, damaged, missing};
@@ -26,7 +26,7 @@ const SPREAD_MAX_RATIO: u64 = 8;
 /// What need not be read from the file again.
 pub(super) struct Known {
     pub(super) messages: Arc<MessageCache>,
-    pub(super) ahead: Arc<ReadAhead>,
+    pub(super) prefetch: Arc<PrefetchCache>,
 }
 
 /// Leases chunks.
@@ -104,10 +104,11 @@ fn look_up(
     chunk: &ChunkRow,
     now: Timestamp,
 ) -> Done<(Vec<DeviceId>, Vec<Fate>, TokenList)> {
-    let seen =
-        known.and_then(|known| known.ahead.take(chunk.id)).filter(|seen| seen.devices.len() == chunk.count);
+    let seen = known
+        .and_then(|known| known.prefetch.take(chunk.id))
+        .filter(|seen| seen.devices.len() == chunk.count);
     let (devices, tokens) = match seen {
-        Some(Seen { devices, tokens }) => (devices, Some(tokens)),
+        Some(Prefetched { devices, tokens }) => (devices, Some(tokens)),
         None => (chunks::devices(connection, chunk.id, chunk.count)?, None),
     };
     let collapsed = collapse::collapsed(connection, chunk, &devices, now)?;

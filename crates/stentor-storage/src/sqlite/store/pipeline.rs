@@ -15,7 +15,7 @@ use stentor_core::time::Timestamp;
 use super::chunks::{self, ChunkRow};
 use super::lease::Known;
 use super::rows::Rows;
-use super::{SqliteStore, campaigns, lease, leftovers, producers, sequences, start, unlisted, upkeep};
+use super::{SqliteStore, campaigns, lease, leftovers, maintenance, producers, sequences, start, unlisted};
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
 use crate::sqlite::row::int;
@@ -50,8 +50,8 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError> {
-        let (messages, ahead) = (Arc::clone(&self.inner.messages), Arc::clone(&self.inner.ahead));
-        let (chunks, known) = (chunks.to_vec(), Known { messages, ahead });
+        let (messages, prefetch) = (Arc::clone(&self.inner.messages), Arc::clone(&self.inner.prefetch));
+        let (chunks, known) = (chunks.to_vec(), Known { messages, prefetch });
         let work = move |connection: &Connection| lease::lease(connection, &known, &chunks, lease);
         if lease.class == Class::Urgent { self.write_first(work).await } else { self.write(work).await }
     }
@@ -189,7 +189,8 @@ impl PipelineStore for SqliteStore {
         limit: usize,
     ) -> Result<u64, StoreError> {
         let limit = limit.min(SWEPT_MAX_COUNT);
-        self.write(move |connection| upkeep::prune(connection, ended_before, replies_before, limit)).await
+        self.write(move |connection| maintenance::prune(connection, ended_before, replies_before, limit))
+            .await
     }
 
     async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<(u64, Option<u64>), StoreError> {
