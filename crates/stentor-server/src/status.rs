@@ -114,7 +114,7 @@ impl ServerStatus {
 
     /// Counts the chunks that were set aside; `None` when the store does not answer.
     pub async fn damaged_chunks(&self) -> Option<u64> {
-        let asked = tokio::time::timeout(PROBE_TIMEOUT, self.store.set_aside_count()).await;
+        let asked = tokio::time::timeout(PROBE_TIMEOUT, self.store.quarantined_count()).await;
         asked.ok()?.ok()
     }
 

@@ -104,6 +104,17 @@ impl Books {
         Ok(())
     }
 
+    /// Ends whatever is open as failed for damage: nothing is left that it could come from. What is counted is the audience.
+    pub fn write_off(&mut self) {
+        let tally = &mut self.ledger.tally;
+        let open = std::mem::take(&mut tally.queued) + std::mem::take(&mut tally.sending);
+        tally.failed += open;
+        (self.ledger.audience, self.ledger.audience_complete) = (tally.sum(), true);
+        if open > 0 {
+            self.count_ends(Record::new(DeliveryState::Failed, Reason::Damaged, false), open);
+        }
+    }
+
     fn shift(&mut self, from: DeliveryState, to: DeliveryState, count: u64) -> Result<(), TooFew> {
         self.ledger.tally = self.ledger.tally.moved(from, to, count).ok_or(TooFew)?;
         Ok(())
@@ -230,6 +241,20 @@ mod tests {
         books.settle(&records, 1, 2).expect("leased");
         assert_eq!(books.ledger().tally, Tally { accepted: 1, queued: 1, sending: 1, ..Tally::default() });
         assert_eq!(books.ledger().attempts, 2);
+    }
+
+    #[test]
+    fn what_is_written_off_has_failed_and_is_the_audience() {
+        let tally = Tally { queued: 2, sending: 3, accepted: 4, ..Tally::default() };
+        let mut books = Books::open(ProviderLedger {
+            audience: 1,
+            tally,
+            ..Books::new(ProviderKind::Fcm).ledger().clone()
+        });
+        books.write_off();
+        assert_eq!(books.ledger().tally, Tally { accepted: 4, failed: 5, ..Tally::default() });
+        assert_eq!((books.ledger().audience, books.ledger().audience_complete), (9, true));
+        assert_eq!(books.ends().collect::<Vec<_>>(), [((DeliveryState::Failed, Reason::Damaged), 5)]);
     }
 
     #[test]

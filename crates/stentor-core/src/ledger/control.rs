@@ -3,8 +3,8 @@
 use super::LedgerCache;
 use super::cache::finish_if_over;
 use super::life::{Ending, ending};
-use super::quarantine::with_each;
-use super::rows::{Chunk, Damaged, LedgerRows};
+use super::quarantine::{take_away, with_each, write_off};
+use super::rows::{Chunk, Damaged, Forsaken, LedgerRows};
 use crate::campaign::{Campaign, CampaignAction, CampaignState, Stop};
 use crate::chunk::ChunkState;
 use crate::delivery::{DeliveryState, Record};
@@ -107,17 +107,24 @@ pub fn end_some_at<R: LedgerRows>(
     Ok(queued.len())
 }
 
-/// Stops a campaign at a provider where its audience cannot be found out.
+/// Stops a campaign at a provider where its audience cannot be found out; where that cannot be done, its producer ends there
+/// and whatever else can be ended.
 pub fn give_up_producer<R: LedgerRows>(
     rows: &mut R,
     id: CampaignId,
     provider: ProviderKind,
     now: Timestamp,
 ) -> Result<(), R::Error> {
-    let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be found out".to_owned() };
-    let mut ledger = LedgerCache::new(rows);
-    stop_at(&mut ledger, id, provider, stop, now)?;
-    ledger.close(now)
+    let done = rows.attempt(|rows| {
+        let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be found out".to_owned() };
+        let mut ledger = LedgerCache::new(rows);
+        stop_at(&mut ledger, id, provider, stop, now)?;
+        ledger.close(now)
+    })?;
+    let Err(error) = done else { return Ok(()) };
+    rows.note_damage(Damaged::Campaign(id), &error);
+    rows.end_producers(id, Some(provider))?;
+    write_off(rows, Forsaken::OfCampaign(id, Some(provider)), now)
 }
 
 /// Ends queued chunks, each in the same way; returns which.
@@ -166,7 +173,7 @@ pub fn end_or_quarantine<R: LedgerRows>(
     rows.note_damage(Damaged::Campaign(id), &error);
     let mut is_done = false;
     for chunk in rows.queued(id, only.map(|(provider, _)| provider), R::ENDED_AT_ONCE_MAX_COUNT)? {
-        is_done |= rows.attempt(|rows| super::quarantine::take_away(rows, chunk, now))?.is_ok();
+        is_done |= rows.attempt(|rows| take_away(rows, chunk, now))?.is_ok();
     }
     Ok(is_done)
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::control::end_queued;
 use super::lease::queue_again;
 use super::life::Ending;
-use super::quarantine::with_each;
-use super::rows::LedgerRows;
+use super::quarantine::{with_each, write_off};
+use super::rows::{Forsaken, LedgerRows};
 use crate::chunk::ChunkState;
 use crate::delivery::DeliveryState;
 use crate::id::ChunkId;
@@ -41,13 +41,18 @@ pub fn recover<R: LedgerRows>(rows: &mut R, instance: u64, now: Timestamp) -> Re
     Ok(Recovery { chunks: released.len() as u64, deliveries: released.iter().sum() })
 }
 
-/// Releases leases that ran out, and ends what is too late, these included.
+/// Releases leases that ran out, and ends what is too late, these included. Campaigns past their ttl, or canceled, that have
+/// nothing open any more end, though their books or producers say otherwise: what these counted on could not be read and was taken away.
 pub fn sweep<R: LedgerRows>(rows: &mut R, max: usize, now: Timestamp) -> Result<Swept, R::Error> {
     let ids = rows.leases_over(now, max)?;
     let released = with_each(rows, (&ids, ChunkState::Leased), now, |ledger, chunk| {
         queue_again(ledger, chunk, now, true)
     })?;
     let expired = expire(rows, max, now)?;
+    for campaign in rows.forsaken_campaigns(now.minus(ZERO_TTL_GRACE), max)? {
+        rows.end_producers(campaign, None)?;
+        write_off(rows, Forsaken::OfCampaign(campaign, None), now)?;
+    }
     let released = released.into_iter().flatten();
     let released = released.filter(|ticket| !expired.contains(&ticket.chunk)).collect();
     Ok(Swept { expired, released })

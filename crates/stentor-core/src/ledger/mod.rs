@@ -15,6 +15,8 @@ mod maintenance;
 mod quarantine;
 mod rows;
 mod settle;
+#[cfg(test)]
+mod tests;
 
 pub use begin::{Audience, Cutting, NextStep, begin, expand, next_step, slices};
 pub use books::{Books, TooFew};
@@ -25,5 +27,5 @@ pub use lease::{FIRST_EPOCH, LeaseDecision, decide_lease, lease, queue_again, re
 pub use life::{Ending, Finish, Standing, decide, ending, finish};
 pub use maintenance::{ZERO_TTL_GRACE, is_too_late, recover, sweep};
 pub use quarantine::{take_away, with_each};
-pub use rows::{Chunk, Contents, Damaged, LedgerRows, NewChunk};
+pub use rows::{Chunk, Contents, Damaged, Forsaken, LedgerRows, NewChunk};
 pub use settle::settle;

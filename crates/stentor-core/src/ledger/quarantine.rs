@@ -3,8 +3,11 @@
 //! Damage of a row is met here: what cannot be done with many is done one by one, and the one that stands in the way is
 //! taken out of it.
 
+use std::collections::BTreeSet;
+
 use super::LedgerCache;
-use super::rows::{Damaged, LedgerRows};
+use super::cache::finish_if_over;
+use super::rows::{Damaged, Forsaken, LedgerRows};
 use crate::chunk::ChunkState;
 use crate::delivery::{DeliveryState, Record};
 use crate::id::ChunkId;
@@ -19,7 +22,21 @@ pub fn take_away<R: LedgerRows>(rows: &mut R, id: ChunkId, now: Timestamp) -> Re
     rows.write_quarantined(id, now)?;
     let Err(error) = failed else { return Ok(()) };
     rows.note_damage(Damaged::Chunk(id), &error);
-    rows.write_off(id, now)
+    write_off(rows, Forsaken::OfChunk(id), now)
+}
+
+/// Writes off what books still have open though nothing is left that it could come from.
+pub(super) fn write_off<R: LedgerRows>(rows: &mut R, of: Forsaken, now: Timestamp) -> Result<(), R::Error> {
+    let mut campaigns = BTreeSet::new();
+    if let Forsaken::OfCampaign(campaign, _) = of {
+        campaigns.insert(campaign);
+    }
+    for (campaign, mut books) in rows.forsaken_books(of)? {
+        books.write_off();
+        rows.save_books(campaign, &books)?;
+        campaigns.insert(campaign);
+    }
+    campaigns.into_iter().try_for_each(|campaign| finish_if_over(rows, campaign, now))
 }
 
 /// Does something with chunks, together if that can be; otherwise one by one, and those of which it cannot be done are taken

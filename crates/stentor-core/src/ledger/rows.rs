@@ -182,8 +182,12 @@ pub trait LedgerRows: Sized {
     fn save_books(&mut self, campaign: CampaignId, books: &Books) -> Result<(), Self::Error>;
     /// Notes in all books of a campaign that what was expanded is all that there will be.
     fn complete_books(&mut self, campaign: CampaignId) -> Result<(), Self::Error>;
-    /// Counts as failed what the books of a chunk's campaign have open though no row is left that it could come from.
-    fn write_off(&mut self, chunk: ChunkId, now: Timestamp) -> Result<(), Self::Error>;
+    /// Reads books that have something open though no chunk and no producer is left that it could come from; what makes no sense
+    /// in them counts for nothing.
+    fn forsaken_books(&self, of: Forsaken) -> Result<Vec<(CampaignId, Books)>, Self::Error>;
+    /// Lists campaigns without an end that were canceled, or have expired by an instant, and have neither a chunk that is open
+    /// nor a producer.
+    fn forsaken_campaigns(&self, expired_by: Timestamp, max: usize) -> Result<Vec<CampaignId>, Self::Error>;
 
     /// Finds a campaign of an app, and whether its audience was begun.
     fn campaign(&self, app: AppId, id: CampaignId) -> Result<Option<(Campaign, bool)>, Self::Error>;
@@ -247,6 +251,15 @@ pub trait LedgerRows: Sized {
         token: &PushToken,
         now: Timestamp,
     ) -> Result<bool, Self::Error>;
+}
+
+/// Whose books may be forsaken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forsaken {
+    /// Those of a chunk's campaign at its provider, whatever else the chunk's row says.
+    OfChunk(ChunkId),
+    /// Those of a campaign at one provider or at all.
+    OfCampaign(CampaignId, Option<ProviderKind>),
 }
 
 /// A row that makes no sense.

@@ -18,7 +18,7 @@ pub use devices::{
     DeviceFilter, DeviceStore, GroupStore, Registered, SubscriptionChange, TopicStore, UserStore,
 };
 pub use messages::{
-    AttemptRecord, AudienceCount, IdempotentReply, MessageStore, NewMessage, Page, StoredReply, Storing,
+    AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoredReply,
 };
 pub use pipeline::{
     Awaited, Expanded, Expansion, Fate, Lease, LeaseReply, LeasedChunk, PipelineStore, ProducerTask,

@@ -59,7 +59,7 @@ async fn fire_or_tell(shared: &Shared, schedule: &Schedule, now: Timestamp) -> R
         tracing::error!(schedule = %schedule.id, %error, "a schedule could not fire");
     }
     match fired {
-        Err(StoreError::Damaged(_)) => shared.store.set_schedule_aside(schedule.id).await,
+        Err(StoreError::Damaged(_)) => shared.store.quarantine_schedule(schedule.id).await,
         fired => fired,
     }
 }

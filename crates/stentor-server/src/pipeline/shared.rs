@@ -215,7 +215,7 @@ impl Shared {
 
     /// Gives up a chunk that can neither be leased nor settled, lest it hold up the others; returns whether that was written.
     pub(crate) async fn set_aside(&self, chunk: ChunkId, epoch: Option<u32>, why: &StoreError) -> bool {
-        match self.store.set_aside(chunk, epoch, self.now()).await {
+        match self.store.quarantine(chunk, epoch, self.now()).await {
             Ok(was_there) => {
                 tracing::error!(%chunk, %why, was_there, "a chunk was set aside: its deliveries count as failed, damaged");
                 self.set_aside.fetch_add(u64::from(was_there), Ordering::Relaxed);

@@ -120,7 +120,7 @@ impl Service {
         dry_run: bool,
     ) -> Result<Written, StoreError> {
         if dry_run {
-            let lines = self.store.rehearse_some(app, some, self.now()).await?;
+            let lines = self.store.validate_some_registrations(app, some, self.now()).await?;
             return Ok(Written { lines, counts: (0, 0) });
         }
         let registered = self.store.register_some(app, some, self.now()).await?;

@@ -10,7 +10,7 @@ use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority, Ttl};
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, TopicName};
-use stentor_core::ports::store::{IdempotentReply, NewMessage, StoredReply, Storing};
+use stentor_core::ports::store::{Idempotent, IdempotentReply, NewMessage, StoredReply};
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 use stentor_core::topic::Condition;
@@ -266,9 +266,9 @@ impl Service {
     pub(super) async fn replay(&self, app: AppId, repeat: Option<&Repeat>) -> ServiceResult<Option<Reply>> {
         let Some(repeat) = repeat else { return Ok(None) };
         match self.store.replay(app, &repeat.key, &repeat.request_hash).await? {
-            Some(Storing::Replayed(reply)) => Ok(Some(self.replayed(reply))),
-            Some(Storing::KeyReused) => Err(key_reused()),
-            Some(Storing::Done(())) | None => Ok(None),
+            Some(Idempotent::Replayed(reply)) => Ok(Some(self.replayed(reply))),
+            Some(Idempotent::KeyReused) => Err(key_reused()),
+            Some(Idempotent::Done(())) | None => Ok(None),
         }
     }
 
@@ -328,7 +328,7 @@ impl Service {
         let (app, due_at, is_due) = (message.app, message.due_at, message.due_at <= message.created_at);
         let answers = self.store.accept(vec![NewMessage { message, idempotency }]).await;
         match answers.into_iter().next() {
-            Some(Ok(Storing::Done(()))) => {
+            Some(Ok(Idempotent::Done(()))) => {
                 match is_due {
                     true => guard.accepted(app, due_at),
                     false => self.belt.wake(),
@@ -336,8 +336,8 @@ impl Service {
                 Counters::add(&self.counters.messages_accepted, 1);
                 Ok(Reply { reply, replayed: false })
             }
-            Some(Ok(Storing::Replayed(reply))) => Ok(self.replayed(reply)),
-            Some(Ok(Storing::KeyReused)) => Err(key_reused()),
+            Some(Ok(Idempotent::Replayed(reply))) => Ok(self.replayed(reply)),
+            Some(Ok(Idempotent::KeyReused)) => Err(key_reused()),
             Some(Err(error)) => Err(target_problem(error.into())),
             None => Err(Problem::new(ErrorCode::Internal, "the store gave no answer")),
         }

@@ -9,7 +9,7 @@ use stentor_core::audit::AuditAction;
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
-use stentor_core::ports::store::{Change, Changed, IdempotentReply, Page, StoreError, Storing};
+use stentor_core::ports::store::{Change, Changed, Idempotent, IdempotentReply, Page, StoreError};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 use utoipa::ToSchema;
@@ -84,12 +84,12 @@ impl Service {
         let matter = named(matter, &view.schedule);
         let change = Change::CreateSchedule(Box::new(view.schedule), idempotency);
         match self.change(author, matter, change).await? {
-            Changed::Stored(Storing::Done(())) => {
+            Changed::Stored(Idempotent::Done(())) => {
                 self.belt.wake();
                 Ok(Reply { reply, replayed: false })
             }
-            Changed::Stored(Storing::Replayed(reply)) => Ok(self.replayed(reply)),
-            Changed::Stored(Storing::KeyReused) => Err(key_reused()),
+            Changed::Stored(Idempotent::Replayed(reply)) => Ok(self.replayed(reply)),
+            Changed::Stored(Idempotent::KeyReused) => Err(key_reused()),
             _ => Err(unexpected()),
         }
     }

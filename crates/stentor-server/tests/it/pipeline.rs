@@ -27,7 +27,7 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::{CollapseKey, Label};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::Provider;
-use stentor_core::ports::store::{NewMessage, Store, Storing};
+use stentor_core::ports::store::{Idempotent, NewMessage, Store};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use stentor_server::pipeline::stats::DispatchStats;
@@ -200,7 +200,7 @@ impl House {
         let id = MessageId::from_raw(self.ids.next(now));
         let message = Message { id, app, spec, created_at: now, due_at: now, occurrence: None };
         let new = NewMessage { message, idempotency: None };
-        assert_eq!(self.store.accept(vec![new]).await.remove(0), Ok(Storing::Done(())));
+        assert_eq!(self.store.accept(vec![new]).await.remove(0), Ok(Idempotent::Done(())));
         id
     }
 

@@ -12,8 +12,8 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, Label, Tag, TopicName};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    Awaited, Expansion, IdempotentReply, Lease, LeaseReply, LeasedChunk, NewMessage, Page, SettleReply,
-    Store, StoreError, StoredReply, Storing,
+    Awaited, Expansion, Idempotent, IdempotentReply, Lease, LeaseReply, LeasedChunk, NewMessage, Page,
+    SettleReply, Store, StoreError, StoredReply,
 };
 use stentor_core::settlement::{Child, Settlement};
 use stentor_core::target::Target;
@@ -299,7 +299,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Accepts one message.
-    pub async fn accept(&self, new: NewMessage) -> Result<Storing<()>, StoreError> {
+    pub async fn accept(&self, new: NewMessage) -> Result<Idempotent<()>, StoreError> {
         self.store.accept(vec![new]).await.remove(0)
     }
 
@@ -309,7 +309,7 @@ impl<'a> Scene<'a> {
         let new = self.new_message(draft);
         let id = new.message.id;
         match self.accept(new).await.expect("accepted") {
-            Storing::Done(()) => (id, self.start(now).await),
+            Idempotent::Done(()) => (id, self.start(now).await),
             other => panic!("kept before: {other:?}"),
         }
     }

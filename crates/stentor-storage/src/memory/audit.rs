@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use stentor_core::audit::{Actor, AuditEntry, AuditNote};
 use stentor_core::id::AuditId;
 use stentor_core::name::Label;
-use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Page, StoreError, Storing};
+use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Idempotent, Page, StoreError};
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
@@ -14,7 +14,7 @@ impl AuditStore for MemoryStore {
         let state = &mut *self.lock();
         let name = state.key_name(note.actor);
         let changed = state.apply(change)?;
-        if !matches!(changed, Changed::Stored(Storing::Replayed(_) | Storing::KeyReused)) {
+        if !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused)) {
             state.keep_entry(note, name, max_count);
         }
         Ok(changed)

@@ -25,7 +25,7 @@ impl DeviceStore for MemoryStore {
         Ok(registrations.iter().map(|one| row.register(last_device, one, now)).collect())
     }
 
-    async fn rehearse_some(
+    async fn validate_some_registrations(
         &self,
         app: AppId,
         given: &[Registration],

@@ -9,7 +9,7 @@ use stentor_core::ledger::{self, LedgerRows};
 use stentor_core::message::Message;
 use stentor_core::name::IdempotencyKey;
 use stentor_core::ports::store::{
-    AttemptRecord, AudienceCount, IdempotentReply, MessageStore, NewMessage, Page, StoreError, Storing,
+    AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
 };
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -19,7 +19,7 @@ use super::state::{AppRow, CampaignRow, ChunkRow, ProviderRow, ReplyRow, State};
 
 #[async_trait]
 impl MessageStore for MemoryStore {
-    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<()>, StoreError>> {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<()>, StoreError>> {
         let mut state = self.lock();
         messages.into_iter().map(|message| state.accept(message)).collect()
     }
@@ -29,7 +29,7 @@ impl MessageStore for MemoryStore {
         app: AppId,
         key: &IdempotencyKey,
         request_hash: &[u8; 32],
-    ) -> Result<Option<Storing<()>>, StoreError> {
+    ) -> Result<Option<Idempotent<()>>, StoreError> {
         Ok(self.lock().app(app)?.replay(key, request_hash))
     }
 
@@ -87,7 +87,7 @@ impl MessageStore for MemoryStore {
 }
 
 impl State {
-    fn accept(&mut self, new: NewMessage) -> Result<Storing<()>, StoreError> {
+    fn accept(&mut self, new: NewMessage) -> Result<Idempotent<()>, StoreError> {
         let NewMessage { message, idempotency } = new;
         let (app, now) = (message.app, message.created_at);
         let row = self.app(app)?;
@@ -95,8 +95,8 @@ impl State {
             idempotency.as_ref().and_then(|given| row.replay(&given.key, &given.request_hash))
         {
             return Ok(match known {
-                Storing::Replayed(reply) => Storing::Replayed(reply),
-                Storing::Done(()) | Storing::KeyReused => Storing::KeyReused,
+                Idempotent::Replayed(reply) => Idempotent::Replayed(reply),
+                Idempotent::Done(()) | Idempotent::KeyReused => Idempotent::KeyReused,
             });
         }
         row.check_target(&message.spec.target)?;
@@ -104,7 +104,7 @@ impl State {
         if let Some(given) = idempotency {
             self.app_mut(app)?.keep_reply(given, now);
         }
-        Ok(Storing::Done(()))
+        Ok(Idempotent::Done(()))
     }
 
     /// Keeps a message that waits for its due time.
@@ -159,10 +159,10 @@ impl CampaignRow {
 }
 
 impl AppRow {
-    pub(super) fn replay(&self, key: &IdempotencyKey, request_hash: &[u8; 32]) -> Option<Storing<()>> {
+    pub(super) fn replay(&self, key: &IdempotencyKey, request_hash: &[u8; 32]) -> Option<Idempotent<()>> {
         let known = self.replies.get(key)?;
         let same = known.request_hash == *request_hash;
-        Some(if same { Storing::Replayed(known.reply.clone()) } else { Storing::KeyReused })
+        Some(if same { Idempotent::Replayed(known.reply.clone()) } else { Idempotent::KeyReused })
     }
 
     pub(super) fn keep_reply(&mut self, given: IdempotentReply, now: Timestamp) {

@@ -71,7 +71,7 @@ impl PipelineStore for MemoryStore {
         self.lock().settle_all(settlements)
     }
 
-    async fn set_aside(
+    async fn quarantine(
         &self,
         chunk: ChunkId,
         epoch: Option<u32>,
@@ -92,7 +92,7 @@ impl PipelineStore for MemoryStore {
         Ok(())
     }
 
-    async fn set_aside_count(&self) -> Result<u64, StoreError> {
+    async fn quarantined_count(&self) -> Result<u64, StoreError> {
         let state = self.lock();
         let states = state.chunks.values().map(|chunk| chunk.facts.state);
         Ok(states.filter(|state| *state == ChunkState::Quarantined).count() as u64)

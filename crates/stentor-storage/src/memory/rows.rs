@@ -7,7 +7,9 @@ use stentor_core::chunk::{ChunkState, Lane};
 use stentor_core::delivery::Record;
 use stentor_core::device::{ProviderKind, PushToken, Retirement};
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
-use stentor_core::ledger::{Books, Chunk, Contents, Damaged, Finish, LedgerRows, NewChunk, Standing};
+use stentor_core::ledger::{
+    Books, Chunk, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing,
+};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{Lease, StoreError};
 use stentor_core::time::Timestamp;
@@ -149,8 +151,12 @@ impl LedgerRows for State {
         Ok(())
     }
 
-    fn write_off(&mut self, _chunk: ChunkId, _now: Timestamp) -> Done<()> {
-        Ok(())
+    fn forsaken_books(&self, _of: Forsaken) -> Done<Vec<(CampaignId, Books)>> {
+        Ok(Vec::new())
+    }
+
+    fn forsaken_campaigns(&self, _expired_by: Timestamp, _max: usize) -> Done<Vec<CampaignId>> {
+        Ok(Vec::new())
     }
 
     fn campaign(&self, app: AppId, id: CampaignId) -> Done<Option<(Campaign, bool)>> {

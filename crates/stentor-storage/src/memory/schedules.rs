@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, ScheduleId};
-use stentor_core::ports::store::{IdempotentReply, Occurrence, Page, ScheduleStore, StoreError, Storing};
+use stentor_core::ports::store::{Idempotent, IdempotentReply, Occurrence, Page, ScheduleStore, StoreError};
 use stentor_core::schedule::{Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
@@ -15,7 +15,7 @@ impl ScheduleStore for MemoryStore {
         &self,
         schedule: &Schedule,
         idempotency: Option<IdempotentReply>,
-    ) -> Result<Storing<()>, StoreError> {
+    ) -> Result<Idempotent<()>, StoreError> {
         self.lock().create_schedule(schedule, idempotency)
     }
 
@@ -34,7 +34,7 @@ impl ScheduleStore for MemoryStore {
         Ok(Vec::new())
     }
 
-    async fn set_schedule_aside(&self, id: ScheduleId) -> Result<(), StoreError> {
+    async fn quarantine_schedule(&self, id: ScheduleId) -> Result<(), StoreError> {
         if let Some(schedule) = self.lock().schedules.get_mut(&id) {
             (schedule.state, schedule.next_due) = (ScheduleState::Damaged, None);
         }
@@ -121,7 +121,7 @@ impl State {
         &mut self,
         schedule: &Schedule,
         idempotency: Option<IdempotentReply>,
-    ) -> Result<Storing<()>, StoreError> {
+    ) -> Result<Idempotent<()>, StoreError> {
         let app = self.apps.get_mut(&schedule.app).ok_or(StoreError::NotFound("app"))?;
         if let Some(given) = &idempotency
             && let Some(known) = app.replay(&given.key, &given.request_hash)
@@ -135,7 +135,7 @@ impl State {
             app.keep_reply(given, schedule.created_at);
         }
         self.schedules.insert(schedule.id, schedule.clone());
-        Ok(Storing::Done(()))
+        Ok(Idempotent::Done(()))
     }
 
     fn fire(&mut self, occurrence: &Occurrence) -> Result<bool, StoreError> {

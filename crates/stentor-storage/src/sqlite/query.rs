@@ -1,4 +1,4 @@
-//! Three ways to ask: do, give one row, give all rows. Statements stay prepared.
+//! Ways to ask: do, read one row, some rows, all rows. Statements stay prepared.
 
 use rusqlite::{Connection, Params, Row};
 
@@ -33,6 +33,24 @@ pub(super) fn all<T>(
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+/// Reads rows until so many of them gave something.
+pub(super) fn some<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    max: usize,
+    mut read: impl FnMut(&Row<'_>) -> Done<Option<T>>,
+) -> Done<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut found = Vec::new();
+    while found.len() < max {
+        let Some(row) = rows.next()? else { break };
+        found.extend(read(row)?);
     }
     Ok(found)
 }

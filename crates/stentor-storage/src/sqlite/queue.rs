@@ -23,7 +23,7 @@ use super::migrations;
 use super::query::{all, limit, one, run};
 use super::row::{code, int, maybe_time, number, time};
 use super::settings::SqliteSettings;
-use super::writer::{Line, Writer};
+use super::writer::{Priority, Writer};
 
 /// Tickets that one transaction publishes: a campaign that is resumed may have any number.
 const AT_ONCE_MAX_COUNT: usize = 1_000;
@@ -74,7 +74,10 @@ impl SqliteQueue {
         F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
         let work = move |connection: &Connection| mend::around(connection, work);
-        self.writer.run(Line::Usual, work).await.map_err(|error| QueueError::Unavailable(error.to_string()))
+        self.writer
+            .run(Priority::Usual, work)
+            .await
+            .map_err(|error| QueueError::Unavailable(error.to_string()))
     }
 
     /// Wakes all who wait, and the next who comes when nobody does.

@@ -1,14 +1,13 @@
 //! The store: one thread writes, a few connections read.
 
 mod accept;
-mod ahead;
 mod apps;
-mod aside;
 mod audience;
 mod audit;
 mod books;
 mod campaigns;
 mod chunks;
+mod codes;
 mod collapse;
 mod condition;
 mod devices;
@@ -19,23 +18,25 @@ mod history;
 mod lease;
 mod leftovers;
 mod lost;
+mod maintenance;
 mod members;
 mod messages;
 mod owners;
 mod pace;
 mod pipeline;
+mod prefetch;
+mod producers;
 mod register;
 mod registrar;
 mod removal;
+mod rows;
 mod schedules;
 mod sequences;
-mod settle;
 mod start;
 mod tokens;
 mod topics;
 mod turns;
 mod unlisted;
-mod upkeep;
 mod users;
 mod vault;
 
@@ -52,12 +53,12 @@ use super::migrations;
 use super::readers::{Readers, Reading};
 use super::settings::SqliteSettings;
 use super::wal::{self, WalBound};
-use super::writer::{Line, Writer};
+use super::writer::{Priority, Writer};
 use crate::seal::SealKeys;
-use ahead::ReadAhead;
 use lost::Lost;
 use messages::MessageCache;
 use pace::Pace;
+use prefetch::PrefetchCache;
 pub(super) use tokens::adopt_rows;
 use vault::Vault;
 pub(super) use vault::sealed_under;
@@ -73,7 +74,7 @@ struct Inner {
     writer: Writer,
     readers: Readers,
     messages: Arc<MessageCache>,
-    ahead: Arc<ReadAhead>,
+    prefetch: Arc<PrefetchCache>,
     vault: Vault,
     log: PathBuf,
     lost: Arc<Lost>,
@@ -108,9 +109,9 @@ impl SqliteStore {
         migrations::run(&connection, migrations::STORE)?;
         vault.adopt(&connection)?;
         mend(&connection)?;
-        let ahead = Arc::new(ReadAhead::default());
-        ahead.watch(&connection)?;
-        let (settled, gate, log) = (Arc::clone(&ahead), Arc::default(), wal::path_of(path));
+        let prefetch = Arc::new(PrefetchCache::default());
+        prefetch.watch(&connection)?;
+        let (settled, gate, log) = (Arc::clone(&prefetch), Arc::default(), wal::path_of(path));
         let mut bound = WalBound::new(log.clone(), settings.wal_max_bytes, Arc::clone(&gate));
         let settled = move |connection: &Connection| {
             settled.note_settled();
@@ -119,7 +120,7 @@ impl SqliteStore {
         let writer = Writer::start("stentor-store", connection, &settings, settled)?;
         let readers = Readers::new(path, &settings, gate)?;
         let (messages, lost, pace) = (Arc::default(), Arc::default(), Pace::default());
-        let inner = Inner { writer, readers, messages, ahead, vault, log, lost, pace, _lock: lock };
+        let inner = Inner { writer, readers, messages, prefetch, vault, log, lost, pace, _lock: lock };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -133,7 +134,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.writer.run(Line::Usual, work).await
+        self.inner.writer.run(Priority::Usual, work).await
     }
 
     /// Does a job for which a caller or a single device waits, before all that moves audiences.
@@ -142,7 +143,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.writer.run(Line::First, work).await
+        self.inner.writer.run(Priority::First, work).await
     }
 
     /// Does a job that works on many chunks, and again without those that the disk does not give while it gives the rest.

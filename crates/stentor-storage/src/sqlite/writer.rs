@@ -1,11 +1,11 @@
 //! The one thread that writes: whatever waits is committed together, and answered after that.
 //!
 //! A commit costs a flush of the disk whatever it holds, so many small jobs share one. Each job is a savepoint of its
-//! own, or tidy by itself: one that fails takes nothing of the others with it. Jobs that a caller or a single device waits for go first, and
+//! own, or makes all its checks first: one that fails takes nothing of the others with it. Jobs that a caller or a single device waits for go first, and
 //! their commit waits for no others; but every other commit begins with one of those that move audiences.
 
+mod commit_queue;
 mod health;
-mod lines;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -18,14 +18,23 @@ use tokio::sync::oneshot;
 
 use super::fault::Done;
 use super::settings::SqliteSettings;
+use commit_queue::CommitQueue;
+pub(super) use commit_queue::Priority;
 use health::{Health, Standing, text_of};
-pub(super) use lines::Line;
-use lines::Lines;
+
+/// How what a job wrote is taken back when it fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Undo {
+    /// A savepoint is begun before it.
+    Savepoint,
+    /// There is nothing to take back: it makes all its checks before it writes, and fails in the middle only with the engine.
+    Nothing,
+}
 
 /// A job that waits, and what it will answer.
 trait Job: Send {
-    /// Whether it fails before it has written anything, unless the engine fails.
-    fn is_tidy(&self) -> bool;
+    /// Returns how what it wrote is taken back when it fails.
+    fn undo(&self) -> Undo;
     /// Does the work inside the open transaction; returns whether it is to be kept.
     fn work(&mut self, connection: &Connection) -> bool;
     /// Answers after the commit, or after it failed.
@@ -36,7 +45,7 @@ struct Call<F, T> {
     work: Option<F>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
-    is_tidy: bool,
+    undo: Undo,
 }
 
 impl<F, T> Job for Call<F, T>
@@ -44,8 +53,8 @@ where
     F: FnOnce(&Connection) -> Done<T> + Send,
     T: Send,
 {
-    fn is_tidy(&self) -> bool {
-        self.is_tidy
+    fn undo(&self) -> Undo {
+        self.undo
     }
 
     fn work(&mut self, connection: &Connection) -> bool {
@@ -69,17 +78,17 @@ where
 
 /// The way to the thread that writes; dropping it waits until all that was handed over is committed.
 pub(super) struct Writer {
-    lines: Arc<Lines<Box<dyn Job>>>,
+    queue: Arc<CommitQueue<Box<dyn Job>>>,
     health: Arc<Health>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// A job handed over: waits for its answer.
-pub(super) struct Promise<T>(Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>);
+pub(super) struct Pending<T>(Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>);
 
-impl<T> Promise<T> {
+impl<T> Pending<T> {
     /// Waits until the job is committed or has failed.
-    pub(super) async fn kept(self) -> Result<T, StoreError> {
+    pub(super) async fn await_commit(self) -> Result<T, StoreError> {
         self.0?.await.unwrap_or_else(|_| Err(closed()))
     }
 }
@@ -93,20 +102,21 @@ impl Writer {
         settings: &SqliteSettings,
         settled: impl FnMut(&Connection) + Send + 'static,
     ) -> Result<Self, StoreError> {
-        let lines = Arc::new(Lines::new(settings.waiting_max_jobs));
+        let queue = Arc::new(CommitQueue::new(settings.waiting_max_jobs));
         let health = Arc::new(Health::default());
-        let desk = Desk {
+        let committer = GroupCommitter {
             connection,
-            lines: lines.clone(),
+            queue: queue.clone(),
             health: health.clone(),
-            next: Line::First,
+            next: Priority::First,
             wrote: false,
             max_jobs: settings.group_commit_max_jobs.max(1),
             max_span: Duration::from_millis(settings.group_commit_max_ms.into()),
         };
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || desk.watched(settled));
+        let thread =
+            std::thread::Builder::new().name(name.to_owned()).spawn(move || committer.watched(settled));
         let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Self { lines, health, thread: Mutex::new(Some(thread)) })
+        Ok(Self { queue, health, thread: Mutex::new(Some(thread)) })
     }
 
     /// Returns whether what is written now is kept; where the last commit does not say, `probe` is written for it.
@@ -114,7 +124,7 @@ impl Writer {
         match self.health.standing(Instant::now()) {
             Standing::Keeps => Ok(()),
             Standing::Fails(error) => Err(error),
-            Standing::Unknown => self.run(Line::First, probe).await,
+            Standing::Unknown => self.run(Priority::First, probe).await,
         }
     }
 
@@ -123,51 +133,51 @@ impl Writer {
         self.health.ended().await
     }
 
-    /// Hands a job over, waiting for a place; what the promise gives is on disk.
-    pub(super) async fn submit<T, F>(&self, line: Line, work: F) -> Promise<T>
+    /// Hands a job over, waiting for a place; what it comes to is on disk.
+    pub(super) async fn submit<T, F>(&self, priority: Priority, work: F) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.hand_over(line, work, false).await
+        self.hand_over(priority, work, Undo::Savepoint).await
     }
 
     /// Hands over a job that makes all its checks before it writes: it needs no savepoint, whose copies of pages cost more
     /// than a small job's own work. Should the engine fail in the middle of it, all of its commit fail.
-    pub(super) async fn submit_tidy<T, F>(&self, line: Line, work: F) -> Promise<T>
+    pub(super) async fn submit_checked<T, F>(&self, priority: Priority, work: F) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.hand_over(line, work, true).await
+        self.hand_over(priority, work, Undo::Nothing).await
     }
 
-    async fn hand_over<T, F>(&self, line: Line, work: F, is_tidy: bool) -> Promise<T>
+    async fn hand_over<T, F>(&self, priority: Priority, work: F, undo: Undo) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let call = Call { work: Some(work), result: None, reply, is_tidy };
-        match self.lines.push(line, Box::new(call)).await {
-            Ok(()) => Promise(Ok(answer)),
-            Err(_) => Promise(Err(closed())),
+        let call = Call { work: Some(work), result: None, reply, undo };
+        match self.queue.push(priority, Box::new(call)).await {
+            Ok(()) => Pending(Ok(answer)),
+            Err(_) => Pending(Err(closed())),
         }
     }
 
     /// Does a job and waits for its commit.
-    pub(super) async fn run<T, F>(&self, line: Line, work: F) -> Result<T, StoreError>
+    pub(super) async fn run<T, F>(&self, priority: Priority, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.submit(line, work).await.kept().await
+        self.submit(priority, work).await.await_commit().await
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.lines.close();
+        self.queue.close();
         let thread = self.thread.get_mut().ok().and_then(Option::take);
         if let Some(thread) = thread {
             let _ = thread.join();
@@ -180,26 +190,26 @@ fn closed() -> StoreError {
 }
 
 /// The thread's own half.
-struct Desk {
+struct GroupCommitter {
     connection: Connection,
-    lines: Arc<Lines<Box<dyn Job>>>,
+    queue: Arc<CommitQueue<Box<dyn Job>>>,
     health: Arc<Health>,
-    /// Whose turn it is to begin a commit, if both lines wait.
-    next: Line,
+    /// Whose turn it is to begin a commit, if jobs of both priorities wait.
+    next: Priority,
     /// Whether a job of this commit that is to be kept has written anything.
     wrote: bool,
     max_jobs: usize,
     max_span: Duration,
 }
 
-impl Drop for Desk {
+impl Drop for GroupCommitter {
     fn drop(&mut self) {
         // Whoever waits for a thread that is gone must not wait for ever.
-        self.lines.abandon();
+        self.queue.abandon();
     }
 }
 
-impl Desk {
+impl GroupCommitter {
     /// Works to the end; a panic is noted before anybody is sent away.
     fn watched(mut self, settled: impl FnMut(&Connection)) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run(settled))) {
@@ -208,11 +218,11 @@ impl Desk {
     }
 
     fn run(&mut self, mut settled: impl FnMut(&Connection)) {
-        while let Some((line, first)) = self.lines.take(self.next) {
-            self.next = if line == Line::First { Line::Usual } else { Line::First };
+        while let Some((priority, first)) = self.queue.take(self.next) {
+            self.next = if priority == Priority::First { Priority::Usual } else { Priority::First };
             let mut group = Vec::new();
             self.wrote = false;
-            let committed = self.group(line, first, &mut group);
+            let committed = self.group(priority, first, &mut group);
             self.health.note(&committed, self.wrote, Instant::now());
             if !self.connection.is_autocommit() {
                 let _ = self.execute("ROLLBACK");
@@ -227,12 +237,12 @@ impl Desk {
     /// Works on what waits and commits it.
     fn group(
         &mut self,
-        line: Line,
+        priority: Priority,
         first: Box<dyn Job>,
         group: &mut Vec<Box<dyn Job>>,
     ) -> Result<(), StoreError> {
         let begun = Instant::now();
-        let mut in_a_hurry = line == Line::First;
+        let mut in_a_hurry = priority == Priority::First;
         group.push(first);
         self.execute("BEGIN IMMEDIATE")?;
         let mut kept = 0;
@@ -243,9 +253,9 @@ impl Desk {
             if at == self.max_jobs || begun.elapsed() >= self.max_span {
                 break;
             }
-            let hurried = self.lines.try_take(Line::First);
+            let hurried = self.queue.try_take(Priority::First);
             in_a_hurry |= hurried.is_some();
-            let patient = || if in_a_hurry { None } else { self.lines.try_take(Line::Usual) };
+            let patient = || if in_a_hurry { None } else { self.queue.try_take(Priority::Usual) };
             match hurried.or_else(patient) {
                 Some(next) => group.push(next),
                 None => break,
@@ -256,7 +266,7 @@ impl Desk {
 
     /// Works on one job. The first to be kept needs no savepoint: before it there is nothing to save.
     fn work(&mut self, job: &mut dyn Job, others: bool) -> Result<bool, StoreError> {
-        if others && job.is_tidy() {
+        if others && job.undo() == Undo::Nothing {
             return self.work_tidily(job);
         }
         if others {

@@ -247,7 +247,7 @@ async fn a_chunk_that_cannot_be_read_is_refused_alone_and_set_aside() {
     let lease = lease_at(at(1));
     assert!(matches!(store.lease(&all, lease).await, Err(StoreError::Damaged(_))), "the group fails as one");
     assert!(matches!(store.lease(&all[1..2], lease).await, Err(StoreError::Damaged(_))));
-    assert_eq!(store.set_aside(all[1], None, at(2)).await, Ok(true));
+    assert_eq!(store.quarantine(all[1], None, at(2)).await, Ok(true));
     for sound in [all[0], all[2]] {
         let leased = scene.lease(sound, at(3)).await;
         scene.settled(accept_all(&leased, at(3))).await;
@@ -257,7 +257,7 @@ async fn a_chunk_that_cannot_be_read_is_refused_alone_and_set_aside() {
     assert_eq!(ledger.campaign.state, CampaignState::Finished);
     let history = store.delivery(scene.app, message, devices[5]).await.expect("no damage to who asks");
     assert!(history.is_empty(), "who was in it cannot be told");
-    assert_eq!(store.set_aside_count().await, Ok(1));
+    assert_eq!(store.quarantined_count().await, Ok(1));
 }
 
 #[tokio::test]
@@ -273,7 +273,7 @@ async fn a_chunk_whose_books_are_damaged_is_set_aside_without_them() {
     let chunk = tickets[0].chunk;
     let lease = lease_at(at(1));
     assert!(matches!(store.lease(&[chunk], lease).await, Err(StoreError::Damaged(_))));
-    assert_eq!(store.set_aside(chunk, None, at(2)).await, Ok(true));
+    assert_eq!(store.quarantine(chunk, None, at(2)).await, Ok(true));
     let replies = store.lease(&[chunk], lease).await.expect("no damage any more");
     assert!(matches!(replies[0], stentor_core::ports::store::LeaseReply::Void), "{replies:?}");
     assert!(store.queued(ChunkId::from_raw(0), 10).await.expect("listed").is_empty());

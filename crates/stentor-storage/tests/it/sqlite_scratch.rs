@@ -43,7 +43,7 @@ async fn a_chunk_that_the_disk_does_not_give_is_left_alone_and_the_others_are_se
     assert!(matches!(store.lease(&chunks, lease).await, Err(StoreError::Unreadable(_))), "together");
     assert!(matches!(store.lease(&chunks[1..2], lease).await, Err(StoreError::Unreadable(_))), "alone");
     assert_eq!(store.try_to_write().await, Ok(()), "the disk takes the rest");
-    assert_eq!(store.set_aside(chunks[1], None, at(2)).await, Ok(true));
+    assert_eq!(store.quarantine(chunks[1], None, at(2)).await, Ok(true));
     let published = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
     assert_eq!(published.iter().map(|ticket| ticket.chunk).collect::<Vec<_>>(), [chunks[0], chunks[2]]);
     for chunk in [chunks[0], chunks[2]] {

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 
-use super::{IdempotentReply, Page, StoreError, Storing};
+use super::{Idempotent, IdempotentReply, Page, StoreError};
 use crate::app::{ApiKey, App, Credential};
 use crate::audit::{AuditAction, AuditEntry, AuditNote};
 use crate::campaign::{Campaign, CampaignAction};
@@ -41,7 +41,7 @@ pub enum Changed {
     /// It is made.
     Done,
     /// What `create_schedule` gives.
-    Stored(Storing<()>),
+    Stored(Idempotent<()>),
     /// What `set_schedule` gives.
     Schedule(Box<Schedule>),
     /// What `act` gives.

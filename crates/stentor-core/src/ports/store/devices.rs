@@ -55,7 +55,7 @@ pub trait DeviceStore: Send + Sync {
     ) -> Result<Vec<Registered>, StoreError>;
 
     /// Refuses what [`DeviceStore::register_some`] would refuse, and keeps nothing; returns how many were looked at.
-    async fn rehearse_some(
+    async fn validate_some_registrations(
         &self,
         app: AppId,
         registrations: &[Registration],
@@ -77,15 +77,15 @@ pub trait DeviceStore: Send + Sync {
     }
 
     /// Refuses what [`DeviceStore::register`] would refuse, and keeps nothing.
-    async fn rehearse(
+    async fn validate_registrations(
         &self,
         app: AppId,
         registrations: &[Registration],
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let mut count = self.rehearse_some(app, registrations, now).await?;
+        let mut count = self.validate_some_registrations(app, registrations, now).await?;
         while let Some(rest) = registrations.get(count..).filter(|rest| !rest.is_empty()) {
-            count += self.rehearse_some(app, rest, now).await?;
+            count += self.validate_some_registrations(app, rest, now).await?;
         }
         Ok(())
     }

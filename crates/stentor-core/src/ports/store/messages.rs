@@ -42,7 +42,7 @@ pub struct IdempotentReply {
 
 /// Whether something was kept now or had been kept before under the same idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Storing<T> {
+pub enum Idempotent<T> {
     /// Kept now.
     Done(T),
     /// Kept before: answer this.
@@ -90,7 +90,7 @@ pub trait MessageStore: Send + Sync {
     /// In one transaction: idempotency row, message and campaign, which [`super::PipelineStore::start_due`] begins.
     /// NotFound for a target device, group or topic that does not exist in the app. A retired device is in no audience
     /// unless the target names it, or its token: its delivery then ends as gone.
-    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<()>, StoreError>>;
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<()>, StoreError>>;
 
     /// Looks up an idempotency key before any work is done.
     async fn replay(
@@ -98,7 +98,7 @@ pub trait MessageStore: Send + Sync {
         app: AppId,
         key: &IdempotencyKey,
         request_hash: &[u8; 32],
-    ) -> Result<Option<Storing<()>>, StoreError>;
+    ) -> Result<Option<Idempotent<()>>, StoreError>;
 
     /// Returns one message.
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError>;

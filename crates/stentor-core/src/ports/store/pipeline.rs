@@ -236,14 +236,18 @@ pub trait PipelineStore: Send + Sync {
     /// ambiguous. Where its row or books make no sense, the chunk alone is taken away and the books stay as they are.
     /// Where it can neither be read nor written while other things can, it is left alone until the next start.
     /// Tells whether it was there.
-    async fn set_aside(&self, chunk: ChunkId, epoch: Option<u32>, now: Timestamp)
-    -> Result<bool, StoreError>;
+    async fn quarantine(
+        &self,
+        chunk: ChunkId,
+        epoch: Option<u32>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
 
     /// Writes something of no meaning and commits it: returns whether anything can be written at all.
     async fn try_to_write(&self) -> Result<(), StoreError>;
 
-    /// Counts the chunks that were set aside and not pruned yet.
-    async fn set_aside_count(&self) -> Result<u64, StoreError>;
+    /// Counts the chunks that were quarantined and not pruned yet.
+    async fn quarantined_count(&self) -> Result<u64, StoreError>;
 
     /// Goes on with what was begun and is too much for one transaction: the rows of removed topics, groups, people and apps,
     /// which are gone for everybody already, and what is queued of campaigns canceled or stopped. Returns whether more is left.

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 
-use super::{IdempotentReply, Page, StoreError, Storing};
+use super::{Idempotent, IdempotentReply, Page, StoreError};
 use crate::id::{AppId, ScheduleId};
 use crate::message::Message;
 use crate::schedule::{Schedule, ScheduleState};
@@ -27,7 +27,7 @@ pub trait ScheduleStore: Send + Sync {
         &self,
         schedule: &Schedule,
         idempotency: Option<IdempotentReply>,
-    ) -> Result<Storing<()>, StoreError>;
+    ) -> Result<Idempotent<()>, StoreError>;
 
     /// Returns one schedule.
     async fn schedule(&self, app: AppId, id: ScheduleId) -> Result<Schedule, StoreError>;
@@ -39,7 +39,7 @@ pub trait ScheduleStore: Send + Sync {
     async fn broken_schedules(&self, app: AppId, page: Page) -> Result<Vec<ScheduleId>, StoreError>;
 
     /// Lets a schedule that cannot be read, or cannot fire, fire no more, so that it holds up no other.
-    async fn set_schedule_aside(&self, id: ScheduleId) -> Result<(), StoreError>;
+    async fn quarantine_schedule(&self, id: ScheduleId) -> Result<(), StoreError>;
 
     /// Cancels a schedule of which nothing else can be read, and deletes it.
     async fn delete_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError>;
@@ -57,7 +57,7 @@ pub trait ScheduleStore: Send + Sync {
     async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError>;
 
     /// Returns active schedules whose next tick has come: the earliest first, or every app in its turn where there are more.
-    /// Those that cannot be read are set aside.
+    /// Those that cannot be read are quarantined.
     async fn due_schedules(&self, now: Timestamp, limit: usize) -> Result<Vec<Schedule>, StoreError>;
 
     /// Keeps the occurrence's message and advances the schedule in one transaction; false when it had fired before

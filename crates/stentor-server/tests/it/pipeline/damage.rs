@@ -70,7 +70,7 @@ impl Tenant {
         let idempotency = Some(IdempotentReply { key, request_hash: [7; 32], reply });
         self.messages.push(message.id);
         let new = NewMessage { message, idempotency };
-        assert_eq!(store.accept(vec![new]).await.remove(0), Ok(Storing::Done(())));
+        assert_eq!(store.accept(vec![new]).await.remove(0), Ok(Idempotent::Done(())));
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::first_number_at;
-use stentor_core::ports::store::{Fate, Lease, LeaseReply, NewMessage, Storing};
+use stentor_core::ports::store::{Fate, Idempotent, Lease, LeaseReply, NewMessage};
 use stentor_core::target::Target;
 use stentor_core::topic::Condition;
 
@@ -25,7 +25,7 @@ impl World<'_> {
         let id = message.id;
         let new = NewMessage { message, idempotency: None };
         match self.store().accept(vec![new]).await.remove(0).expect("accepted") {
-            Storing::Done(()) => {}
+            Idempotent::Done(()) => {}
             other => panic!("kept before: {other:?}"),
         }
         let started = self.store().start_due(10, CHUNK_MAX_DEVICES, now).await.expect("started");

@@ -6,7 +6,7 @@ use stentor_core::campaign::{CampaignAction, CampaignState};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, KeyId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
-use stentor_core::ports::store::{AuditFilter, Change, Changed, Page, Store, StoreError, Storing};
+use stentor_core::ports::store::{AuditFilter, Change, Changed, Idempotent, Page, Store, StoreError};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
 
@@ -83,9 +83,9 @@ pub async fn a_repeated_schedule_leaves_one_entry(store: &dyn Store) {
     };
     let note = || by_key(scene.app, AuditAction::ScheduleCreate);
     let made = store.change(change(), note(), MANY).await;
-    assert_eq!(made, Ok(Changed::Stored(Storing::Done(()))));
+    assert_eq!(made, Ok(Changed::Stored(Idempotent::Done(()))));
     let again = store.change(change(), note(), MANY).await;
-    assert!(matches!(again, Ok(Changed::Stored(Storing::Replayed(_)))), "{again:?}");
+    assert!(matches!(again, Ok(Changed::Stored(Idempotent::Replayed(_)))), "{again:?}");
     assert_eq!(all(store, AuditFilter::default()).await.len(), 1);
 }
 

@@ -6,7 +6,7 @@ use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{MessageId, first_number_at};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Fate, Store, Storing};
+use stentor_core::ports::store::{Fate, Idempotent, Store};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 
@@ -140,7 +140,7 @@ async fn send_on_time(scene: &Scene<'_>, draft: Draft) -> (MessageId, Vec<Ticket
     let number = first_number_at(due) + scene.next();
     new.message.id = MessageId::from_raw(number);
     match scene.accept(new).await.expect("accepted") {
-        Storing::Done(()) => (MessageId::from_raw(number), scene.start(due).await),
+        Idempotent::Done(()) => (MessageId::from_raw(number), scene.start(due).await),
         other => panic!("kept before: {other:?}"),
     }
 }

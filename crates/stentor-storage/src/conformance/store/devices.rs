@@ -75,15 +75,15 @@ pub async fn a_rehearsal_refuses_what_would_be_refused_and_keeps_nothing(store: 
     greedy.topics = many_topics(2_001);
     let mut good = registration(ProviderKind::Fcm, "one");
     good.topics = many_topics(1_500);
-    assert_eq!(store.rehearse(scene.app, std::slice::from_ref(&good), at(0)).await, Ok(()));
-    let refused = store.rehearse(scene.app, &[good.clone(), greedy], at(0)).await;
+    assert_eq!(store.validate_registrations(scene.app, std::slice::from_ref(&good), at(0)).await, Ok(()));
+    let refused = store.validate_registrations(scene.app, &[good.clone(), greedy], at(0)).await;
     assert!(matches!(refused, Err(StoreError::LimitReached(_))), "{refused:?}");
     assert_eq!(store.devices(scene.app, &DeviceFilter::default(), first(10)).await, Ok(Vec::new()));
     assert_eq!(store.topics(scene.app, None, 10).await, Ok(Vec::new()));
     let device = scene.register(good).await;
     let mut more = registration(ProviderKind::Fcm, "one");
     more.topics = (0..501).map(|number| topic(&format!("more-{number}"))).collect();
-    let refused = store.rehearse(scene.app, &[more], at(1)).await;
+    let refused = store.validate_registrations(scene.app, &[more], at(1)).await;
     assert!(matches!(refused, Err(StoreError::LimitReached(_))), "with what it has already: {refused:?}");
     let kept = store.device(scene.app, device).await.expect("there");
     assert_eq!(kept.token_since, at(0), "nothing was renewed");

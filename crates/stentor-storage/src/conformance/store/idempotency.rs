@@ -1,6 +1,6 @@
 //! Requests that are repeated.
 
-use stentor_core::ports::store::{NewMessage, Page, Store, StoreError, Storing};
+use stentor_core::ports::store::{Idempotent, NewMessage, Page, Store, StoreError};
 use stentor_core::target::Target;
 
 use crate::conformance::scene::{Draft, Scene, at, reply};
@@ -10,9 +10,9 @@ pub async fn a_repeated_request_gets_the_first_reply_and_sends_nothing(store: &d
     let device = scene.fcm(1).await[0];
     let draft = Draft::to(Target::Device(device));
     let one = scene.accept(repeatable(&scene, draft.clone(), 1, "first")).await.expect("kept");
-    assert_eq!(one, Storing::Done(()));
+    assert_eq!(one, Idempotent::Done(()));
     let two = scene.accept(repeatable(&scene, draft, 1, "second")).await;
-    assert_eq!(two, Ok(Storing::Replayed(reply("key", 1, "first").reply)));
+    assert_eq!(two, Ok(Idempotent::Replayed(reply("key", 1, "first").reply)));
     assert_eq!(campaigns(store, &scene).await, 1);
 }
 
@@ -21,7 +21,7 @@ pub async fn a_key_used_for_another_request_is_refused(store: &dyn Store) {
     let draft = Draft::to(Target::Everyone);
     scene.accept(repeatable(&scene, draft.clone(), 1, "first")).await.expect("kept");
     let other = scene.accept(repeatable(&scene, draft, 2, "second")).await;
-    assert_eq!(other, Ok(Storing::KeyReused));
+    assert_eq!(other, Ok(Idempotent::KeyReused));
     assert_eq!(campaigns(store, &scene).await, 1);
 }
 
@@ -30,8 +30,8 @@ pub async fn repeats_within_one_batch_are_repeats(store: &dyn Store) {
     let draft = Draft::to(Target::Everyone);
     let batch = (0..5).map(|_| repeatable(&scene, draft.clone(), 1, "same")).collect();
     let replies = store.accept(batch).await;
-    let done = replies.iter().filter(|reply| matches!(reply, Ok(Storing::Done(_)))).count();
-    let replayed = replies.iter().filter(|reply| matches!(reply, Ok(Storing::Replayed(_)))).count();
+    let done = replies.iter().filter(|reply| matches!(reply, Ok(Idempotent::Done(_)))).count();
+    let replayed = replies.iter().filter(|reply| matches!(reply, Ok(Idempotent::Replayed(_)))).count();
     assert_eq!((done, replayed), (1, 4));
     assert_eq!(campaigns(store, &scene).await, 1);
 }
@@ -41,8 +41,8 @@ pub async fn repeats_at_the_same_time_are_kept_once(store: &dyn Store) {
     let send = || scene.accept(repeatable(&scene, Draft::to(Target::Everyone), 1, "same"));
     let (a, b, c, d, e, f) = tokio::join!(send(), send(), send(), send(), send(), send());
     let replies = [a, b, c, d, e, f];
-    let done = replies.iter().filter(|reply| matches!(reply, Ok(Storing::Done(_)))).count();
-    let replayed = replies.iter().filter(|reply| matches!(reply, Ok(Storing::Replayed(_)))).count();
+    let done = replies.iter().filter(|reply| matches!(reply, Ok(Idempotent::Done(_)))).count();
+    let replayed = replies.iter().filter(|reply| matches!(reply, Ok(Idempotent::Replayed(_)))).count();
     assert_eq!((done, replayed), (1, 5));
     assert_eq!(campaigns(store, &scene).await, 1);
 }
@@ -53,8 +53,8 @@ pub async fn a_key_is_looked_up_before_any_work(store: &dyn Store) {
     let look = async |hash: u8| store.replay(scene.app, &given.key, &[hash; 32]).await.expect("looked up");
     assert_eq!(look(1).await, None);
     scene.accept(repeatable(&scene, Draft::to(Target::Everyone), 1, "first")).await.expect("kept");
-    assert_eq!(look(1).await, Some(Storing::Replayed(given.reply.clone())));
-    assert_eq!(look(2).await, Some(Storing::KeyReused));
+    assert_eq!(look(1).await, Some(Idempotent::Replayed(given.reply.clone())));
+    assert_eq!(look(2).await, Some(Idempotent::KeyReused));
 }
 
 pub async fn each_app_has_its_own_keys(store: &dyn Store) {
@@ -62,7 +62,7 @@ pub async fn each_app_has_its_own_keys(store: &dyn Store) {
     let two = Scene::in_app(store, 2).await;
     one.accept(repeatable(&one, Draft::to(Target::Everyone), 1, "one")).await.expect("kept");
     let kept = two.accept(repeatable(&two, Draft::to(Target::Everyone), 2, "two")).await;
-    assert!(matches!(kept, Ok(Storing::Done(_))), "{kept:?}");
+    assert!(matches!(kept, Ok(Idempotent::Done(_))), "{kept:?}");
 }
 
 pub async fn a_refused_message_leaves_its_key_free(store: &dyn Store) {
@@ -72,7 +72,7 @@ pub async fn a_refused_message_leaves_its_key_free(store: &dyn Store) {
     assert!(matches!(refused, Err(StoreError::NotFound(_))));
     assert_eq!(store.replay(scene.app, &reply("key", 1, "").key, &[1; 32]).await, Ok(None));
     let kept = scene.accept(repeatable(&scene, Draft::to(Target::Everyone), 2, "yes")).await;
-    assert!(matches!(kept, Ok(Storing::Done(_))), "{kept:?}");
+    assert!(matches!(kept, Ok(Idempotent::Done(_))), "{kept:?}");
 }
 
 pub async fn old_keys_are_forgotten(store: &dyn Store) {

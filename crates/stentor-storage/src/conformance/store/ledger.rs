@@ -218,9 +218,9 @@ pub async fn a_queued_chunk_set_aside_fails_as_damaged_and_the_rest_goes_on(stor
     let scene = Scene::new(store).await;
     let devices = scene.fcm(8).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    assert_eq!(store.set_aside(tickets[0].chunk, Some(1), at(1)).await, Ok(false), "it is not leased");
-    assert_eq!(store.set_aside(tickets[0].chunk, None, at(1)).await, Ok(true));
-    assert_eq!(store.set_aside(tickets[0].chunk, None, at(1)).await, Ok(false), "once is enough");
+    assert_eq!(store.quarantine(tickets[0].chunk, Some(1), at(1)).await, Ok(false), "it is not leased");
+    assert_eq!(store.quarantine(tickets[0].chunk, None, at(1)).await, Ok(true));
+    assert_eq!(store.quarantine(tickets[0].chunk, None, at(1)).await, Ok(false), "once is enough");
     assert!(matches!(scene.ask(&[tickets[0].chunk], at(2)).await[0], LeaseReply::Void));
     let queued = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
     assert_eq!(chunks(&queued), [tickets[1].chunk]);
@@ -229,7 +229,7 @@ pub async fn a_queued_chunk_set_aside_fails_as_damaged_and_the_rest_goes_on(stor
     scene.deliver(&tickets[1..], at(3)).await;
     assert_eq!(scene.tally(message).await, Tally { accepted: 4, failed: 4, ..Tally::default() });
     assert_eq!(scene.state(message).await, CampaignState::Finished);
-    assert_eq!(store.set_aside_count().await, Ok(1));
+    assert_eq!(store.quarantined_count().await, Ok(1));
 }
 
 pub async fn a_leased_chunk_set_aside_is_ambiguous_and_its_settlement_stale(store: &dyn Store) {
@@ -237,9 +237,9 @@ pub async fn a_leased_chunk_set_aside_is_ambiguous_and_its_settlement_stale(stor
     let devices = scene.fcm(4).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
-    assert_eq!(store.set_aside(leased.id, None, at(2)).await, Ok(false), "it is not queued");
-    assert_eq!(store.set_aside(leased.id, Some(leased.epoch + 1), at(2)).await, Ok(false));
-    assert_eq!(store.set_aside(leased.id, Some(leased.epoch), at(2)).await, Ok(true));
+    assert_eq!(store.quarantine(leased.id, None, at(2)).await, Ok(false), "it is not queued");
+    assert_eq!(store.quarantine(leased.id, Some(leased.epoch + 1), at(2)).await, Ok(false));
+    assert_eq!(store.quarantine(leased.id, Some(leased.epoch), at(2)).await, Ok(true));
     let last = scene.last_record(message, devices[3]).await;
     assert_eq!(last, Some(Record::new(DeliveryState::Failed, Reason::Damaged, true)));
     assert_eq!(
@@ -254,9 +254,9 @@ pub async fn what_was_set_aside_is_pruned_with_its_campaign(store: &dyn Store) {
     let scene = Scene::new(store).await;
     scene.fcm(4).await;
     let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    store.set_aside(tickets[0].chunk, None, at(1)).await.expect("set aside");
+    store.quarantine(tickets[0].chunk, None, at(1)).await.expect("set aside");
     while store.prune(at(100), at(100), 10).await.expect("pruned") > 0 {}
-    assert_eq!(store.set_aside_count().await, Ok(0));
+    assert_eq!(store.quarantined_count().await, Ok(0));
 }
 
 fn stop(detail: &str) -> Stop {

@@ -2,7 +2,7 @@
 
 use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::id::ChunkId;
-use stentor_core::ports::store::{Expansion, NewMessage, Recovery, Storing};
+use stentor_core::ports::store::{Expansion, Idempotent, NewMessage, Recovery};
 use stentor_core::target::Target;
 
 use crate::conformance::StoreHome;
@@ -33,13 +33,13 @@ pub async fn an_accepted_message_is_there_after_a_restart(home: &dyn StoreHome) 
     let new = scene.new_message(Draft::to(Target::Device(device)));
     let new = NewMessage { idempotency: Some(reply("key", 1, "first")), ..new };
     let message = new.message.clone();
-    assert_eq!(scene.accept(new).await, Ok(Storing::Done(())));
+    assert_eq!(scene.accept(new).await, Ok(Idempotent::Done(())));
     drop(store);
     let store = home.open().await;
     let scene = Scene::again(&*store, 1);
     assert_eq!(store.message(scene.app, message.id).await, Ok(message.clone()));
     let again = store.replay(scene.app, &reply("key", 1, "").key, &[1; 32]).await;
-    assert_eq!(again, Ok(Some(Storing::Replayed(reply("key", 1, "first").reply))));
+    assert_eq!(again, Ok(Some(Idempotent::Replayed(reply("key", 1, "first").reply))));
     let begun = scene.start(at(1)).await;
     let queued = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
     assert_eq!(chunks(&queued), chunks(&begun), "its chunk can be published again");

@@ -4,7 +4,7 @@ use stentor_core::campaign::{CampaignState, Tally};
 use stentor_core::id::{ChunkId, ScheduleId};
 use stentor_core::message::Message;
 use stentor_core::name::{Label, TimeZoneName};
-use stentor_core::ports::store::{Occurrence, Store, StoreError, Storing};
+use stentor_core::ports::store::{Idempotent, Occurrence, Store, StoreError};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -34,7 +34,7 @@ pub async fn a_message_is_only_kept_and_begins_as_soon_as_asked(store: &dyn Stor
     let draft = Draft::to(Target::Device(device));
     let new = scene.new_message(draft);
     let (message, due_at) = (new.message.id, new.message.due_at);
-    assert_eq!(scene.accept(new).await, Ok(Storing::Done(())));
+    assert_eq!(scene.accept(new).await, Ok(Idempotent::Done(())));
     let ledger = scene.ledger(message).await;
     assert_eq!((ledger.campaign.state, ledger.audience()), (CampaignState::Scheduled, 0));
     let tickets = store.start_due(10, 4, due_at).await.expect("started").tickets;
@@ -77,7 +77,7 @@ pub async fn a_schedule_is_given_as_it_was_kept(store: &dyn Store) {
     let other = Scene::in_app(store, 2).await;
     let (one, two) = (schedule(&scene, 31, Some(at(60))), schedule(&scene, 32, None));
     for kept in [&two, &one] {
-        assert_eq!(store.create_schedule(kept, None).await, Ok(Storing::Done(())));
+        assert_eq!(store.create_schedule(kept, None).await, Ok(Idempotent::Done(())));
     }
     assert_eq!(store.schedule(scene.app, one.id).await, Ok(one.clone()));
     assert!(matches!(store.schedule(other.app, one.id).await, Err(StoreError::NotFound(_))));
@@ -95,9 +95,9 @@ pub async fn a_schedule_made_twice_under_one_key_is_made_once(store: &dyn Store)
         let new = schedule(&scene, id, Some(at(60)));
         store.create_schedule(&new, Some(reply("key", request, "made"))).await.expect("answered")
     };
-    assert_eq!(make(31, 1).await, Storing::Done(()));
-    assert_eq!(make(32, 1).await, Storing::Replayed(reply("key", 1, "made").reply));
-    assert_eq!(make(33, 2).await, Storing::KeyReused);
+    assert_eq!(make(31, 1).await, Idempotent::Done(()));
+    assert_eq!(make(32, 1).await, Idempotent::Replayed(reply("key", 1, "made").reply));
+    assert_eq!(make(33, 2).await, Idempotent::KeyReused);
     assert_eq!(store.schedules(scene.app, first(5)).await.expect("listed").len(), 1);
 }
 
@@ -269,7 +269,7 @@ pub async fn a_schedule_set_aside_fires_no_more_and_can_be_canceled(store: &dyn 
     let scene = Scene::new(store).await;
     let one = schedule(&scene, 31, Some(at(60)));
     store.create_schedule(&one, None).await.expect("kept");
-    store.set_schedule_aside(one.id).await.expect("set aside");
+    store.quarantine_schedule(one.id).await.expect("set aside");
     assert_eq!(store.schedule(scene.app, one.id).await.expect("there").state, ScheduleState::Damaged);
     assert_eq!(store.due_schedules(at(1_000), 10).await, Ok(Vec::new()));
     assert_eq!(store.next_due().await, Ok(None), "it is not waited for");

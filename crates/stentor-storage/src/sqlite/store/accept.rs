@@ -5,7 +5,7 @@ use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::message::Message;
 use stentor_core::name::{CollapseKey, IdempotencyKey};
-use stentor_core::ports::store::{IdempotentReply, NewMessage, StoredReply, Storing};
+use stentor_core::ports::store::{Idempotent, IdempotentReply, NewMessage, StoredReply};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
@@ -16,7 +16,7 @@ use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{hash, int};
 
 /// Keeps one message, whose content is `spec` when written; all checks come first.
-pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Storing<()>> {
+pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Idempotent<()>> {
     let message = &new.message;
     fleets::check_app(connection, message.app)?;
     if let Some(given) = &new.idempotency
@@ -29,7 +29,7 @@ pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> D
     if let Some(given) = &new.idempotency {
         keep_reply(connection, message.app, given, message.created_at)?;
     }
-    Ok(Storing::Done(()))
+    Ok(Idempotent::Done(()))
 }
 
 /// Looks up an idempotency key.
@@ -38,20 +38,20 @@ pub(super) fn replay(
     app: AppId,
     key: &IdempotencyKey,
     request_hash: &[u8; 32],
-) -> Done<Option<Storing<()>>> {
+) -> Done<Option<Idempotent<()>>> {
     let sql = "SELECT request_hash, status, body FROM replies WHERE app = ?1 AND key = ?2";
     let read = |row: &Row<'_>| {
         let reply = StoredReply { status: row.get(1)?, body: row.get(2)? };
-        Ok(if hash(row, 0)? == *request_hash { Storing::Replayed(reply) } else { Storing::KeyReused })
+        Ok(if hash(row, 0)? == *request_hash { Idempotent::Replayed(reply) } else { Idempotent::KeyReused })
     };
     one(connection, sql, params![int(app.raw()), key.as_str()], read)
 }
 
 /// Returns what was found under an idempotency key as the answer to another kind of request.
-pub(super) fn as_replayed<T>(known: Storing<()>) -> Storing<T> {
+pub(super) fn as_replayed<T>(known: Idempotent<()>) -> Idempotent<T> {
     match known {
-        Storing::Replayed(reply) => Storing::Replayed(reply),
-        Storing::Done(()) | Storing::KeyReused => Storing::KeyReused,
+        Idempotent::Replayed(reply) => Idempotent::Replayed(reply),
+        Idempotent::Done(()) | Idempotent::KeyReused => Idempotent::KeyReused,
     }
 }
 

@@ -3,11 +3,13 @@
 use rusqlite::{Connection, Row, params};
 use stentor_core::audit::{Actor, AuditAction, AuditEntry, AuditNote};
 use stentor_core::id::{AppId, AuditId, KeyId};
+use stentor_core::ledger;
 use stentor_core::name::Label;
-use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Page, StoreError, Storing};
+use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Idempotent, Page, StoreError};
 use stentor_core::time::Timestamp;
 
-use super::{SqliteStore, apps, campaigns, removal, schedules};
+use super::rows::Rows;
+use super::{SqliteStore, apps, removal, schedules};
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, limit, one, run};
 use crate::sqlite::row::{code, int, maybe_number, maybe_text, number, time};
@@ -32,7 +34,7 @@ impl AuditStore for SqliteStore {
             // Before the change, which may take the key away that asked for it.
             let name = key_name(connection, note.actor)?;
             let changed = apply(connection, change)?;
-            if !matches!(changed, Changed::Stored(Storing::Replayed(_) | Storing::KeyReused)) {
+            if !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused)) {
                 insert(connection, &note, name.as_ref(), max_count)?;
             }
             Ok(changed)
@@ -86,7 +88,7 @@ fn apply(connection: &Connection, change: Change) -> Done<Changed> {
         }
         Change::DeleteBrokenSchedule(app, id) => schedules::delete_broken(connection, app, id)?,
         Change::Act(app, id, action, now) => {
-            let campaign = campaigns::act(connection, (app, id), action, now)?;
+            let campaign = ledger::act(&mut Rows::new(connection), (app, id), action, now)?;
             return Ok(Changed::Campaign(Box::new(campaign), Vec::new()));
         }
     }

@@ -1,19 +1,16 @@
 //! The ledger's books: every change of a delivery's state goes through the core's sums.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use rusqlite::{Connection, Row, params};
-use stentor_core::campaign::{CampaignState, ProviderLedger, ReasonCount, Stop, Tally};
+use stentor_core::campaign::{ProviderLedger, ReasonCount, Stop, Tally};
+use stentor_core::chunk::ChunkState;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::CampaignId;
-use stentor_core::ledger::{Books, Ending, ending};
+use stentor_core::id::{CampaignId, ChunkId};
+use stentor_core::ledger::Books;
 use stentor_core::outcome::Reason;
-use stentor_core::time::Timestamp;
 
-use super::campaigns;
 use crate::sqlite::damage;
-use crate::sqlite::fault::{Done, damaged};
+use crate::sqlite::fault::Done;
 use crate::sqlite::query::{all, one, run};
 use crate::sqlite::row::{code, int, maybe_code, number};
 
@@ -25,13 +22,14 @@ const SELECT: &str =
     canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail FROM ledgers";
 
 /// Reads the books of a campaign at a provider; one that has none yet gets empty ones.
-fn open(connection: &Connection, campaign: CampaignId, provider: ProviderKind) -> Done<Books> {
+pub(super) fn open(connection: &Connection, campaign: CampaignId, provider: ProviderKind) -> Done<Books> {
     let sql = format!("{SELECT} WHERE campaign = ?1 AND provider = ?2");
     let kept = one(connection, &sql, params![int(campaign.raw()), provider.code()], read)?;
     Ok(kept.map_or_else(|| Books::new(provider), Books::open))
 }
 
-fn save(connection: &Connection, campaign: CampaignId, books: &Books) -> Done<()> {
+/// Keeps books, and adds what has ended since they were opened.
+pub(super) fn save(connection: &Connection, campaign: CampaignId, books: &Books) -> Done<()> {
     let sql = "INSERT OR REPLACE INTO ledgers (campaign, provider, audience, audience_complete, queued, sending, accepted,
         rejected, expired, collapsed, canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
@@ -73,102 +71,51 @@ fn save_end(
     run(connection, sql, values).map(drop)
 }
 
-/// The books that one transaction has opened; they are written once, at its end.
-pub(super) struct Shelf<'a> {
-    connection: &'a Connection,
-    books: BTreeMap<(CampaignId, ProviderKind), Books>,
+/// Notes in all books of a campaign that what was expanded is all that there will be.
+pub(super) fn complete(connection: &Connection, campaign: CampaignId) -> Done<()> {
+    run(connection, "UPDATE ledgers SET audience_complete = 1 WHERE campaign = ?1", [int(campaign.raw())])
+        .map(drop)
 }
 
-impl<'a> Shelf<'a> {
-    /// Starts with none open.
-    pub(super) const fn new(connection: &'a Connection) -> Self {
-        Self { connection, books: BTreeMap::new() }
-    }
-
-    /// Opens the books of a campaign at a provider; a campaign that has none yet gets empty ones.
-    pub(super) fn open(&mut self, campaign: CampaignId, provider: ProviderKind) -> Done<&mut Books> {
-        let key = (campaign, provider);
-        if !self.books.contains_key(&key) {
-            self.books.insert(key, open(self.connection, campaign, provider)?);
-        }
-        self.books.get_mut(&key).ok_or_else(|| damaged("books are missing"))
-    }
-
-    /// Opens the books of a campaign that has none in the file yet.
-    pub(super) fn open_new(&mut self, campaign: CampaignId, provider: ProviderKind) -> &mut Books {
-        self.books.entry((campaign, provider)).or_insert_with(|| Books::new(provider))
-    }
-
-    /// Returns how deliveries of a campaign at a provider end that would wait; `None` while they may.
-    pub(super) fn verdict(
-        &mut self,
-        campaign: CampaignId,
-        state: CampaignState,
-        provider: ProviderKind,
-    ) -> Done<Option<Ending>> {
-        let stop = &self.open(campaign, provider)?.ledger().stop;
-        Ok(ending(state, stop.as_ref().map(|stop| stop.reason)))
-    }
-
-    /// Writes all and finishes campaigns of which nothing is open any more.
-    pub(super) fn close(self, now: Timestamp) -> Done<()> {
-        let mut idle = BTreeSet::new();
-        for ((campaign, _), books) in &self.books {
-            save(self.connection, *campaign, books)?;
-            if books.ledger().tally.open() == 0 {
-                idle.insert(*campaign);
-            }
-        }
-        idle.into_iter().try_for_each(|campaign| campaigns::finish_if_over(self.connection, campaign, now))
-    }
-}
-
-/// Counts as failed for damage what the books of a campaign still have open, at one fleet's provider or at all, where no
-/// chunk and no producer is left that it could come from; what was counted is then the audience.
-pub(super) fn write_off(
+/// Reads the books of a campaign, at one provider or at all, for which no chunk and no producer is left; what makes no sense in
+/// them counts for nothing.
+pub(super) fn forsaken(
     connection: &Connection,
     campaign: i64,
-    fleet: Option<i64>,
-    now: Timestamp,
-) -> Done<()> {
-    let sql = "SELECT f.provider FROM ledgers l JOIN fleets f ON f.provider = l.provider
-            AND f.app = (SELECT app FROM campaigns WHERE id = ?1)
-        WHERE l.campaign = ?1 AND (?2 IS NULL OR f.no = ?2)
-            AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = ?1 AND c.fleet = f.no AND c.state IN (0, 1))
-            AND NOT EXISTS (SELECT 1 FROM producers p WHERE p.campaign = ?1 AND p.fleet = f.no)";
-    let providers = all(connection, sql, params![campaign, fleet], |row| Ok(row.get::<_, i64>(0)?))?;
-    let kept = [
-        "queued",
-        "sending",
-        "accepted",
-        "rejected",
-        "expired",
-        "collapsed",
-        "canceled",
-        "failed",
-        "delivered",
-        "attempts",
-        "ambiguous",
-        "duplicate_bound",
-    ];
-    let sane = kept
-        .map(|name| format!("{name} = CASE WHEN {name} BETWEEN 0 AND {COUNT_MAX} THEN {name} ELSE 0 END"));
-    let sane = format!("UPDATE ledgers SET {} WHERE campaign = ?1 AND provider = ?2", sane.join(", "));
-    let close = "UPDATE ledgers SET failed = failed + queued + sending, queued = 0, sending = 0, audience_complete = 1,
-        audience = accepted + rejected + expired + collapsed + canceled + failed + queued + sending,
-        stop_reason = CASE WHEN stop_reason BETWEEN 0 AND 255 THEN stop_reason END
-        WHERE campaign = ?1 AND provider = ?2";
-    let reason = "INSERT INTO reasons (campaign, provider, state, reason, count)
-        SELECT ?1, ?2, ?3, ?4, queued + sending FROM ledgers WHERE campaign = ?1 AND provider = ?2 AND queued + sending > 0
-        ON CONFLICT DO UPDATE SET count = count + excluded.count";
-    let (failed, damage) = (i64::from(DeliveryState::Failed.code()), i64::from(Reason::Damaged.code()));
-    for provider in providers {
-        let condition = format!("campaign = {campaign} AND provider = {provider}");
-        damage::force(connection, ("ledgers", &condition), &sane, [campaign, provider])?;
-        run(connection, reason, [campaign, provider, failed, damage])?;
-        run(connection, close, [campaign, provider])?;
-    }
-    campaigns::finish_if_over(connection, CampaignId::from_raw(campaign.cast_unsigned()), now)
+    only: Option<ProviderKind>,
+) -> Done<Vec<(CampaignId, Books)>> {
+    let condition = format!("f.provider = l.provider AND (?2 IS NULL OR l.provider = ?2) AND {IS_FORSAKEN}");
+    read_forsaken(connection, campaign, &condition, only.map(|provider| i64::from(provider.code())))
+}
+
+/// Reads such books of a chunk's campaign in its fleet, whatever numbers its row has.
+pub(super) fn forsaken_of_chunk(connection: &Connection, chunk: ChunkId) -> Done<Vec<(CampaignId, Books)>> {
+    let sql = "SELECT message, fleet FROM chunks WHERE id = ?1";
+    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let Some((campaign, fleet)) = one(connection, sql, [int(chunk.raw())], read)? else {
+        return Ok(Vec::new());
+    };
+    let condition = format!("f.provider = l.provider AND f.no = ?2 AND {IS_FORSAKEN}");
+    read_forsaken(connection, campaign, &condition, Some(fleet))
+}
+
+/// That nothing is left in a fleet from which something of a campaign could come.
+const IS_FORSAKEN: &str = "f.app = (SELECT app FROM campaigns WHERE id = ?1)
+    AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = ?1 AND c.fleet = f.no AND c.state IN (?3, ?4))
+    AND NOT EXISTS (SELECT 1 FROM producers p WHERE p.campaign = ?1 AND p.fleet = f.no)";
+
+fn read_forsaken(
+    connection: &Connection,
+    campaign: i64,
+    condition: &str,
+    which: Option<i64>,
+) -> Done<Vec<(CampaignId, Books)>> {
+    let sql =
+        format!("{SELECT} l WHERE l.campaign = ?1 AND EXISTS (SELECT 1 FROM fleets f WHERE {condition})");
+    let values = params![campaign, which, ChunkState::Queued.code(), ChunkState::Leased.code()];
+    let found = all(connection, &sql, values, |row| Ok(read_leniently(row)))?;
+    let id = CampaignId::from_raw(campaign.cast_unsigned());
+    Ok(found.into_iter().flatten().map(|ledger| (id, Books::open(ledger))).collect())
 }
 
 /// Reads the sums of a campaign at all providers, in their order; `None` where some cannot be read: what they have open is
@@ -207,26 +154,44 @@ fn reasons(connection: &Connection, campaign: CampaignId, provider: ProviderKind
 fn read(row: &Row<'_>) -> Done<ProviderLedger> {
     let stop = maybe_code(row, 15, Reason::from_code)?;
     let detail: Option<String> = row.get(16)?;
+    let stop = stop.map(|reason| Stop { reason, detail: detail.unwrap_or_default() });
+    read_with(row, (row.get(2)?, stop), |at| number(row, at))
+}
+
+/// Reads books of which some sums may make no sense: these count for nothing.
+fn read_leniently(row: &Row<'_>) -> Option<ProviderLedger> {
+    let reason = maybe_code(row, 15, Reason::from_code).ok().flatten();
+    let detail = || row.get::<_, Option<String>>(16).ok().flatten().unwrap_or_default();
+    let stop = reason.map(|reason| Stop { reason, detail: detail() });
+    let sane = |at| Ok(number(row, at).ok().filter(|count| *count <= COUNT_MAX).unwrap_or_default());
+    read_with(row, (row.get(2).unwrap_or(true), stop), sane).ok()
+}
+
+fn read_with(
+    row: &Row<'_>,
+    (audience_complete, stop): (bool, Option<Stop>),
+    count: impl Fn(usize) -> Done<u64>,
+) -> Done<ProviderLedger> {
     let tally = Tally {
-        queued: number(row, 3)?,
-        sending: number(row, 4)?,
-        accepted: number(row, 5)?,
-        rejected: number(row, 6)?,
-        expired: number(row, 7)?,
-        collapsed: number(row, 8)?,
-        canceled: number(row, 9)?,
-        failed: number(row, 10)?,
+        queued: count(3)?,
+        sending: count(4)?,
+        accepted: count(5)?,
+        rejected: count(6)?,
+        expired: count(7)?,
+        collapsed: count(8)?,
+        canceled: count(9)?,
+        failed: count(10)?,
     };
     Ok(ProviderLedger {
         provider: code(row, 0, ProviderKind::from_code)?,
-        audience: number(row, 1)?,
-        audience_complete: row.get(2)?,
+        audience: count(1)?,
+        audience_complete,
         tally,
-        delivered: number(row, 11)?,
-        attempts: number(row, 12)?,
-        ambiguous: number(row, 13)?,
-        duplicate_bound: number(row, 14)?,
-        stop: stop.map(|reason| Stop { reason, detail: detail.unwrap_or_default() }),
+        delivered: count(11)?,
+        attempts: count(12)?,
+        ambiguous: count(13)?,
+        duplicate_bound: count(14)?,
+        stop,
         reasons: Vec::new(),
     })
 }

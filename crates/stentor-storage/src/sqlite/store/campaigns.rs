@@ -1,38 +1,33 @@
-//! Rows of campaigns: how they are read, change their state, and end.
+//! Rows of campaigns.
 
 use rusqlite::{Connection, Params, Row, params};
-use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Stop};
-use stentor_core::delivery::{DeliveryState, Record};
-use stentor_core::id::{AppId, CampaignId, ChunkId};
-use stentor_core::ledger::{Finish, Standing, finish};
+use stentor_core::campaign::{Campaign, CampaignState, Stop};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, CampaignId, DeviceId};
+use stentor_core::ledger::{Finish, Standing};
 use stentor_core::outcome::Reason;
 use stentor_core::time::Timestamp;
 
-use super::aside;
-use super::books::{self, Shelf};
-use super::chunks::{self, Chunk, ChunkState};
-use super::fleets::Fleet;
-use super::lost::Lost;
-use crate::sqlite::damage::{self, attempt};
-use crate::sqlite::fault::{Done, Fault, conflict, missing};
-use crate::sqlite::portion::Portion;
-use crate::sqlite::query::{one, run};
+use super::codes::{CANCELED, LEASED, PAUSED, QUEUED, RUNNING};
+use crate::sqlite::damage;
+use crate::sqlite::fault::{Done, missing};
+use crate::sqlite::query::{all, limit, one, run, some};
 use crate::sqlite::row::{code, int, maybe_code, maybe_time, number, time};
-
-/// Queued chunks that are ended at once; more are left to other transactions.
-const ENDED_AT_ONCE_MAX_COUNT: usize = 64;
-/// How often as many are ended in one transaction.
-const ROUNDS_MAX_COUNT: usize = 4;
 
 const SELECT: &str =
     "SELECT id, app, state, created_at, due_at, expires_at, started_at, ended_at, stop_reason, stop_detail,
     as_of IS NOT NULL FROM campaigns";
 
-/// Returns a campaign of the app, and whether its audience was begun.
-pub(super) fn find(connection: &Connection, app: AppId, id: CampaignId) -> Done<(Campaign, bool)> {
+/// Finds a campaign of the app, and whether its audience was begun.
+pub(super) fn find(connection: &Connection, app: AppId, id: CampaignId) -> Done<Option<(Campaign, bool)>> {
     let sql = format!("{SELECT} WHERE id = ?1 AND app = ?2");
     let begun = |row: &Row<'_>| Ok((read(row)?, row.get(10)?));
-    one(connection, &sql, [int(id.raw()), int(app.raw())], begun)?.ok_or(missing("message"))
+    one(connection, &sql, [int(id.raw()), int(app.raw())], begun)
+}
+
+/// Returns a campaign of the app.
+pub(super) fn require(connection: &Connection, app: AppId, id: CampaignId) -> Done<Campaign> {
+    find(connection, app, id)?.map(|(campaign, _)| campaign).ok_or(missing("message"))
 }
 
 /// Lists an app's campaigns, newest first, those below the cursor.
@@ -52,230 +47,130 @@ pub(super) fn broken(connection: &Connection, app: AppId, below: u64, count: usi
     Ok(broken.into_iter().filter_map(|id| u64::try_from(id).ok()).map(CampaignId::from_raw).collect())
 }
 
-/// Does what the owner asks; returns the campaign as it is then. What is queued of a canceled one ends as far as a portion goes.
-pub(super) fn act(
-    connection: &Connection,
-    (app, id): (AppId, CampaignId),
-    action: CampaignAction,
-    now: Timestamp,
-) -> Done<Campaign> {
-    let (campaign, begun) = match find(connection, app, id) {
-        Err(fault) if fault.is_damage() && action == CampaignAction::Cancel => {
-            cancel_unread(connection, id, now)?;
-            return Ok(find(connection, app, id)?.0);
-        }
-        found => found?,
-    };
-    let before = campaign.state;
-    let refused = || conflict(format!("cannot {action} a campaign that is {before}"));
-    let after = before.after(action, begun).ok_or_else(refused)?;
-    set_state(connection, id, after)?;
-    if after == CampaignState::Canceled {
-        expand_no_more(connection, id)?;
-        wind_up(connection, id, now)?;
-    }
-    Ok(find(connection, app, id)?.0)
-}
-
-/// Stops a campaign at a provider that refuses it; what is queued there ends with it.
-pub(super) fn stop(
-    connection: &Connection,
-    shelf: &mut Shelf<'_>,
-    (id, fleet): (CampaignId, Fleet),
-    stop: Stop,
-    now: Timestamp,
-) -> Done<()> {
-    let sql = "DELETE FROM producers WHERE campaign = ?1 AND fleet = ?2";
-    run(connection, sql, [int(id.raw()), int(fleet.no)])?;
-    let verdict = (DeliveryState::Failed, stop.reason);
-    shelf.open(id, fleet.provider)?.stop(stop);
-    end_some_at(connection, shelf, (id, fleet.no), verdict, now).map(drop)
-}
-
-/// Ends some queued chunks of a campaign at a provider; returns how many.
-fn end_some_at(
-    connection: &Connection,
-    shelf: &mut Shelf<'_>,
-    (id, fleet): (CampaignId, u64),
-    verdict: (DeliveryState, Reason),
-    now: Timestamp,
-) -> Done<usize> {
-    let queued = chunks::queued_at(connection, id, fleet, ENDED_AT_ONCE_MAX_COUNT)?;
-    for chunk in &queued {
-        match chunks::find(connection, *chunk) {
-            Ok(Some(chunk)) => end_chunk(connection, shelf, &chunk, verdict, now)?,
-            Err(fault) if !fault.is_damage() => return Err(fault),
-            Ok(None) | Err(_) => chunks::write_set_aside(connection, *chunk, now)?,
-        }
-    }
-    Ok(queued.len())
-}
-
-/// Stops a campaign of which nothing was begun, because its message is damaged.
-pub(super) fn set_aside(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
-    tracing::error!(campaign = %id, "its message cannot be read: it is stopped");
-    let sql =
-        "UPDATE campaigns SET state = ?2, ended_at = ?3, stop_reason = ?4, stop_detail = 'the message cannot be read'
-        WHERE id = ?1";
-    let (state, reason) = (i64::from(CampaignState::Stopped.code()), i64::from(Reason::Damaged.code()));
-    force(connection, id, sql, [int(id.raw()), state, now.as_millis(), reason]).map(drop)
-}
-
-/// Ends a campaign that cannot be read, as its owner asks.
-fn cancel_unread(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
-    let sql = "UPDATE campaigns SET state = ?2, ended_at = NULL, stop_reason = NULL, stop_detail = NULL WHERE id = ?1";
-    let state = i64::from(CampaignState::Canceled.code());
-    force(connection, id, sql, [int(id.raw()), state])?;
-    expand_no_more(connection, id)?;
-    wind_up(connection, id, now).map(drop)
-}
-
-/// Says that what was expanded is all that there will be.
-fn expand_no_more(connection: &Connection, id: CampaignId) -> Done<()> {
-    run(connection, "DELETE FROM producers WHERE campaign = ?1", [int(id.raw())])?;
-    run(connection, "UPDATE ledgers SET audience_complete = 1 WHERE campaign = ?1", [int(id.raw())]).map(drop)
-}
-
-fn force<P: Params + Copy>(connection: &Connection, id: CampaignId, sql: &str, params: P) -> Done<usize> {
-    let condition = format!("id = {}", int(id.raw()));
-    damage::force(connection, ("campaigns", &condition), sql, params)
-}
-
-/// Ends a queued chunk: each of its deliveries in the same way.
-pub(super) fn end_chunk(
-    connection: &Connection,
-    shelf: &mut Shelf<'_>,
-    chunk: &Chunk,
-    (state, reason): (DeliveryState, Reason),
-    now: Timestamp,
-) -> Done<()> {
-    let record = Record::new(state, reason, chunk.ambiguous);
-    shelf.open(chunk.campaign, chunk.lane.provider)?.end(record, chunk.count as u64)?;
-    chunks::write_records(connection, chunk.id, &vec![record; chunk.count], now)
-}
-
-/// Ends queued chunks, each in the same way; returns which.
-pub(super) fn end_queued(
-    connection: &Connection,
-    ids: &[ChunkId],
-    verdict: (DeliveryState, Reason),
-    (lost, now): (&Lost, Timestamp),
-) -> Done<Vec<ChunkId>> {
-    aside::with_each(connection, (ids, ChunkState::Queued), (lost, now), |shelf, chunk| {
-        end_chunk(connection, shelf, &chunk, verdict, now).map(|()| chunk.id)
-    })
-}
-
-/// Ends a campaign that is over.
-pub(super) fn finish_if_over(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
+/// Reads what is known of a campaign when it may be over.
+pub(super) fn standing(connection: &Connection, id: CampaignId) -> Done<Option<Standing>> {
     let sql = "SELECT state, as_of IS NOT NULL, EXISTS (SELECT 1 FROM producers WHERE campaign = ?1), ended_at IS NOT NULL
         FROM campaigns WHERE id = ?1";
     let standing = |row: &Row<'_>| {
         let (state, has_begun) = (code(row, 0, CampaignState::from_code)?, row.get(1)?);
         Ok(Standing { state, has_begun, is_expanding: row.get(2)?, has_ended: row.get(3)? })
     };
-    let standing = match one(connection, sql, [int(id.raw())], standing) {
-        Err(fault) if fault.is_damage() => {
-            damage::note("campaigns", int(id.raw()), &fault);
-            return Ok(());
-        }
-        found => found?,
-    };
-    let Some(standing) = standing.filter(|standing| !standing.has_ended && !standing.is_expanding) else {
-        return Ok(());
-    };
-    let Some(books) = books::sums(connection, id)? else { return Ok(()) };
-    let Some(Finish { state, stop }) = finish(standing, books.iter()) else { return Ok(()) };
-    let sql = "UPDATE campaigns SET ended_at = ?2, state = ?3, stop_reason = coalesce(?4, stop_reason),
-        stop_detail = coalesce(?5, stop_detail) WHERE id = ?1";
-    let stop = stop.as_ref();
-    let (reason, detail) = (stop.map(|stop| stop.reason.code()), stop.map(|stop| stop.detail.as_str()));
-    // Another column that makes no sense must not keep the campaign from ending.
-    force(connection, id, sql, (int(id.raw()), now.as_millis(), state.code(), reason, detail)).map(drop)
+    one(connection, sql, [int(id.raw())], standing)
 }
 
-/// Ends what is queued of a canceled campaign as far as a portion goes; returns whether more is.
-pub(super) fn wind_up(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<bool> {
-    let verdict = (DeliveryState::Canceled, Reason::CampaignCanceled);
-    let portion = Portion::begin(connection);
-    let mut more = true;
-    for _ in 0..ROUNDS_MAX_COUNT {
-        if !more || portion.is_over() {
-            break;
-        }
-        let queued = chunks::queued_of(connection, id, ENDED_AT_ONCE_MAX_COUNT)?;
-        end_queued(connection, &queued, verdict, (&Lost::default(), now))?;
-        more = queued.len() == ENDED_AT_ONCE_MAX_COUNT;
-    }
-    if !more {
-        finish_if_over(connection, id, now)?;
-    }
-    Ok(more)
+/// Lists campaigns that may still send, of which something is queued, that expire by `now` and for which `is_late` holds.
+pub(super) fn expired(
+    connection: &Connection,
+    now: Timestamp,
+    is_late: impl Fn(Timestamp, Timestamp) -> bool,
+    max: usize,
+) -> Done<Vec<CampaignId>> {
+    let sql = format!(
+        "SELECT k.id, k.due_at, k.expires_at FROM campaigns k WHERE k.state IN ({RUNNING}, {PAUSED}) AND k.expires_at <= ?1
+        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = {QUEUED})"
+    );
+    let late = |row: &Row<'_>| {
+        let expires_at = time(row, 2)?;
+        // One whose due time cannot be read has had no ttl, for all that is known.
+        let due_at = time(row, 1).unwrap_or(expires_at);
+        Ok(is_late(due_at, expires_at).then_some(raw_id(row)?))
+    };
+    some(connection, &sql, [now.as_millis()], max, late)
+}
+
+/// Lists campaigns without an end that were canceled, or have expired by an instant, and have neither a chunk that is open nor
+/// a producer.
+pub(super) fn forsaken(
+    connection: &Connection,
+    expired_by: Timestamp,
+    count: usize,
+) -> Done<Vec<CampaignId>> {
+    let nothing_open = format!(
+        "NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state IN ({QUEUED}, {LEASED}))
+        AND NOT EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet WHERE p.campaign = k.id)"
+    );
+    let sql = format!(
+        "SELECT k.id FROM campaigns k WHERE k.state IN ({RUNNING}, {PAUSED}) AND k.as_of IS NOT NULL AND k.expires_at <= ?1
+            AND {nothing_open}
+        UNION ALL SELECT k.id FROM campaigns k WHERE k.state = {CANCELED} AND k.ended_at IS NULL
+            AND k.app IN (SELECT id FROM apps) AND {nothing_open} LIMIT ?2"
+    );
+    all(connection, &sql, [expired_by.as_millis(), limit(count)], raw_id)
+}
+
+/// Reads the id that is a row's own number, whatever the rest of the row is.
+pub(super) fn raw_id(row: &Row<'_>) -> Done<CampaignId> {
+    Ok(CampaignId::from_raw(row.get::<_, i64>(0)?.cast_unsigned()))
 }
 
 /// Finds a canceled campaign of which something is still queued.
 pub(super) fn canceled(connection: &Connection) -> Done<Option<CampaignId>> {
-    let sql = "SELECT k.id FROM campaigns k WHERE k.state = 3 AND k.ended_at IS NULL AND k.app IN (SELECT id FROM apps)
-        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = 0)";
-    let found = damage::readable(connection, "campaigns", (sql, []), 1, |row| {
+    let sql = format!(
+        "SELECT k.id FROM campaigns k WHERE k.state = {CANCELED} AND k.ended_at IS NULL AND k.app IN (SELECT id FROM apps)
+        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = {QUEUED})"
+    );
+    let found = damage::readable(connection, "campaigns", (&sql, []), 1, |row| {
         Ok(CampaignId::from_raw(number(row, 0)?))
     })?;
     Ok(found.0.into_iter().next())
 }
 
-/// Ends some of what is queued at a provider at which its campaign was stopped; returns whether there was any.
-pub(super) fn end_some_stopped(connection: &Connection, now: Timestamp) -> Done<bool> {
-    let Some((id, fleet, reason)) = stopped(connection)? else { return Ok(false) };
-    let done = attempt(connection, || {
-        let mut shelf = Shelf::new(connection);
-        let verdict = (DeliveryState::Failed, reason);
-        let ended = end_some_at(connection, &mut shelf, (id, fleet), verdict, now)?;
-        shelf.close(now)?;
-        Ok(ended > 0)
-    })?;
-    done_or_set_aside(connection, done, (id, Some(fleet)), now)
-}
-
-/// Sets some of what is queued of a campaign, or at one of its providers, aside where it could not be ended: it must not be
-/// tried for ever. Returns whether anything was done.
-pub(super) fn done_or_set_aside(
-    connection: &Connection,
-    done: Result<bool, Fault>,
-    (id, fleet): (CampaignId, Option<u64>),
-    now: Timestamp,
-) -> Done<bool> {
-    let Err(fault) = done else { return Ok(done.is_ok_and(|worked| worked)) };
-    damage::note("campaigns", int(id.raw()), &fault);
-    let queued = match fleet {
-        Some(fleet) => chunks::queued_at(connection, id, fleet, ENDED_AT_ONCE_MAX_COUNT)?,
-        None => chunks::queued_of(connection, id, ENDED_AT_ONCE_MAX_COUNT)?,
-    };
-    let mut worked = false;
-    for chunk in queued {
-        worked |= attempt(connection, || aside::take_away(connection, chunk, now))?.is_ok();
-    }
-    Ok(worked)
-}
-
-/// Returns whether something is still queued at a provider at which its campaign was stopped.
-pub(super) fn is_some_stopped(connection: &Connection) -> Done<bool> {
-    Ok(stopped(connection)?.is_some())
-}
-
-fn stopped(connection: &Connection) -> Done<Option<(CampaignId, u64, Reason)>> {
-    let sql = "SELECT l.campaign, f.no, l.stop_reason FROM ledgers l JOIN campaigns k ON k.id = l.campaign
+/// Finds a campaign that was stopped at a provider where something of it is still queued.
+pub(super) fn stopped(connection: &Connection) -> Done<Option<(CampaignId, ProviderKind, Reason)>> {
+    let sql = format!(
+        "SELECT l.campaign, l.provider, l.stop_reason FROM ledgers l JOIN campaigns k ON k.id = l.campaign
         JOIN fleets f ON f.app = k.app AND f.provider = l.provider
         WHERE l.stop_reason IS NOT NULL AND l.queued > 0
-        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = l.campaign AND c.fleet = f.no AND c.state = 0)";
-    let found = damage::readable(connection, "ledgers", (sql, []), 1, |row| {
-        Ok((CampaignId::from_raw(number(row, 0)?), number(row, 1)?, code(row, 2, Reason::from_code)?))
+        AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = l.campaign AND c.fleet = f.no AND c.state = {QUEUED})"
+    );
+    let found = damage::readable(connection, "ledgers", (&sql, []), 1, |row| {
+        let (provider, reason) = (code(row, 1, ProviderKind::from_code)?, code(row, 2, Reason::from_code)?);
+        Ok((CampaignId::from_raw(number(row, 0)?), provider, reason))
     })?;
     Ok(found.0.into_iter().next())
 }
 
-fn set_state(connection: &Connection, id: CampaignId, state: CampaignState) -> Done<()> {
+/// Sets the state.
+pub(super) fn write_state(connection: &Connection, id: CampaignId, state: CampaignState) -> Done<()> {
     let sql = "UPDATE campaigns SET state = ?2 WHERE id = ?1";
     run(connection, sql, params![int(id.raw()), state.code()]).map(drop)
+}
+
+/// Sets the state whatever else the row says; there is neither end nor stop then.
+pub(super) fn force_state(connection: &Connection, id: CampaignId, state: CampaignState) -> Done<()> {
+    let sql = "UPDATE campaigns SET state = ?2, ended_at = NULL, stop_reason = NULL, stop_detail = NULL WHERE id = ?1";
+    force(connection, id, sql, [int(id.raw()), i64::from(state.code())])
+}
+
+/// Sets the state of a campaign that begins, and the bound of its audience.
+pub(super) fn write_begun(
+    connection: &Connection,
+    id: CampaignId,
+    state: CampaignState,
+    as_of: DeviceId,
+) -> Done<()> {
+    let sql = "UPDATE campaigns SET state = ?2, as_of = ?3 WHERE id = ?1";
+    run(connection, sql, params![int(id.raw()), state.code(), int(as_of.raw())]).map(drop)
+}
+
+/// Notes the first lease.
+pub(super) fn write_started(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
+    let sql = "UPDATE campaigns SET started_at = ?2 WHERE id = ?1 AND started_at IS NULL";
+    run(connection, sql, [int(id.raw()), now.as_millis()]).map(drop)
+}
+
+/// Writes how a campaign ends. Another column that makes no sense does not keep it from ending.
+pub(super) fn write_end(connection: &Connection, id: CampaignId, end: &Finish, now: Timestamp) -> Done<()> {
+    let sql = "UPDATE campaigns SET ended_at = ?2, state = ?3, stop_reason = coalesce(?4, stop_reason),
+        stop_detail = coalesce(?5, stop_detail) WHERE id = ?1";
+    let stop = end.stop.as_ref();
+    let (reason, detail) = (stop.map(|stop| stop.reason.code()), stop.map(|stop| stop.detail.as_str()));
+    force(connection, id, sql, (int(id.raw()), now.as_millis(), end.state.code(), reason, detail))
+}
+
+fn force<P: Params + Copy>(connection: &Connection, id: CampaignId, sql: &str, params: P) -> Done<()> {
+    let condition = format!("id = {}", int(id.raw()));
+    damage::force(connection, ("campaigns", &condition), sql, params).map(drop)
 }
 
 fn read(row: &Row<'_>) -> Done<Campaign> {

@@ -1,21 +1,25 @@
 //! Rows of chunks.
 
+use std::ops::Deref;
+
 use rusqlite::{Connection, Row, params};
 use stentor_core::campaign::CampaignState;
-use stentor_core::chunk::{Class, Lane, Ticket, decode_devices, encode_devices};
+use stentor_core::chunk::{ChunkState, Class, Lane, Ticket, decode_devices, encode_devices};
 use stentor_core::delivery::{Record, encode_records};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
+use stentor_core::ledger::{Chunk, NewChunk};
 use stentor_core::limits::CHUNK_MAX_DEVICES;
 use stentor_core::message::place;
+use stentor_core::ports::store::Lease;
 use stentor_core::time::Timestamp;
 
+use super::codes::{LEASED, QUARANTINED, QUEUED};
 use super::fleets::Fleet;
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{code, int, maybe_time, number, time};
-use stentor_core::ledger::FIRST_EPOCH;
 
 /// Most levels a span can have: a device id has 40 bits.
 pub(super) const LEVELS: u32 = 41;
@@ -26,86 +30,44 @@ const FIND: &str =
     k.created_at, k.due_at
     FROM chunks c JOIN campaigns k ON k.id = c.message JOIN fleets f ON f.no = c.fleet WHERE c.id = ?1";
 
-/// Where a chunk is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChunkState {
-    Queued,
-    Leased,
-    Settled,
-    SetAside,
-}
-
-impl ChunkState {
-    pub(super) const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            0 => Some(Self::Queued),
-            1 => Some(Self::Leased),
-            2 => Some(Self::Settled),
-            3 => Some(Self::SetAside),
-            _ => None,
-        }
-    }
-}
-
-/// A chunk with what is asked of its campaign again and again.
+/// A chunk with what the engine alone knows of it.
 #[derive(Debug)]
-pub(super) struct Chunk {
-    pub(super) id: ChunkId,
-    pub(super) campaign: CampaignId,
+pub(super) struct ChunkRow {
+    facts: Chunk,
     pub(super) fleet: Fleet,
-    pub(super) state: ChunkState,
-    pub(super) attempt: u16,
-    pub(super) ambiguous: bool,
-    pub(super) epoch: u32,
-    pub(super) due_at: Timestamp,
-    pub(super) count: usize,
     pub(super) first: DeviceId,
     pub(super) last: DeviceId,
-    /// When it was leased or settled.
-    pub(super) changed_at: Option<Timestamp>,
-    pub(super) lane: Lane,
-    pub(super) campaign_state: CampaignState,
-    pub(super) campaign_started: bool,
     pub(super) collapse_key: Option<String>,
     /// The message's place among those with its collapse key.
     pub(super) place: u64,
 }
 
-/// A chunk to be kept.
-pub(super) struct NewChunk<'a> {
-    pub(super) campaign: CampaignId,
-    pub(super) fleet: Fleet,
-    pub(super) class: Class,
-    pub(super) devices: &'a [DeviceId],
-    pub(super) attempt: u16,
-    pub(super) ambiguous: bool,
-    pub(super) due_at: Timestamp,
-    pub(super) created_at: Timestamp,
-    pub(super) parent: Option<ChunkId>,
+impl Deref for ChunkRow {
+    type Target = Chunk;
+
+    fn deref(&self) -> &Chunk {
+        &self.facts
+    }
 }
 
-impl Chunk {
+impl ChunkRow {
     /// Returns what the queue carries.
-    pub(super) const fn ticket(&self) -> Ticket {
+    pub(super) fn ticket(&self) -> Ticket {
         Ticket { chunk: self.id, lane: self.lane, due_at: self.due_at }
-    }
-
-    /// Returns whether its ticket may be published.
-    pub(super) fn is_running(&self) -> bool {
-        self.campaign_state == CampaignState::Running
     }
 }
 
 /// Keeps a new, queued chunk.
-pub(super) fn insert(connection: &Connection, new: &NewChunk<'_>) -> Done<Ticket> {
+pub(super) fn insert(connection: &Connection, fleet: Fleet, new: &NewChunk<'_>) -> Done<ChunkId> {
     let (Some(first), Some(last)) = (new.devices.first(), new.devices.last()) else {
         return Err(damaged("a chunk without devices"));
     };
     let sql = "INSERT INTO chunks (message, fleet, state, attempt, ambiguous, epoch, due_at, created_at, parent, count, first,
-        last, level, devices) VALUES (?1, ?2, 0, ?3, ?4, 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        last, level, devices) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     let values = params![
         int(new.campaign.raw()),
-        int(new.fleet.no),
+        int(fleet.no),
+        ChunkState::Queued.code(),
         new.attempt,
         new.ambiguous,
         new.due_at.as_millis(),
@@ -118,9 +80,7 @@ pub(super) fn insert(connection: &Connection, new: &NewChunk<'_>) -> Done<Ticket
         encode_devices(new.devices),
     ];
     run(connection, sql, values)?;
-    let chunk = ChunkId::from_raw(connection.last_insert_rowid().unsigned_abs());
-    let lane = Lane { provider: new.fleet.provider, app: new.fleet.app, class: new.class };
-    Ok(Ticket { chunk, lane, due_at: new.due_at })
+    Ok(ChunkId::from_raw(connection.last_insert_rowid().unsigned_abs()))
 }
 
 /// Returns the number of bits of a span: two spans of one level differ in width by less than a factor of two.
@@ -129,27 +89,29 @@ pub(super) const fn level(first: DeviceId, last: DeviceId) -> u32 {
 }
 
 /// Finds a chunk.
-pub(super) fn find(connection: &Connection, id: ChunkId) -> Done<Option<Chunk>> {
+pub(super) fn find(connection: &Connection, id: ChunkId) -> Done<Option<ChunkRow>> {
     one(connection, FIND, [int(id.raw())], read)
 }
 
 // The lists are of ids, which an index gives: a row that cannot be read is no reason not to find the others.
 
-/// Lists queued chunks of a campaign.
-pub(super) fn queued_of(connection: &Connection, campaign: CampaignId, count: usize) -> Done<Vec<ChunkId>> {
-    let sql = "SELECT id FROM chunks WHERE state = 0 AND message = ?1 ORDER BY id LIMIT ?2";
-    all(connection, sql, [int(campaign.raw()), limit(count)], id)
-}
-
-/// Lists queued chunks of a campaign in a fleet.
-pub(super) fn queued_at(
+/// Lists queued chunks of a campaign, at one provider or at all.
+pub(super) fn queued(
     connection: &Connection,
     campaign: CampaignId,
-    fleet: u64,
+    only: Option<ProviderKind>,
     count: usize,
 ) -> Done<Vec<ChunkId>> {
-    let sql = "SELECT id FROM chunks WHERE state = 0 AND message = ?1 AND fleet = ?2 ORDER BY id LIMIT ?3";
-    all(connection, sql, [int(campaign.raw()), int(fleet), limit(count)], id)
+    let Some(provider) = only else {
+        let sql =
+            format!("SELECT id FROM chunks WHERE state = {QUEUED} AND message = ?1 ORDER BY id LIMIT ?2");
+        return all(connection, &sql, [int(campaign.raw()), limit(count)], id);
+    };
+    let sql = format!(
+        "SELECT id FROM chunks WHERE state = {QUEUED} AND message = ?1 AND fleet = (SELECT no FROM fleets
+        WHERE app = (SELECT app FROM campaigns WHERE id = ?1) AND provider = ?2) ORDER BY id LIMIT ?3"
+    );
+    all(connection, &sql, params![int(campaign.raw()), provider.code(), limit(count)], id)
 }
 
 /// Lists tickets of a campaign's queued chunks after a chunk, those that can be read; fewer than `count` only at the end.
@@ -159,11 +121,13 @@ pub(super) fn tickets(
     mut after: ChunkId,
     count: usize,
 ) -> Done<Vec<Ticket>> {
-    let sql = "SELECT id FROM chunks WHERE state = 0 AND message = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+    let sql = format!(
+        "SELECT id FROM chunks WHERE state = {QUEUED} AND message = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+    );
     let mut tickets = Vec::new();
     while tickets.len() < count {
         let page = [int(campaign.raw()), int(after.raw()), limit(count - tickets.len())];
-        let ids = all(connection, sql, page, id)?;
+        let ids = all(connection, &sql, page, id)?;
         let Some(last) = ids.last() else { break };
         after = *last;
         for id in ids {
@@ -181,16 +145,16 @@ pub(super) fn queued_after(
     connection: &Connection,
     mut after: ChunkId,
     count: usize,
-) -> Done<(Vec<Chunk>, Vec<ChunkId>)> {
-    let sql = "SELECT id FROM chunks WHERE state = 0 AND id > ?1 ORDER BY id LIMIT ?2";
+) -> Done<(Vec<ChunkRow>, Vec<ChunkId>)> {
+    let sql = format!("SELECT id FROM chunks WHERE state = {QUEUED} AND id > ?1 ORDER BY id LIMIT ?2");
     let (mut queued, mut broken, mut trouble) = (Vec::new(), Vec::new(), None);
     while queued.len() < count {
-        let page = all(connection, sql, [int(after.raw()), limit(count - queued.len())], id)?;
+        let page = all(connection, &sql, [int(after.raw()), limit(count - queued.len())], id)?;
         let Some(last) = page.last() else { break };
         after = *last;
         for id in page {
             match find(connection, id) {
-                Ok(chunk) => queued.extend(chunk.filter(Chunk::is_running)),
+                Ok(chunk) => queued.extend(chunk.filter(|chunk| chunk.is_running())),
                 Err(fault) if fault.is_unavailable() => trouble = Some(fault),
                 Err(fault) => {
                     damage::note("chunks", int(id.raw()), &fault);
@@ -223,8 +187,9 @@ pub(super) fn waiting(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<Tick
 /// Lists leased chunks.
 pub(super) fn leased(connection: &Connection) -> Done<Vec<ChunkId>> {
     // The small index of leases is named: it is the only one that does not hold every chunk there is.
-    let sql = "SELECT id FROM chunks INDEXED BY chunks_leased WHERE state = 1 ORDER BY lease_until";
-    all(connection, sql, [], id)
+    let sql =
+        format!("SELECT id FROM chunks INDEXED BY chunks_leased WHERE state = {LEASED} ORDER BY lease_until");
+    all(connection, &sql, [], id)
 }
 
 /// Returns whether a chunk is leased by an instance.
@@ -234,8 +199,10 @@ pub(super) fn is_leased_by(connection: &Connection, id: ChunkId, instance: u64) 
 
 /// Lists chunks whose lease has run out.
 pub(super) fn leases_over(connection: &Connection, now: Timestamp, count: usize) -> Done<Vec<ChunkId>> {
-    let sql = "SELECT id FROM chunks WHERE state = 1 AND lease_until <= ?1 ORDER BY lease_until LIMIT ?2";
-    all(connection, sql, [now.as_millis(), limit(count)], id)
+    let sql = format!(
+        "SELECT id FROM chunks WHERE state = {LEASED} AND lease_until <= ?1 ORDER BY lease_until LIMIT ?2"
+    );
+    all(connection, &sql, [now.as_millis(), limit(count)], id)
 }
 
 /// Reads who is in a chunk.
@@ -252,30 +219,49 @@ pub(super) fn decode(row: &Row<'_>, at: usize) -> Done<Vec<DeviceId>> {
     decode_devices(bytes).ok_or_else(|| damaged("a list of devices that cannot be read"))
 }
 
+/// Leases a chunk.
+pub(super) fn write_lease(connection: &Connection, id: ChunkId, epoch: u32, lease: Lease) -> Done<()> {
+    let sql = "UPDATE chunks SET state = ?6, epoch = ?2, instance = ?3, lease_until = ?4, changed_at = ?5 WHERE id = ?1";
+    let (instance, until, now) = (int(lease.instance), lease.until.as_millis(), lease.now.as_millis());
+    let values = params![int(id.raw()), epoch, instance, until, now, ChunkState::Leased.code()];
+    run(connection, sql, values).map(drop)
+}
+
+/// Leases a new chunk as another is leased.
+pub(super) fn copy_lease(connection: &Connection, id: ChunkId, epoch: u32, other: ChunkId) -> Done<()> {
+    let sql = "UPDATE chunks SET state = ?4, epoch = ?3, (changed_at, instance, lease_until) =
+        (SELECT changed_at, instance, lease_until FROM chunks WHERE id = ?2) WHERE id = ?1";
+    let values = params![int(id.raw()), int(other.raw()), epoch, ChunkState::Leased.code()];
+    run(connection, sql, values).map(drop)
+}
+
+/// Prolongs a lease that an instance has under an epoch.
+pub(super) fn extend(connection: &Connection, (id, epoch): (ChunkId, u32), lease: Lease) -> Done<()> {
+    let sql =
+        "UPDATE chunks SET lease_until = ?4 WHERE id = ?1 AND epoch = ?2 AND instance = ?3 AND state = ?5";
+    let (instance, until) = (int(lease.instance), lease.until.as_millis());
+    let values = params![int(id.raw()), epoch, instance, until, ChunkState::Leased.code()];
+    run(connection, sql, values).map(drop)
+}
+
 /// Settles a chunk.
-pub(super) fn write_records(
+pub(super) fn write_settled(
     connection: &Connection,
     id: ChunkId,
     records: &[Record],
     now: Timestamp,
 ) -> Done<()> {
-    let sql = "UPDATE chunks SET state = 2, records = ?2, changed_at = ?3, instance = NULL, lease_until = NULL WHERE id = ?1";
-    run(connection, sql, params![int(id.raw()), encode_records(records), now.as_millis()]).map(drop)
-}
-
-/// Leases a new chunk as another is leased.
-pub(super) fn write_leased_like(connection: &Connection, id: ChunkId, other: ChunkId) -> Done<()> {
-    let sql = "UPDATE chunks SET state = 1, epoch = ?3, (changed_at, instance, lease_until) =
-        (SELECT changed_at, instance, lease_until FROM chunks WHERE id = ?2) WHERE id = ?1";
-    run(connection, sql, params![int(id.raw()), int(other.raw()), FIRST_EPOCH]).map(drop)
+    let sql = "UPDATE chunks SET state = ?4, records = ?2, changed_at = ?3, instance = NULL, lease_until = NULL WHERE id = ?1";
+    let state = ChunkState::Settled.code();
+    run(connection, sql, params![int(id.raw()), encode_records(records), now.as_millis(), state]).map(drop)
 }
 
 /// Takes a chunk out of the way for good, whatever its row says.
-pub(super) fn write_set_aside(connection: &Connection, id: ChunkId, now: Timestamp) -> Done<()> {
+pub(super) fn write_quarantined(connection: &Connection, id: ChunkId, now: Timestamp) -> Done<()> {
     let sql =
-        "UPDATE chunks SET state = 3, changed_at = ?2, instance = NULL, lease_until = NULL WHERE id = ?1";
+        "UPDATE chunks SET state = ?3, changed_at = ?2, instance = NULL, lease_until = NULL WHERE id = ?1";
     let condition = format!("id = {}", int(id.raw()));
-    let values = [int(id.raw()), now.as_millis()];
+    let values = [int(id.raw()), now.as_millis(), i64::from(ChunkState::Quarantined.code())];
     damage::force(connection, ("chunks", &condition), sql, values).map(drop)
 }
 
@@ -286,9 +272,23 @@ pub(super) fn write_queued(
     due_at: Timestamp,
     ambiguous: bool,
 ) -> Done<()> {
-    let sql = "UPDATE chunks SET state = 0, due_at = ?2, ambiguous = ?3, changed_at = NULL, instance = NULL,
+    let sql = "UPDATE chunks SET state = ?4, due_at = ?2, ambiguous = ?3, changed_at = NULL, instance = NULL,
         lease_until = NULL WHERE id = ?1";
-    run(connection, sql, params![int(id.raw()), due_at.as_millis(), ambiguous]).map(drop)
+    let state = ChunkState::Queued.code();
+    run(connection, sql, params![int(id.raw()), due_at.as_millis(), ambiguous, state]).map(drop)
+}
+
+/// Returns whether a chunk is leased under an epoch, or queued where none is given, whatever else its row says.
+pub(super) fn is_open(connection: &Connection, id: ChunkId, epoch: Option<u32>) -> Done<bool> {
+    let state = if epoch.is_some() { ChunkState::Leased } else { ChunkState::Queued };
+    let sql = "SELECT 1 FROM chunks WHERE id = ?1 AND state = ?2 AND (?3 IS NULL OR epoch = ?3)";
+    exists(connection, sql, params![int(id.raw()), state.code(), epoch])
+}
+
+/// Counts those that were taken out of the way.
+pub(super) fn count_quarantined(connection: &Connection) -> Done<u64> {
+    let sql = format!("SELECT count(*) FROM chunks WHERE state = {QUARANTINED}");
+    Ok(one(connection, &sql, [], |row| number(row, 0))?.unwrap_or_default())
 }
 
 /// Reads the id that is a row's own number, whatever the rest of the row is.
@@ -296,7 +296,7 @@ fn id(row: &Row<'_>) -> Done<ChunkId> {
     Ok(ChunkId::from_raw(row.get::<_, i64>(0)?.cast_unsigned()))
 }
 
-fn read(row: &Row<'_>) -> Done<Chunk> {
+fn read(row: &Row<'_>) -> Done<ChunkRow> {
     let app = AppId::from_raw(number(row, 12)?);
     let provider = code(row, 17, ProviderKind::from_code)?;
     let campaign = CampaignId::from_raw(number(row, 1)?);
@@ -304,22 +304,25 @@ fn read(row: &Row<'_>) -> Done<Chunk> {
     if !(1..=CHUNK_MAX_DEVICES).contains(&count) {
         return Err(damaged("a chunk of so many devices as none has"));
     }
-    Ok(Chunk {
+    let facts = Chunk {
         id: ChunkId::from_raw(number(row, 0)?),
         campaign,
-        fleet: Fleet { no: number(row, 2)?, app, provider },
+        lane: Lane { provider, app, class: code(row, 14, Class::from_code)? },
         state: code(row, 3, ChunkState::from_code)?,
         attempt: row.get(4)?,
         ambiguous: row.get(5)?,
         epoch: row.get(6)?,
         due_at: time(row, 7)?,
         count,
-        first: DeviceId::from_raw(number(row, 9)?),
-        last: DeviceId::from_raw(number(row, 10)?),
         changed_at: maybe_time(row, 11)?,
-        lane: Lane { provider, app, class: code(row, 14, Class::from_code)? },
         campaign_state: code(row, 13, CampaignState::from_code)?,
         campaign_started: row.get(15)?,
+    };
+    Ok(ChunkRow {
+        facts,
+        fleet: Fleet { no: number(row, 2)?, app, provider },
+        first: DeviceId::from_raw(number(row, 9)?),
+        last: DeviceId::from_raw(number(row, 10)?),
         collapse_key: row.get(16)?,
         place: place(campaign.into(), time(row, 18)?, time(row, 19)?),
     })

@@ -39,7 +39,7 @@ impl DeviceStore for SqliteStore {
         Ok(registered)
     }
 
-    async fn rehearse_some(
+    async fn validate_some_registrations(
         &self,
         app: AppId,
         given: &[Registration],
@@ -47,7 +47,8 @@ impl DeviceStore for SqliteStore {
     ) -> Result<usize, StoreError> {
         let some = self.inner.pace.first(given);
         let batch = Batch::new(app, some, now);
-        let count = self.write(move |connection| register::rehearse(connection, &batch)).await?;
+        let count =
+            self.write(move |connection| register::validate_registrations(connection, &batch)).await?;
         self.inner.pace.note(some.len(), count);
         Ok(count)
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use rusqlite::{Connection, Row, params};
+use stentor_core::chunk::ChunkState;
 use stentor_core::delivery::{DeliveryState, Record, decode_records};
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::outcome::Reason;
@@ -12,10 +13,7 @@ use super::chunks::{self, LEVELS};
 use super::fleets::{self, Fleet};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::row::{int, maybe_time, number, time};
-
-/// The state of a chunk that was set aside.
-const SET_ASIDE: i64 = 3;
+use crate::sqlite::row::{code, int, maybe_time, number, time};
 
 /// Lists the attempts of one message at a device, in order.
 pub(super) fn of_message(
@@ -81,8 +79,8 @@ fn expanded_to(connection: &Connection, fleet: Fleet, device: DeviceId, below: i
 
 fn attempt(row: &Row<'_>, fleet: Fleet, message: MessageId, device: DeviceId) -> Done<Option<AttemptRecord>> {
     let devices = match chunks::decode(row, 8) {
-        // Who was in a chunk that was set aside cannot be told.
-        Err(_) if row.get::<_, i64>(5)? == SET_ASIDE => return Ok(None),
+        // Who was in a chunk that was quarantined cannot be told.
+        Err(_) if state(row)? == ChunkState::Quarantined => return Ok(None),
         other => other?,
     };
     let Ok(position) = devices.binary_search(&device) else { return Ok(None) };
@@ -97,11 +95,15 @@ fn attempt(row: &Row<'_>, fleet: Fleet, message: MessageId, device: DeviceId) ->
     }))
 }
 
+fn state(row: &Row<'_>) -> Done<ChunkState> {
+    code(row, 5, ChunkState::from_code)
+}
+
 fn record(row: &Row<'_>, position: usize, count: usize) -> Done<Record> {
     let Some(bytes) = row.get_ref(9)?.as_blob_or_null().map_err(|_| damaged("records that are no bytes"))?
     else {
-        let leased = row.get::<_, i64>(5)? == 1;
-        let state = if leased { DeliveryState::Sending } else { DeliveryState::Queued };
+        let state =
+            if state(row)? == ChunkState::Leased { DeliveryState::Sending } else { DeliveryState::Queued };
         return Ok(Record::new(state, Reason::None, row.get(6)?));
     };
     let records = decode_records(bytes, count).ok_or_else(|| damaged("records that cannot be read"))?;

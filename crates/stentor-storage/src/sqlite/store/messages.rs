@@ -6,20 +6,22 @@ use rusqlite::{Connection, Row, params};
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
 use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId, ScheduleId};
+use stentor_core::ledger;
 use stentor_core::message::{Message, MessageSpec};
 use stentor_core::name::IdempotencyKey;
 use stentor_core::ports::store::{
-    AttemptRecord, AudienceCount, MessageStore, NewMessage, Page, StoreError, Storing,
+    AttemptRecord, AudienceCount, Idempotent, MessageStore, NewMessage, Page, StoreError,
 };
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
 use super::fleets::Fleet;
+use super::rows::Rows;
 use super::{SqliteStore, accept, audience, books, campaigns, chunks, fleets, history};
-use crate::sqlite::fault::{Done, damaged, missing};
+use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::one;
 use crate::sqlite::row::{int, maybe_number, maybe_time, number, time};
-use crate::sqlite::writer::Line;
+use crate::sqlite::writer::Priority;
 
 /// Messages that are being sent, decoded; most leases ask for the same few.
 const CACHED_MAX_COUNT: usize = 64;
@@ -28,16 +30,16 @@ const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
 
 #[async_trait]
 impl MessageStore for SqliteStore {
-    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Storing<()>, StoreError>> {
-        let mut promises = Vec::with_capacity(messages.len());
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<()>, StoreError>> {
+        let mut pending = Vec::with_capacity(messages.len());
         for new in messages {
             let spec = new.message.spec.encode();
             let work = move |connection: &Connection| accept::accept(connection, &new, &spec);
-            promises.push(self.inner.writer.submit_tidy(Line::First, work).await);
+            pending.push(self.inner.writer.submit_checked(Priority::First, work).await);
         }
-        let mut replies = Vec::with_capacity(promises.len());
-        for promise in promises {
-            replies.push(promise.kept().await);
+        let mut replies = Vec::with_capacity(pending.len());
+        for job in pending {
+            replies.push(job.await_commit().await);
         }
         replies
     }
@@ -47,7 +49,7 @@ impl MessageStore for SqliteStore {
         app: AppId,
         key: &IdempotencyKey,
         request_hash: &[u8; 32],
-    ) -> Result<Option<Storing<()>>, StoreError> {
+    ) -> Result<Option<Idempotent<()>>, StoreError> {
         let (key, hash) = (key.clone(), *request_hash);
         self.read(move |connection| accept::replay(connection, app, &key, &hash)).await
     }
@@ -67,7 +69,7 @@ impl MessageStore for SqliteStore {
 
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError> {
         self.read(move |connection| {
-            let (campaign, _) = campaigns::find(connection, app, id)?;
+            let campaign = campaigns::require(connection, app, id)?;
             Ok(Ledger { campaign, providers: books::of_campaign(connection, id)? })
         })
         .await
@@ -80,8 +82,9 @@ impl MessageStore for SqliteStore {
         action: CampaignAction,
         now: Timestamp,
     ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
-        let campaign =
-            self.write(move |connection| campaigns::act(connection, (app, id), action, now)).await?;
+        let campaign = self
+            .write(move |connection| ledger::act(&mut Rows::new(connection), (app, id), action, now))
+            .await?;
         self.after_act(campaign, action, now).await
     }
 
@@ -92,7 +95,7 @@ impl MessageStore for SqliteStore {
         device: DeviceId,
     ) -> Result<Vec<AttemptRecord>, StoreError> {
         self.read(move |connection| {
-            campaigns::find(connection, app, message.into())?;
+            campaigns::require(connection, app, message.into())?;
             let fleets = fleets::of_app(connection, app)?;
             history::of_message(connection, &fleets, message, device)
         })
@@ -177,8 +180,9 @@ impl SqliteStore {
         if campaign.ended_at.is_some() {
             return Ok(campaign);
         }
-        while let Ok(true) = self.write(move |connection| campaigns::wind_up(connection, id, now)).await {}
-        self.read(move |connection| campaigns::find(connection, app, id)).await.map(|(campaign, _)| campaign)
+        let wind_up = move |connection: &Connection| ledger::wind_up(&mut Rows::new(connection), id, now);
+        while let Ok(true) = self.write(wind_up).await {}
+        self.read(move |connection| campaigns::require(connection, app, id)).await
     }
 
     /// Lists the tickets of what is queued of a campaign, page by page.
@@ -241,9 +245,4 @@ fn read(row: &Row<'_>, id: MessageId) -> Done<Message> {
         due_at: time(row, 2)?,
         occurrence,
     })
-}
-
-/// Reads a message that must be there.
-pub(super) fn require(cache: &MessageCache, connection: &Connection, id: MessageId) -> Done<Arc<Message>> {
-    cache.get(connection, id)?.ok_or(missing("message"))
 }

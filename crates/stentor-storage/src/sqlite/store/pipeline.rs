@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use stentor_core::chunk::{Class, Ticket};
 use stentor_core::id::ChunkId;
+use stentor_core::ledger;
 use stentor_core::ports::store::{
     Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, Started,
     StoreError, Swept,
@@ -11,12 +12,10 @@ use stentor_core::ports::store::{
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
-use super::chunks::{self, Chunk};
+use super::chunks::{self, ChunkRow};
 use super::lease::Known;
-use super::{
-    SqliteStore, aside, campaigns, expand, lease, leftovers, sequences, settle, start, unlisted, upkeep,
-};
-use crate::sqlite::damage::attempt;
+use super::rows::Rows;
+use super::{SqliteStore, campaigns, lease, leftovers, maintenance, producers, sequences, start, unlisted};
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
 use crate::sqlite::row::int;
@@ -44,7 +43,7 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {
-        self.read_walk(expand::tasks).await
+        self.read_walk(producers::running).await
     }
 
     async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
@@ -52,12 +51,9 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError> {
-        let (chunks, messages) = (chunks.to_vec(), Arc::clone(&self.inner.messages));
-        let ahead = Arc::clone(&self.inner.ahead);
-        let work = move |connection: &Connection| {
-            let known = Known { messages: &messages, ahead: &ahead };
-            lease::lease(connection, &known, &chunks, lease)
-        };
+        let (messages, prefetch) = (Arc::clone(&self.inner.messages), Arc::clone(&self.inner.prefetch));
+        let (chunks, known) = (chunks.to_vec(), Known { messages, prefetch });
+        let work = move |connection: &Connection| lease::lease(connection, &known, &chunks, lease);
         if lease.class == Class::Urgent { self.write_first(work).await } else { self.write(work).await }
     }
 
@@ -77,22 +73,29 @@ impl PipelineStore for SqliteStore {
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
         let deliveries: usize = settlements.iter().map(|settlement| settlement.records.len()).sum();
         if deliveries <= SMALL_MAX_DELIVERIES {
-            return self.write_first(move |connection| settle::all(connection, settlements)).await;
+            return self.write_first(move |connection| lease::settle(connection, settlements)).await;
         }
         let mut replies = Vec::with_capacity(settlements.len());
         for some in together(settlements) {
-            replies.extend(self.write(move |connection| settle::all(connection, some)).await?);
+            replies.extend(self.write(move |connection| lease::settle(connection, some)).await?);
         }
         Ok(replies)
     }
 
-    async fn set_aside(
+    async fn quarantine(
         &self,
         chunk: ChunkId,
         epoch: Option<u32>,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        match self.write(move |connection| aside::set_aside(connection, chunk, epoch, now)).await {
+        let quarantine = move |connection: &Connection| {
+            let is_open = chunks::is_open(connection, chunk, epoch)?;
+            if is_open {
+                ledger::take_away(&mut Rows::new(connection), chunk, now)?;
+            }
+            Ok(is_open)
+        };
+        match self.write(quarantine).await {
             Err(StoreError::Unreadable(problem)) => {
                 self.prove_writing().await.map_err(|_| StoreError::Unreadable(problem))?;
                 self.inner.lost.add(chunk);
@@ -106,15 +109,15 @@ impl PipelineStore for SqliteStore {
         self.prove_writing().await
     }
 
-    async fn set_aside_count(&self) -> Result<u64, StoreError> {
-        self.read(aside::count).await
+    async fn quarantined_count(&self) -> Result<u64, StoreError> {
+        self.read(chunks::count_quarantined).await
     }
 
     async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError> {
         let waits = |connection: &Connection| {
             Ok(leftovers::are_some(connection)?
                 || campaigns::canceled(connection)?.is_some()
-                || campaigns::is_some_stopped(connection)?)
+                || campaigns::stopped(connection)?.is_some())
         };
         if !self.read(waits).await? {
             return Ok(false);
@@ -129,7 +132,7 @@ impl PipelineStore for SqliteStore {
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
         self.write_around(move |connection, lost| {
             sequences::advance(connection, "id", instance)?;
-            upkeep::recover(connection, instance, (lost, now))
+            ledger::recover(&mut Rows::around(connection, lost), instance, now)
         })
         .await
     }
@@ -148,18 +151,23 @@ impl PipelineStore for SqliteStore {
         if !broken.is_empty() {
             let now = queued.iter().map(|chunk| chunk.due_at).max().unwrap_or_default();
             let aside = self.write(move |connection| {
-                broken.iter().try_for_each(|id| aside::take_away(connection, *id, now))
+                let mut rows = Rows::new(connection);
+                broken.iter().try_for_each(|id| ledger::take_away(&mut rows, *id, now))
             });
             if let Err(error) = aside.await {
-                tracing::warn!(%error, "chunks that cannot be read could not be set aside");
+                tracing::warn!(%error, "chunks that cannot be read could not be quarantined");
             }
         }
         let lost = &self.inner.lost;
-        Ok(queued.iter().filter(|chunk| !lost.has(chunk.id)).map(Chunk::ticket).collect())
+        Ok(queued.iter().filter(|chunk| !lost.has(chunk.id)).map(ChunkRow::ticket).collect())
     }
 
     async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
-        self.write(move |connection| expand::give_up(connection, task, now)).await
+        let id = task.message.into();
+        self.write(move |connection| {
+            ledger::give_up_producer(&mut Rows::new(connection), id, task.provider, now)
+        })
+        .await
     }
 
     async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
@@ -169,7 +177,10 @@ impl PipelineStore for SqliteStore {
 
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
         let limit = limit.min(SWEPT_MAX_COUNT);
-        self.write_around(move |connection, lost| upkeep::sweep(connection, limit, (lost, now))).await
+        self.write_around(move |connection, lost| {
+            ledger::sweep(&mut Rows::around(connection, lost), limit, now)
+        })
+        .await
     }
 
     async fn prune(
@@ -179,7 +190,8 @@ impl PipelineStore for SqliteStore {
         limit: usize,
     ) -> Result<u64, StoreError> {
         let limit = limit.min(SWEPT_MAX_COUNT);
-        self.write(move |connection| upkeep::prune(connection, ended_before, replies_before, limit)).await
+        self.write(move |connection| maintenance::prune(connection, ended_before, replies_before, limit))
+            .await
     }
 
     async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<(u64, Option<u64>), StoreError> {
@@ -210,13 +222,15 @@ impl SqliteStore {
 
 /// Does a portion of what was begun and is too much for one transaction; returns whether more is left.
 fn continue_work(connection: &Connection, now: Timestamp) -> Done<bool> {
-    if let Some(id) = campaigns::canceled(connection)? {
-        let done = attempt(connection, || campaigns::wind_up(connection, id, now).map(|_| true))?;
-        if campaigns::done_or_set_aside(connection, done, (id, None), now)? {
-            return Ok(true);
-        }
+    let mut rows = Rows::new(connection);
+    if let Some(id) = campaigns::canceled(connection)?
+        && ledger::end_or_quarantine(&mut rows, (id, None), now)?
+    {
+        return Ok(true);
     }
-    if campaigns::end_some_stopped(connection, now)? {
+    if let Some((id, provider, reason)) = campaigns::stopped(connection)?
+        && ledger::end_or_quarantine(&mut rows, (id, Some((provider, reason))), now)?
+    {
         return Ok(true);
     }
     leftovers::go_on(connection, &Portion::begin(connection))

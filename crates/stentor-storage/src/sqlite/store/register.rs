@@ -48,11 +48,11 @@ impl Batch {
 }
 
 /// Registers what one transaction takes of a batch and takes it back at once: what would be refused is refused. Returns how many.
-pub(super) fn rehearse(connection: &Connection, batch: &Batch) -> Done<usize> {
-    run(connection, "SAVEPOINT rehearsal", [])?;
+pub(super) fn validate_registrations(connection: &Connection, batch: &Batch) -> Done<usize> {
+    run(connection, "SAVEPOINT validation", [])?;
     let count = some(connection, batch)?.len();
-    run(connection, "ROLLBACK TO rehearsal", [])?;
-    run(connection, "RELEASE rehearsal", [])?;
+    run(connection, "ROLLBACK TO validation", [])?;
+    run(connection, "RELEASE validation", [])?;
     Ok(count)
 }
 

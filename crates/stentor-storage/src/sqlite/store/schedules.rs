@@ -2,11 +2,12 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Params, Row, params};
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::Label;
-use stentor_core::ports::store::{IdempotentReply, Occurrence, Page, ScheduleStore, StoreError, Storing};
+use stentor_core::ports::store::{Idempotent, IdempotentReply, Occurrence, Page, ScheduleStore, StoreError};
 use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
 use super::apps::repeat;
+use super::codes::{ACTIVE, SCHEDULED};
 use super::{SqliteStore, accept, fleets, messages, turns};
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
@@ -22,7 +23,7 @@ impl ScheduleStore for SqliteStore {
         &self,
         schedule: &Schedule,
         idempotency: Option<IdempotentReply>,
-    ) -> Result<Storing<()>, StoreError> {
+    ) -> Result<Idempotent<()>, StoreError> {
         let schedule = schedule.clone();
         self.write(move |connection| create(connection, &schedule, idempotency.as_ref())).await
     }
@@ -43,8 +44,8 @@ impl ScheduleStore for SqliteStore {
         .await
     }
 
-    async fn set_schedule_aside(&self, id: ScheduleId) -> Result<(), StoreError> {
-        self.write(move |connection| set_aside(connection, id)).await
+    async fn quarantine_schedule(&self, id: ScheduleId) -> Result<(), StoreError> {
+        self.write(move |connection| quarantine(connection, id)).await
     }
 
     async fn delete_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
@@ -63,8 +64,9 @@ impl ScheduleStore for SqliteStore {
 
     async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError> {
         self.read(move |connection| {
-            let sql = "SELECT count(*) FROM schedules WHERE app = ?1 AND state IN (0, 1)";
-            Ok(one(connection, sql, [int(app.raw())], |row| number(row, 0))?.unwrap_or_default())
+            let sql = "SELECT count(*) FROM schedules WHERE app = ?1 AND state IN (?2, ?3)";
+            let values = params![int(app.raw()), ScheduleState::Active.code(), ScheduleState::Paused.code()];
+            Ok(one(connection, sql, values, |row| number(row, 0))?.unwrap_or_default())
         })
         .await
     }
@@ -73,7 +75,7 @@ impl ScheduleStore for SqliteStore {
         let (due, broken) = self.read(move |connection| due(connection, now, count)).await?;
         if !broken.is_empty() {
             let aside =
-                move |connection: &Connection| broken.iter().try_for_each(|id| set_aside(connection, *id));
+                move |connection: &Connection| broken.iter().try_for_each(|id| quarantine(connection, *id));
             self.write(aside).await?;
         }
         Ok(due)
@@ -86,10 +88,12 @@ impl ScheduleStore for SqliteStore {
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read(|connection| {
-            let sql = "SELECT min(at) FROM (
-                SELECT min(next_due) AS at FROM schedules WHERE state = 0 AND next_due IS NOT NULL AND next_due < 1e19
-                UNION ALL SELECT min(due_at) FROM campaigns WHERE state = 0 AND due_at < 1e19)";
-            Ok(one(connection, sql, [], |row| maybe_time(row, 0))?.flatten())
+            let sql = format!(
+                "SELECT min(at) FROM (SELECT min(next_due) AS at FROM schedules
+                    WHERE state = {ACTIVE} AND next_due IS NOT NULL AND next_due < 1e19
+                UNION ALL SELECT min(due_at) FROM campaigns WHERE state = {SCHEDULED} AND due_at < 1e19)"
+            );
+            Ok(one(connection, &sql, [], |row| maybe_time(row, 0))?.flatten())
         })
         .await
     }
@@ -128,7 +132,7 @@ pub(super) fn delete_broken(connection: &Connection, app: AppId, id: ScheduleId)
 }
 
 /// Lets a schedule that cannot be read fire no more.
-fn set_aside(connection: &Connection, id: ScheduleId) -> Done<()> {
+fn quarantine(connection: &Connection, id: ScheduleId) -> Done<()> {
     let sql = "UPDATE schedules SET state = ?2, next_due = NULL WHERE id = ?1";
     let damaged = i64::from(ScheduleState::Damaged.code());
     force(connection, id, sql, [int(id.raw()), damaged]).map(drop)
@@ -144,7 +148,7 @@ pub(super) fn create(
     connection: &Connection,
     schedule: &Schedule,
     idempotency: Option<&IdempotentReply>,
-) -> Done<Storing<()>> {
+) -> Done<Idempotent<()>> {
     fleets::check_app(connection, schedule.app)?;
     if let Some(given) = idempotency {
         if let Some(known) = accept::replay(connection, schedule.app, &given.key, &given.request_hash)? {
@@ -169,7 +173,7 @@ pub(super) fn create(
         schedule.spec.encode(),
     ];
     run(connection, sql, values).map_err(|fault| repeat(fault, "the schedule id is in use"))?;
-    Ok(Storing::Done(()))
+    Ok(Idempotent::Done(()))
 }
 
 /// Sets state and next tick of a schedule that has not ended.
@@ -190,8 +194,8 @@ pub(super) fn change(
 /// Keeps the message and advances the schedule. A tick that has fired before fires no more, but the schedule goes on.
 fn fire(connection: &Connection, occurrence: &Occurrence) -> Done<bool> {
     let (id, instant) = (int(occurrence.schedule.raw()), occurrence.instant.as_millis());
-    let sql = format!("{SELECT} WHERE id = ?1 AND state = 0 AND next_due = ?2");
-    if one(connection, &sql, [id, instant], read)?.is_none() {
+    let sql = format!("{SELECT} WHERE id = ?1 AND state = ?3 AND next_due = ?2");
+    if one(connection, &sql, [id, instant, i64::from(ScheduleState::Active.code())], read)?.is_none() {
         return Ok(false);
     }
     let message = occurrence.message.as_ref().map(|message| int(message.id.raw()));

@@ -2,28 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Row, params};
-use stentor_core::campaign::CampaignState;
-use stentor_core::chunk::{Class, Ticket};
+use rusqlite::{Connection, Row};
+use stentor_core::campaign::{CampaignState, Stop};
+use stentor_core::chunk::Ticket;
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
-use stentor_core::limits::{CHUNK_MAX_DEVICES, TARGET_DEVICES_MAX_COUNT};
+use stentor_core::ledger::{self, Audience, Cutting, Finish, LedgerCache};
+use stentor_core::limits::TARGET_DEVICES_MAX_COUNT;
 use stentor_core::message::Message;
 use stentor_core::name::ExternalId;
+use stentor_core::outcome::Reason;
 use stentor_core::ports::store::Started;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 
-use super::books::Shelf;
-use super::chunks::{self, NewChunk};
-use super::fleets::{self, Fleet, device_of, fleet_of};
+use super::fleets::{self, device_of, fleet_of};
 use super::register::{self, NewRow};
+use super::rows::Rows;
 use super::{campaigns, messages, owners, sequences, tokens, turns};
 use crate::sqlite::damage::attempt;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::portion::Portion;
-use crate::sqlite::query::{all, exists, limit, run};
-use crate::sqlite::row::int;
+use crate::sqlite::query::{all, exists, limit};
 
 /// Starts scheduled campaigns that are due, every app in its turn where not all can; one whose message makes no sense is stopped, so that it does
 /// not hold up the others.
@@ -35,7 +35,7 @@ pub(super) fn due(
 ) -> Done<Started> {
     let due = turns::due_campaigns(connection, now, count)?;
     let due: Vec<_> = due.into_iter().map(|id| MessageId::from_raw(id.cast_unsigned())).collect();
-    let some = |ids: &[MessageId]| some(connection, ids, chunk_max_devices, now);
+    let some = |ids: &[MessageId]| some(connection, ids, Cutting { chunk_max_devices, now });
     if let Ok(started) = attempt(connection, || some(&due))? {
         return Ok(Started { has_more: started.has_more || due.len() >= count, ..started });
     }
@@ -53,21 +53,24 @@ pub(super) fn due(
                 all.begun.extend(one.begun);
                 all.has_producers |= one.has_producers;
             }
-            Err(_) => campaigns::set_aside(connection, id.into(), now)?,
+            Err(_) => refuse(connection, id.into(), now)?,
         }
     }
     Ok(all)
 }
 
+/// Stops a campaign of which nothing was begun, because its message is damaged.
+fn refuse(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
+    tracing::error!(campaign = %id, "its message cannot be read: it is stopped");
+    let stop = Stop { reason: Reason::Damaged, detail: "the message cannot be read".to_owned() };
+    campaigns::write_end(connection, id, &Finish { state: CampaignState::Stopped, stop: Some(stop) }, now)
+}
+
 /// Begins campaigns for as long as a transaction may last.
-fn some(
-    connection: &Connection,
-    ids: &[MessageId],
-    chunk_max_devices: usize,
-    now: Timestamp,
-) -> Done<Started> {
+fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<Started> {
     let portion = Portion::begin(connection);
-    let mut starter = Starter::new(connection, chunk_max_devices, now);
+    let mut rows = Rows::new(connection);
+    let mut starter = Starter::new(&mut rows, cutting);
     let mut started = Started::default();
     for id in ids {
         if portion.is_over() {
@@ -84,113 +87,70 @@ fn some(
 }
 
 /// Begins campaigns in one transaction: what they share is read once, and books are written once.
-struct Starter<'a> {
-    connection: &'a Connection,
-    shelf: Shelf<'a>,
-    chunk_max_devices: usize,
-    now: Timestamp,
-    fleets: Vec<Fleet>,
+struct Starter<'r, 'a> {
+    ledger: LedgerCache<'r, Rows<'a>>,
+    cutting: Cutting,
     /// The last device given out, once it was asked for, and whether it was given out here.
     last_device: Option<u64>,
     has_devices: bool,
     has_producers: bool,
-    /// Campaigns without anybody.
-    empty: Vec<CampaignId>,
 }
 
-impl<'a> Starter<'a> {
-    fn new(connection: &'a Connection, chunk_max_devices: usize, now: Timestamp) -> Self {
-        let shelf = Shelf::new(connection);
+impl<'r, 'a> Starter<'r, 'a> {
+    const fn new(rows: &'r mut Rows<'a>, cutting: Cutting) -> Self {
         Self {
-            connection,
-            shelf,
-            chunk_max_devices,
-            now,
-            fleets: Vec::new(),
+            ledger: LedgerCache::new(rows),
+            cutting,
             last_device: None,
             has_devices: false,
             has_producers: false,
-            empty: Vec::new(),
         }
     }
 
     fn begin(&mut self, message: &Message) -> Done<Vec<Ticket>> {
         let target = &message.spec.target;
-        let is_direct = target.is_direct() && !has_many(self.connection, message.app, target)?;
-        let direct = if is_direct { self.direct(message.app, target)? } else { BTreeMap::new() };
-        let as_of = self.last_device()?;
-        let sql = "UPDATE campaigns SET state = ?2, as_of = ?3 WHERE id = ?1";
-        run(self.connection, sql, params![int(message.id.raw()), CampaignState::Running.code(), int(as_of)])?;
-        if !is_direct {
-            self.has_producers = true;
-            self.produce(message)?;
-            return Ok(Vec::new());
-        }
-        let mut tickets = Vec::new();
-        for (fleet, devices) in direct {
-            tickets.extend(self.cut(message.id.into(), fleet, &devices)?);
-        }
-        if tickets.is_empty() {
-            self.empty.push(message.id.into());
-        }
-        Ok(tickets)
+        let is_direct = target.is_direct() && !has_many(self.connection(), message.app, target)?;
+        let audience = match is_direct {
+            true => Audience::Named(self.direct(message.app, target)?),
+            false => Audience::Wide(self.providers(message.app)?),
+        };
+        self.has_producers |= matches!(&audience, Audience::Wide(providers) if !providers.is_empty());
+        let as_of = DeviceId::from_raw(self.last_device()?);
+        ledger::begin(&mut self.ledger, message, (audience, as_of), self.cutting)
     }
 
     /// Writes what was gathered.
     fn close(self) -> Done<()> {
         if let Some(last) = self.last_device.filter(|_| self.has_devices) {
-            sequences::advance(self.connection, "device", last)?;
+            sequences::advance(self.connection(), "device", last)?;
         }
-        self.shelf.close(self.now)?;
-        self.empty
-            .into_iter()
-            .try_for_each(|campaign| campaigns::finish_if_over(self.connection, campaign, self.now))
+        self.ledger.close(self.cutting.now)
     }
 
-    fn cut(&mut self, campaign: CampaignId, fleet: u64, devices: &[DeviceId]) -> Done<Vec<Ticket>> {
-        let fleet = match self.fleets.iter().find(|known| known.no == fleet) {
-            Some(known) => *known,
-            None => self.note(fleets::by_no(self.connection, fleet)?),
-        };
-        self.shelf.open_new(campaign, fleet.provider).set_complete(true);
-        let (most, now) = (self.chunk_max_devices, self.now);
-        cut(self.connection, &mut self.shelf, campaign, (fleet, Class::Urgent), devices, most, now)
+    /// Lists the providers that the app's devices use or used.
+    fn providers(&self, app: AppId) -> Done<Vec<ProviderKind>> {
+        let registries = fleets::of_app(self.connection(), app)?;
+        Ok(registries.into_iter().map(|one| one.provider).collect())
     }
 
-    fn note(&mut self, fleet: Fleet) -> Fleet {
-        self.fleets.push(fleet);
-        fleet
-    }
-
-    /// Makes a producer for each provider: which of them have an audience is theirs to find out.
-    fn produce(&mut self, message: &Message) -> Done<()> {
-        let campaign = CampaignId::from(message.id);
-        let fleets = fleets::of_app(self.connection, message.app)?;
-        for fleet in &fleets {
-            let sql = "INSERT INTO producers (campaign, fleet, cursor) VALUES (?1, ?2, 0)";
-            run(self.connection, sql, [int(campaign.raw()), int(fleet.no)])?;
-            self.shelf.open_new(campaign, fleet.provider);
-        }
-        if fleets.is_empty() {
-            self.empty.push(campaign);
-        }
-        Ok(())
+    fn connection(&self) -> &'a Connection {
+        self.ledger.rows.connection
     }
 
     fn last_device(&mut self) -> Done<u64> {
         if let Some(last) = self.last_device {
             return Ok(last);
         }
-        let last = sequences::last_device(self.connection)?.raw();
+        let last = sequences::last_device(self.connection())?.raw();
         self.last_device = Some(last);
         Ok(last)
     }
 
-    /// Finds the devices of a direct target by fleet, ascending; a token that nobody registered becomes an unlisted device.
-    fn direct(&mut self, app: AppId, target: &Target) -> Done<BTreeMap<u64, Vec<DeviceId>>> {
+    /// Finds the devices of a direct target by provider, ascending; a token that nobody registered becomes an unlisted device.
+    fn direct(&mut self, app: AppId, target: &Target) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
         let mut keys = match target {
             Target::Token(token) => vec![self.of_token(app, token)?],
-            other => named(self.connection, app, other)?,
+            other => named(self.connection(), app, other)?,
         };
         keys.sort_unstable();
         keys.dedup();
@@ -198,60 +158,27 @@ impl<'a> Starter<'a> {
         for key in keys {
             fleets.entry(fleet_of(key)).or_default().push(device_of(key));
         }
-        Ok(fleets)
+        let rows = &self.ledger.rows;
+        fleets.into_iter().map(|(no, devices)| Ok((rows.fleet_by_no(no)?.provider, devices))).collect()
     }
 
     fn of_token(&mut self, app: AppId, target: &TokenTarget) -> Done<i64> {
         let provider: ProviderKind = target.provider;
-        let known = self.fleets.iter().find(|known| (known.app, known.provider) == (app, provider));
-        let fleet = match known {
-            Some(known) => *known,
-            None => self.note(fleets::ensure(self.connection, app, provider)?),
-        };
+        let fleet = self.ledger.rows.fleet(app, provider)?;
         let hash = tokens::hash(app, provider, &target.token);
-        if let Some(key) = tokens::holder_by_hash(self.connection, fleet, hash, &target.token)? {
+        if let Some(key) = tokens::holder_by_hash(self.connection(), fleet, hash, &target.token)? {
             return Ok(key);
         }
         let id = self.last_device()? + 1;
         fleets::check_device_number(id)?;
         let key = fleet.bound(DeviceId::from_raw(id));
         let given = Registration::new(target.platform, provider, target.token.clone());
-        let row = NewRow { key, given: &given, user: None, tags: None, listed: false, now: self.now };
-        register::insert(self.connection, &[row])?;
-        tokens::note(self.connection, [(hash, key)])?;
+        let row = NewRow { key, given: &given, user: None, tags: None, listed: false, now: self.cutting.now };
+        register::insert(self.connection(), &[row])?;
+        tokens::note(self.connection(), [(hash, key)])?;
         (self.last_device, self.has_devices) = (Some(id), true);
         Ok(key)
     }
-}
-
-/// Cuts devices new to a campaign into chunks.
-pub(super) fn cut(
-    connection: &Connection,
-    shelf: &mut Shelf<'_>,
-    campaign: CampaignId,
-    (fleet, class): (Fleet, Class),
-    devices: &[DeviceId],
-    chunk_max_devices: usize,
-    now: Timestamp,
-) -> Done<Vec<Ticket>> {
-    shelf.open(campaign, fleet.provider)?.expand(devices.len() as u64);
-    let chunk = |devices| NewChunk {
-        campaign,
-        fleet,
-        class,
-        devices,
-        attempt: 1,
-        ambiguous: false,
-        due_at: now,
-        created_at: now,
-        parent: None,
-    };
-    slices(devices, chunk_max_devices).map(|devices| chunks::insert(connection, &chunk(devices))).collect()
-}
-
-/// Slices devices as they are cut into chunks.
-pub(super) fn slices(devices: &[DeviceId], chunk_max_devices: usize) -> impl Iterator<Item = &[DeviceId]> {
-    devices.chunks(chunk_max_devices.clamp(1, CHUNK_MAX_DEVICES))
 }
 
 /// Finds keys of the devices that a target names one by one; those that are gone are left out.

@@ -1,8 +1,11 @@
 //! What is due, the earliest first while all of it can be done; otherwise every app in its turn.
 
+use std::sync::LazyLock;
+
 use rusqlite::Connection;
 use stentor_core::time::Timestamp;
 
+use super::codes::{ACTIVE, SCHEDULED};
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{all, limit};
 use crate::turns::{in_turns, share};
@@ -10,36 +13,54 @@ use crate::turns::{in_turns, share};
 /// How one kind of thing that falls due is asked for.
 struct Kind {
     /// The earliest of all apps: by (now, count).
-    earliest: &'static str,
+    earliest: String,
     /// Apps that have any, those whose earliest is earliest first: by (now, count).
-    apps: &'static str,
+    apps: String,
     /// The earliest of one app: by (app, now, count).
-    of_app: &'static str,
+    of_app: String,
 }
 
-const SCHEDULES: Kind = Kind {
-    earliest: "SELECT id FROM schedules WHERE state = 0 AND next_due <= ?1 AND app IN (SELECT id FROM apps)
-        ORDER BY next_due, id LIMIT ?2",
-    apps: "WITH RECURSIVE apps (app) AS (SELECT min(app) FROM schedules UNION ALL
+static SCHEDULES: LazyLock<Kind> = LazyLock::new(|| {
+    Kind {
+    earliest: format!(
+        "SELECT id FROM schedules WHERE state = {ACTIVE} AND next_due <= ?1 AND app IN (SELECT id FROM apps)
+        ORDER BY next_due, id LIMIT ?2"
+    ),
+    apps: format!(
+        "WITH RECURSIVE apps (app) AS (SELECT min(app) FROM schedules UNION ALL
             SELECT (SELECT min(s.app) FROM schedules s WHERE s.app > apps.app) FROM apps WHERE apps.app IS NOT NULL),
         heads AS (SELECT app, (SELECT min(s.next_due) FROM schedules s
-            WHERE s.app = apps.app AND s.state = 0 AND s.next_due <= ?1) AS head FROM apps)
-        SELECT app FROM heads WHERE head IS NOT NULL AND app IN (SELECT id FROM main.apps) ORDER BY head, app LIMIT ?2",
-    of_app: "SELECT id FROM schedules WHERE app = ?1 AND state = 0 AND next_due <= ?2 ORDER BY next_due, id LIMIT ?3",
-};
+            WHERE s.app = apps.app AND s.state = {ACTIVE} AND s.next_due <= ?1) AS head FROM apps)
+        SELECT app FROM heads WHERE head IS NOT NULL AND app IN (SELECT id FROM main.apps) ORDER BY head, app LIMIT ?2"
+    ),
+    of_app: format!(
+        "SELECT id FROM schedules WHERE app = ?1 AND state = {ACTIVE} AND next_due <= ?2 ORDER BY next_due, id LIMIT ?3"
+    ),
+}
+});
 
-const CAMPAIGNS: Kind = Kind {
-    earliest: "SELECT id FROM campaigns WHERE state = 0 AND due_at <= ?1 AND app IN (SELECT id FROM apps)
-        ORDER BY due_at, id LIMIT ?2",
-    apps: "WITH RECURSIVE apps (app) AS (SELECT min(app) FROM campaigns WHERE state = 0 UNION ALL
-            SELECT (SELECT min(c.app) FROM campaigns c WHERE c.state = 0 AND c.app > apps.app)
+static CAMPAIGNS: LazyLock<Kind> = LazyLock::new(|| {
+    Kind {
+    earliest: format!(
+        "SELECT id FROM campaigns WHERE state = {SCHEDULED} AND due_at <= ?1 AND app IN (SELECT id FROM apps)
+        ORDER BY due_at, id LIMIT ?2"
+    ),
+    apps: format!(
+        "WITH RECURSIVE apps (app) AS (
+            SELECT min(app) FROM campaigns WHERE state = {SCHEDULED} UNION ALL
+            SELECT (SELECT min(c.app) FROM campaigns c
+                WHERE c.state = {SCHEDULED} AND c.app > apps.app)
             FROM apps WHERE apps.app IS NOT NULL),
-        heads AS (SELECT app, (SELECT min(c.due_at) FROM campaigns c
-            WHERE c.app = apps.app AND c.state = 0 AND c.due_at <= ?1) AS head FROM apps)
-        SELECT app FROM heads WHERE head IS NOT NULL AND app IN (SELECT id FROM main.apps) ORDER BY head, app LIMIT ?2",
-    of_app: "SELECT id FROM campaigns WHERE app = ?1 AND state = 0 AND due_at <= ?2
-        ORDER BY due_at, id LIMIT ?3",
-};
+        heads AS (SELECT app, (SELECT min(c.due_at) FROM campaigns c WHERE c.app = apps.app
+            AND c.state = {SCHEDULED} AND c.due_at <= ?1) AS head FROM apps)
+        SELECT app FROM heads WHERE head IS NOT NULL AND app IN (SELECT id FROM main.apps) ORDER BY head, app LIMIT ?2"
+    ),
+    of_app: format!(
+        "SELECT id FROM campaigns WHERE app = ?1 AND state = {SCHEDULED} AND due_at <= ?2
+        ORDER BY due_at, id LIMIT ?3"
+    ),
+}
+});
 
 /// Lists schedules whose tick has come.
 pub(super) fn due_schedules(connection: &Connection, now: Timestamp, count: usize) -> Done<Vec<i64>> {
@@ -54,14 +75,14 @@ pub(super) fn due_campaigns(connection: &Connection, now: Timestamp, count: usiz
 }
 
 fn earliest(connection: &Connection, kind: &Kind, now: Timestamp, count: usize) -> Done<Vec<i64>> {
-    all(connection, kind.earliest, [now.as_millis(), limit(count)], |row| Ok(row.get(0)?))
+    all(connection, &kind.earliest, [now.as_millis(), limit(count)], |row| Ok(row.get(0)?))
 }
 
 fn turns(connection: &Connection, kind: &Kind, now: Timestamp, count: usize) -> Done<Vec<i64>> {
-    let apps: Vec<i64> = all(connection, kind.apps, [now.as_millis(), limit(count)], |row| Ok(row.get(0)?))?;
+    let apps: Vec<i64> = all(connection, &kind.apps, [now.as_millis(), limit(count)], |row| Ok(row.get(0)?))?;
     let share = share(count, apps.len());
     let of_app = |app: i64, most: usize| {
-        all(connection, kind.of_app, [app, now.as_millis(), limit(most)], |row| Ok(row.get(0)?))
+        all(connection, &kind.of_app, [app, now.as_millis(), limit(most)], |row| Ok(row.get(0)?))
     };
     let mut lists: Vec<Vec<i64>> = apps.iter().map(|app| of_app(*app, share)).collect::<Done<_>>()?;
     // What those with little leave is for those with much.
@@ -82,7 +103,7 @@ mod tests {
     fn a_turn_looks_at_no_more_than_the_heads_of_apps() {
         let connection = Connection::open_in_memory().expect("opened");
         migrations::run(&connection, migrations::STORE).expect("made");
-        for sql in [SCHEDULES.apps, SCHEDULES.of_app, CAMPAIGNS.apps, CAMPAIGNS.of_app] {
+        for sql in [&SCHEDULES.apps, &SCHEDULES.of_app, &CAMPAIGNS.apps, &CAMPAIGNS.of_app] {
             let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
             let values = vec![1_i64; plan.parameter_count()];
             let steps = plan.query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3));

@@ -7,7 +7,7 @@ use crate::sqlite::file;
 use crate::sqlite::query::run;
 use crate::sqlite::readers::{Readers, Reading};
 use crate::sqlite::settings::SqliteSettings;
-use crate::sqlite::writer::{Line, Writer};
+use crate::sqlite::writer::{Priority, Writer};
 
 /// Bytes that each job writes.
 const JOB_BYTES: usize = 16 * 1_024;
@@ -44,7 +44,7 @@ impl Bench {
         let insert = |connection: &Connection| {
             run(connection, "INSERT INTO numbers (b) VALUES (zeroblob(?1))", [JOB_BYTES as i64])
         };
-        self.writer.run(Line::Usual, insert).await.expect("written");
+        self.writer.run(Priority::Usual, insert).await.expect("written");
     }
 
     /// Reads for so many rounds of the engine, having seen the newest rows first.

@@ -24,18 +24,18 @@ async fn sum(writer: &Writer) -> Option<i64> {
     let read = |connection: &Connection| {
         Ok(connection.query_row("SELECT sum(n) FROM numbers", [], |row| row.get(0))?)
     };
-    writer.run(Line::Usual, read).await.expect("read")
+    writer.run(Priority::Usual, read).await.expect("read")
 }
 
 /// Hands over a job that holds the thread up until told, so that what follows meets in one commit.
-async fn hold_up(writer: &Writer) -> (mpsc::Sender<()>, Promise<()>) {
+async fn hold_up(writer: &Writer) -> (mpsc::Sender<()>, Pending<()>) {
     let (go, wait) = mpsc::channel::<()>();
     let (begins, begun) = oneshot::channel();
     let hold = move |_: &Connection| {
         let _ = begins.send(());
         wait.recv().map_err(|_| damaged("nobody said go"))
     };
-    let held = writer.submit(Line::Usual, hold).await;
+    let held = writer.submit(Priority::Usual, hold).await;
     begun.await.expect("it has begun");
     (go, held)
 }
@@ -44,75 +44,79 @@ async fn hold_up(writer: &Writer) -> (mpsc::Sender<()>, Promise<()>) {
 async fn a_failing_job_takes_nothing_of_the_others_with_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let first = writer.submit(Line::Usual, insert(1)).await;
-    let failing = writer.submit(Line::Usual, |connection: &Connection| {
+    let first = writer.submit(Priority::Usual, insert(1)).await;
+    let failing = writer.submit(Priority::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(conflict("no"))
     });
     let failing = failing.await;
-    let last = writer.submit(Line::Usual, insert(2)).await;
+    let last = writer.submit(Priority::Usual, insert(2)).await;
     go.send(()).expect("told");
-    held.kept().await.expect("done");
-    assert_eq!(first.kept().await, Ok(1));
-    assert_eq!(failing.kept().await, Err(StoreError::Conflict("no".into())));
-    assert_eq!(last.kept().await, Ok(1));
+    held.await_commit().await.expect("done");
+    assert_eq!(first.await_commit().await, Ok(1));
+    assert_eq!(failing.await_commit().await, Err(StoreError::Conflict("no".into())));
+    assert_eq!(last.await_commit().await, Ok(1));
     assert_eq!(sum(&writer).await, Some(3));
 }
 
 #[tokio::test]
 async fn a_job_that_fails_before_all_others_is_taken_back_too() {
     let (_folder, writer) = writer(100);
-    let failing = writer.run(Line::Usual, |connection: &Connection| {
+    let failing = writer.run(Priority::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(conflict("no"))
     });
     assert!(failing.await.is_err());
-    writer.run(Line::Usual, insert(1)).await.expect("kept");
+    writer.run(Priority::Usual, insert(1)).await.expect("kept");
     assert_eq!(sum(&writer).await, Some(1));
 }
 
 #[tokio::test]
-async fn a_tidy_job_that_fails_its_checks_takes_nothing_of_the_others_with_it() {
+async fn a_checked_job_that_fails_its_checks_takes_nothing_of_the_others_with_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let first = writer.submit_tidy(Line::Usual, insert(1)).await;
-    let failing = writer.submit_tidy(Line::Usual, |_: &Connection| Err::<(), _>(conflict("no"))).await;
-    let repeated = writer.submit_tidy(Line::Usual, insert(1)).await;
-    let last = writer.submit_tidy(Line::Usual, insert(2)).await;
+    let first = writer.submit_checked(Priority::Usual, insert(1)).await;
+    let failing = writer.submit_checked(Priority::Usual, |_: &Connection| Err::<(), _>(conflict("no"))).await;
+    let repeated = writer.submit_checked(Priority::Usual, insert(1)).await;
+    let last = writer.submit_checked(Priority::Usual, insert(2)).await;
     go.send(()).expect("told");
-    held.kept().await.expect("done");
-    assert_eq!(first.kept().await, Ok(1));
-    assert_eq!(failing.kept().await, Err(StoreError::Conflict("no".into())));
-    assert!(repeated.kept().await.is_err(), "the number is there already");
-    assert_eq!(last.kept().await, Ok(1));
+    held.await_commit().await.expect("done");
+    assert_eq!(first.await_commit().await, Ok(1));
+    assert_eq!(failing.await_commit().await, Err(StoreError::Conflict("no".into())));
+    assert!(repeated.await_commit().await.is_err(), "the number is there already");
+    assert_eq!(last.await_commit().await, Ok(1));
     assert_eq!(sum(&writer).await, Some(3));
 }
 
 #[tokio::test]
-async fn a_tidy_job_that_fails_in_its_middle_fails_its_whole_commit_and_leaves_nothing() {
+async fn a_checked_job_that_fails_in_its_middle_fails_its_whole_commit_and_leaves_nothing() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let before = writer.submit_tidy(Line::Usual, insert(1)).await;
-    let torn = writer.submit_tidy(Line::Usual, |connection: &Connection| {
+    let before = writer.submit_checked(Priority::Usual, insert(1)).await;
+    let torn = writer.submit_checked(Priority::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(damaged("the disk is gone"))
     });
     let torn = torn.await;
     go.send(()).expect("told");
-    assert!(held.kept().await.is_err() && before.kept().await.is_err() && torn.kept().await.is_err());
-    writer.run(Line::Usual, insert(2)).await.expect("kept");
+    assert!(
+        held.await_commit().await.is_err()
+            && before.await_commit().await.is_err()
+            && torn.await_commit().await.is_err()
+    );
+    writer.run(Priority::Usual, insert(2)).await.expect("kept");
     assert_eq!(sum(&writer).await, Some(2));
 }
 
 #[tokio::test]
 async fn a_panic_in_a_job_is_an_error_and_the_thread_goes_on() {
     let (_folder, writer) = writer(100);
-    let panicking = writer.run(Line::Usual, |connection: &Connection| -> Done<()> {
+    let panicking = writer.run(Priority::Usual, |connection: &Connection| -> Done<()> {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         panic!("on purpose")
     });
     assert!(matches!(panicking.await, Err(StoreError::Damaged(_))));
-    writer.run(Line::Usual, insert(1)).await.expect("kept");
+    writer.run(Priority::Usual, insert(1)).await.expect("kept");
     assert_eq!(sum(&writer).await, Some(1));
 }
 
@@ -120,28 +124,29 @@ async fn a_panic_in_a_job_is_an_error_and_the_thread_goes_on() {
 async fn a_transaction_that_the_engine_took_back_fails_every_job_of_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let before = writer.submit(Line::Usual, insert(1)).await;
-    let taken_back =
-        writer.submit(Line::Usual, |connection: &Connection| Ok(connection.execute_batch("ROLLBACK")?)).await;
-    let after = writer.submit(Line::Usual, insert(2)).await;
+    let before = writer.submit(Priority::Usual, insert(1)).await;
+    let taken_back = writer
+        .submit(Priority::Usual, |connection: &Connection| Ok(connection.execute_batch("ROLLBACK")?))
+        .await;
+    let after = writer.submit(Priority::Usual, insert(2)).await;
     go.send(()).expect("told");
-    assert!(held.kept().await.is_err());
-    assert!(before.kept().await.is_err());
-    assert!(taken_back.kept().await.is_err());
-    assert_eq!(after.kept().await, Ok(1), "it is in the next commit");
+    assert!(held.await_commit().await.is_err());
+    assert!(before.await_commit().await.is_err());
+    assert!(taken_back.await_commit().await.is_err());
+    assert_eq!(after.await_commit().await, Ok(1), "it is in the next commit");
     assert_eq!(sum(&writer).await, Some(2));
 }
 
 #[tokio::test]
 async fn what_was_handed_over_is_committed_before_the_writer_is_gone() {
     let (folder, writer) = writer(1);
-    let mut promises = Vec::new();
+    let mut pending = Vec::new();
     for number in 1..=20 {
-        promises.push(writer.submit(Line::Usual, insert(number)).await);
+        pending.push(writer.submit(Priority::Usual, insert(number)).await);
     }
     drop(writer);
-    for promise in promises {
-        assert_eq!(promise.kept().await, Ok(1));
+    for one in pending {
+        assert_eq!(one.await_commit().await, Ok(1));
     }
     let connection = Connection::open(folder.path().join("some.db")).expect("opened");
     let sum: i64 = connection.query_row("SELECT sum(n) FROM numbers", [], |row| row.get(0)).expect("read");
@@ -160,17 +165,17 @@ async fn who_is_waited_for_goes_first_and_its_commit_waits_for_no_others() {
         }
     };
     let (go, held) = hold_up(&writer).await;
-    let mut promises = Vec::new();
+    let mut pending = Vec::new();
     for name in ["usual 1", "usual 2"] {
-        promises.push(writer.submit(Line::Usual, note(name)).await);
+        pending.push(writer.submit(Priority::Usual, note(name)).await);
     }
     for name in ["first 1", "first 2"] {
-        promises.push(writer.submit(Line::First, note(name)).await);
+        pending.push(writer.submit(Priority::First, note(name)).await);
     }
     go.send(()).expect("told");
-    held.kept().await.expect("done");
-    for promise in promises {
-        promise.kept().await.expect("done");
+    held.await_commit().await.expect("done");
+    for one in pending {
+        one.await_commit().await.expect("done");
     }
     let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
     assert_eq!(order, ["first 1", "first 2", "usual 1", "usual 2"]);
@@ -181,22 +186,22 @@ async fn jobs_in_a_hurry_never_hold_up_the_others_for_good() {
     let (_folder, writer) = writer(1);
     let (go, held) = hold_up(&writer).await;
     let order = Arc::new(Mutex::new(Vec::new()));
-    let mut promises = Vec::new();
-    for line in [Line::First, Line::First, Line::First, Line::Usual, Line::Usual] {
+    let mut pending = Vec::new();
+    for line in [Priority::First, Priority::First, Priority::First, Priority::Usual, Priority::Usual] {
         let order = Arc::clone(&order);
         let note = move |_: &Connection| {
             order.lock().unwrap_or_else(PoisonError::into_inner).push(line);
             Ok(())
         };
-        promises.push(writer.submit(line, note).await);
+        pending.push(writer.submit(line, note).await);
     }
     go.send(()).expect("told");
-    held.kept().await.expect("done");
-    for promise in promises {
-        promise.kept().await.expect("done");
+    held.await_commit().await.expect("done");
+    for one in pending {
+        one.await_commit().await.expect("done");
     }
     let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    assert_eq!(order, [Line::First, Line::Usual, Line::First, Line::Usual, Line::First]);
+    assert_eq!(order, [Priority::First, Priority::Usual, Priority::First, Priority::Usual, Priority::First]);
 }
 
 /// Ends the thread that drops it.
@@ -213,13 +218,13 @@ async fn the_death_of_the_thread_is_noticed_and_nobody_waits_for_it() {
     let (_folder, writer) = writer(1);
     let (go, held) = hold_up(&writer).await;
     // Its answer finds nobody and is dropped where no panic is expected.
-    drop(writer.submit(Line::Usual, |_: &Connection| Ok(Fatal)).await);
-    let behind = writer.submit(Line::Usual, insert(1)).await;
+    drop(writer.submit(Priority::Usual, |_: &Connection| Ok(Fatal)).await);
+    let behind = writer.submit(Priority::Usual, insert(1)).await;
     go.send(()).expect("told");
-    held.kept().await.expect("done");
+    held.await_commit().await.expect("done");
     assert_eq!(writer.ended().await, "it panicked: on purpose");
-    assert!(matches!(behind.kept().await, Err(StoreError::Unavailable(_))));
-    assert!(matches!(writer.run(Line::Usual, insert(2)).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(behind.await_commit().await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(writer.run(Priority::Usual, insert(2)).await, Err(StoreError::Unavailable(_))));
     assert!(writer.keeps(|_| Ok(())).await.is_err());
 }
 
@@ -241,12 +246,12 @@ async fn what_was_kept_just_now_needs_no_trial_and_what_was_read_or_failed_is_no
 async fn a_commit_that_failed_says_so_for_a_while_and_then_it_is_tried() {
     let (folder, writer) = writer(100);
     writer
-        .run(Line::Usual, |connection: &Connection| Ok(connection.busy_timeout(Duration::ZERO)?))
+        .run(Priority::Usual, |connection: &Connection| Ok(connection.busy_timeout(Duration::ZERO)?))
         .await
         .expect("done");
     let other = Connection::open(folder.path().join("some.db")).expect("opened");
     other.execute_batch("BEGIN IMMEDIATE").expect("locked");
-    assert!(writer.run(Line::Usual, insert(1)).await.is_err());
+    assert!(writer.run(Priority::Usual, insert(1)).await.is_err());
     other.execute_batch("ROLLBACK").expect("free");
     assert!(writer.keeps(probe).await.is_err(), "it failed just now");
     while writer.keeps(probe).await.is_err() {

@@ -11,7 +11,7 @@ use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, one, run};
 use crate::sqlite::row::number;
 use crate::sqlite::store::fleets::Fleet;
-use crate::sqlite::store::{tokens, upkeep};
+use crate::sqlite::store::{maintenance, tokens};
 
 /// Rows that a campaign loses at once.
 const OF_CAMPAIGN_MAX_COUNT: usize = 64;
@@ -57,7 +57,7 @@ fn campaign(connection: &Connection, id: i64, portion: &Portion<'_>) -> Done<boo
     run(connection, "DELETE FROM producers WHERE campaign = ?1", [id])?;
     while !portion.is_over() {
         let gone =
-            upkeep::forget(connection, CampaignId::from_raw(id.unsigned_abs()), OF_CAMPAIGN_MAX_COUNT)?;
+            maintenance::forget(connection, CampaignId::from_raw(id.unsigned_abs()), OF_CAMPAIGN_MAX_COUNT)?;
         if gone < OF_CAMPAIGN_MAX_COUNT {
             return Ok(true);
         }

@@ -32,13 +32,13 @@ fn registrations_with_much_beside_them_take_several_transactions_of_bounded_size
     while done < given.len() {
         let batch = Batch::new(APP, &given[done..], Timestamp::from_millis(0));
         let before = connection.total_changes();
-        let count = rehearse(&connection, &batch).expect("rehearsed");
+        let count = validate_registrations(&connection, &batch).expect("validated");
         assert!((1..given.len()).contains(&count), "{count} at once");
-        let rehearsed = connection.total_changes() - before;
+        let validated = connection.total_changes() - before;
         done += some(&connection, &batch).expect("registered").len();
         steps += 1;
         // One more registration, its topics new, and its own row.
-        assert!(rehearsed <= ROWS_MAX_COUNT + 4 * TOPICS as u64, "{rehearsed} rows at once");
+        assert!(validated <= ROWS_MAX_COUNT + 4 * TOPICS as u64, "{validated} rows at once");
     }
     assert!(steps >= 3, "{steps} transactions");
     let count = |sql| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).expect("counted");

@@ -1,21 +1,21 @@
-//! The two lines in which jobs wait for the thread that writes: those somebody waits for, and all others.
+//! The queue in which jobs wait for the thread that writes: those somebody waits for apart from all others.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Which line a job waits in.
+/// How urgent a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::sqlite) enum Line {
+pub(in crate::sqlite) enum Priority {
     /// A caller, or one device, waits for it.
     First,
     /// It moves audiences.
     Usual,
 }
 
-/// Both lines, and the places in them.
-pub(super) struct Lines<J> {
+/// The jobs of both priorities, and the places for them.
+pub(super) struct CommitQueue<J> {
     state: Mutex<State<J>>,
     arrived: Condvar,
     places: Arc<Semaphore>,
@@ -29,39 +29,39 @@ struct State<J> {
 
 struct Waiting<J> {
     job: J,
-    /// Given back once the job leaves the line.
+    /// Given back once the job leaves the queue.
     _place: OwnedSemaphorePermit,
 }
 
-impl<J> Lines<J> {
-    /// Makes lines with so many places in both together.
+impl<J> CommitQueue<J> {
+    /// Makes a queue with so many places for both together.
     pub(super) fn new(places: usize) -> Self {
         let state = State { first: VecDeque::new(), usual: VecDeque::new(), closed: false };
         let places = Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
         Self { state: Mutex::new(state), arrived: Condvar::new(), places }
     }
 
-    /// Puts a job in a line, waiting for a place; gives it back when the lines are closed.
-    pub(super) async fn push(&self, line: Line, job: J) -> Result<(), J> {
+    /// Appends a job, waiting for a place; gives it back when the queue is closed.
+    pub(super) async fn push(&self, priority: Priority, job: J) -> Result<(), J> {
         let Ok(place) = self.places.clone().acquire_owned().await else { return Err(job) };
         let mut state = self.lock();
         if state.closed {
             return Err(job);
         }
-        state.line(line).push_back(Waiting { job, _place: place });
+        state.jobs(priority).push_back(Waiting { job, _place: place });
         drop(state);
         self.arrived.notify_one();
         Ok(())
     }
 
-    /// Waits for a job and takes it, from the preferred line if there is one; `None` once they are closed and empty.
-    pub(super) fn take(&self, preferred: Line) -> Option<(Line, J)> {
+    /// Waits for a job and takes it, of the preferred priority if there is one; `None` once the queue is closed and empty.
+    pub(super) fn take(&self, preferred: Priority) -> Option<(Priority, J)> {
         let mut state = self.lock();
         loop {
-            let other = if preferred == Line::First { Line::Usual } else { Line::First };
-            for line in [preferred, other] {
-                if let Some(waiting) = state.line(line).pop_front() {
-                    return Some((line, waiting.job));
+            let other = if preferred == Priority::First { Priority::Usual } else { Priority::First };
+            for priority in [preferred, other] {
+                if let Some(waiting) = state.jobs(priority).pop_front() {
+                    return Some((priority, waiting.job));
                 }
             }
             if state.closed {
@@ -71,9 +71,9 @@ impl<J> Lines<J> {
         }
     }
 
-    /// Takes a job from a line if there is one.
-    pub(super) fn try_take(&self, line: Line) -> Option<J> {
-        self.lock().line(line).pop_front().map(|waiting| waiting.job)
+    /// Takes a job of a priority if there is one.
+    pub(super) fn try_take(&self, priority: Priority) -> Option<J> {
+        self.lock().jobs(priority).pop_front().map(|waiting| waiting.job)
     }
 
     /// Lets nobody in any more; those that wait are still taken.
@@ -83,7 +83,7 @@ impl<J> Lines<J> {
         self.arrived.notify_all();
     }
 
-    /// Closes the lines and sends everybody away.
+    /// Closes the queue and sends everybody away.
     pub(super) fn abandon(&self) {
         self.close();
         let (first, usual) = {
@@ -99,10 +99,10 @@ impl<J> Lines<J> {
 }
 
 impl<J> State<J> {
-    fn line(&mut self, line: Line) -> &mut VecDeque<Waiting<J>> {
-        match line {
-            Line::First => &mut self.first,
-            Line::Usual => &mut self.usual,
+    fn jobs(&mut self, priority: Priority) -> &mut VecDeque<Waiting<J>> {
+        match priority {
+            Priority::First => &mut self.first,
+            Priority::Usual => &mut self.usual,
         }
     }
 }

@@ -24,18 +24,18 @@ const CHANGES_MAX_COUNT: usize = 4_096;
 
 /// The devices of one chunk as a walk saw them: all listed and unretired, with a token each.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Prefetched {
     pub(super) devices: Vec<DeviceId>,
     pub(super) tokens: TokenList,
 }
 
 /// A moment before a walk: changes up to it are in every snapshot that begins later.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mark(u64);
+pub(super) struct Snapshot(u64);
 
 /// What was read ahead and is still true.
 #[derive(Debug, Default)]
-pub(super) struct ReadAhead {
+pub(super) struct PrefetchCache {
     state: Mutex<State>,
 }
 
@@ -56,10 +56,10 @@ struct Waiting {
     first: i64,
     last: i64,
     bytes: usize,
-    seen: Seen,
+    seen: Prefetched,
 }
 
-impl ReadAhead {
+impl PrefetchCache {
     /// Learns of every device that the connection changes from now on.
     pub(super) fn watch(self: &Arc<Self>, connection: &Connection) -> Done<()> {
         let ahead = Arc::clone(self);
@@ -79,12 +79,12 @@ impl ReadAhead {
     }
 
     /// Marks the beginning of a walk; its snapshot must begin after this call.
-    pub(super) fn mark(&self) -> Mark {
-        Mark(self.lock().settled)
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot(self.lock().settled)
     }
 
     /// Keeps what a walk saw of a chunk, if there is room and none of its devices has changed since.
-    pub(super) fn keep(&self, mark: Mark, chunk: ChunkId, fleet: Fleet, mut seen: Seen) {
+    pub(super) fn keep(&self, snapshot: Snapshot, chunk: ChunkId, fleet: Fleet, mut seen: Prefetched) {
         let (Some(first), Some(last)) = (seen.devices.first(), seen.devices.last()) else { return };
         let (first, last) = (fleet.bound(*first), fleet.bound(*last));
         seen.tokens.shrink();
@@ -92,14 +92,14 @@ impl ReadAhead {
         let mut state = self.lock();
         let fits = state.bytes + bytes <= WAITING_MAX_BYTES;
         let is_whole = seen.tokens.len() == seen.devices.len();
-        if fits && is_whole && !state.has_changed_since(mark, chunk, first, last) {
+        if fits && is_whole && !state.has_changed_since(snapshot, chunk, first, last) {
             state.bytes += bytes;
             state.waiting.insert(chunk, Waiting { first, last, bytes, seen });
         }
     }
 
     /// Takes out what was seen of a chunk.
-    pub(super) fn take(&self, chunk: ChunkId) -> Option<Seen> {
+    pub(super) fn take(&self, chunk: ChunkId) -> Option<Prefetched> {
         let mut state = self.lock();
         let taken = state.waiting.remove(&chunk)?;
         state.bytes -= taken.bytes;
@@ -138,8 +138,8 @@ impl State {
         }
     }
 
-    fn has_changed_since(&self, mark: Mark, chunk: ChunkId, first: i64, last: i64) -> bool {
-        let Some(skipped) = mark.0.checked_sub(self.forgotten) else { return true };
+    fn has_changed_since(&self, snapshot: Snapshot, chunk: ChunkId, first: i64, last: i64) -> bool {
+        let Some(skipped) = snapshot.0.checked_sub(self.forgotten) else { return true };
         let chunk = -int(chunk.raw());
         let touches = |change: &i64| *change == chunk || (first..=last).contains(change);
         self.changes.iter().skip(skipped as usize).any(touches)
