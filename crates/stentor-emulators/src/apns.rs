@@ -11,9 +11,10 @@ use crate::error::EmulatorError;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{Policy, PolicyDesk};
-use crate::service::{Desk, Engine, Service, WireTotals};
+use crate::service::{Desk, Service, WireTotals};
 use crate::tls::{self, TlsConfig};
 pub use provider_token::ApnsKey;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use server::ApnsService;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -45,8 +46,9 @@ pub struct ApnsConfig {
     pub topics: Vec<String>,
     /// The limit announced in SETTINGS, per connection.
     pub max_concurrent_streams: u32,
-    /// What HTTP/2 is spoken with.
-    pub engine: Engine,
+    /// Means nothing: settings files from when there were two engines may hold it.
+    #[serde(skip_serializing)]
+    pub engine: IgnoredAny,
     /// Whether answers carry `apns-unique-id`, as the sandbox does.
     pub sandbox: bool,
     /// Whether device tokens must have been issued here; others are `BadDeviceToken`.
@@ -70,7 +72,7 @@ impl Default for ApnsConfig {
             require_token: true,
             topics: Vec::new(),
             max_concurrent_streams: 1000,
-            engine: Engine::default(),
+            engine: IgnoredAny,
             sandbox: false,
             strict_tokens: false,
             min_token_renewal_s: 20 * 60,
@@ -106,7 +108,6 @@ pub(crate) fn build(config: ApnsConfig) -> Result<(Control, Arc<impl Service>), 
         wire: WireTotals::default(),
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
-        engine: config.engine,
     });
     let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
     Ok((control, Arc::new(ApnsService::new(config, desk, devices)?)))

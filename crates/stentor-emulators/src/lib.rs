@@ -6,7 +6,6 @@
 
 mod ahead;
 pub mod apns;
-mod connection;
 pub mod control;
 pub mod device;
 mod dice;
@@ -24,13 +23,11 @@ pub mod policy;
 mod service;
 pub mod sink;
 pub mod tls;
-mod wire;
 
 pub use apns::{ApnsConfig, ApnsEmulator, RunningApns};
 pub use error::EmulatorError;
 pub use fcm::{FcmConfig, FcmEmulator, RunningFcm};
 pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, Totals};
 pub use policy::Policy;
-pub use service::Engine;
 pub use sink::{RunningSink, Sink, SinkConfig, SinkLogConfig};
 pub use tls::TlsConfig;

@@ -15,7 +15,7 @@ use crate::http1 as http1_server;
 use crate::listener::{Port, Protocols, Speaker, Stream};
 use crate::observer::{Counts, Observer, ObserverConfig, Totals};
 use crate::policy::{Dialect, Latency, Policy, PolicyDesk, WeightedMix};
-use crate::service::{Desk, Engine, WireTotals};
+use crate::service::{Desk, WireTotals};
 use crate::tls::{self, TlsConfig};
 pub(crate) use host::SinkHost;
 use http1::SinkService;
@@ -94,7 +94,6 @@ pub(crate) fn desk(config: &SinkConfig) -> Result<Arc<Desk>, EmulatorError> {
         wire: WireTotals::default(),
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
-        engine: Engine::Frames,
     }))
 }
 
@@ -139,10 +138,6 @@ struct SinkSpeaker {
 }
 
 impl Speaker for SinkSpeaker {
-    fn read_ahead_bytes(&self) -> usize {
-        frames::READ_BYTES
-    }
-
     async fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) {
         frames::serve(connection(&self.desk, self.log.clone()), io, stop).await;
     }

@@ -1,4 +1,4 @@
-//! A service behind the frame-level engine: the same policies, counts and faults as over the HTTP library.
+//! A service behind frames: policies, counts, and the faults that belong to connections.
 
 use super::{Answer, Call, Reply, Service, WireTotals};
 use crate::faults::{Fault, Faults};
@@ -150,9 +150,9 @@ impl<S: Service> ServiceHost<S> {
             }
             return Some(Admission::Reset(ErrorCode::REFUSED_STREAM));
         }
-        let reason = desk.faults.take_reset()?;
+        let code = desk.faults.take_reset()?;
         WireTotals::add(&desk.wire.resets);
-        Some(Admission::Reset(ErrorCode(reason.into())))
+        Some(Admission::Reset(code))
     }
 
     /// Has a request answered and counted; `None` when it is none.
@@ -311,7 +311,7 @@ fn is_scheme(text: &[u8]) -> bool {
 
 fn write(from: &Answer, to: &mut frames::Answer) {
     match from {
-        Answer::Reset(reason) => to.reset(ErrorCode((*reason).into())),
+        Answer::Reset(code) => to.reset(*code),
         Answer::Response(response, body) => {
             to.status(response.status().as_u16());
             for (name, value) in response.headers() {
