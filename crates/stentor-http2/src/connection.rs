@@ -8,6 +8,7 @@ pub(crate) mod mux;
 mod peer;
 mod pulse;
 pub(crate) mod streams;
+pub(crate) mod violation;
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,16 +21,18 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use stentor_http2_codec::frame::ErrorCode;
 use tokio::time::{Instant, Sleep};
 
-use self::mux::{Ended, Mux, Plain, Violation};
+use self::mux::{Ended, Mux, Plain};
 use self::pulse::Pulse;
-use stentor_http2_codec::frame::ErrorCode;
+use self::violation::Violation;
 
-use crate::batch::{Reply, Word};
+use crate::batch::Reply;
 use crate::dial::Opened;
 use crate::fault::Fault;
 use crate::pool::{Member, Pool};
+use crate::response::Word;
 use crate::spare;
 use crate::transport::Transport;
 use crate::work::Run;
@@ -266,7 +269,7 @@ impl Driver {
     fn obey(&self, answers: usize) {
         let is_first = |ended: &&Ended| self.mux.work(ended.open.batch).is_none_or(|work| !work.repeated);
         let first = self.ended.iter().filter(is_first).map(|ended| &ended.reply);
-        let (asking, last) = Word::among(first, self.pool.halts);
+        let (asking, last) = Reply::asking_to_wait(first, self.pool.halts);
         if self.pool.waits.note(answers, asking)
             && let Some(response) = last
         {

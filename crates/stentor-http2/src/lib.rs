@@ -18,8 +18,10 @@ mod gather;
 mod latency;
 mod limits;
 mod line;
+mod opening;
 mod pace;
 mod pool;
+mod response;
 mod sending;
 mod spare;
 mod stats;
@@ -31,12 +33,12 @@ mod work;
 pub use addresses::{Addresses, AllAddresses};
 pub use batch::{
     Batch, GIST_BODY_MAX_BYTES, GIST_HEADER_MAX_BYTES, Gist, Keep, Part, Replies, Reply, Request, Requests,
-    Response, Word,
 };
 pub use client::Client;
 pub use endpoint::{Endpoint, Roots};
 pub use fault::Fault;
 pub use limits::Limits;
 pub use line::Line;
+pub use response::{Response, Word};
 pub use sending::Sending;
 pub use stats::Stats;

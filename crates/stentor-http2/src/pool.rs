@@ -5,18 +5,19 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
 use stentor_http2_codec::hpack::OwnedField;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::batch::{Reply, Response};
-use crate::dial::{self, Dialer};
+use crate::batch::Reply;
 use crate::fault::Fault;
 use crate::latency::Latency;
 use crate::limits::Limits;
 use crate::pace::Pace;
+use crate::response::Response;
 use crate::stats::{Counters, Stats};
 use crate::waits::Waits;
 use crate::work::{Run, Work};
@@ -35,6 +36,12 @@ const OPENINGS_MIN_COUNT: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// Opens one connection for a pool, not before the instant if there is one, and runs it to its end.
+///
+/// A connection serves the pool and the pool has connections opened: so that neither knows how the other is made, the
+/// client passes this in.
+pub(crate) type Opener = Box<dyn Fn(Arc<Pool>, Option<Instant>) -> BoxFuture<'static, ()> + Send + Sync>;
+
 pub(crate) struct Pool {
     pub(crate) limits: Limits,
     pub(crate) pace: Pace,
@@ -48,7 +55,7 @@ pub(crate) struct Pool {
     pub(crate) halts: fn(&Response) -> bool,
     /// How many answers do so lately.
     pub(crate) waits: Waits,
-    dialer: Dialer,
+    opener: Opener,
     state: Mutex<State>,
     emptied: Notify,
     closing: Notify,
@@ -105,7 +112,7 @@ impl Member {
 
 impl Pool {
     pub(crate) fn new(
-        dialer: Dialer,
+        opener: Opener,
         origin: Vec<OwnedField>,
         limits: Limits,
         halts: fn(&Response) -> bool,
@@ -118,7 +125,7 @@ impl Pool {
             origin,
             halts,
             waits: Waits::default(),
-            dialer,
+            opener,
             state: Mutex::default(),
             emptied: Notify::new(),
             closing: Notify::new(),
@@ -365,10 +372,6 @@ impl Pool {
         }
     }
 
-    pub(crate) fn dialer(&self) -> &Dialer {
-        &self.dialer
-    }
-
     /// Wakes the least loaded connections until their room covers what waits; opens another if it does not.
     fn spread(self: &Arc<Self>, state: &mut State) {
         let mut missing = state.waiting;
@@ -406,7 +409,7 @@ impl Pool {
 
     fn open_one(self: &Arc<Self>, state: &mut State) {
         state.opening += 1;
-        let opening = dial::open(Arc::clone(self), state.not_before);
+        let opening = (self.opener)(Arc::clone(self), state.not_before);
         match &self.home {
             Some(home) => home.spawn(opening),
             None => tokio::spawn(opening),

@@ -3,8 +3,6 @@
 
 use std::cell::RefCell;
 
-use crate::connection::mux::{Ended, Plain};
-
 /// Buffers kept for the next loop on a thread, of each kind.
 const KEPT_MAX_COUNT: usize = 4;
 /// A buffer that grew beyond this, for a peer that did not read, is not kept.
@@ -12,8 +10,6 @@ const KEPT_MAX_BYTES: usize = 256 * 1_024;
 
 thread_local! {
     static EMPTY: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-    static ENDED: RefCell<Vec<Vec<Ended>>> = const { RefCell::new(Vec::new()) };
-    static PLAIN: RefCell<Vec<Vec<Plain>>> = const { RefCell::new(Vec::new()) };
     static ZEROED: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -26,18 +22,6 @@ pub(crate) trait Lent: Sized {
 impl Lent for u8 {
     fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R {
         EMPTY.with_borrow_mut(act)
-    }
-}
-
-impl Lent for Ended {
-    fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R {
-        ENDED.with_borrow_mut(act)
-    }
-}
-
-impl Lent for Plain {
-    fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R {
-        PLAIN.with_borrow_mut(act)
     }
 }
 

@@ -226,7 +226,8 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::{Request, Response};
+    use crate::batch::Request;
+    use crate::response::Response;
 
     #[tokio::test]
     async fn the_first_reply_to_each_request_counts_and_what_has_none_is_in_flight() {

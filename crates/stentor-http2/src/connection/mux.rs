@@ -6,6 +6,7 @@
 mod reading;
 mod writing;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,9 +16,10 @@ use stentor_http2_codec::hpack::{Decoder, Encoder};
 use super::blocked::Blocked;
 use super::peer::Peer;
 use super::streams::{Open, Streams};
-use crate::batch::{Gist, Kept, Reply, Response};
+use crate::batch::{Gist, Reply};
 use crate::fault::Fault;
 use crate::limits::Limits;
+use crate::response::{Kept, Response};
 use crate::spare;
 use crate::work::Work;
 
@@ -29,10 +31,6 @@ const STREAM_WINDOW_SLACK_BYTES: u32 = 64 * 1_024;
 /// Body bytes of incomplete answers that a connection keeps when only their gist is wanted: push services send far less,
 /// and what comes beyond is cut.
 const UNREAD_MAX_BYTES: usize = 1_024 * 1_024;
-
-/// How the peer broke the protocol: the end of the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Violation(pub(crate) ErrorCode, pub(crate) &'static str);
 
 /// A stream that is over, and the reply to its request.
 #[derive(Debug)]
@@ -47,6 +45,23 @@ pub(crate) struct Plain {
     pub(crate) batch: u32,
     pub(crate) index: u32,
     pub(crate) opened_ms: u32,
+}
+
+thread_local! {
+    static ENDED: RefCell<Vec<Vec<Ended>>> = const { RefCell::new(Vec::new()) };
+    static PLAIN: RefCell<Vec<Vec<Plain>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl spare::Lent for Ended {
+    fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R {
+        ENDED.with_borrow_mut(act)
+    }
+}
+
+impl spare::Lent for Plain {
+    fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R {
+        PLAIN.with_borrow_mut(act)
+    }
 }
 
 /// Counts of what happened since they were last taken.

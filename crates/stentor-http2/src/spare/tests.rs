@@ -1,4 +1,5 @@
 use super::*;
+use crate::connection::mux::Ended;
 
 #[test]
 fn what_one_gives_back_the_next_gets() {

@@ -5,11 +5,13 @@ use stentor_http2_codec::frame::{
 };
 use stentor_http2_codec::hpack::Malformed;
 
-use super::{CONNECTION_WINDOW_BYTES, Ended, Mux, Open, Plain, UNREAD_MAX_BYTES, Violation};
-use crate::batch::{PLAIN_STATUS, Reply, Response};
+use super::{CONNECTION_WINDOW_BYTES, Ended, Mux, Open, Plain, UNREAD_MAX_BYTES};
+use crate::batch::Reply;
 use crate::connection::peer::Change;
+use crate::connection::violation::Violation;
 use crate::fault::Fault;
 use crate::gather::Gather;
+use crate::response::{PLAIN_STATUS, Response};
 
 /// A header block is given up when it is this many times longer than the headers we keep.
 const BLOCK_MAX_FACTOR: usize = 4;
