@@ -4,7 +4,6 @@
 //! decides what to answer, and an observer that counts are three separate rooms.
 #![deny(unsafe_code)]
 
-mod ahead;
 pub mod apns;
 pub mod control;
 pub mod device;
@@ -20,6 +19,7 @@ mod json;
 mod listener;
 pub mod observer;
 pub mod policy;
+mod prefetch;
 mod service;
 pub mod sink;
 pub mod tls;

@@ -1,8 +1,8 @@
 //! A listening port: accepts connections, secures them, and hands them to the right protocol.
 
-use crate::ahead::ReadAhead;
 use crate::error::EmulatorError;
 use crate::frames;
+use crate::prefetch::Prefetch;
 use crate::tls::ServerTls;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -136,7 +136,7 @@ struct Guest<S> {
 
 impl<S: Speaker> Guest<S> {
     async fn serve_tls(self, acceptor: TlsAcceptor, stream: TcpStream) {
-        let stream = ReadAhead::new(stream, frames::READ_BYTES);
+        let stream = Prefetch::new(stream, frames::READ_BYTES);
         let handshake = tokio::time::timeout(TLS_HANDSHAKE_LIMIT, acceptor.accept(stream));
         let Some(Ok(Ok(stream))) = self.stop.run_until_cancelled(handshake).await else { return };
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
