@@ -29,11 +29,11 @@ use self::pulse::Pulse;
 use self::violation::Violation;
 
 use crate::batch::Reply;
+use crate::buffer_pool;
 use crate::dial::Opened;
 use crate::fault::Fault;
 use crate::pool::{Member, Pool};
 use crate::response::Word;
-use crate::spare;
 use crate::transport::Transport;
 use crate::work::Run;
 
@@ -117,21 +117,21 @@ impl Driver {
         }
     }
 
-    /// Takes memory of others for as long as the loop runs.
-    fn borrow(&mut self) {
-        spare::borrow(&mut self.plain);
-        spare::borrow(&mut self.ended);
-        spare::borrow(&mut self.plainly_ended);
-        self.mux.borrow();
+    /// Takes buffers from the pool for as long as the loop runs.
+    fn acquire_buffers(&mut self) {
+        buffer_pool::acquire(&mut self.plain);
+        buffer_pool::acquire(&mut self.ended);
+        buffer_pool::acquire(&mut self.plainly_ended);
+        self.mux.acquire_buffers();
     }
 
-    /// Lends to others what is not needed until something comes.
-    fn rest(&mut self) {
-        spare::give_back(&mut self.plain);
-        spare::give_back(&mut self.ended);
-        spare::give_back(&mut self.plainly_ended);
-        self.mux.rest();
-        self.transport.rest();
+    /// Puts into the pool what is not needed until something comes.
+    fn release_buffers(&mut self) {
+        buffer_pool::release(&mut self.plain);
+        buffer_pool::release(&mut self.ended);
+        buffer_pool::release(&mut self.plainly_ended);
+        self.mux.release_buffers();
+        self.transport.release_buffers();
     }
 
     /// Turns until there is nothing to do at once, or others must have the thread.
@@ -479,9 +479,9 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ErrorCode> {
         self.member.waker.register(cx.waker());
-        self.borrow();
+        self.acquire_buffers();
         let code = self.turns(cx);
-        self.rest();
+        self.release_buffers();
         code
     }
 }

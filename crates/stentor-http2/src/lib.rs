@@ -7,6 +7,7 @@
 
 mod addresses;
 mod batch;
+mod buffer_pool;
 mod client;
 mod connection;
 mod dial;
@@ -23,7 +24,6 @@ mod pace;
 mod pool;
 mod response;
 mod sending;
-mod spare;
 mod stats;
 mod tls;
 mod transport;

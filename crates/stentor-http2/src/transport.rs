@@ -94,10 +94,10 @@ impl Transport {
         self.outgoing.len()
     }
 
-    /// Lends its memory to others until something comes or goes.
-    pub(crate) fn rest(&mut self) {
-        self.incoming.rest();
-        self.outgoing.rest();
+    /// Puts its memory into the pool until something comes or goes.
+    pub(crate) fn release_buffers(&mut self) {
+        self.incoming.release_buffers();
+        self.outgoing.release_buffers();
     }
 
     /// Says goodbye and closes the writing side.

@@ -43,7 +43,7 @@ const HTTP2: Floors = Floors {
     folder: "crates/stentor-http2/src/",
     module: &[],
     floors: &[
-        &["addresses", "gather", "latency", "limits", "line", "response", "spare", "stats", "waits"],
+        &["addresses", "buffer_pool", "gather", "latency", "limits", "line", "response", "stats", "waits"],
         &["endpoint", "fault", "pace", "transport"],
         &["batch", "tls"],
         &["dial", "work"],

@@ -6,7 +6,6 @@
 mod reading;
 mod writing;
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,10 +16,10 @@ use super::blocked::Blocked;
 use super::peer::Peer;
 use super::streams::{Open, Streams};
 use crate::batch::{Gist, Reply};
+use crate::buffer_pool::{self, BufferPool, Pooled};
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::response::{Kept, Response};
-use crate::spare;
 use crate::work::Work;
 
 /// Window of the connection; answers are read at once, so it only bounds what is under way.
@@ -48,19 +47,19 @@ pub(crate) struct Plain {
 }
 
 thread_local! {
-    static ENDED: RefCell<Vec<Vec<Ended>>> = const { RefCell::new(Vec::new()) };
-    static PLAIN: RefCell<Vec<Vec<Plain>>> = const { RefCell::new(Vec::new()) };
+    static ENDED: BufferPool<Ended> = const { BufferPool::new() };
+    static PLAIN: BufferPool<Plain> = const { BufferPool::new() };
 }
 
-impl spare::Lent for Ended {
-    fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R {
-        ENDED.with_borrow_mut(act)
+impl Pooled for Ended {
+    fn with_pool<R>(act: impl FnOnce(&BufferPool<Self>) -> R) -> R {
+        ENDED.with(act)
     }
 }
 
-impl spare::Lent for Plain {
-    fn with_kept<R>(act: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> R {
-        PLAIN.with_borrow_mut(act)
+impl Pooled for Plain {
+    fn with_pool<R>(act: impl FnOnce(&BufferPool<Self>) -> R) -> R {
+        PLAIN.with(act)
     }
 }
 
@@ -161,18 +160,18 @@ impl Mux {
         std::mem::swap(&mut self.plainly_ended, plainly);
     }
 
-    /// Takes memory of others for as long as there is something to read or write.
-    pub(crate) fn borrow(&mut self) {
-        spare::borrow(&mut self.out);
-        spare::borrow(&mut self.ended);
-        spare::borrow(&mut self.plainly_ended);
+    /// Takes buffers from the pool for as long as there is something to read or write.
+    pub(crate) fn acquire_buffers(&mut self) {
+        buffer_pool::acquire(&mut self.out);
+        buffer_pool::acquire(&mut self.ended);
+        buffer_pool::acquire(&mut self.plainly_ended);
     }
 
-    /// Lends it again; without streams it keeps no room for any.
-    pub(crate) fn rest(&mut self) {
-        spare::give_back(&mut self.out);
-        spare::give_back(&mut self.ended);
-        spare::give_back(&mut self.plainly_ended);
+    /// Puts them back; without streams it keeps no room for any.
+    pub(crate) fn release_buffers(&mut self) {
+        buffer_pool::release(&mut self.out);
+        buffer_pool::release(&mut self.ended);
+        buffer_pool::release(&mut self.plainly_ended);
         if self.streams.is_empty() {
             self.streams.rest();
         }
