@@ -78,13 +78,13 @@ impl Client {
 
     /// Halves the number of requests in flight, because an answer asked for less.
     pub fn slow_down(&self) {
-        self.pool.pace.slow_down();
+        self.pool.congestion.slow_down();
     }
 
     /// Notes that so many of `total` answers said that the peer is overloaded; more than one in five halve the number
     /// of requests in flight, as resets do.
     pub fn note_overload(&self, count: usize, total: usize) {
-        self.pool.pace.failed_of(count, total);
+        self.pool.congestion.failed_of(count, total);
     }
 
     /// Returns what the client is doing and has seen.

@@ -253,7 +253,7 @@ impl Driver {
         // Those that were late are counted out already.
         let late = self.mux.streams.take_late_ended();
         let ended = self.plainly_ended.len() + self.ended.len();
-        self.pool.pace.ended(ended.saturating_sub(late), answers);
+        self.pool.congestion.ended(ended.saturating_sub(late), answers);
         self.note_latency(answers);
         if answers > 0 && !std::mem::replace(&mut self.answered, true) {
             self.pool.usable();
@@ -314,7 +314,7 @@ impl Driver {
         let took = Duration::from_millis(self.now_ms().saturating_sub(opened_ms).into());
         let now = self.now.duration_since(self.pool.began);
         self.pool.latency.note(took, now);
-        self.pool.pace.observe(now, answers, took, self.pool.latency.floor());
+        self.pool.congestion.observe(now, answers, took, self.pool.latency.floor());
     }
 
     /// Files streams of one batch; returns whether some of them go again.
@@ -338,10 +338,10 @@ impl Driver {
         let happened = std::mem::take(&mut self.mux.happened);
         self.pool.counters.goaways.add(happened.goaways);
         self.pool.counters.resets.add(happened.resets);
-        self.pool.pace.failed(happened.resets as usize);
+        self.pool.congestion.failed(happened.resets as usize);
     }
 
-    /// Opens streams for what waits, as many as the peer, the pace and one write allow; returns whether it did.
+    /// Opens streams for what waits, as many as the peer, congestion control and one write allow; returns whether it did.
     fn open_streams(&mut self) -> bool {
         if self.transport.backlog_bytes() > 0 {
             self.publish(0);
@@ -399,7 +399,7 @@ impl Driver {
         let (left, lost) = (run.len(), self.refused.len());
         self.mux.let_go(batch, (left + lost) as u32);
         if lost > 0 {
-            self.pool.pace.ended(lost, 0);
+            self.pool.congestion.ended(lost, 0);
             run.work.settle(self.refused.drain(..));
         }
         if let Some(run) = self.taken.pop_front().filter(|run| run.len() > 0) {
@@ -430,11 +430,11 @@ impl Driver {
         let fault = Fault::Lost("an error in this program ended the connection".into());
         tracing::error!(streams = self.mux.streams.len(), "a connection's loop panicked");
         if let Some(run) = self.taken.front() {
-            self.pool.pace.ended(self.refused.len(), 0);
+            self.pool.congestion.ended(self.refused.len(), 0);
             run.work.settle(self.refused.drain(..));
         }
         for run in self.taken.drain(..) {
-            self.pool.pace.ended(run.len(), 0);
+            self.pool.congestion.ended(run.len(), 0);
             run.settle(&Reply::NotSent(fault.clone()));
         }
         // A second panic must not keep the pool from forgetting the connection.
@@ -448,7 +448,7 @@ impl Driver {
     fn abort(&mut self, fault: Fault, code: ErrorCode) -> Turn {
         tracing::debug!(%fault, streams = self.mux.streams.len(), "connection over");
         self.publish(0);
-        self.pool.pace.hear();
+        self.pool.congestion.hear();
         self.member.retired.store(1, Relaxed);
         self.mux.end_all(&fault);
         self.collect();

@@ -1,4 +1,4 @@
-//! What the connections of one client share: the queue, the pace, the counters, and the list of each other.
+//! What the connections of one client share: the queue, the congestion, the counters, and the list of each other.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::batch::Reply;
+use crate::congestion::CongestionControl;
 use crate::fault::Fault;
 use crate::latency::Latency;
 use crate::limits::Limits;
-use crate::pace::Pace;
 use crate::response::Response;
 use crate::stats::{Counters, Stats};
 use crate::waits::Waits;
@@ -44,7 +44,7 @@ pub(crate) type Opener = Box<dyn Fn(Arc<Pool>, Option<Instant>) -> BoxFuture<'st
 
 pub(crate) struct Pool {
     pub(crate) limits: Limits,
-    pub(crate) pace: Pace,
+    pub(crate) congestion: CongestionControl,
     pub(crate) latency: Latency,
     /// When the pool was made.
     pub(crate) began: Instant,
@@ -118,7 +118,7 @@ impl Pool {
         halts: fn(&Response) -> bool,
     ) -> Arc<Self> {
         Arc::new(Self {
-            pace: Pace::new(&limits),
+            congestion: CongestionControl::new(&limits),
             latency: Latency::default(),
             began: Instant::now(),
             counters: Counters::default(),
@@ -179,8 +179,8 @@ impl Pool {
         let now = Instant::now();
         let mut late = Vec::new();
         let mut state = self.lock();
-        self.pace.wait(now.duration_since(self.began));
-        let most = most.min(self.pace.room());
+        self.congestion.wait(now.duration_since(self.began));
+        let most = most.min(self.congestion.room());
         let mut left = most;
         while left > 0 {
             let small_first = left > most / 2 || state.large.is_empty();
@@ -192,7 +192,7 @@ impl Pool {
                 late.push(run);
             }
         }
-        self.pace.started(most - left);
+        self.congestion.started(most - left);
         drop(state);
         late.into_iter().for_each(|run| run.settle(&Reply::NotSent(Fault::QueueTimeout)));
     }
@@ -218,7 +218,7 @@ impl Pool {
     /// Puts requests back that were taken and not tried.
     pub(crate) fn give_back(&self, run: Run) {
         let mut state = self.lock();
-        self.pace.ended(run.len(), 0);
+        self.congestion.ended(run.len(), 0);
         if let Some(fault) = state.halted() {
             drop(state);
             return run.settle(&Reply::NotSent(fault));
@@ -359,8 +359,8 @@ impl Pool {
         let state = self.lock();
         Stats {
             connections: state.members.len() as u64,
-            inflight: self.pace.inflight() as u64,
-            inflight_limit: self.pace.limit() as u64,
+            inflight: self.congestion.inflight() as u64,
+            inflight_limit: self.congestion.limit() as u64,
             latency_floor: self.latency.floor(),
             waiting: state.waiting as u64,
             connects: self.counters.connects.get(),
@@ -384,7 +384,7 @@ impl Pool {
         }
         let live = state.members.iter().filter(|member| !member.is_retired()).count();
         let may_come = state.members.iter().any(|member| member.is_asking());
-        let wanted = missing > 0 && !may_come && (live == 0 || self.pace.room() > 0);
+        let wanted = missing > 0 && !may_come && (live == 0 || self.congestion.room() > 0);
         let allowed = live < self.limits.max_connections;
         // A peer tells how many streams it takes only once it is connected: the first connection is opened alone.
         let streams =
@@ -401,7 +401,7 @@ impl Pool {
     /// no more at once than are there already, or four, unless a connection is good for a few requests only.
     fn openings_at_once(&self, missing: usize, streams: usize, there: usize) -> usize {
         let requests = self.limits.max_requests_per_connection.max(1) as usize;
-        let wanted = missing.min(self.pace.room());
+        let wanted = missing.min(self.congestion.room());
         let is_short = requests < streams;
         let most = if is_short { self.limits.max_connections } else { there.max(OPENINGS_MIN_COUNT) };
         wanted.div_ceil(requests.min(streams.max(1))).clamp(1, most)

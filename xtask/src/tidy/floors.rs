@@ -44,7 +44,7 @@ const HTTP2: Floors = Floors {
     module: &[],
     floors: &[
         &["addresses", "buffer_pool", "gather", "latency", "limits", "line", "response", "stats", "waits"],
-        &["endpoint", "fault", "pace", "transport"],
+        &["congestion", "endpoint", "fault", "transport"],
         &["batch", "tls"],
         &["dial", "work"],
         &["pool"],

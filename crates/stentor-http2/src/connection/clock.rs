@@ -43,7 +43,7 @@ impl Driver {
     fn span(&self, busy: bool) -> Duration {
         let limits = &self.pool.limits;
         match busy {
-            true if self.pool.pace.wait(self.now.duration_since(self.pool.began)) => {
+            true if self.pool.congestion.wait(self.now.duration_since(self.pool.began)) => {
                 limits.tick().min(LISTEN_EVERY)
             }
             true => limits.tick(),
@@ -99,7 +99,7 @@ impl Driver {
         let (expired, speak) = self.mux.expire(opened_ms, most);
         if expired > 0 {
             self.pool.counters.timeouts.add(expired as u64);
-            self.pool.pace.failed(speak);
+            self.pool.congestion.failed(speak);
             self.collect();
         }
     }
@@ -113,9 +113,10 @@ impl Driver {
         let old_ms = self.now_ms().checked_sub(after);
         let is_silent = old_ms.is_some_and(|old_ms| self.last_answer_ms <= old_ms);
         let overtaken_ms = if is_silent { old_ms } else { self.last_answered_ms.checked_sub(after) };
-        let (pace, slots) = (&self.pool.pace, self.mux.slots(self.pool.limits.max_streams_per_connection));
-        let forgive = |count: usize| pace.forgive(count.min((slots / 2).saturating_sub(before)));
-        self.mux.mark_late((overtaken_ms, old_ms), |count| pace.excuse(count), forgive);
+        let (congestion, slots) =
+            (&self.pool.congestion, self.mux.slots(self.pool.limits.max_streams_per_connection));
+        let forgive = |count: usize| congestion.forgive(count.min((slots / 2).saturating_sub(before)));
+        self.mux.mark_late((overtaken_ms, old_ms), |count| congestion.excuse(count), forgive);
         if self.mux.streams.late() > before {
             self.pool.nudge();
         }

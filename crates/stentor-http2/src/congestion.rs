@@ -57,7 +57,7 @@ const SLACK: Duration = Duration::from_millis(2);
 /// again a while after each (`failures`), the limit doubles with each limit's worth of answers. Its counters are read and
 /// written without a lock: a lost update only moves the next step.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct CongestionControl {
     min: usize,
     max: usize,
     limit: AtomicUsize,
@@ -94,7 +94,7 @@ struct Rates {
     level_spans: u32,
 }
 
-impl Pace {
+impl CongestionControl {
     pub(crate) fn new(limits: &Limits) -> Self {
         let max = limits.max_inflight_requests.max(1);
         let min = limits.min_inflight_requests.clamp(1, max);
