@@ -8,10 +8,10 @@
 //! (`trend`).
 //!
 //! Before the first answer there is neither rate nor latency, only silence, and how long it lasts tells how far away the
-//! peer is (`silence`).
+//! peer is (`slow_start`).
 
 mod failures;
-mod silence;
+mod slow_start;
 mod trend;
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use crate::limits::Limits;
 use failures::Failures;
-use silence::Silence;
+use slow_start::SlowStart;
 use trend::{Advice, Watch};
 
 /// Fewest requests that are added to the limit for a limit's worth of answers.
@@ -80,7 +80,7 @@ pub(crate) struct CongestionControl {
     /// It was useless once: from then on it goes in smaller steps, though not as small as after a failure.
     careful: AtomicBool,
     watch: Mutex<Watch>,
-    silence: Silence,
+    slow_start: SlowStart,
 }
 
 /// The rates of the last spans.
@@ -115,7 +115,7 @@ impl CongestionControl {
             stays: AtomicBool::new(false),
             careful: AtomicBool::new(false),
             watch: Mutex::new(Watch::new()),
-            silence: Silence::new(initial, limits.silent_inflight_requests.clamp(initial, max)),
+            slow_start: SlowStart::new(initial, limits.slow_start_inflight_requests.clamp(initial, max)),
         }
     }
 
@@ -142,14 +142,14 @@ impl CongestionControl {
     /// Lets the limit grow with the silence before the first answer; `now` is any running time. Returns whether it may still
     /// grow that way.
     pub(crate) fn wait(&self, now: Duration) -> bool {
-        let Some(allowed) = self.silence.allows(now, self.inflight()) else { return false };
+        let Some(allowed) = self.slow_start.allows(now, self.inflight()) else { return false };
         self.limit.fetch_max(allowed, Relaxed);
         true
     }
 
     /// Notes that the peer is silent no more, or will be for ever.
     pub(crate) fn hear(&self) {
-        self.silence.end();
+        self.slow_start.end();
     }
 
     /// Notes the end of `count` requests; each of the `answered` ones lets the limit grow if it held others back.
