@@ -5,14 +5,14 @@
 //! lately times the shortest latency lately (four times at first): that leaves room to find a higher rate, and where a
 //! queue builds up at the peer neither number rises, so that the limit does not follow the queue. A queue that stands for
 //! long is in every answer, though, and becomes the shortest latency. So growth is judged as well by what it brought
-//! (`trend`).
+//! (`gradient`).
 //!
 //! Before the first answer there is neither rate nor latency, only silence, and how long it lasts tells how far away the
 //! peer is (`slow_start`).
 
 mod failures;
+mod gradient;
 mod slow_start;
-mod trend;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use crate::limits::Limits;
 use failures::Failures;
+use gradient::{Advice, Sampler};
 use slow_start::SlowStart;
-use trend::{Advice, Watch};
 
 /// Fewest requests that are added to the limit for a limit's worth of answers.
 const STEP_MIN_REQUESTS: usize = 8;
@@ -79,7 +79,7 @@ pub(crate) struct CongestionControl {
     stays: AtomicBool,
     /// It was useless once: from then on it goes in smaller steps, though not as small as after a failure.
     careful: AtomicBool,
-    watch: Mutex<Watch>,
+    sampler: Mutex<Sampler>,
     slow_start: SlowStart,
 }
 
@@ -114,7 +114,7 @@ impl CongestionControl {
             rates: Mutex::default(),
             stays: AtomicBool::new(false),
             careful: AtomicBool::new(false),
-            watch: Mutex::new(Watch::new()),
+            sampler: Mutex::new(Sampler::new()),
             slow_start: SlowStart::new(initial, limits.slow_start_inflight_requests.clamp(initial, max)),
         }
     }
@@ -229,14 +229,14 @@ impl CongestionControl {
         }
     }
 
-    /// Obeys the trend of latency and rate whenever a window of answers is full.
+    /// Obeys the gradient of latency and rate whenever a window of answers is full.
     fn judge(&self, now: Duration, answered: usize, took: Duration) {
         let inflight = self.inflight() + answered;
-        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
         if self.needed.load(Relaxed) == 0 {
-            return watch.interrupt();
+            return sampler.interrupt();
         }
-        let Some(advice) = watch.note(now, answered, took, inflight, self.limit()) else { return };
+        let Some(advice) = sampler.note(now, answered, took, inflight, self.limit()) else { return };
         self.stays.store(advice != Advice::Grow, Relaxed);
         if let Advice::Set(limit) = advice {
             self.limit.store(limit.clamp(self.min, self.max), Relaxed);

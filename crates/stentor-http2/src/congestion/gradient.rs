@@ -1,4 +1,4 @@
-//! What latency says about the number of requests in flight: whether more of them are answered, or all only wait longer.
+//! The gradient of latency and throughput over the number of requests in flight: whether more of them are answered, or all only wait longer.
 //!
 //! Latency alone says little: a peer may be far away, or have moved. What counts is what became of it when the number in
 //! flight changed. Growth that brought no throughput is taken back to where it began. And when answers take far longer
@@ -46,7 +46,7 @@ pub(super) struct Window {
 
 /// The window of answers that is open, and what came of those before.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct Sampler {
     /// When it began; `None` after a time in which the limit held nobody back.
     began: Option<Duration>,
     /// Answers that make it full: the limit when it began.
@@ -55,13 +55,21 @@ pub(super) struct Watch {
     inflight_sum: f64,
     waited_ms: f64,
     shortest_ms: f64,
-    trend: Trend,
+    gradient: Gradient,
 }
 
-impl Watch {
+impl Sampler {
     pub(super) const fn new() -> Self {
         let (answers, inflight_sum, waited_ms, shortest_ms) = (0, 0.0, 0.0, f64::INFINITY);
-        Self { began: None, full: 0, answers, inflight_sum, waited_ms, shortest_ms, trend: Trend::new() }
+        Self {
+            began: None,
+            full: 0,
+            answers,
+            inflight_sum,
+            waited_ms,
+            shortest_ms,
+            gradient: Gradient::new(),
+        }
     }
 
     /// Forgets the window: it was not the limit that held others back.
@@ -98,7 +106,7 @@ impl Watch {
             answers_per_ms: count / (span.as_secs_f64() * 1_000.0).max(0.001),
         };
         self.begin(now, limit);
-        Some(self.trend.judge(window))
+        Some(self.gradient.judge(window))
     }
 
     fn begin(&mut self, now: Duration, limit: usize) {
@@ -136,7 +144,7 @@ struct Floor {
 
 /// What is known, window by window.
 #[derive(Debug)]
-pub(super) struct Trend {
+pub(super) struct Gradient {
     known: Option<Window>,
     trial: Option<Trial>,
     floor: Floor,
@@ -144,7 +152,7 @@ pub(super) struct Trend {
     calm_windows: u32,
 }
 
-impl Trend {
+impl Gradient {
     pub(super) const fn new() -> Self {
         let floor = Floor { past_ms: f64::INFINITY, present_ms: f64::INFINITY, windows: 0 };
         Self { known: None, trial: None, floor, stay_windows: 0, calm_windows: 0 }
