@@ -185,15 +185,15 @@ impl CongestionControl {
         count
     }
 
-    /// Learns from answers that came together: `took` is what the youngest of them took, `floor` the shortest lately, `now`
+    /// Learns from answers that came together: `took` is what the youngest of them took, `min_rtt` the shortest lately, `now`
     /// any running time.
-    pub(crate) fn observe(&self, now: Duration, answered: usize, took: Duration, floor: Duration) {
+    pub(crate) fn observe(&self, now: Duration, answered: usize, took: Duration, min_rtt: Duration) {
         self.judge(now, answered, took);
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         rates.answered += answered as u64;
-        let Some(best) = rates.most(now, SPAN_MIN.max(floor)) else { return };
+        let Some(best) = rates.most(now, SPAN_MIN.max(min_rtt)) else { return };
         drop(rates);
-        let wanted = (best * (floor + SLACK).as_secs_f64()) as usize;
+        let wanted = (best * (min_rtt + SLACK).as_secs_f64()) as usize;
         let ceiling = wanted.clamp(self.base, self.max);
         self.ceiling.store(ceiling, Relaxed);
         let limit = self.limit();

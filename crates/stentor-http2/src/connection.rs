@@ -314,7 +314,7 @@ impl Driver {
         let took = Duration::from_millis(self.now_ms().saturating_sub(opened_ms).into());
         let now = self.now.duration_since(self.pool.began);
         self.pool.latency.note(took, now);
-        self.pool.congestion.observe(now, answers, took, self.pool.latency.floor());
+        self.pool.congestion.observe(now, answers, took, self.pool.latency.min_rtt());
     }
 
     /// Files streams of one batch; returns whether some of them go again.

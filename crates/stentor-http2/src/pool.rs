@@ -361,7 +361,7 @@ impl Pool {
             connections: state.members.len() as u64,
             inflight: self.congestion.inflight() as u64,
             inflight_limit: self.congestion.limit() as u64,
-            latency_floor: self.latency.floor(),
+            min_rtt: self.latency.min_rtt(),
             waiting: state.waiting as u64,
             connects: self.counters.connects.get(),
             connect_failures: self.counters.connect_failures.get(),

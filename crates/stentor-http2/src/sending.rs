@@ -72,7 +72,7 @@ impl<'a> Sending<'a> {
         let mut wait = STALL_MIN;
         loop {
             tokio::time::sleep(wait).await;
-            let shortest = STALL_MIN.max(self.pool.latency.floor() * STALL_LATENCIES);
+            let shortest = STALL_MIN.max(self.pool.latency.min_rtt() * STALL_LATENCIES);
             let is_late = |silent| silent >= shortest && self.work.left() * MISSING_PART <= count;
             let silent = self.work.silent();
             if is_late(silent) && !self.pool.has_queued(&self.work) {

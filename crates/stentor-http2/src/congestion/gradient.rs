@@ -27,7 +27,7 @@ const KEPT_SHARE: f64 = 0.85;
 /// Windows without a trial after one that found none.
 const CALM_WINDOWS: u32 = 32;
 /// How many windows the fastest answer is remembered: once as long to twice as long.
-const FLOOR_WINDOWS: u32 = 16;
+const MIN_RTT_WINDOWS: u32 = 16;
 /// Weight of a new window in what is known of a number in flight.
 const NEW_WEIGHT: f64 = 0.25;
 
@@ -136,7 +136,7 @@ struct Trial {
 
 /// The fastest answer of late.
 #[derive(Debug)]
-struct Floor {
+struct MinRtt {
     past_ms: f64,
     present_ms: f64,
     windows: u32,
@@ -147,20 +147,20 @@ struct Floor {
 pub(super) struct Gradient {
     known: Option<Window>,
     trial: Option<Trial>,
-    floor: Floor,
+    min_rtt: MinRtt,
     stay_windows: u32,
     calm_windows: u32,
 }
 
 impl Gradient {
     pub(super) const fn new() -> Self {
-        let floor = Floor { past_ms: f64::INFINITY, present_ms: f64::INFINITY, windows: 0 };
-        Self { known: None, trial: None, floor, stay_windows: 0, calm_windows: 0 }
+        let min_rtt = MinRtt { past_ms: f64::INFINITY, present_ms: f64::INFINITY, windows: 0 };
+        Self { known: None, trial: None, min_rtt, stay_windows: 0, calm_windows: 0 }
     }
 
     /// Judges the next window.
     pub(super) fn judge(&mut self, now: Window) -> Advice {
-        let floor_ms = self.floor.note(now.shortest_ms);
+        let min_rtt_ms = self.min_rtt.note(now.shortest_ms);
         if let Some(trial) = self.trial.take() {
             return self.judge_trial(trial, now);
         }
@@ -179,7 +179,7 @@ impl Gradient {
         }
         self.learn(known, now);
         let is_suspect =
-            now.latency_ms >= floor_ms * SUSPECT_FACTOR && now.latency_ms >= floor_ms + SUSPECT_MS;
+            now.latency_ms >= min_rtt_ms * SUSPECT_FACTOR && now.latency_ms >= min_rtt_ms + SUSPECT_MS;
         if is_suspect && self.calm_windows == 0 {
             self.trial = Some(Trial { before: now, is_settled: false });
             return set(now.inflight * TRIAL_SHARE);
@@ -222,10 +222,10 @@ impl Gradient {
     }
 }
 
-impl Floor {
+impl MinRtt {
     /// Notes the shortest answer of a window; returns the shortest of late.
     fn note(&mut self, shortest_ms: f64) -> f64 {
-        if self.windows == FLOOR_WINDOWS {
+        if self.windows == MIN_RTT_WINDOWS {
             (self.past_ms, self.present_ms, self.windows) = (self.present_ms, f64::INFINITY, 0);
         }
         self.windows += 1;

@@ -123,7 +123,7 @@ impl Driver {
     }
 
     fn late_after(&self) -> Duration {
-        LATE_AFTER_MIN.max(self.pool.latency.floor() * LATE_LATENCIES)
+        LATE_AFTER_MIN.max(self.pool.latency.min_rtt() * LATE_LATENCIES)
     }
 
     /// Asks an unused connection whether it lives before anything is entrusted to it.
@@ -150,7 +150,7 @@ impl Driver {
 
     /// Returns how long the answer to a probe is waited for: a connection to which nothing is entrusted is soon replaced.
     fn patience(&self) -> Duration {
-        (2 * self.pool.latency.floor()).clamp(PATIENCE_MIN, PATIENCE_MAX)
+        (2 * self.pool.latency.min_rtt()).clamp(PATIENCE_MIN, PATIENCE_MAX)
     }
 }
 

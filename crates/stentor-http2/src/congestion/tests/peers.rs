@@ -125,7 +125,7 @@ impl Play {
             let now = Duration::from_secs_f64(self.now_ms / 1_000.0);
             let took = Duration::from_secs_f64((self.now_ms - youngest) / 1_000.0);
             self.latency.note(took, now);
-            self.congestion.observe(now, answers, took, self.latency.floor());
+            self.congestion.observe(now, answers, took, self.latency.min_rtt());
         }
         if refused > 0 {
             self.congestion.slow_down();
