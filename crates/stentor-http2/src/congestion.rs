@@ -249,12 +249,12 @@ impl CongestionControl {
         if limit >= ceiling {
             return;
         }
-        let (level, careful) = (self.failures.level(), self.careful.load(Relaxed));
-        if limit < level && !careful {
-            self.limit.store((limit + answered).min(level).min(ceiling), Relaxed);
+        let (ssthresh, careful) = (self.failures.ssthresh(), self.careful.load(Relaxed));
+        if limit < ssthresh && !careful {
+            self.limit.store((limit + answered).min(ssthresh).min(ceiling), Relaxed);
             return;
         }
-        let part = if limit < level { CAREFUL_PART } else { RECOVERY_PART };
+        let part = if limit < ssthresh { CAREFUL_PART } else { RECOVERY_PART };
         let step = (limit / part).max(STEP_MIN_REQUESTS);
         let credit = self.credit.fetch_add(answered, Relaxed) + answered;
         if credit > limit {

@@ -24,8 +24,8 @@ pub(super) struct Failures {
     failures: AtomicUsize,
     /// Windows since the last decrease.
     calm_windows: AtomicUsize,
-    /// The limit before it.
-    level: AtomicUsize,
+    /// The limit before it: up to there the limit may double again, as below a slow-start threshold.
+    ssthresh: AtomicUsize,
 }
 
 impl Failures {
@@ -34,7 +34,7 @@ impl Failures {
             answers: AtomicUsize::new(0),
             failures: AtomicUsize::new(0),
             calm_windows: AtomicUsize::new(FORGOTTEN_WINDOWS),
-            level: AtomicUsize::new(0),
+            ssthresh: AtomicUsize::new(0),
         }
     }
 
@@ -58,17 +58,17 @@ impl Failures {
 
     /// Begins anew after a decrease from this limit.
     pub(super) fn note_decrease(&self, limit: usize) {
-        self.level.store(limit, Relaxed);
+        self.ssthresh.store(limit, Relaxed);
         for count in [&self.answers, &self.failures, &self.calm_windows] {
             count.store(0, Relaxed);
         }
     }
 
     /// Returns the limit up to which it may double.
-    pub(super) fn level(&self) -> usize {
+    pub(super) fn ssthresh(&self) -> usize {
         match self.calm_windows.load(Relaxed) {
             ..CALM_WINDOWS => 0,
-            CALM_WINDOWS..FORGOTTEN_WINDOWS => self.level.load(Relaxed),
+            CALM_WINDOWS..FORGOTTEN_WINDOWS => self.ssthresh.load(Relaxed),
             FORGOTTEN_WINDOWS.. => usize::MAX,
         }
     }
