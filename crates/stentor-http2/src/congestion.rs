@@ -63,7 +63,7 @@ pub(crate) struct CongestionControl {
     limit: AtomicUsize,
     inflight: AtomicUsize,
     /// Ends still to come from requests of which the limit let no more start; each answer among them may let it grow.
-    needed: AtomicUsize,
+    window_limited: AtomicUsize,
     credit: AtomicUsize,
     /// Ends still to come that cause no further decrease: those of requests that were in flight at the last one, and as many
     /// again, because a batch is judged when the last of its requests has ended.
@@ -104,7 +104,7 @@ impl CongestionControl {
             max,
             limit: AtomicUsize::new(initial),
             inflight: AtomicUsize::new(0),
-            needed: AtomicUsize::new(0),
+            window_limited: AtomicUsize::new(0),
             credit: AtomicUsize::new(0),
             grace: AtomicUsize::new(0),
             failures: Failures::new(),
@@ -135,7 +135,7 @@ impl CongestionControl {
     pub(crate) fn started(&self, count: usize) {
         let inflight = self.inflight.fetch_add(count, Relaxed) + count;
         if inflight.saturating_mul(4) >= self.limit().saturating_mul(3) {
-            self.needed.store(inflight, Relaxed);
+            self.window_limited.store(inflight, Relaxed);
         }
     }
 
@@ -162,10 +162,10 @@ impl CongestionControl {
         let _ = self.excuses.fetch_update(Relaxed, Relaxed, earned);
         let _ = self.grace.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(count)));
         self.failures.note_answers(answered, self.limit());
-        let needed = self.needed.load(Relaxed);
-        self.needed.store(needed.saturating_sub(count), Relaxed);
-        if needed > 0 && !self.stays.load(Relaxed) {
-            self.grow(answered.min(needed));
+        let window_limited = self.window_limited.load(Relaxed);
+        self.window_limited.store(window_limited.saturating_sub(count), Relaxed);
+        if window_limited > 0 && !self.stays.load(Relaxed) {
+            self.grow(answered.min(window_limited));
         }
     }
 
@@ -233,7 +233,7 @@ impl CongestionControl {
     fn judge(&self, now: Duration, answered: usize, took: Duration) {
         let inflight = self.inflight() + answered;
         let mut sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.needed.load(Relaxed) == 0 {
+        if self.window_limited.load(Relaxed) == 0 {
             return sampler.interrupt();
         }
         let Some(advice) = sampler.note(now, answered, took, inflight, self.limit()) else { return };
