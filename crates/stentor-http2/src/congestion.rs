@@ -64,7 +64,8 @@ pub(crate) struct CongestionControl {
     inflight: AtomicUsize,
     /// Ends still to come from requests of which the limit let no more start; each answer among them may let it grow.
     window_limited: AtomicUsize,
-    credit: AtomicUsize,
+    /// Answers since the last additive increase.
+    increase_answers: AtomicUsize,
     /// Ends still to come that cause no further decrease: those of requests that were in flight at the last one, and as many
     /// again, because a batch is judged when the last of its requests has ended.
     grace: AtomicUsize,
@@ -105,7 +106,7 @@ impl CongestionControl {
             limit: AtomicUsize::new(initial),
             inflight: AtomicUsize::new(0),
             window_limited: AtomicUsize::new(0),
-            credit: AtomicUsize::new(0),
+            increase_answers: AtomicUsize::new(0),
             grace: AtomicUsize::new(0),
             failures: Failures::new(),
             excuses: AtomicUsize::new(0),
@@ -256,9 +257,9 @@ impl CongestionControl {
         }
         let part = if limit < ssthresh { CAREFUL_PART } else { RECOVERY_PART };
         let step = (limit / part).max(STEP_MIN_REQUESTS);
-        let credit = self.credit.fetch_add(answered, Relaxed) + answered;
-        if credit > limit {
-            self.credit.store(0, Relaxed);
+        let increase_answers = self.increase_answers.fetch_add(answered, Relaxed) + answered;
+        if increase_answers > limit {
+            self.increase_answers.store(0, Relaxed);
             self.limit.store((limit + step).min(ceiling), Relaxed);
         }
     }
