@@ -68,7 +68,7 @@ pub(crate) struct CongestionControl {
     increase_answers: AtomicUsize,
     /// Ends still to come that cause no further decrease: those of requests that were in flight at the last one, and as many
     /// again, because a batch is judged when the last of its requests has ended.
-    grace: AtomicUsize,
+    recovery: AtomicUsize,
     failures: Failures,
     /// Answers for which late requests may be excused.
     excuses: AtomicUsize,
@@ -107,7 +107,7 @@ impl CongestionControl {
             inflight: AtomicUsize::new(0),
             window_limited: AtomicUsize::new(0),
             increase_answers: AtomicUsize::new(0),
-            grace: AtomicUsize::new(0),
+            recovery: AtomicUsize::new(0),
             failures: Failures::new(),
             excuses: AtomicUsize::new(0),
             ceiling: AtomicUsize::new(max),
@@ -161,7 +161,7 @@ impl CongestionControl {
         }
         let earned = |excuses: usize| Some((excuses + answered).min(EXCUSES_MAX_ANSWERS));
         let _ = self.excuses.fetch_update(Relaxed, Relaxed, earned);
-        let _ = self.grace.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(count)));
+        let _ = self.recovery.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(count)));
         self.failures.note_answers(answered, self.limit());
         let window_limited = self.window_limited.load(Relaxed);
         self.window_limited.store(window_limited.saturating_sub(count), Relaxed);
@@ -205,9 +205,9 @@ impl CongestionControl {
     pub(crate) fn slow_down(&self) {
         self.hear();
         let limit = self.limit();
-        let in_grace =
-            self.grace.compare_exchange(0, (2 * self.inflight()).max(1), Relaxed, Relaxed).is_err();
-        if !in_grace {
+        let in_recovery =
+            self.recovery.compare_exchange(0, (2 * self.inflight()).max(1), Relaxed, Relaxed).is_err();
+        if !in_recovery {
             self.limit.store((limit / 2).max(self.min), Relaxed);
             self.failures.note_decrease(limit);
         }
@@ -224,7 +224,7 @@ impl CongestionControl {
             self.hear();
         }
         let window = self.limit().max(total);
-        let counts = count > 0 && self.grace.load(Relaxed) == 0;
+        let counts = count > 0 && self.recovery.load(Relaxed) == 0;
         if counts && self.failures.note_failures(count, window) {
             self.slow_down();
         }
