@@ -45,7 +45,7 @@ const MORE: f64 = 1.25;
 /// Spans that may fail to bring more before that first growth is over.
 const LEVEL_SPANS: u32 = 2;
 /// Part of the limit that is added for each limit's worth of answers once latency has spoken.
-const CAREFUL_PART: usize = 8;
+const AVOIDANCE_PART: usize = 8;
 /// Answers for each late request that is excused: at most one in three is.
 const EXCUSE_ANSWERS: usize = 2;
 /// Answers that are remembered for that: a peer that falls silent gets half as many requests beyond the limit.
@@ -77,9 +77,9 @@ pub(crate) struct CongestionControl {
     base: usize,
     rates: Mutex<Rates>,
     /// Growth was useless of late.
-    stays: AtomicBool,
+    is_growth_paused: AtomicBool,
     /// It was useless once: from then on it goes in smaller steps, though not as small as after a failure.
-    careful: AtomicBool,
+    avoids_congestion: AtomicBool,
     sampler: Mutex<Sampler>,
     slow_start: SlowStart,
 }
@@ -113,8 +113,8 @@ impl CongestionControl {
             ceiling: AtomicUsize::new(max),
             base: initial.min(BASE_MAX_REQUESTS).max(min),
             rates: Mutex::default(),
-            stays: AtomicBool::new(false),
-            careful: AtomicBool::new(false),
+            is_growth_paused: AtomicBool::new(false),
+            avoids_congestion: AtomicBool::new(false),
             sampler: Mutex::new(Sampler::new()),
             slow_start: SlowStart::new(initial, limits.slow_start_inflight_requests.clamp(initial, max)),
         }
@@ -165,7 +165,7 @@ impl CongestionControl {
         self.failures.note_answers(answered, self.limit());
         let window_limited = self.window_limited.load(Relaxed);
         self.window_limited.store(window_limited.saturating_sub(count), Relaxed);
-        if window_limited > 0 && !self.stays.load(Relaxed) {
+        if window_limited > 0 && !self.is_growth_paused.load(Relaxed) {
             self.grow(answered.min(window_limited));
         }
     }
@@ -238,10 +238,10 @@ impl CongestionControl {
             return sampler.interrupt();
         }
         let Some(advice) = sampler.note(now, answered, took, inflight, self.limit()) else { return };
-        self.stays.store(advice != Advice::Grow, Relaxed);
+        self.is_growth_paused.store(advice != Advice::Grow, Relaxed);
         if let Advice::Set(limit) = advice {
             self.limit.store(limit.clamp(self.min, self.max), Relaxed);
-            self.careful.store(true, Relaxed);
+            self.avoids_congestion.store(true, Relaxed);
         }
     }
 
@@ -250,12 +250,12 @@ impl CongestionControl {
         if limit >= ceiling {
             return;
         }
-        let (ssthresh, careful) = (self.failures.ssthresh(), self.careful.load(Relaxed));
-        if limit < ssthresh && !careful {
+        let (ssthresh, avoids_congestion) = (self.failures.ssthresh(), self.avoids_congestion.load(Relaxed));
+        if limit < ssthresh && !avoids_congestion {
             self.limit.store((limit + answered).min(ssthresh).min(ceiling), Relaxed);
             return;
         }
-        let part = if limit < ssthresh { CAREFUL_PART } else { RECOVERY_PART };
+        let part = if limit < ssthresh { AVOIDANCE_PART } else { RECOVERY_PART };
         let step = (limit / part).max(STEP_MIN_REQUESTS);
         let increase_answers = self.increase_answers.fetch_add(answered, Relaxed) + answered;
         if increase_answers > limit {
