@@ -11,9 +11,11 @@ const WINDOW_MIN_ANSWERS: usize = 100;
 /// More failures than this part of a window ask for fewer requests: 20 %. A smaller share is what some devices meet, and fewer
 /// requests would only delay all others.
 const FAILED_PART: usize = 5;
-/// Windows without a decrease after which the limit may double again up to where it failed.
+/// Windows without a decrease after which the limit may double again up to where it failed: by then growth by steps has
+/// brought it back there itself, unless it was halved more than once.
 const CALM_WINDOWS: usize = 16;
-/// Windows without a decrease after which it is forgotten where it failed.
+/// Windows without a decrease after which it is forgotten where it failed: the peer is another one by then, or was never
+/// the cause.
 const FORGOTTEN_WINDOWS: usize = 2 * CALM_WINDOWS;
 
 /// The running window, and how long ago the last decrease was. Read and written without a lock: a lost update only moves

@@ -7,28 +7,35 @@
 
 use std::time::Duration;
 
-/// Fewest answers in a window.
+/// Fewest answers in a window: of fewer the mean is chance.
 const WINDOW_MIN_ANSWERS: usize = 32;
-/// Growth in flight that is large enough to be judged.
+/// Growth in flight that is large enough to be judged: of less, what it brought is lost in what rates differ by anyway.
 const JUDGED_GROWTH: f64 = 1.25;
-/// Growth is useless when less than this share of it came back as throughput.
+/// Growth is useless when less than this share of it came back as throughput: a peer that is not full gives back nearly all
+/// of it, one that is full nothing.
 const USELESS_SHARE: f64 = 0.25;
-/// Answers that take longer by less than this are not worth a change.
+/// Answers that take longer by less than this are not worth a change: a loaded machine adds as much by itself.
 const WORTH_MS: f64 = 10.0;
-/// Windows without growth after growth that was useless.
+/// Windows without growth after growth that was useless: what was taken back has drained by then, and the mean is of the
+/// number that is known.
 const STAY_WINDOWS: u32 = 8;
-/// A queue is suspected when the mean answer takes so many times as long as the fastest of late, and so much longer.
+/// A queue is suspected when the mean answer takes so many times as long as the fastest of late, and so much longer: both,
+/// because near peers differ by factors and far ones by milliseconds without any queue.
 const SUSPECT_FACTOR: f64 = 4.0;
 const SUSPECT_MS: f64 = 50.0;
-/// A suspicion is tried with this share of what is in flight.
+/// A suspicion is tried with this share of what is in flight: if it was distance, the rest of the throughput is what the
+/// trial costs for two windows.
 const TRIAL_SHARE: f64 = 0.7;
-/// A trial that keeps this share of the throughput has found a queue.
+/// A trial that keeps this share of the throughput has found a queue: half way between the trial's share, which distance
+/// would leave, and all, which a queue would.
 const KEPT_SHARE: f64 = 0.85;
-/// Windows without a trial after one that found none.
+/// Windows without a trial after one that found none: trials of a far peer then cost less than a fiftieth of its rate.
 const CALM_WINDOWS: u32 = 32;
-/// How many windows the fastest answer is remembered: once as long to twice as long.
+/// How many windows the fastest answer is remembered: once as long to twice as long. Longer than a pause of growth, so that
+/// the fastest is of before the queue; short enough that a way that became longer is believed.
 const MIN_RTT_WINDOWS: u32 = 16;
-/// Weight of a new window in what is known of a number in flight.
+/// Weight of a new window in what is known of a number in flight: some four windows make a mean, so that one odd window
+/// condemns no growth.
 const NEW_WEIGHT: f64 = 0.25;
 
 /// A window of answers that came while the limit held others back: means over them.

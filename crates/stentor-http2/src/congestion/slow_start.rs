@@ -8,13 +8,16 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Time without an answer that allows as many requests again as there may be at the start.
+/// Time without an answer that allows as many requests again as there may be at the start: a peer in the same building
+/// answers before, and one at 50 ms has all that it may get when its first answer comes.
 const STEP: Duration = Duration::from_millis(10);
 
 /// Nothing has been sent yet.
 const NOTHING_SENT: u64 = u64::MAX;
 /// The peer has answered, or failed.
-const OVER: u64 = u64::MAX - 1;
+const ENDED: u64 = u64::MAX - 1;
+/// All that time allows has been allowed.
+const EXHAUSTED: u64 = u64::MAX - 2;
 
 /// Growth by time, from the first request to the first answer.
 #[derive(Debug)]
@@ -35,9 +38,10 @@ impl SlowStart {
     pub(super) fn allows(&self, now: Duration, inflight: usize) -> Option<usize> {
         let now_us = now.as_micros() as u64;
         let began_us = match self.began_us.load(Relaxed) {
-            OVER => return None,
+            ENDED | EXHAUSTED => return None,
             NOTHING_SENT if inflight == 0 => return Some(self.initial),
             NOTHING_SENT => {
+                // Who comes second keeps the first one's beginning, and an end that came meanwhile.
                 let _ = self.began_us.compare_exchange(NOTHING_SENT, now_us, Relaxed, Relaxed);
                 now_us
             }
@@ -46,15 +50,22 @@ impl SlowStart {
         let steps = now_us.saturating_sub(began_us) / STEP.as_micros() as u64;
         let allowed = self.initial.saturating_mul(1 + steps as usize);
         if allowed >= self.most {
-            self.end();
+            // In one step, so that it does not hide an end that came meanwhile.
+            let _ = self.began_us.compare_exchange(began_us, EXHAUSTED, Relaxed, Relaxed);
         }
         Some(allowed.min(self.most))
     }
 
     pub(super) fn end(&self) {
-        if self.began_us.load(Relaxed) != OVER {
-            self.began_us.store(OVER, Relaxed);
+        // Looked at before it is written: every read of answers comes here, and a write would take the line from all others.
+        if self.began_us.load(Relaxed) != ENDED {
+            self.began_us.store(ENDED, Relaxed);
         }
+    }
+
+    /// Whether the peer has answered or failed.
+    pub(super) fn was_ended(&self) -> bool {
+        self.began_us.load(Relaxed) == ENDED
     }
 }
 
