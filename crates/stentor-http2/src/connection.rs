@@ -182,6 +182,7 @@ impl Driver {
             self.hear();
         }
         let received = self.receive();
+        // Also after a violation or the end: the answers before it are answers.
         self.collect();
         if let Err(Violation(code, what)) = received {
             return Err((Fault::Lost(format!("{code}: {what}").into()), code));
@@ -212,6 +213,7 @@ impl Driver {
     /// Encrypts and writes what is due; returns whether all of it is gone.
     fn write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         if !self.mux.out.is_empty() {
+            // Before they are handed over: if that fails half way, some may be on the wire, and none was certainly not sent.
             self.mux.note_taken(self.mux.out.len());
             self.transport.offer(&mut self.mux.out)?;
             if self.transport.backlog_bytes() > BACKLOG_MAX_BYTES {
@@ -230,9 +232,10 @@ impl Driver {
             return;
         }
         self.retired = true;
+        // Before `nudge`, which counts connections and their room under the pool's lock.
         self.publish(0);
         self.member.retired.store(1, Relaxed);
-        // A connection that has done all it may has nothing to be ashamed of.
+        // A connection that has done all it may is no failure, answered or not.
         if !self.answered && !self.mux.is_spent() {
             self.pool.back_off();
         }
@@ -248,9 +251,10 @@ impl Driver {
         }
         let answered = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_))).count();
         let answers = self.plainly_ended.len() + answered;
-        // Before there is room for more.
+        // Before anything makes room: another connection would take what waits, though the peer asks to wait.
         self.obey(answers);
-        // Those that were late are counted out already.
+        // Those that were late are counted out already. Before replies are filed: who is woken by one may send the next batch
+        // at once, and needs the room.
         let late = self.mux.streams.take_late_ended();
         let ended = self.plainly_ended.len() + self.ended.len();
         self.pool.congestion.ended(ended.saturating_sub(late), answers);
@@ -348,7 +352,9 @@ impl Driver {
             return false;
         }
         let room = self.room();
-        // Before looking at the queue: who adds to it after the look sees the room and wakes this loop.
+        // Before looking at the queue, which takes the pool's lock: who adds to it later holds that lock after us, sees the
+        // room, `Relaxed` as it is, and wakes this loop; what was added earlier is seen here. The other way round requests
+        // added in between would wake nobody.
         self.publish(room);
         if !self.pool.has_waiting() {
             return false;
@@ -365,6 +371,7 @@ impl Driver {
         }
         let opened = self.fill(room);
         let room = self.room();
+        // Before `nudge`, which would wake this loop for room that it has used.
         self.publish(room);
         if room == 0 {
             self.pool.nudge();
@@ -398,6 +405,7 @@ impl Driver {
         });
         let (left, lost) = (run.len(), self.refused.len());
         self.mux.let_go(batch, (left + lost) as u32);
+        // Room first, replies then, as in `collect`.
         if lost > 0 {
             self.pool.congestion.ended(lost, 0);
             run.work.settle(self.refused.drain(..));
@@ -447,11 +455,13 @@ impl Driver {
     /// Ends a lost connection: every open stream gets its reply.
     fn abort(&mut self, fault: Fault, code: ErrorCode) -> Turn {
         tracing::debug!(%fault, streams = self.mux.streams.len(), "connection over");
+        // Out of the others' sight before its requests go back to the queue: nobody may count on it for them.
         self.publish(0);
         self.pool.congestion.hear();
         self.member.retired.store(1, Relaxed);
         self.mux.end_all(&fault);
         self.collect();
+        // Only then: whoever waits for the last connection to leave finds every reply.
         if self.settled {
             self.retire();
         }
@@ -478,6 +488,7 @@ impl Future for Driver {
     type Output = ErrorCode;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ErrorCode> {
+        // Before the loop looks at anything: a wake-up after this polls again, one before is answered by the look.
         self.member.waker.register(cx.waker());
         self.acquire_buffers();
         let code = self.turns(cx);

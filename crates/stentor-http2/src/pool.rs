@@ -51,11 +51,12 @@ pub(crate) struct Pool {
     pub(crate) counters: Counters,
     /// What every request to the endpoint begins with.
     pub(crate) origin: Vec<OwnedField>,
-    /// Tells of an answer that asks to wait.
+    /// Whether an answer asks to wait.
     pub(crate) halts: fn(&Response) -> bool,
     /// How many answers do so lately.
     pub(crate) waits: Waits,
     opener: Opener,
+    /// Nothing is settled under this lock: settling takes the batch's own lock, and under that one `again` takes this.
     state: Mutex<State>,
     emptied: Notify,
     closing: Notify,
@@ -80,6 +81,10 @@ struct State {
 }
 
 /// One open connection as the others see it.
+///
+/// Its numbers are `Relaxed`: they are written by the connection's loop and read under the pool's lock, which the loop takes
+/// after it has written and before it waits. So whoever adds requests after that sees them; before, the loop sees the
+/// requests.
 #[derive(Debug, Default)]
 pub(crate) struct Member {
     /// Wakes the connection's loop.
@@ -146,6 +151,7 @@ impl Pool {
             drop(state);
             return run.settle(&Reply::NotSent(fault));
         }
+        // Before `spread`, which goes by it.
         state.waiting += run.len();
         let queue = if run.len() <= SMALL_BATCH_MAX_REQUESTS { &mut state.small } else { &mut state.large };
         queue.push_back(run);
@@ -168,6 +174,7 @@ impl Pool {
     /// Sends nothing more of what waits, nor of what comes within a moment: the peer asks to wait.
     pub(crate) fn halt(&self, fault: Fault) {
         let mut state = self.lock();
+        // Under one lock with the emptying, so that nothing is queued in between and forgotten.
         state.halt = Some((Instant::now() + HALT, fault.clone()));
         let rest = state.take_all();
         drop(state);
@@ -179,6 +186,7 @@ impl Pool {
         let now = Instant::now();
         let mut late = Vec::new();
         let mut state = self.lock();
+        // Room is found and taken under the lock: of two connections the second finds what the first left.
         self.congestion.wait(now.duration_since(self.began));
         let most = most.min(self.congestion.room());
         let mut left = most;
@@ -218,6 +226,7 @@ impl Pool {
     /// Puts requests back that were taken and not tried.
     pub(crate) fn give_back(&self, run: Run) {
         let mut state = self.lock();
+        // Under the lock, so that nobody takes their room before they are in the queue again, first of all.
         self.congestion.ended(run.len(), 0);
         if let Some(fault) = state.halted() {
             drop(state);
@@ -310,6 +319,7 @@ impl Pool {
         self.counters.connect_failures.add(1);
         state.pause();
         let alone = state.opening == 0 && !state.members.iter().any(|member| !member.is_retired());
+        // Taken before another is opened for what waits: that one would only wait out its pause for them.
         let hopeless = if alone { state.take_all() } else { Vec::new() };
         self.after_loss(state);
         hopeless.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
@@ -326,6 +336,7 @@ impl Pool {
 
     /// Takes no more requests and waits until every connection has ended.
     pub(crate) async fn close(self: &Arc<Self>) {
+        // Listening begins before the look: the last connection may leave in between.
         let emptied = self.emptied.notified();
         let mut emptied = std::pin::pin!(emptied);
         emptied.as_mut().enable();
@@ -336,6 +347,7 @@ impl Pool {
 
     /// Waits until the instant, or until the pool is closed.
     pub(crate) async fn pause_until(&self, instant: Instant) {
+        // Made before the look: from then on it hears the closing, though it is not polled yet.
         let closing = self.closing.notified();
         if !self.is_closed() {
             let _ = tokio::time::timeout_at(instant, closing).await;
@@ -345,6 +357,7 @@ impl Pool {
     /// Takes no more requests; returns whether no connection is left.
     pub(crate) fn stop(&self) -> bool {
         let mut state = self.lock();
+        // Before loops are woken: each looks at it, and at nothing else, to know that it may leave.
         state.closed = true;
         let rest = state.take_all();
         state.members.iter().for_each(|member| member.waker.wake());

@@ -94,8 +94,11 @@ impl Work {
         if count == 0 {
             return;
         }
+        // Before the count: who sees few left and then asks how long it has been silent must be told of this reply.
         self.replied_us.store(self.began.elapsed().as_micros() as u64, Ordering::Relaxed);
+        // Released after the replies were filed, so that who finds none left finds all of them.
         if self.left.fetch_sub(count, Ordering::AcqRel) == count {
+            // Leaves a permit when nobody waits yet: `done` looks, then waits, and is woken by it.
             self.done.notify_one();
         }
     }

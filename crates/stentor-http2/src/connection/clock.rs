@@ -79,6 +79,7 @@ impl Driver {
 
     fn retire_idle(&mut self) {
         self.retired = true;
+        // Without `nudge`: the same turn looks at the queue no more, but leaves, and leaving looks for those who wait.
         self.publish(0);
         self.member.retired.store(1, Relaxed);
     }
@@ -135,6 +136,7 @@ impl Driver {
     /// Asks it; whatever waits is for connections that need not be asked, or for the first one to answer.
     pub(super) fn probe(&mut self) {
         self.mux.ping();
+        // Before `nudge`, which opens no connection while one is asking, and wakes none without room.
         self.publish(0);
         self.member.asking.store(1, Relaxed);
         self.pool.nudge();
@@ -142,6 +144,7 @@ impl Driver {
 
     /// Notes a sign of life.
     pub(super) fn hear(&mut self) {
+        // The same turn publishes its room and looks at the queue, for what was left waiting for this answer.
         if self.pulse.is_asking() {
             self.member.asking.store(0, Relaxed);
         }

@@ -277,6 +277,7 @@ impl Mux {
         let Some(open) = self.streams.remove(stream) else { return };
         self.blocked.remove(stream);
         let kept = self.take_kept(stream, open.batch);
+        // An answer that has begun is one. Without it, whoever's first byte was taken for writing may have been processed.
         let reply = if open.status != 0 {
             Reply::Answered(Response::new(open.status, true, kept))
         } else if open.offset.get() < self.taken_bytes {
