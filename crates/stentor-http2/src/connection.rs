@@ -7,6 +7,7 @@ mod clock;
 pub(crate) mod mux;
 mod peer;
 mod pulse;
+mod state;
 pub(crate) mod streams;
 pub(crate) mod violation;
 
@@ -26,6 +27,7 @@ use tokio::time::{Instant, Sleep};
 
 use self::mux::{Ended, Mux, Plain};
 use self::pulse::Pulse;
+use self::state::State;
 use self::violation::Violation;
 
 use crate::batch::Reply;
@@ -76,17 +78,17 @@ struct Driver {
     refused: Vec<(u32, Reply)>,
     pulse: Pulse,
     timer: Pin<Box<Sleep>>,
+    /// Which of the two clocks the timer runs for.
     was_busy: bool,
     opened_at: Instant,
     now: Instant,
-    settle_by: Instant,
-    settled: bool,
+    state: State,
+    /// Whether there was any answer: a connection without one makes the next wait.
     answered: bool,
     /// When the youngest request that was answered had been sent.
     last_answered_ms: u32,
     /// When the last answer came.
     last_answer_ms: u32,
-    retired: bool,
 }
 
 impl Driver {
@@ -107,12 +109,10 @@ impl Driver {
             was_busy: true,
             opened_at: now,
             now,
-            settle_by,
-            settled: false,
+            state: State::Settling { until: settle_by },
             answered: false,
             last_answered_ms: 0,
             last_answer_ms: 0,
-            retired: false,
             pool,
         }
     }
@@ -157,12 +157,12 @@ impl Driver {
         if let Some(fault) = self.watch_clock(cx) {
             return self.abort(fault, ErrorCode::NO_ERROR);
         }
-        let opened = !self.retired && self.open_streams();
+        let opened = self.state != State::Retired && self.open_streams();
         let written = match self.write(cx) {
             Err(cause) => return self.abort(Fault::lost(&cause), ErrorCode::NO_ERROR),
             Ok(written) => written,
         };
-        if self.mux.streams.is_empty() && (self.retired || self.pool.is_closed()) {
+        if self.mux.streams.is_empty() && (self.state == State::Retired || self.pool.is_closed()) {
             return self.leave(&Fault::Lost("the peer went away at once".into()), ErrorCode::NO_ERROR);
         }
         // What cannot be written now is written when the socket wakes this loop; until then it only reads.
@@ -200,8 +200,8 @@ impl Driver {
         } else {
             self.plain.drain(..used);
         }
-        if self.mux.peer.is_known && !self.settled {
-            self.settled = true;
+        if self.mux.peer.is_known && !self.state.has_settled() {
+            self.state = State::Serving;
             self.pool.settled();
         }
         if self.mux.peer.goes_after.is_some() || self.mux.is_spent() {
@@ -228,10 +228,10 @@ impl Driver {
 
     /// Takes no more requests; what waits goes to other connections.
     fn retire(&mut self) {
-        if self.retired {
+        if self.state == State::Retired {
             return;
         }
-        self.retired = true;
+        self.state = State::Retired;
         // Before `nudge`, which counts connections and their room under the pool's lock.
         self.publish(0);
         self.member.retired.store(1, Relaxed);
@@ -264,7 +264,7 @@ impl Driver {
         }
         self.file_plain();
         let again = self.file_others();
-        if again || self.retired {
+        if again || self.state == State::Retired {
             self.pool.nudge();
         }
     }
@@ -360,7 +360,7 @@ impl Driver {
             return false;
         }
         if room == 0 {
-            if self.settled {
+            if self.state.has_settled() {
                 self.pool.nudge();
             }
             return false;
@@ -418,7 +418,7 @@ impl Driver {
 
     fn room(&self) -> usize {
         let is_probing = self.mux.streams.is_empty() && self.pulse.is_asking();
-        let usable = self.settled && !self.retired && !is_probing;
+        let usable = self.state == State::Serving && !is_probing;
         if usable { self.mux.room(self.pool.limits.max_streams_per_connection) } else { 0 }
     }
 
@@ -462,14 +462,14 @@ impl Driver {
         self.mux.end_all(&fault);
         self.collect();
         // Only then: whoever waits for the last connection to leave finds every reply.
-        if self.settled {
+        if self.state.has_settled() {
             self.retire();
         }
         self.leave(&fault, code)
     }
 
     fn leave(&mut self, fault: &Fault, code: ErrorCode) -> Turn {
-        if self.settled {
+        if self.state.has_settled() {
             self.pool.leave(&self.member);
         } else {
             self.pool.failed_to_settle(&self.member, fault);

@@ -59,7 +59,7 @@ const HTTP2: Floors = Floors {
 const HTTP2_CONNECTION: Floors = Floors {
     folder: "crates/stentor-http2/src/connection/",
     module: &["connection"],
-    floors: &[&["pulse", "streams", "violation"], &["peer"], &["blocked"], &["mux"], &["clock"]],
+    floors: &[&["pulse", "state", "streams", "violation"], &["peer"], &["blocked"], &["mux"], &["clock"]],
     back: &[],
 };
 
