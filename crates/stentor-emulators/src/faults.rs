@@ -26,7 +26,7 @@ pub enum Fault {
         /// The new state.
         on: bool,
     },
-    /// Tells every open connection a new stream limit.
+    /// Announces a new stream limit on every open connection.
     Streams {
         /// The limit.
         limit: u32,

@@ -40,7 +40,7 @@ where
     let _ = connection.await;
 }
 
-/// Says that the connection is to be broken off: HTTP/1.1 has no other way to reset a request.
+/// The connection is to be broken off: HTTP/1.1 has no other way to reset a request.
 #[derive(Debug, thiserror::Error)]
 #[error("reset by policy")]
 struct BrokenOff;

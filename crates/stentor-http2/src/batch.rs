@@ -65,7 +65,7 @@ impl Keep {
 pub struct Gist {
     /// Names of the headers that are kept, in lower case; a value beyond [`GIST_HEADER_MAX_BYTES`] is not.
     pub headers: &'static [&'static str],
-    /// Gives what is kept of a body; more than [`GIST_BODY_MAX_BYTES`] is not kept at all.
+    /// Returns what is kept of a body; more than [`GIST_BODY_MAX_BYTES`] is not kept at all.
     pub body: fn(&[u8]) -> Vec<u8>,
 }
 

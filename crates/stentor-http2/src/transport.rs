@@ -100,7 +100,7 @@ impl Transport {
         self.outgoing.release_buffers();
     }
 
-    /// Says goodbye and closes the writing side.
+    /// Ends TLS and closes the writing side.
     pub(crate) async fn shut_down(&mut self) -> io::Result<()> {
         if let Some(session) = &mut self.session {
             session.say_goodbye(&mut self.incoming, &mut self.outgoing);

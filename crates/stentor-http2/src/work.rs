@@ -114,7 +114,7 @@ impl Work {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gives the memory of the requests back: none of them is written again.
+    /// Releases the memory of the requests: none of them is written again.
     pub(crate) fn forget_requests(&self) {
         *self.requests.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -220,7 +220,7 @@ impl Run {
         front
     }
 
-    /// Gives every request of it the same reply.
+    /// Settles every request of it with the same reply.
     pub(crate) fn settle(self, reply: &Reply) {
         self.work.settle((self.from..self.to).map(|index| (index, reply.clone())));
     }

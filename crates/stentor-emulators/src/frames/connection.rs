@@ -204,7 +204,7 @@ impl<H: Host> Connection<H> {
         &self.out
     }
 
-    /// Says that everything has been sent.
+    /// Notes that everything has been sent.
     pub(crate) fn sent(&mut self) {
         self.out.clear();
         self.unsent = 0;
@@ -236,7 +236,7 @@ impl<H: Host> Connection<H> {
         }
     }
 
-    /// Says GOAWAY, unless the connection is ending already.
+    /// Sends GOAWAY, unless the connection is ending already.
     pub(crate) fn leave(&mut self, code: ErrorCode, debug: &[u8], then: Then) {
         if self.end != End::Open {
             return;

@@ -154,7 +154,7 @@ impl Mux {
         self.taken_bytes += bytes as u64;
     }
 
-    /// Gives the streams that have ended, and leaves the memory of both vectors for the next ones.
+    /// Moves the streams that have ended out, and keeps the memory of both vectors for the next ones.
     pub(crate) fn take_ended(&mut self, ended: &mut Vec<Ended>, plainly: &mut Vec<Plain>) {
         std::mem::swap(&mut self.ended, ended);
         std::mem::swap(&mut self.plainly_ended, plainly);
@@ -211,7 +211,7 @@ impl Mux {
         frame::write(kind::PING, 0, 0, b"stentor?", &mut self.out);
     }
 
-    /// Tells the peer that this is the end.
+    /// Writes GOAWAY: this is the end.
     pub(crate) fn say_goodbye(&mut self, code: ErrorCode) {
         // The peer opens no streams, so the last one of its that we may have processed is none.
         frame::write_goaway(0, code, &[], &mut self.out);

@@ -70,7 +70,7 @@ fn waiting(batches: &[usize]) -> (State, Vec<Run>) {
     (State { large: runs.iter().cloned().collect(), waiting, ..State::default() }, runs)
 }
 
-/// Says of which batch, by its place, each part is that is taken.
+/// Returns of which batch, by its place, each part is that is taken.
 fn order(state: &mut State, runs: &[Run], most: usize) -> Vec<usize> {
     let part = |state: &mut State| state.pop(most, false);
     let parts = std::iter::from_fn(|| part(state));

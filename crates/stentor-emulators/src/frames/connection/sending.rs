@@ -64,7 +64,7 @@ impl<H: Host> Connection<H> {
         self.delayed_bytes.clear(&span);
     }
 
-    /// Gives up an answer that waits, if there is one.
+    /// Drops an answer that waits, if there is one.
     pub(super) fn give_up(&mut self, id: u32) {
         if let Some(waiting) = self.delayed.take(id) {
             self.delayed_bytes.clear(&waiting.span);
