@@ -8,10 +8,11 @@ mod server;
 use crate::control::{Control, Running};
 use crate::device::{Devices, TokenKind};
 use crate::error::EmulatorError;
+use crate::frames::Limits;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{Policy, PolicyDesk};
-use crate::service::{Desk, Service, WireTotals};
+use crate::service::{Desk, Service};
 use crate::tls::{self, TlsConfig};
 pub use provider_token::ApnsKey;
 use serde::de::IgnoredAny;
@@ -100,15 +101,12 @@ impl ApnsEmulator {
 /// Builds the emulator without its ports.
 pub(crate) fn build(config: ApnsConfig) -> Result<(Control, Arc<impl Service>), EmulatorError> {
     let devices = Arc::new(Devices::new(TokenKind::Hex64, config.seed));
-    let observer = Arc::new(Observer::open(&config.observer)?);
-    let desk = Arc::new(Desk {
-        policy: PolicyDesk::new(config.policy.clone(), config.seed, policy::DIALECT)?,
-        faults: crate::faults::Faults::default(),
-        observer: Some(observer),
-        wire: WireTotals::default(),
+    let limits = Limits {
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
-    });
+    };
+    let policy = PolicyDesk::new(config.policy.clone(), config.seed, policy::DIALECT)?;
+    let desk = Desk::new(policy, Some(Observer::open(&config.observer)?), limits);
     let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
     Ok((control, Arc::new(ApnsService::new(config, desk, devices)?)))
 }

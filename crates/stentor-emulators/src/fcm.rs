@@ -14,10 +14,11 @@ mod topics;
 use crate::control::{Control, Running};
 use crate::device::{Devices, TokenKind};
 use crate::error::EmulatorError;
+use crate::frames::Limits;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{Policy, PolicyDesk};
-use crate::service::{Desk, Service, WireTotals};
+use crate::service::{Desk, Service};
 use crate::tls::{self, TlsConfig};
 pub use oauth::{FcmAuth, ServiceAccount};
 use serde::de::IgnoredAny;
@@ -94,15 +95,12 @@ impl FcmEmulator {
 /// Builds the emulator without its ports.
 pub(crate) fn build(config: FcmConfig) -> Result<(Control, Arc<impl Service>), EmulatorError> {
     let devices = Arc::new(Devices::new(TokenKind::Installation, config.seed));
-    let observer = Arc::new(Observer::open(&config.observer)?);
-    let desk = Arc::new(Desk {
-        policy: PolicyDesk::new(config.policy.clone(), config.seed, errors::DIALECT)?,
-        faults: crate::faults::Faults::default(),
-        observer: Some(observer),
-        wire: WireTotals::default(),
+    let limits = Limits {
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
-    });
+    };
+    let policy = PolicyDesk::new(config.policy.clone(), config.seed, errors::DIALECT)?;
+    let desk = Desk::new(policy, Some(Observer::open(&config.observer)?), limits);
     let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
     Ok((control, Arc::new(FcmService::new(config, desk, devices)?)))
 }

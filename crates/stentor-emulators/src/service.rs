@@ -4,10 +4,11 @@ mod host;
 
 use crate::device::Delivery;
 use crate::faults::Faults;
+use crate::frames::{self, Limits};
+use crate::http1;
 use crate::listener::{Speaker, Stream};
 use crate::observer::{Observer, Tally};
 use crate::policy::{Judge, PolicyDesk, Wait};
-use crate::{frames, http1};
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
@@ -121,8 +122,7 @@ pub(crate) struct Desk {
     pub(crate) faults: Faults,
     pub(crate) observer: Option<Arc<Observer>>,
     pub(crate) wire: WireTotals,
-    pub(crate) max_concurrent_streams: u32,
-    pub(crate) max_header_list_bytes: u32,
+    pub(crate) limits: Limits,
 }
 
 /// An attempt at a token: which one it is, from 1, or 0 when it is yet to be counted.
@@ -136,6 +136,11 @@ impl Attempt {
 }
 
 impl Desk {
+    pub(crate) fn new(policy: PolicyDesk, observer: Option<Observer>, limits: Limits) -> Arc<Self> {
+        let (faults, observer, wire) = (Faults::default(), observer.map(Arc::new), WireTotals::default());
+        Arc::new(Self { policy, faults, observer, wire, limits })
+    }
+
     /// Counts an attempt at its arrival. When it is certain to be answered at once, it is counted with its
     /// outcome instead, which saves a walk through the table for every request of a campaign.
     pub(crate) fn attempt(&self, judge: &Judge, token_hash: u64, may_wait: bool) -> Attempt {

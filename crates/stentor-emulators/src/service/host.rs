@@ -2,7 +2,7 @@
 
 use super::{Answer, Call, Reply, Service, WireTotals};
 use crate::faults::{Fault, Faults};
-use crate::frames::{self, Admission, Body, Field, Host, Kind, Limits, Order, Then, When};
+use crate::frames::{self, Admission, Body, Field, Host, Kind, Order, Then, When};
 use crate::policy::{AfterGoAway, GoAway, Judge, OnExcess, Streams, Wait};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
@@ -46,12 +46,10 @@ pub(super) struct Draft {
 /// Starts a connection to a service.
 pub(super) fn connection<S: Service>(service: Arc<S>) -> frames::Connection<ServiceHost<S>> {
     let host = ServiceHost::new(service);
-    let desk = host.service.desk();
-    let first = host.streams().and_then(|streams| streams.initial);
-    let limits = Limits {
-        max_concurrent_streams: first.unwrap_or(desk.max_concurrent_streams),
-        max_header_list_bytes: desk.max_header_list_bytes,
-    };
+    let mut limits = host.service.desk().limits;
+    if let Some(first) = host.streams().and_then(|streams| streams.initial) {
+        limits.max_concurrent_streams = first;
+    }
     frames::Connection::new(host, limits)
 }
 
@@ -96,7 +94,7 @@ impl<S: Service> ServiceHost<S> {
 
     /// Announces the limit that follows an outcome.
     fn follow_outcome(&mut self, accepted: bool) {
-        let usual = self.service.desk().max_concurrent_streams;
+        let usual = self.service.desk().limits.max_concurrent_streams;
         let Some(streams) = self.streams() else { return };
         let limit = match (accepted, streams.after_reject) {
             (false, limit) => limit,
