@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 use stentor_emulators::fuzzing::Front;
-use stentor_emulators::{ApnsConfig, Engine, FcmConfig, ObserverConfig};
+use stentor_emulators::{ApnsConfig, FcmConfig, ObserverConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};
 
@@ -14,25 +14,22 @@ const POLICIES: [&str; 4] = [
     r#"{"streams": {"initial": 1, "after_reject": 1, "on_excess": "go_away"}, "mix": "realistic"}"#,
     r#"{"goaway": {"after_requests": 2, "then": "close"}, "resets": {"every": 2, "code": "cancel"}}"#,
 ];
-const ENGINES: [Engine; 2] = [Engine::H2, Engine::Frames];
 const BUFFER_BYTES: usize = 64 * 1024;
 
-static FRONTS: LazyLock<Vec<Front>> = LazyLock::new(|| {
-    ENGINES.iter().flat_map(|engine| POLICIES.iter().flat_map(|policy| fronts(policy, *engine))).collect()
-});
+static FRONTS: LazyLock<Vec<Front>> =
+    LazyLock::new(|| POLICIES.iter().flat_map(|policy| fronts(policy)).collect());
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_time().start_paused(true).build().unwrap());
 
-fn fronts(policy: &str, engine: Engine) -> [Front; 2] {
+fn fronts(policy: &str) -> [Front; 2] {
     let observer = || ObserverConfig { path: None, capacity_tokens: 1000 };
     let policy = || serde_json::from_str(policy).unwrap();
-    let mut fcm = FcmConfig { policy: policy(), observer: observer(), engine, ..FcmConfig::default() };
+    let mut fcm = FcmConfig { policy: policy(), observer: observer(), ..FcmConfig::default() };
     fcm.auth.required = false;
     let apns = ApnsConfig {
         policy: policy(),
         observer: observer(),
         require_token: false,
-        engine,
         ..ApnsConfig::default()
     };
     [Front::fcm(fcm).unwrap(), Front::apns(apns).unwrap()]

@@ -8,12 +8,14 @@ mod server;
 use crate::control::{Control, Running};
 use crate::device::{Devices, TokenKind};
 use crate::error::EmulatorError;
+use crate::frames::Limits;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{Policy, PolicyDesk};
-use crate::service::{Desk, Engine, Service, WireTotals};
+use crate::service::{Desk, Service};
 use crate::tls::{self, TlsConfig};
 pub use provider_token::ApnsKey;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use server::ApnsService;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -45,8 +47,9 @@ pub struct ApnsConfig {
     pub topics: Vec<String>,
     /// The limit announced in SETTINGS, per connection.
     pub max_concurrent_streams: u32,
-    /// What HTTP/2 is spoken with.
-    pub engine: Engine,
+    /// Means nothing: settings files from when there were two engines may hold it.
+    #[serde(skip_serializing)]
+    pub engine: IgnoredAny,
     /// Whether answers carry `apns-unique-id`, as the sandbox does.
     pub sandbox: bool,
     /// Whether device tokens must have been issued here; others are `BadDeviceToken`.
@@ -70,7 +73,7 @@ impl Default for ApnsConfig {
             require_token: true,
             topics: Vec::new(),
             max_concurrent_streams: 1000,
-            engine: Engine::default(),
+            engine: IgnoredAny,
             sandbox: false,
             strict_tokens: false,
             min_token_renewal_s: 20 * 60,
@@ -98,16 +101,12 @@ impl ApnsEmulator {
 /// Builds the emulator without its ports.
 pub(crate) fn build(config: ApnsConfig) -> Result<(Control, Arc<impl Service>), EmulatorError> {
     let devices = Arc::new(Devices::new(TokenKind::Hex64, config.seed));
-    let observer = Arc::new(Observer::open(&config.observer)?);
-    let desk = Arc::new(Desk {
-        policy: PolicyDesk::new(config.policy.clone(), config.seed, policy::DIALECT)?,
-        faults: crate::faults::Faults::default(),
-        observer: Some(observer),
-        wire: WireTotals::default(),
+    let limits = Limits {
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
-        engine: config.engine,
-    });
+    };
+    let policy = PolicyDesk::new(config.policy.clone(), config.seed, policy::DIALECT)?;
+    let desk = Desk::new(policy, Some(Observer::open(&config.observer)?), limits);
     let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
     Ok((control, Arc::new(ApnsService::new(config, desk, devices)?)))
 }

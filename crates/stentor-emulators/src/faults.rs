@@ -4,6 +4,7 @@ use crate::policy::AfterGoAway;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use stentor_http2_codec::frame::ErrorCode;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
@@ -25,7 +26,7 @@ pub enum Fault {
         /// The new state.
         on: bool,
     },
-    /// Tells every open connection a new stream limit.
+    /// Announces a new stream limit on every open connection.
     Streams {
         /// The limit.
         limit: u32,
@@ -112,13 +113,13 @@ impl Faults {
     }
 
     /// Takes one of the resets that were asked for.
-    pub(crate) fn take_reset(&self) -> Option<h2::Reason> {
+    pub(crate) fn take_reset(&self) -> Option<ErrorCode> {
         if self.reset_next.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let take = |left: u64| left.checked_sub(1);
         self.reset_next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
-        Some(self.reset_code.lock().unwrap_or_else(PoisonError::into_inner).reason())
+        Some(self.reset_code.lock().unwrap_or_else(PoisonError::into_inner).error_code())
     }
 
     /// Registers a connection, to be told of faults.

@@ -14,12 +14,14 @@ mod topics;
 use crate::control::{Control, Running};
 use crate::device::{Devices, TokenKind};
 use crate::error::EmulatorError;
+use crate::frames::Limits;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{Policy, PolicyDesk};
-use crate::service::{Desk, Engine, Service, WireTotals};
+use crate::service::{Desk, Service};
 use crate::tls::{self, TlsConfig};
 pub use oauth::{FcmAuth, ServiceAccount};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use server::FcmService;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -49,8 +51,9 @@ pub struct FcmConfig {
     pub auth: FcmAuth,
     /// The limit announced in SETTINGS, per connection.
     pub max_concurrent_streams: u32,
-    /// What HTTP/2 is spoken with.
-    pub engine: Engine,
+    /// Means nothing: settings files from when there were two engines may hold it.
+    #[serde(skip_serializing)]
+    pub engine: IgnoredAny,
     /// Whether tokens must have been issued here; others are `UNREGISTERED`.
     pub strict_tokens: bool,
 }
@@ -67,7 +70,7 @@ impl Default for FcmConfig {
             projects: Vec::new(),
             auth: FcmAuth::default(),
             max_concurrent_streams: 100,
-            engine: Engine::default(),
+            engine: IgnoredAny,
             strict_tokens: false,
         }
     }
@@ -92,16 +95,12 @@ impl FcmEmulator {
 /// Builds the emulator without its ports.
 pub(crate) fn build(config: FcmConfig) -> Result<(Control, Arc<impl Service>), EmulatorError> {
     let devices = Arc::new(Devices::new(TokenKind::Installation, config.seed));
-    let observer = Arc::new(Observer::open(&config.observer)?);
-    let desk = Arc::new(Desk {
-        policy: PolicyDesk::new(config.policy.clone(), config.seed, errors::DIALECT)?,
-        faults: crate::faults::Faults::default(),
-        observer: Some(observer),
-        wire: WireTotals::default(),
+    let limits = Limits {
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
-        engine: config.engine,
-    });
+    };
+    let policy = PolicyDesk::new(config.policy.clone(), config.seed, errors::DIALECT)?;
+    let desk = Desk::new(policy, Some(Observer::open(&config.observer)?), limits);
     let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
     Ok((control, Arc::new(FcmService::new(config, desk, devices)?)))
 }

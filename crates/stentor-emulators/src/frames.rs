@@ -4,11 +4,11 @@
 
 mod answer;
 mod connection;
+mod delayed_answers;
 mod field;
 mod frame;
 mod head;
 mod host;
-mod kept;
 mod limit;
 #[cfg(test)]
 mod rig;

@@ -1,6 +1,6 @@
 //! HTTP/1.1 for the services that speak it: the same answers, one request after the other.
 
-use crate::connection::until;
+use crate::faults::{Faults, Stalls};
 use crate::policy::Wait;
 use crate::service::{Answer, Call, Reply, Service, WireTotals};
 use bytes::Bytes;
@@ -9,10 +9,12 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 
 const HEADER_LIMIT: Duration = Duration::from_secs(60);
 
@@ -38,7 +40,7 @@ where
     let _ = connection.await;
 }
 
-/// Says that the connection is to be broken off: HTTP/1.1 has no other way to reset a request.
+/// The connection is to be broken off: HTTP/1.1 has no other way to reset a request.
 #[derive(Debug, thiserror::Error)]
 #[error("reset by policy")]
 struct BrokenOff;
@@ -68,6 +70,19 @@ async fn answer<S: Service>(
     reply.settle_on_arrival(service, &judge);
     until(reply.wait, desk.faults.watch()).await;
     finish(service, reply)
+}
+
+/// Waits until an answer is due.
+fn until(wait: Wait, stalls: watch::Receiver<Stalls>) -> impl Future<Output = ()> + Send + 'static {
+    // Registered before the first poll, so that a release in between is not missed.
+    let released = Faults::released(stalls);
+    async move {
+        match wait {
+            Wait::None => {}
+            Wait::For(delay) => tokio::time::sleep(delay).await,
+            Wait::Released => released.await,
+        }
+    }
 }
 
 fn finish<S: Service>(service: &S, mut reply: Reply) -> Result<Response<Full<Bytes>>, BrokenOff> {

@@ -4,9 +4,7 @@
 //! decides what to answer, and an observer that counts are three separate rooms.
 #![deny(unsafe_code)]
 
-mod ahead;
 pub mod apns;
-mod connection;
 pub mod control;
 pub mod device;
 mod dice;
@@ -21,16 +19,15 @@ mod json;
 mod listener;
 pub mod observer;
 pub mod policy;
+mod prefetch;
 mod service;
 pub mod sink;
 pub mod tls;
-mod wire;
 
 pub use apns::{ApnsConfig, ApnsEmulator, RunningApns};
 pub use error::EmulatorError;
 pub use fcm::{FcmConfig, FcmEmulator, RunningFcm};
 pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, Totals};
 pub use policy::Policy;
-pub use service::Engine;
 pub use sink::{RunningSink, Sink, SinkConfig, SinkLogConfig};
 pub use tls::TlsConfig;

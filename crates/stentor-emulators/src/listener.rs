@@ -1,7 +1,8 @@
 //! A listening port: accepts connections, secures them, and hands them to the right protocol.
 
-use crate::ahead::ReadAhead;
 use crate::error::EmulatorError;
+use crate::frames;
+use crate::prefetch::Prefetch;
 use crate::tls::ServerTls;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -17,9 +18,6 @@ const TLS_HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 const PEEK_PAUSE: Duration = Duration::from_millis(1);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const HTTP2_PREFACE_START: &[u8; 3] = b"PRI";
-
-/// Reads as TLS asks for it, in small pieces.
-pub(crate) const NO_READ_AHEAD: usize = 1;
 
 /// Which protocols a port speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +42,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for IO {}
 
 /// Whoever speaks HTTP on a port's connections.
 pub(crate) trait Speaker: Send + Sync + 'static {
-    /// Returns how much is read from a socket at a time below TLS, in bytes.
-    fn read_ahead_bytes(&self) -> usize;
-
     /// Serves an HTTP/2 connection to its end, or until it is told to stop.
     fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) -> impl Future<Output = ()> + Send;
 
@@ -141,7 +136,7 @@ struct Guest<S> {
 
 impl<S: Speaker> Guest<S> {
     async fn serve_tls(self, acceptor: TlsAcceptor, stream: TcpStream) {
-        let stream = ReadAhead::new(stream, self.speaker.read_ahead_bytes());
+        let stream = Prefetch::new(stream, frames::READ_BYTES);
         let handshake = tokio::time::timeout(TLS_HANDSHAKE_LIMIT, acceptor.accept(stream));
         let Some(Ok(Ok(stream))) = self.stop.run_until_cancelled(handshake).await else { return };
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");

@@ -16,6 +16,7 @@ pub use latency::Latency;
 pub use quota::{Bursts, Quota};
 pub use script::{Script, ScriptStep};
 use serde::{Deserialize, Serialize};
+use stentor_http2_codec::frame::ErrorCode;
 
 /// What an emulator answers. The default accepts everything at once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -100,11 +101,11 @@ pub enum ResetCode {
 }
 
 impl ResetCode {
-    pub(crate) fn reason(self) -> h2::Reason {
+    pub(crate) fn error_code(self) -> ErrorCode {
         match self {
-            Self::RefusedStream => h2::Reason::REFUSED_STREAM,
-            Self::InternalError => h2::Reason::INTERNAL_ERROR,
-            Self::Cancel => h2::Reason::CANCEL,
+            Self::RefusedStream => ErrorCode::REFUSED_STREAM,
+            Self::InternalError => ErrorCode::INTERNAL_ERROR,
+            Self::Cancel => ErrorCode::CANCEL,
         }
     }
 }

@@ -4,16 +4,17 @@ mod host;
 
 use crate::device::Delivery;
 use crate::faults::Faults;
-use crate::listener::{NO_READ_AHEAD, Speaker, Stream};
+use crate::frames::{self, Limits};
+use crate::http1;
+use crate::listener::{Speaker, Stream};
 use crate::observer::{Observer, Tally};
 use crate::policy::{Judge, PolicyDesk, Wait};
-use crate::{connection, frames, http1};
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use stentor_http2_codec::frame::ErrorCode;
 use tokio_util::sync::CancellationToken;
 
 /// One push service, as the connections see it.
@@ -40,36 +41,12 @@ pub(crate) trait Service: Send + Sync + 'static {
     fn desk(&self) -> &Desk;
 }
 
-/// What an emulator speaks HTTP/2 with; HTTP/1.1 is the same for all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Engine {
-    /// The `h2` crate, with faults slipped in below it.
-    H2,
-    /// Frames of our own.
-    #[default]
-    Frames,
-}
-
 /// A service as a port's connections reach it.
 pub(crate) struct Served<S>(pub(crate) Arc<S>);
 
 impl<S: Service> Speaker for Served<S> {
-    fn read_ahead_bytes(&self) -> usize {
-        match self.0.desk().engine {
-            Engine::H2 => NO_READ_AHEAD,
-            Engine::Frames => frames::READ_BYTES,
-        }
-    }
-
     async fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) {
-        let service = Arc::clone(&self.0);
-        match service.desk().engine {
-            Engine::H2 => {
-                stop.run_until_cancelled(connection::serve(service, io)).await;
-            }
-            Engine::Frames => frames::serve(host::connection(service), io, stop).await,
-        }
+        frames::serve(host::connection(Arc::clone(&self.0)), io, stop).await;
     }
 
     async fn http1(self: Arc<Self>, io: impl Stream) {
@@ -101,7 +78,7 @@ pub(crate) enum Answer {
     /// A response; an empty body means headers only.
     Response(Response<()>, Bytes),
     /// RST_STREAM.
-    Reset(h2::Reason),
+    Reset(ErrorCode),
 }
 
 /// What is counted when the message is taken over, or refused.
@@ -145,9 +122,7 @@ pub(crate) struct Desk {
     pub(crate) faults: Faults,
     pub(crate) observer: Option<Arc<Observer>>,
     pub(crate) wire: WireTotals,
-    pub(crate) max_concurrent_streams: u32,
-    pub(crate) max_header_list_bytes: u32,
-    pub(crate) engine: Engine,
+    pub(crate) limits: Limits,
 }
 
 /// An attempt at a token: which one it is, from 1, or 0 when it is yet to be counted.
@@ -161,6 +136,11 @@ impl Attempt {
 }
 
 impl Desk {
+    pub(crate) fn new(policy: PolicyDesk, observer: Option<Observer>, limits: Limits) -> Arc<Self> {
+        let (faults, observer, wire) = (Faults::default(), observer.map(Arc::new), WireTotals::default());
+        Arc::new(Self { policy, faults, observer, wire, limits })
+    }
+
     /// Counts an attempt at its arrival. When it is certain to be answered at once, it is counted with its
     /// outcome instead, which saves a walk through the table for every request of a campaign.
     pub(crate) fn attempt(&self, judge: &Judge, token_hash: u64, may_wait: bool) -> Attempt {

@@ -15,7 +15,7 @@ use crate::http1 as http1_server;
 use crate::listener::{Port, Protocols, Speaker, Stream};
 use crate::observer::{Counts, Observer, ObserverConfig, Totals};
 use crate::policy::{Dialect, Latency, Policy, PolicyDesk, WeightedMix};
-use crate::service::{Desk, Engine, WireTotals};
+use crate::service::{Desk, WireTotals};
 use crate::tls::{self, TlsConfig};
 pub(crate) use host::SinkHost;
 use http1::SinkService;
@@ -85,17 +85,13 @@ impl Sink {
 
 /// Makes what all connections to a sink share.
 pub(crate) fn desk(config: &SinkConfig) -> Result<Arc<Desk>, EmulatorError> {
-    let observer = config.observer.as_ref().map(Observer::open).transpose()?.map(Arc::new);
+    let observer = config.observer.as_ref().map(Observer::open).transpose()?;
     let policy = Policy { latency: config.latency.clone(), ..Policy::default() };
-    Ok(Arc::new(Desk {
-        policy: PolicyDesk::new(policy, 0, DIALECT)?,
-        faults: crate::faults::Faults::default(),
-        observer,
-        wire: WireTotals::default(),
+    let limits = Limits {
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
-        engine: Engine::Frames,
-    }))
+    };
+    Ok(Desk::new(PolicyDesk::new(policy, 0, DIALECT)?, observer, limits))
 }
 
 impl RunningSink {
@@ -139,10 +135,6 @@ struct SinkSpeaker {
 }
 
 impl Speaker for SinkSpeaker {
-    fn read_ahead_bytes(&self) -> usize {
-        frames::READ_BYTES
-    }
-
     async fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) {
         frames::serve(connection(&self.desk, self.log.clone()), io, stop).await;
     }
@@ -155,9 +147,5 @@ impl Speaker for SinkSpeaker {
 /// Starts a connection to a sink.
 pub(crate) fn connection(desk: &Arc<Desk>, log: Option<Arc<SinkLog>>) -> Connection<SinkHost> {
     WireTotals::add(&desk.wire.connections);
-    let limits = Limits {
-        max_concurrent_streams: desk.max_concurrent_streams,
-        max_header_list_bytes: desk.max_header_list_bytes,
-    };
-    Connection::new(SinkHost::new(Arc::clone(desk), log), limits)
+    Connection::new(SinkHost::new(Arc::clone(desk), log), desk.limits)
 }

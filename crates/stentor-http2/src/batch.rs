@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::fault::Fault;
 use crate::line::Line;
+use crate::response::{Kept, PLAIN_STATUS, Response};
 
 /// Requests handed over in one call, all with the method POST.
 #[derive(Clone)]
@@ -64,7 +65,7 @@ impl Keep {
 pub struct Gist {
     /// Names of the headers that are kept, in lower case; a value beyond [`GIST_HEADER_MAX_BYTES`] is not.
     pub headers: &'static [&'static str],
-    /// Gives what is kept of a body; more than [`GIST_BODY_MAX_BYTES`] is not kept at all.
+    /// Returns what is kept of a body; more than [`GIST_BODY_MAX_BYTES`] is not kept at all.
     pub body: fn(&[u8]) -> Vec<u8>,
 }
 
@@ -134,100 +135,6 @@ impl Requests for Vec<Request> {
     }
 }
 
-/// What the peer answered.
-#[derive(Clone)]
-pub struct Response {
-    /// HTTP status.
-    pub status: u16,
-    /// Whether the body, if it is kept, lacks its end: too long, too slow, or broken off.
-    pub truncated: bool,
-    kept: Option<Box<Kept>>,
-}
-
-/// The answer that halted a client; equal only to itself.
-#[derive(Debug, Clone)]
-pub struct Word(pub(crate) Arc<Response>);
-
-impl Word {
-    /// Finds the answers that ask to wait: how many, and the last of them.
-    pub(crate) fn among<'a>(
-        replies: impl Iterator<Item = &'a Reply>,
-        halts: fn(&Response) -> bool,
-    ) -> (usize, Option<&'a Response>) {
-        let asking = replies.filter_map(|reply| match reply {
-            Reply::Answered(response) if response.status >= 400 && halts(response) => Some(response),
-            _ => None,
-        });
-        asking.fold((0, None), |(count, _), response| (count + 1, Some(response)))
-    }
-
-    pub(crate) fn of(response: &Response) -> Self {
-        Self(Arc::new(response.clone()))
-    }
-
-    /// Returns the answer.
-    #[must_use]
-    pub fn response(&self) -> &Response {
-        &self.0
-    }
-}
-
-impl PartialEq for Word {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Word {}
-
-/// What is kept of an answer beside its status.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Kept {
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Vec<u8>,
-    /// Whether more of the body came than is kept.
-    pub(crate) is_cut: bool,
-}
-
-impl Kept {
-    /// Counts the bytes of headers and body.
-    fn bytes(&self) -> usize {
-        let headers = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len());
-        headers.sum::<usize>() + self.body.capacity()
-    }
-}
-
-impl Response {
-    pub(crate) const fn new(status: u16, truncated: bool, kept: Option<Box<Kept>>) -> Self {
-        Self { status, truncated, kept }
-    }
-
-    /// Returns a header; `None` also when the answer was not kept.
-    #[must_use]
-    pub fn header(&self, name: impl http::header::AsHeaderName) -> Option<&HeaderValue> {
-        self.kept.as_ref()?.headers.get(name)
-    }
-
-    /// Counts the bytes of headers and body that it holds.
-    #[must_use]
-    pub fn kept_bytes(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| kept.bytes())
-    }
-
-    /// Returns the body, cut at `max_reply_body_bytes`; empty also when the answer was not kept.
-    #[must_use]
-    pub fn body(&self) -> &[u8] {
-        self.kept.as_ref().map_or(&[], |kept| &kept.body)
-    }
-}
-
-impl fmt::Debug for Response {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let body = self.body().len();
-        f.debug_struct("Response").field("status", &self.status).field("body_bytes", &body).finish()
-    }
-}
-
 /// What became of one request.
 #[derive(Debug, Clone)]
 pub enum Reply {
@@ -237,6 +144,20 @@ pub enum Reply {
     NotSent(Fault),
     /// Written, at least in part, and never answered: perhaps processed, perhaps not.
     Unanswered(Fault),
+}
+
+impl Reply {
+    /// Finds the answers that ask to wait: how many, and the last of them.
+    pub(crate) fn asking_to_wait<'a>(
+        replies: impl Iterator<Item = &'a Self>,
+        halts: fn(&Response) -> bool,
+    ) -> (usize, Option<&'a Response>) {
+        let asking = replies.filter_map(|reply| match reply {
+            Self::Answered(response) if response.status >= 400 && halts(response) => Some(response),
+            _ => None,
+        });
+        asking.fold((0, None), |(count, _), response| (count + 1, Some(response)))
+    }
 }
 
 /// What became of the requests of a batch: reply i is that of request i.
@@ -302,9 +223,6 @@ pub struct Part {
     /// Places of the requests without a reply, ascending.
     pub missing: Vec<usize>,
 }
-
-/// The status of an answer that says no more than that.
-pub(crate) const PLAIN_STATUS: u16 = 200;
 
 #[cfg(test)]
 mod tests {

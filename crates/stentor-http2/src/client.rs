@@ -7,12 +7,14 @@ use std::sync::Arc;
 use stentor_http2_codec::hpack::OwnedField;
 use tokio::time::Instant;
 
-use crate::batch::{Batch, Replies, Reply, Response};
+use crate::batch::{Batch, Replies, Reply};
 use crate::dial::Dialer;
 use crate::endpoint::Endpoint;
 use crate::fault::Fault;
 use crate::limits::Limits;
+use crate::opening::opener;
 use crate::pool::Pool;
+use crate::response::Response;
 use crate::sending::Sending;
 use crate::stats::Stats;
 use crate::work::Work;
@@ -39,7 +41,7 @@ impl Client {
         limits: Limits,
         halts: fn(&Response) -> bool,
     ) -> Result<Self, Fault> {
-        let pool = Pool::new(Dialer::new(endpoint)?, origin(endpoint)?, limits, halts);
+        let pool = Pool::new(opener(Dialer::new(endpoint)?), origin(endpoint)?, limits, halts);
         Ok(Self { pool })
     }
 
@@ -76,13 +78,13 @@ impl Client {
 
     /// Halves the number of requests in flight, because an answer asked for less.
     pub fn slow_down(&self) {
-        self.pool.pace.slow_down();
+        self.pool.congestion.slow_down();
     }
 
     /// Notes that so many of `total` answers said that the peer is overloaded; more than one in five halve the number
     /// of requests in flight, as resets do.
     pub fn note_overload(&self, count: usize, total: usize) {
-        self.pool.pace.failed_of(count, total);
+        self.pool.congestion.failed_of(count, total);
     }
 
     /// Returns what the client is doing and has seen.

@@ -7,7 +7,9 @@ mod clock;
 pub(crate) mod mux;
 mod peer;
 mod pulse;
+mod state;
 pub(crate) mod streams;
+pub(crate) mod violation;
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,17 +22,20 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use stentor_http2_codec::frame::ErrorCode;
 use tokio::time::{Instant, Sleep};
 
-use self::mux::{Ended, Mux, Plain, Violation};
+use self::mux::{Ended, Mux, Plain};
 use self::pulse::Pulse;
-use stentor_http2_codec::frame::ErrorCode;
+use self::state::State;
+use self::violation::Violation;
 
-use crate::batch::{Reply, Word};
+use crate::batch::Reply;
+use crate::buffer_pool;
 use crate::dial::Opened;
 use crate::fault::Fault;
 use crate::pool::{Member, Pool};
-use crate::spare;
+use crate::response::Word;
 use crate::transport::Transport;
 use crate::work::Run;
 
@@ -73,17 +78,17 @@ struct Driver {
     refused: Vec<(u32, Reply)>,
     pulse: Pulse,
     timer: Pin<Box<Sleep>>,
+    /// Which of the two clocks the timer runs for.
     was_busy: bool,
     opened_at: Instant,
     now: Instant,
-    settle_by: Instant,
-    settled: bool,
+    state: State,
+    /// Whether there was any answer: a connection without one makes the next wait.
     answered: bool,
     /// When the youngest request that was answered had been sent.
     last_answered_ms: u32,
     /// When the last answer came.
     last_answer_ms: u32,
-    retired: bool,
 }
 
 impl Driver {
@@ -104,31 +109,29 @@ impl Driver {
             was_busy: true,
             opened_at: now,
             now,
-            settle_by,
-            settled: false,
+            state: State::Settling { until: settle_by },
             answered: false,
             last_answered_ms: 0,
             last_answer_ms: 0,
-            retired: false,
             pool,
         }
     }
 
-    /// Takes memory of others for as long as the loop runs.
-    fn borrow(&mut self) {
-        spare::borrow(&mut self.plain);
-        spare::borrow(&mut self.ended);
-        spare::borrow(&mut self.plainly_ended);
-        self.mux.borrow();
+    /// Takes buffers from the pool for as long as the loop runs.
+    fn acquire_buffers(&mut self) {
+        buffer_pool::acquire(&mut self.plain);
+        buffer_pool::acquire(&mut self.ended);
+        buffer_pool::acquire(&mut self.plainly_ended);
+        self.mux.acquire_buffers();
     }
 
-    /// Lends to others what is not needed until something comes.
-    fn rest(&mut self) {
-        spare::give_back(&mut self.plain);
-        spare::give_back(&mut self.ended);
-        spare::give_back(&mut self.plainly_ended);
-        self.mux.rest();
-        self.transport.rest();
+    /// Puts into the pool what is not needed until something comes.
+    fn release_buffers(&mut self) {
+        buffer_pool::release(&mut self.plain);
+        buffer_pool::release(&mut self.ended);
+        buffer_pool::release(&mut self.plainly_ended);
+        self.mux.release_buffers();
+        self.transport.release_buffers();
     }
 
     /// Turns until there is nothing to do at once, or others must have the thread.
@@ -154,12 +157,12 @@ impl Driver {
         if let Some(fault) = self.watch_clock(cx) {
             return self.abort(fault, ErrorCode::NO_ERROR);
         }
-        let opened = !self.retired && self.open_streams();
+        let opened = self.state != State::Retired && self.open_streams();
         let written = match self.write(cx) {
             Err(cause) => return self.abort(Fault::lost(&cause), ErrorCode::NO_ERROR),
             Ok(written) => written,
         };
-        if self.mux.streams.is_empty() && (self.retired || self.pool.is_closed()) {
+        if self.mux.streams.is_empty() && (self.state == State::Retired || self.pool.is_closed()) {
             return self.leave(&Fault::Lost("the peer went away at once".into()), ErrorCode::NO_ERROR);
         }
         // What cannot be written now is written when the socket wakes this loop; until then it only reads.
@@ -179,6 +182,7 @@ impl Driver {
             self.hear();
         }
         let received = self.receive();
+        // Also after a violation or the end: the answers before it are answers.
         self.collect();
         if let Err(Violation(code, what)) = received {
             return Err((Fault::Lost(format!("{code}: {what}").into()), code));
@@ -196,8 +200,8 @@ impl Driver {
         } else {
             self.plain.drain(..used);
         }
-        if self.mux.peer.is_known && !self.settled {
-            self.settled = true;
+        if self.mux.peer.is_known && !self.state.has_settled() {
+            self.state = State::Serving;
             self.pool.settled();
         }
         if self.mux.peer.goes_after.is_some() || self.mux.is_spent() {
@@ -209,6 +213,7 @@ impl Driver {
     /// Encrypts and writes what is due; returns whether all of it is gone.
     fn write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         if !self.mux.out.is_empty() {
+            // Before they are handed over: if that fails half way, some may be on the wire, and none was certainly not sent.
             self.mux.note_taken(self.mux.out.len());
             self.transport.offer(&mut self.mux.out)?;
             if self.transport.backlog_bytes() > BACKLOG_MAX_BYTES {
@@ -223,13 +228,14 @@ impl Driver {
 
     /// Takes no more requests; what waits goes to other connections.
     fn retire(&mut self) {
-        if self.retired {
+        if self.state == State::Retired {
             return;
         }
-        self.retired = true;
+        self.state = State::Retired;
+        // Before `nudge`, which counts connections and their room under the pool's lock.
         self.publish(0);
         self.member.retired.store(1, Relaxed);
-        // A connection that has done all it may has nothing to be ashamed of.
+        // A connection that has done all it may is no failure, answered or not.
         if !self.answered && !self.mux.is_spent() {
             self.pool.back_off();
         }
@@ -245,19 +251,20 @@ impl Driver {
         }
         let answered = self.ended.iter().filter(|ended| matches!(ended.reply, Reply::Answered(_))).count();
         let answers = self.plainly_ended.len() + answered;
-        // Before there is room for more.
+        // Before anything makes room: another connection would take what waits, though the peer asks to wait.
         self.obey(answers);
-        // Those that were late are counted out already.
+        // Those that were late are counted out already. Before replies are filed: who is woken by one may send the next batch
+        // at once, and needs the room.
         let late = self.mux.streams.take_late_ended();
         let ended = self.plainly_ended.len() + self.ended.len();
-        self.pool.pace.ended(ended.saturating_sub(late), answers);
+        self.pool.congestion.ended(ended.saturating_sub(late), answers);
         self.note_latency(answers);
         if answers > 0 && !std::mem::replace(&mut self.answered, true) {
             self.pool.usable();
         }
         self.file_plain();
         let again = self.file_others();
-        if again || self.retired {
+        if again || self.state == State::Retired {
             self.pool.nudge();
         }
     }
@@ -266,7 +273,7 @@ impl Driver {
     fn obey(&self, answers: usize) {
         let is_first = |ended: &&Ended| self.mux.work(ended.open.batch).is_none_or(|work| !work.repeated);
         let first = self.ended.iter().filter(is_first).map(|ended| &ended.reply);
-        let (asking, last) = Word::among(first, self.pool.halts);
+        let (asking, last) = Reply::asking_to_wait(first, self.pool.halts);
         if self.pool.waits.note(answers, asking)
             && let Some(response) = last
         {
@@ -311,7 +318,7 @@ impl Driver {
         let took = Duration::from_millis(self.now_ms().saturating_sub(opened_ms).into());
         let now = self.now.duration_since(self.pool.began);
         self.pool.latency.note(took, now);
-        self.pool.pace.observe(now, answers, took, self.pool.latency.floor());
+        self.pool.congestion.observe(now, answers, took, self.pool.latency.min_rtt());
     }
 
     /// Files streams of one batch; returns whether some of them go again.
@@ -335,23 +342,25 @@ impl Driver {
         let happened = std::mem::take(&mut self.mux.happened);
         self.pool.counters.goaways.add(happened.goaways);
         self.pool.counters.resets.add(happened.resets);
-        self.pool.pace.failed(happened.resets as usize);
+        self.pool.congestion.failed(happened.resets as usize);
     }
 
-    /// Opens streams for what waits, as many as the peer, the pace and one write allow; returns whether it did.
+    /// Opens streams for what waits, as many as the peer, congestion control and one write allow; returns whether it did.
     fn open_streams(&mut self) -> bool {
         if self.transport.backlog_bytes() > 0 {
             self.publish(0);
             return false;
         }
         let room = self.room();
-        // Before looking at the queue: who adds to it after the look sees the room and wakes this loop.
+        // Before looking at the queue, which takes the pool's lock: who adds to it later holds that lock after us, sees the
+        // room, `Relaxed` as it is, and wakes this loop; what was added earlier is seen here. The other way round requests
+        // added in between would wake nobody.
         self.publish(room);
         if !self.pool.has_waiting() {
             return false;
         }
         if room == 0 {
-            if self.settled {
+            if self.state.has_settled() {
                 self.pool.nudge();
             }
             return false;
@@ -362,6 +371,7 @@ impl Driver {
         }
         let opened = self.fill(room);
         let room = self.room();
+        // Before `nudge`, which would wake this loop for room that it has used.
         self.publish(room);
         if room == 0 {
             self.pool.nudge();
@@ -395,8 +405,9 @@ impl Driver {
         });
         let (left, lost) = (run.len(), self.refused.len());
         self.mux.let_go(batch, (left + lost) as u32);
+        // Room first, replies then, as in `collect`.
         if lost > 0 {
-            self.pool.pace.ended(lost, 0);
+            self.pool.congestion.ended(lost, 0);
             run.work.settle(self.refused.drain(..));
         }
         if let Some(run) = self.taken.pop_front().filter(|run| run.len() > 0) {
@@ -407,7 +418,7 @@ impl Driver {
 
     fn room(&self) -> usize {
         let is_probing = self.mux.streams.is_empty() && self.pulse.is_asking();
-        let usable = self.settled && !self.retired && !is_probing;
+        let usable = self.state == State::Serving && !is_probing;
         if usable { self.mux.room(self.pool.limits.max_streams_per_connection) } else { 0 }
     }
 
@@ -427,11 +438,11 @@ impl Driver {
         let fault = Fault::Lost("an error in this program ended the connection".into());
         tracing::error!(streams = self.mux.streams.len(), "a connection's loop panicked");
         if let Some(run) = self.taken.front() {
-            self.pool.pace.ended(self.refused.len(), 0);
+            self.pool.congestion.ended(self.refused.len(), 0);
             run.work.settle(self.refused.drain(..));
         }
         for run in self.taken.drain(..) {
-            self.pool.pace.ended(run.len(), 0);
+            self.pool.congestion.ended(run.len(), 0);
             run.settle(&Reply::NotSent(fault.clone()));
         }
         // A second panic must not keep the pool from forgetting the connection.
@@ -444,19 +455,21 @@ impl Driver {
     /// Ends a lost connection: every open stream gets its reply.
     fn abort(&mut self, fault: Fault, code: ErrorCode) -> Turn {
         tracing::debug!(%fault, streams = self.mux.streams.len(), "connection over");
+        // Out of the others' sight before its requests go back to the queue: nobody may count on it for them.
         self.publish(0);
-        self.pool.pace.hear();
+        self.pool.congestion.hear();
         self.member.retired.store(1, Relaxed);
         self.mux.end_all(&fault);
         self.collect();
-        if self.settled {
+        // Only then: whoever waits for the last connection to leave finds every reply.
+        if self.state.has_settled() {
             self.retire();
         }
         self.leave(&fault, code)
     }
 
     fn leave(&mut self, fault: &Fault, code: ErrorCode) -> Turn {
-        if self.settled {
+        if self.state.has_settled() {
             self.pool.leave(&self.member);
         } else {
             self.pool.failed_to_settle(&self.member, fault);
@@ -475,10 +488,11 @@ impl Future for Driver {
     type Output = ErrorCode;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ErrorCode> {
+        // Before the loop looks at anything: a wake-up after this polls again, one before is answered by the look.
         self.member.waker.register(cx.waker());
-        self.borrow();
+        self.acquire_buffers();
         let code = self.turns(cx);
-        self.rest();
+        self.release_buffers();
         code
     }
 }

@@ -1,23 +1,18 @@
-//! Opening a connection: name, TCP, TLS, ALPN, HTTP/2 preface.
+//! Dialing: name, TCP, TLS, ALPN.
 
 use std::io;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
-use tokio::time::Instant;
 
 use crate::addresses::Addresses;
-use crate::connection;
 use crate::endpoint::Endpoint;
 use crate::fault::Fault;
 use crate::limits::Limits;
-use crate::pool::Pool;
 use crate::tls;
 use crate::transport::{Session, Transport};
 
@@ -62,7 +57,8 @@ impl Dialer {
         })
     }
 
-    async fn dial(&self, limits: &Limits) -> Result<Opened, Fault> {
+    /// Opens a connection up to its first byte of HTTP/2.
+    pub(crate) async fn dial(&self, limits: &Limits) -> Result<Opened, Fault> {
         let tcp = self.connect(limits.connect_timeout() / ADDRESSES_TRIED_COUNT).await?;
         tcp.set_nodelay(true).map_err(connect_fault)?;
         match &self.security {
@@ -112,27 +108,6 @@ impl Dialer {
     }
 }
 
-/// Opens one connection for the pool and runs it to its end.
-pub(crate) async fn open(pool: Arc<Pool>, not_before: Option<Instant>) {
-    if let Some(instant) = not_before {
-        pool.pause_until(instant).await;
-    }
-    if pool.is_closed() {
-        return pool.failed_to_open(&Fault::Closed);
-    }
-    let deadline = Instant::now() + pool.limits.connect_timeout();
-    let dialed = tokio::time::timeout_at(deadline, pool.dialer().dial(&pool.limits));
-    // A panic here would leave those waiting who rely on this attempt.
-    let dialed = AssertUnwindSafe(dialed).catch_unwind().await.map_err(|_| panicked());
-    match dialed.and_then(|dialed| dialed.unwrap_or(Err(Fault::ConnectTimeout))) {
-        Ok(opened) => connection::run(pool, opened, deadline).await,
-        Err(fault) => {
-            tracing::debug!(%fault, "no connection");
-            pool.failed_to_open(&fault);
-        }
-    }
-}
-
 async fn secure(
     config: &Arc<ClientConfig>,
     name: &ServerName<'static>,
@@ -143,10 +118,6 @@ async fn secure(
     let transport = Transport::secure(tcp, session, &mut plain).await.map_err(tls_fault)?;
     let agreed = transport.protocol() == Some(b"h2");
     if agreed { Ok(Opened { transport, plain }) } else { Err(Fault::Alpn) }
-}
-
-fn panicked() -> Fault {
-    Fault::Connect("an error in this program ended the attempt".into())
 }
 
 fn connect_fault(cause: io::Error) -> Fault {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::batch::Word;
+use crate::response::Word;
 
 /// What stood between a request and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

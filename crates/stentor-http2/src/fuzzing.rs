@@ -11,7 +11,8 @@ use stentor_http2_codec::hpack::{Decoder, OwnedField};
 use tokio::time::Instant;
 
 use crate::batch::{Batch, Keep, Request};
-use crate::connection::mux::{Mux, Violation};
+use crate::connection::mux::Mux;
+use crate::connection::violation::Violation;
 use crate::fault::Fault;
 use crate::gather::Gather;
 use crate::limits::Limits;

@@ -28,7 +28,7 @@ impl Latency {
     }
 
     /// Returns the shortest; zero before the first answer.
-    pub(crate) fn floor(&self) -> Duration {
+    pub(crate) fn min_rtt(&self) -> Duration {
         let spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spans.running.into_iter().chain(spans.before).min().unwrap_or_default()
     }
@@ -45,9 +45,9 @@ mod tests {
     #[test]
     fn the_shortest_of_the_last_seconds_counts() {
         let latency = Latency::default();
-        assert_eq!(latency.floor(), Duration::ZERO);
+        assert_eq!(latency.min_rtt(), Duration::ZERO);
         [(80, 0), (50, 10), (70, 20)].into_iter().for_each(|(took, now)| latency.note(ms(took), ms(now)));
-        assert_eq!(latency.floor(), ms(50));
+        assert_eq!(latency.min_rtt(), ms(50));
     }
 
     #[test]
@@ -55,8 +55,8 @@ mod tests {
         let latency = Latency::default();
         latency.note(ms(5), ms(0));
         latency.note(ms(90), ms(5_000));
-        assert_eq!(latency.floor(), ms(5));
+        assert_eq!(latency.min_rtt(), ms(5));
         latency.note(ms(95), ms(10_000));
-        assert_eq!(latency.floor(), ms(90));
+        assert_eq!(latency.min_rtt(), ms(90));
     }
 }

@@ -7,7 +7,9 @@
 
 mod addresses;
 mod batch;
+mod buffer_pool;
 mod client;
+mod congestion;
 mod connection;
 mod dial;
 mod endpoint;
@@ -18,10 +20,10 @@ mod gather;
 mod latency;
 mod limits;
 mod line;
-mod pace;
+mod opening;
 mod pool;
+mod response;
 mod sending;
-mod spare;
 mod stats;
 mod tls;
 mod transport;
@@ -31,12 +33,12 @@ mod work;
 pub use addresses::{Addresses, AllAddresses};
 pub use batch::{
     Batch, GIST_BODY_MAX_BYTES, GIST_HEADER_MAX_BYTES, Gist, Keep, Part, Replies, Reply, Request, Requests,
-    Response, Word,
 };
 pub use client::Client;
 pub use endpoint::{Endpoint, Roots};
 pub use fault::Fault;
 pub use limits::Limits;
 pub use line::Line;
+pub use response::{Response, Word};
 pub use sending::Sending;
 pub use stats::Stats;

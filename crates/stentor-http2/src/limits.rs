@@ -13,9 +13,9 @@ pub struct Limits {
     pub max_requests_per_connection: u32,
     /// Requests in flight at the start, over all connections.
     pub initial_inflight_requests: usize,
-    /// Most requests in flight before the first answer: a peer that is silent is far away, and is sent as many again as at
+    /// Most requests in flight before the first answer, in slow start: a peer that is silent is far away, and is sent as many again as at
     /// the start every 10 ms.
-    pub silent_inflight_requests: usize,
+    pub slow_start_inflight_requests: usize,
     /// Fewest requests in flight that slowing down leads to.
     pub min_inflight_requests: usize,
     /// Most requests in flight, over all connections.
@@ -53,7 +53,7 @@ impl Default for Limits {
             // As many as one connection has stream ids for.
             max_requests_per_connection: 1 << 30,
             initial_inflight_requests: 4_096,
-            silent_inflight_requests: 16_384,
+            slow_start_inflight_requests: 16_384,
             min_inflight_requests: 4,
             max_inflight_requests: 65_536,
             max_resends: 5,

@@ -1,22 +1,23 @@
-//! What the connections of one client share: the queue, the pace, the counters, and the list of each other.
+//! What the connections of one client share: the queue, the congestion, the counters, and the list of each other.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
 use stentor_http2_codec::hpack::OwnedField;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::batch::{Reply, Response};
-use crate::dial::{self, Dialer};
+use crate::batch::Reply;
+use crate::congestion::CongestionControl;
 use crate::fault::Fault;
 use crate::latency::Latency;
 use crate::limits::Limits;
-use crate::pace::Pace;
+use crate::response::Response;
 use crate::stats::{Counters, Stats};
 use crate::waits::Waits;
 use crate::work::{Run, Work};
@@ -35,20 +36,27 @@ const OPENINGS_MIN_COUNT: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// Opens one connection for a pool, not before the instant if there is one, and runs it to its end.
+///
+/// A connection serves the pool and the pool has connections opened: so that neither knows how the other is made, the
+/// client passes this in.
+pub(crate) type Opener = Box<dyn Fn(Arc<Pool>, Option<Instant>) -> BoxFuture<'static, ()> + Send + Sync>;
+
 pub(crate) struct Pool {
     pub(crate) limits: Limits,
-    pub(crate) pace: Pace,
+    pub(crate) congestion: CongestionControl,
     pub(crate) latency: Latency,
     /// When the pool was made.
     pub(crate) began: Instant,
     pub(crate) counters: Counters,
     /// What every request to the endpoint begins with.
     pub(crate) origin: Vec<OwnedField>,
-    /// Tells of an answer that asks to wait.
+    /// Whether an answer asks to wait.
     pub(crate) halts: fn(&Response) -> bool,
     /// How many answers do so lately.
     pub(crate) waits: Waits,
-    dialer: Dialer,
+    opener: Opener,
+    /// Nothing is settled under this lock: settling takes the batch's own lock, and under that one `again` takes this.
     state: Mutex<State>,
     emptied: Notify,
     closing: Notify,
@@ -73,6 +81,10 @@ struct State {
 }
 
 /// One open connection as the others see it.
+///
+/// Its numbers are `Relaxed`: they are written by the connection's loop and read under the pool's lock, which the loop takes
+/// after it has written and before it waits. So whoever adds requests after that sees them; before, the loop sees the
+/// requests.
 #[derive(Debug, Default)]
 pub(crate) struct Member {
     /// Wakes the connection's loop.
@@ -105,20 +117,20 @@ impl Member {
 
 impl Pool {
     pub(crate) fn new(
-        dialer: Dialer,
+        opener: Opener,
         origin: Vec<OwnedField>,
         limits: Limits,
         halts: fn(&Response) -> bool,
     ) -> Arc<Self> {
         Arc::new(Self {
-            pace: Pace::new(&limits),
+            congestion: CongestionControl::new(&limits),
             latency: Latency::default(),
             began: Instant::now(),
             counters: Counters::default(),
             origin,
             halts,
             waits: Waits::default(),
-            dialer,
+            opener,
             state: Mutex::default(),
             emptied: Notify::new(),
             closing: Notify::new(),
@@ -139,6 +151,7 @@ impl Pool {
             drop(state);
             return run.settle(&Reply::NotSent(fault));
         }
+        // Before `spread`, which goes by it.
         state.waiting += run.len();
         let queue = if run.len() <= SMALL_BATCH_MAX_REQUESTS { &mut state.small } else { &mut state.large };
         queue.push_back(run);
@@ -161,6 +174,7 @@ impl Pool {
     /// Sends nothing more of what waits, nor of what comes within a moment: the peer asks to wait.
     pub(crate) fn halt(&self, fault: Fault) {
         let mut state = self.lock();
+        // Under one lock with the emptying, so that nothing is queued in between and forgotten.
         state.halt = Some((Instant::now() + HALT, fault.clone()));
         let rest = state.take_all();
         drop(state);
@@ -172,8 +186,9 @@ impl Pool {
         let now = Instant::now();
         let mut late = Vec::new();
         let mut state = self.lock();
-        self.pace.wait(now.duration_since(self.began));
-        let most = most.min(self.pace.room());
+        // Room is found and taken under the lock: of two connections the second finds what the first left.
+        self.congestion.wait(now.duration_since(self.began));
+        let most = most.min(self.congestion.room());
         let mut left = most;
         while left > 0 {
             let small_first = left > most / 2 || state.large.is_empty();
@@ -185,7 +200,7 @@ impl Pool {
                 late.push(run);
             }
         }
-        self.pace.started(most - left);
+        self.congestion.started(most - left);
         drop(state);
         late.into_iter().for_each(|run| run.settle(&Reply::NotSent(Fault::QueueTimeout)));
     }
@@ -211,7 +226,8 @@ impl Pool {
     /// Puts requests back that were taken and not tried.
     pub(crate) fn give_back(&self, run: Run) {
         let mut state = self.lock();
-        self.pace.ended(run.len(), 0);
+        // Under the lock, so that nobody takes their room before they are in the queue again, first of all.
+        self.congestion.ended(run.len(), 0);
         if let Some(fault) = state.halted() {
             drop(state);
             return run.settle(&Reply::NotSent(fault));
@@ -303,6 +319,7 @@ impl Pool {
         self.counters.connect_failures.add(1);
         state.pause();
         let alone = state.opening == 0 && !state.members.iter().any(|member| !member.is_retired());
+        // Taken before another is opened for what waits: that one would only wait out its pause for them.
         let hopeless = if alone { state.take_all() } else { Vec::new() };
         self.after_loss(state);
         hopeless.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
@@ -319,6 +336,7 @@ impl Pool {
 
     /// Takes no more requests and waits until every connection has ended.
     pub(crate) async fn close(self: &Arc<Self>) {
+        // Listening begins before the look: the last connection may leave in between.
         let emptied = self.emptied.notified();
         let mut emptied = std::pin::pin!(emptied);
         emptied.as_mut().enable();
@@ -329,6 +347,7 @@ impl Pool {
 
     /// Waits until the instant, or until the pool is closed.
     pub(crate) async fn pause_until(&self, instant: Instant) {
+        // Made before the look: from then on it hears the closing, though it is not polled yet.
         let closing = self.closing.notified();
         if !self.is_closed() {
             let _ = tokio::time::timeout_at(instant, closing).await;
@@ -338,6 +357,7 @@ impl Pool {
     /// Takes no more requests; returns whether no connection is left.
     pub(crate) fn stop(&self) -> bool {
         let mut state = self.lock();
+        // Before loops are woken: each looks at it, and at nothing else, to know that it may leave.
         state.closed = true;
         let rest = state.take_all();
         state.members.iter().for_each(|member| member.waker.wake());
@@ -352,9 +372,9 @@ impl Pool {
         let state = self.lock();
         Stats {
             connections: state.members.len() as u64,
-            inflight: self.pace.inflight() as u64,
-            inflight_limit: self.pace.limit() as u64,
-            latency_floor: self.latency.floor(),
+            inflight: self.congestion.inflight() as u64,
+            inflight_limit: self.congestion.limit() as u64,
+            min_rtt: self.latency.min_rtt(),
             waiting: state.waiting as u64,
             connects: self.counters.connects.get(),
             connect_failures: self.counters.connect_failures.get(),
@@ -363,10 +383,6 @@ impl Pool {
             timeouts: self.counters.timeouts.get(),
             resends: self.counters.resends.get(),
         }
-    }
-
-    pub(crate) fn dialer(&self) -> &Dialer {
-        &self.dialer
     }
 
     /// Wakes the least loaded connections until their room covers what waits; opens another if it does not.
@@ -381,7 +397,7 @@ impl Pool {
         }
         let live = state.members.iter().filter(|member| !member.is_retired()).count();
         let may_come = state.members.iter().any(|member| member.is_asking());
-        let wanted = missing > 0 && !may_come && (live == 0 || self.pace.room() > 0);
+        let wanted = missing > 0 && !may_come && (live == 0 || self.congestion.room() > 0);
         let allowed = live < self.limits.max_connections;
         // A peer tells how many streams it takes only once it is connected: the first connection is opened alone.
         let streams =
@@ -398,7 +414,7 @@ impl Pool {
     /// no more at once than are there already, or four, unless a connection is good for a few requests only.
     fn openings_at_once(&self, missing: usize, streams: usize, there: usize) -> usize {
         let requests = self.limits.max_requests_per_connection.max(1) as usize;
-        let wanted = missing.min(self.pace.room());
+        let wanted = missing.min(self.congestion.room());
         let is_short = requests < streams;
         let most = if is_short { self.limits.max_connections } else { there.max(OPENINGS_MIN_COUNT) };
         wanted.div_ceil(requests.min(streams.max(1))).clamp(1, most)
@@ -406,7 +422,7 @@ impl Pool {
 
     fn open_one(self: &Arc<Self>, state: &mut State) {
         state.opening += 1;
-        let opening = dial::open(Arc::clone(self), state.not_before);
+        let opening = (self.opener)(Arc::clone(self), state.not_before);
         match &self.home {
             Some(home) => home.spawn(opening),
             None => tokio::spawn(opening),

@@ -72,10 +72,11 @@ impl<'a> Sending<'a> {
         let mut wait = STALL_MIN;
         loop {
             tokio::time::sleep(wait).await;
-            let shortest = STALL_MIN.max(self.pool.latency.floor() * STALL_LATENCIES);
-            let is_late = |silent| silent >= shortest && self.work.left() * MISSING_PART <= count;
+            let shortest = STALL_MIN.max(self.pool.latency.min_rtt() * STALL_LATENCIES);
+            // Before the silence: a reply that leaves few others is then part of it, and ends it.
+            let is_nearly_done = self.work.left() * MISSING_PART <= count;
             let silent = self.work.silent();
-            if is_late(silent) && !self.pool.has_queued(&self.work) {
+            if is_nearly_done && silent >= shortest && !self.pool.has_queued(&self.work) {
                 return;
             }
             wait = shortest.saturating_sub(silent).max(began.elapsed() / STALL_PART).max(RECHECK_MIN);

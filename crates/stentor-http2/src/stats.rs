@@ -13,7 +13,7 @@ pub struct Stats {
     /// Most requests it would have in flight now.
     pub inflight_limit: u64,
     /// The shortest time that an answer took lately; zero before the first.
-    pub latency_floor: Duration,
+    pub min_rtt: Duration,
     /// Requests waiting for a stream now.
     pub waiting: u64,
     /// Connections opened so far.

@@ -94,13 +94,13 @@ impl Transport {
         self.outgoing.len()
     }
 
-    /// Lends its memory to others until something comes or goes.
-    pub(crate) fn rest(&mut self) {
-        self.incoming.rest();
-        self.outgoing.rest();
+    /// Puts its memory into the pool until something comes or goes.
+    pub(crate) fn release_buffers(&mut self) {
+        self.incoming.release_buffers();
+        self.outgoing.release_buffers();
     }
 
-    /// Says goodbye and closes the writing side.
+    /// Ends TLS and closes the writing side.
     pub(crate) async fn shut_down(&mut self) -> io::Result<()> {
         if let Some(session) = &mut self.session {
             session.say_goodbye(&mut self.incoming, &mut self.outgoing);

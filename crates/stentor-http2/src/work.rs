@@ -94,8 +94,11 @@ impl Work {
         if count == 0 {
             return;
         }
+        // Before the count: who sees few left and then asks how long it has been silent must be told of this reply.
         self.replied_us.store(self.began.elapsed().as_micros() as u64, Ordering::Relaxed);
+        // Released after the replies were filed, so that who finds none left finds all of them.
         if self.left.fetch_sub(count, Ordering::AcqRel) == count {
+            // Leaves a permit when nobody waits yet: `done` looks, then waits, and is woken by it.
             self.done.notify_one();
         }
     }
@@ -111,7 +114,7 @@ impl Work {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gives the memory of the requests back: none of them is written again.
+    /// Releases the memory of the requests: none of them is written again.
     pub(crate) fn forget_requests(&self) {
         *self.requests.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -217,7 +220,7 @@ impl Run {
         front
     }
 
-    /// Gives every request of it the same reply.
+    /// Settles every request of it with the same reply.
     pub(crate) fn settle(self, reply: &Reply) {
         self.work.settle((self.from..self.to).map(|index| (index, reply.clone())));
     }
@@ -226,7 +229,8 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::{Request, Response};
+    use crate::batch::Request;
+    use crate::response::Response;
 
     #[tokio::test]
     async fn the_first_reply_to_each_request_counts_and_what_has_none_is_in_flight() {

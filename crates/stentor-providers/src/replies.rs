@@ -147,7 +147,7 @@ pub(crate) fn stats(client: &Client) -> ProviderStats {
         connections: stats.connections,
         inflight: stats.inflight,
         inflight_limit: stats.inflight_limit,
-        latency_floor: stats.latency_floor,
+        latency_floor: stats.min_rtt,
         drains: stats.goaways,
         aborts: stats.resets,
         connect_failures: stats.connect_failures,

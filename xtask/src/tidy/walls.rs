@@ -70,9 +70,9 @@ const OWNED: &[Owned] = &[
     },
     Owned {
         library: "h2",
-        by: &["stentor-emulators"],
-        tests_of: &["stentor-http2"],
-        why: "the sender writes its own frames, and is tested against a foreign server",
+        by: &[],
+        tests_of: &["stentor-http2", "stentor-emulators"],
+        why: "both sides write frames of their own, and are tested against a foreign other side",
     },
     Owned { library: "axum", by: &["stentor-server"], tests_of: &[], why: "faces live in the server" },
     Owned {

@@ -71,7 +71,7 @@ impl ApnsService {
             Verdict::Error(refusal) => {
                 Err(Refused { counted: Some((hash, attempt)), refusal, wait: decision.wait })
             }
-            Verdict::Reset(code) => Ok(Reply::new(Answer::Reset(code.reason()), decision.wait, None)),
+            Verdict::Reset(code) => Ok(Reply::new(Answer::Reset(code.error_code()), decision.wait, None)),
             Verdict::Accept | Verdict::Stall => {
                 let delivery = self.delivery(hash, &headers, call);
                 let ticket = Some(attempt.ticket(hash, Tally::Accepted, delivery));

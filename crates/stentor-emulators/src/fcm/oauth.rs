@@ -70,7 +70,7 @@ pub(super) struct Denied {
     error_description: String,
 }
 
-/// Gives out access tokens and recognizes them.
+/// Issues access tokens and recognizes them.
 pub(super) struct TokenOffice {
     auth: FcmAuth,
     accounts: HashMap<String, DecodingKey>,

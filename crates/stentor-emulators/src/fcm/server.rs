@@ -122,7 +122,7 @@ impl FcmService {
         let decision = call.judge.decide(&sending.name, sending.hash, sending.attempt.0, call.number);
         match decision.verdict {
             Verdict::Error(refusal) => refuse(sending, &Refused::Error(refusal), decision.wait),
-            Verdict::Reset(code) => Reply::new(Answer::Reset(code.reason()), decision.wait, None),
+            Verdict::Reset(code) => Reply::new(Answer::Reset(code.error_code()), decision.wait, None),
             Verdict::Accept | Verdict::Stall => {
                 self.accept(session.next_id(), sending, sent, request, decision.wait)
             }

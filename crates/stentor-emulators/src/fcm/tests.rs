@@ -79,3 +79,14 @@ fn broken_escapes_are_not_decoded() {
         assert_eq!(percent_decode(broken, true), None);
     }
 }
+
+#[test]
+fn settings_from_when_there_were_two_engines_are_still_taken() {
+    for engine in ["h2", "frames"] {
+        let file = format!(r#"{{"engine":"{engine}","seed":7}}"#);
+        let fcm: crate::FcmConfig = serde_json::from_str(&file).unwrap();
+        let apns: crate::ApnsConfig = serde_json::from_str(&file).unwrap();
+        assert_eq!((fcm.seed, apns.seed), (7, 7));
+        assert!(!serde_json::to_string(&fcm).unwrap().contains("engine"), "and not written again");
+    }
+}

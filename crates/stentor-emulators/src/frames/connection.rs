@@ -9,10 +9,10 @@ mod sending;
 mod tests;
 
 use super::answer::Answer;
+use super::delayed_answers::{AnswerArena, DelayedAnswers};
 use super::field::Decoder;
 use super::frame::{Breach, Frame};
 use super::host::{Host, Order, Then};
-use super::kept::{Kept, Shelf};
 use super::limit::Limit;
 use super::streams::Streams;
 use std::collections::VecDeque;
@@ -54,8 +54,8 @@ pub(crate) struct Connection<H: Host> {
     unsent: usize,
     receive_window: u32,
     sending: Sending,
-    kept: Kept<H::Waiting>,
-    shelf: Shelf,
+    delayed: DelayedAnswers<H::Waiting>,
+    delayed_bytes: AnswerArena,
     scratch: Answer,
     end: End,
 }
@@ -117,8 +117,8 @@ impl<H: Host> Connection<H> {
             unsent: 0,
             receive_window: CONNECTION_WINDOW_BYTES,
             sending: Sending::new(),
-            kept: Kept::new(),
-            shelf: Shelf::default(),
+            delayed: DelayedAnswers::new(),
+            delayed_bytes: AnswerArena::default(),
             scratch: Answer::default(),
             end: End::Open,
         }
@@ -204,7 +204,7 @@ impl<H: Host> Connection<H> {
         &self.out
     }
 
-    /// Says that everything has been sent.
+    /// Notes that everything has been sent.
     pub(crate) fn sent(&mut self) {
         self.out.clear();
         self.unsent = 0;
@@ -216,7 +216,7 @@ impl<H: Host> Connection<H> {
 
     /// Counts the streams that are open, whatever they wait for.
     fn open_streams(&self) -> usize {
-        self.streams.len() + self.kept.len()
+        self.streams.len() + self.delayed.len()
     }
 
     pub(crate) fn has_greeted(&self) -> bool {
@@ -236,7 +236,7 @@ impl<H: Host> Connection<H> {
         }
     }
 
-    /// Says GOAWAY, unless the connection is ending already.
+    /// Sends GOAWAY, unless the connection is ending already.
     pub(crate) fn leave(&mut self, code: ErrorCode, debug: &[u8], then: Then) {
         if self.end != End::Open {
             return;

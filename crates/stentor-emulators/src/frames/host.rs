@@ -29,10 +29,10 @@ pub(crate) trait Host {
     /// Answers a whole request.
     fn answer(&mut self, draft: &mut Self::Draft, body: Body<'_>, answer: &mut Answer) -> When;
 
-    /// Says that the answer just given has to wait, and that the draft is needed no more.
+    /// Notes that the answer just given has to wait, and that the draft is needed no more.
     fn waits(&mut self, draft: &mut Self::Draft) -> Self::Waiting;
 
-    /// Says that an answer that had to wait is about to leave.
+    /// Notes that an answer that had to wait is about to leave.
     fn leaves(&mut self, waiting: Self::Waiting);
 
     /// Ends what was read at one time, before any of its answers is written.
@@ -67,7 +67,7 @@ pub(crate) enum Order {
     Announce(u32),
     /// Answers everything that waits to be released.
     Release,
-    /// Says GOAWAY.
+    /// Sends GOAWAY.
     Leave { code: ErrorCode, debug: Vec<u8>, then: Then },
 }
 

@@ -14,7 +14,7 @@ const LATENCY_SALT: u64 = 0x6c61_7465_6e63_7921;
 /// What is particular to one push service.
 #[derive(Clone, Copy)]
 pub(crate) struct Dialect {
-    /// Tells whether the service has such an error.
+    /// Returns whether the service has such an error.
     pub(crate) knows: fn(&str) -> bool,
     /// The service's own error above the quota.
     pub(crate) quota_code: &'static str,

@@ -1,8 +1,8 @@
-//! A service behind the frame-level engine: the same policies, counts and faults as over the HTTP library.
+//! A service behind frames: policies, counts, and the faults that belong to connections.
 
 use super::{Answer, Call, Reply, Service, WireTotals};
 use crate::faults::{Fault, Faults};
-use crate::frames::{self, Admission, Body, Field, Host, Kind, Limits, Order, Then, When};
+use crate::frames::{self, Admission, Body, Field, Host, Kind, Order, Then, When};
 use crate::policy::{AfterGoAway, GoAway, Judge, OnExcess, Streams, Wait};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
@@ -46,12 +46,10 @@ pub(super) struct Draft {
 /// Starts a connection to a service.
 pub(super) fn connection<S: Service>(service: Arc<S>) -> frames::Connection<ServiceHost<S>> {
     let host = ServiceHost::new(service);
-    let desk = host.service.desk();
-    let first = host.streams().and_then(|streams| streams.initial);
-    let limits = Limits {
-        max_concurrent_streams: first.unwrap_or(desk.max_concurrent_streams),
-        max_header_list_bytes: desk.max_header_list_bytes,
-    };
+    let mut limits = host.service.desk().limits;
+    if let Some(first) = host.streams().and_then(|streams| streams.initial) {
+        limits.max_concurrent_streams = first;
+    }
     frames::Connection::new(host, limits)
 }
 
@@ -96,7 +94,7 @@ impl<S: Service> ServiceHost<S> {
 
     /// Announces the limit that follows an outcome.
     fn follow_outcome(&mut self, accepted: bool) {
-        let usual = self.service.desk().max_concurrent_streams;
+        let usual = self.service.desk().limits.max_concurrent_streams;
         let Some(streams) = self.streams() else { return };
         let limit = match (accepted, streams.after_reject) {
             (false, limit) => limit,
@@ -150,9 +148,9 @@ impl<S: Service> ServiceHost<S> {
             }
             return Some(Admission::Reset(ErrorCode::REFUSED_STREAM));
         }
-        let reason = desk.faults.take_reset()?;
+        let code = desk.faults.take_reset()?;
         WireTotals::add(&desk.wire.resets);
-        Some(Admission::Reset(ErrorCode(reason.into())))
+        Some(Admission::Reset(code))
     }
 
     /// Has a request answered and counted; `None` when it is none.
@@ -311,7 +309,7 @@ fn is_scheme(text: &[u8]) -> bool {
 
 fn write(from: &Answer, to: &mut frames::Answer) {
     match from {
-        Answer::Reset(reason) => to.reset(ErrorCode((*reason).into())),
+        Answer::Reset(code) => to.reset(*code),
         Answer::Response(response, body) => {
             to.status(response.status().as_u16());
             for (name, value) in response.headers() {

@@ -17,7 +17,7 @@ pub(crate) async fn apns(policy: Value) -> RunningApns {
 
 pub(crate) async fn apns_with(config: ApnsConfig) -> RunningApns {
     let control = Some(CONTROL.parse().unwrap());
-    let config = ApnsConfig { tls: TlsConfig::Plaintext, control, engine: crate::ENGINE, ..config };
+    let config = ApnsConfig { tls: TlsConfig::Plaintext, control, ..config };
     ApnsEmulator::start(config).await.unwrap()
 }
 
@@ -29,7 +29,7 @@ pub(crate) async fn fcm(policy: Value) -> RunningFcm {
 
 pub(crate) async fn fcm_with(config: FcmConfig) -> RunningFcm {
     let control = Some(CONTROL.parse().unwrap());
-    let config = FcmConfig { tls: TlsConfig::Plaintext, control, engine: crate::ENGINE, ..config };
+    let config = FcmConfig { tls: TlsConfig::Plaintext, control, ..config };
     FcmEmulator::start(config).await.unwrap()
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Driver;
 use super::pulse::Sign;
+use super::state::State;
 use crate::fault::Fault;
 
 /// A connection older than this is replaced: its clock counts milliseconds in 32 bits.
@@ -26,7 +27,7 @@ const PATIENCE_MAX: Duration = Duration::from_millis(500);
 impl Driver {
     /// Looks at the clock once a tick; returns the reason when the connection is dead.
     pub(super) fn watch_clock(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
-        let busy = !self.settled || self.pulse.is_asking() || !self.mux.streams.is_empty();
+        let busy = !self.state.has_settled() || self.pulse.is_asking() || !self.mux.streams.is_empty();
         let elapsed = self.timer.as_mut().poll(cx).is_ready();
         // A tick of the busy clock says nothing of how long a connection has been unused, and the other way round.
         let is_due = elapsed && busy == self.was_busy;
@@ -43,7 +44,7 @@ impl Driver {
     fn span(&self, busy: bool) -> Duration {
         let limits = &self.pool.limits;
         match busy {
-            true if self.pool.pace.wait(self.now.duration_since(self.pool.began)) => {
+            true if self.pool.congestion.wait(self.now.duration_since(self.pool.began)) => {
                 limits.tick().min(LISTEN_EVERY)
             }
             true => limits.tick(),
@@ -52,7 +53,9 @@ impl Driver {
     }
 
     fn tick(&mut self, busy: bool) -> Option<Fault> {
-        if !self.settled && self.now >= self.settle_by {
+        if let State::Settling { until } = self.state
+            && self.now >= until
+        {
             return Some(Fault::ConnectTimeout);
         }
         if !busy {
@@ -78,7 +81,8 @@ impl Driver {
     }
 
     fn retire_idle(&mut self) {
-        self.retired = true;
+        self.state = State::Retired;
+        // Without `nudge`: the same turn looks at the queue no more, but leaves, and leaving looks for those who wait.
         self.publish(0);
         self.member.retired.store(1, Relaxed);
     }
@@ -99,7 +103,7 @@ impl Driver {
         let (expired, speak) = self.mux.expire(opened_ms, most);
         if expired > 0 {
             self.pool.counters.timeouts.add(expired as u64);
-            self.pool.pace.failed(speak);
+            self.pool.congestion.failed(speak);
             self.collect();
         }
     }
@@ -113,16 +117,17 @@ impl Driver {
         let old_ms = self.now_ms().checked_sub(after);
         let is_silent = old_ms.is_some_and(|old_ms| self.last_answer_ms <= old_ms);
         let overtaken_ms = if is_silent { old_ms } else { self.last_answered_ms.checked_sub(after) };
-        let (pace, slots) = (&self.pool.pace, self.mux.slots(self.pool.limits.max_streams_per_connection));
-        let forgive = |count: usize| pace.forgive(count.min((slots / 2).saturating_sub(before)));
-        self.mux.mark_late((overtaken_ms, old_ms), |count| pace.excuse(count), forgive);
+        let (congestion, slots) =
+            (&self.pool.congestion, self.mux.slots(self.pool.limits.max_streams_per_connection));
+        let forgive = |count: usize| congestion.forgive(count.min((slots / 2).saturating_sub(before)));
+        self.mux.mark_late((overtaken_ms, old_ms), |count| congestion.excuse(count), forgive);
         if self.mux.streams.late() > before {
             self.pool.nudge();
         }
     }
 
     fn late_after(&self) -> Duration {
-        LATE_AFTER_MIN.max(self.pool.latency.floor() * LATE_LATENCIES)
+        LATE_AFTER_MIN.max(self.pool.latency.min_rtt() * LATE_LATENCIES)
     }
 
     /// Asks an unused connection whether it lives before anything is entrusted to it.
@@ -134,6 +139,7 @@ impl Driver {
     /// Asks it; whatever waits is for connections that need not be asked, or for the first one to answer.
     pub(super) fn probe(&mut self) {
         self.mux.ping();
+        // Before `nudge`, which opens no connection while one is asking, and wakes none without room.
         self.publish(0);
         self.member.asking.store(1, Relaxed);
         self.pool.nudge();
@@ -141,6 +147,7 @@ impl Driver {
 
     /// Notes a sign of life.
     pub(super) fn hear(&mut self) {
+        // The same turn publishes its room and looks at the queue, for what was left waiting for this answer.
         if self.pulse.is_asking() {
             self.member.asking.store(0, Relaxed);
         }
@@ -149,7 +156,7 @@ impl Driver {
 
     /// Returns how long the answer to a probe is waited for: a connection to which nothing is entrusted is soon replaced.
     fn patience(&self) -> Duration {
-        (2 * self.pool.latency.floor()).clamp(PATIENCE_MIN, PATIENCE_MAX)
+        (2 * self.pool.latency.min_rtt()).clamp(PATIENCE_MIN, PATIENCE_MAX)
     }
 }
 

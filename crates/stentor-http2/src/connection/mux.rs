@@ -15,10 +15,11 @@ use stentor_http2_codec::hpack::{Decoder, Encoder};
 use super::blocked::Blocked;
 use super::peer::Peer;
 use super::streams::{Open, Streams};
-use crate::batch::{Gist, Kept, Reply, Response};
+use crate::batch::{Gist, Reply};
+use crate::buffer_pool::{self, BufferPool, Pooled};
 use crate::fault::Fault;
 use crate::limits::Limits;
-use crate::spare;
+use crate::response::{Kept, Response};
 use crate::work::Work;
 
 /// Window of the connection; answers are read at once, so it only bounds what is under way.
@@ -29,10 +30,6 @@ const STREAM_WINDOW_SLACK_BYTES: u32 = 64 * 1_024;
 /// Body bytes of incomplete answers that a connection keeps when only their gist is wanted: push services send far less,
 /// and what comes beyond is cut.
 const UNREAD_MAX_BYTES: usize = 1_024 * 1_024;
-
-/// How the peer broke the protocol: the end of the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Violation(pub(crate) ErrorCode, pub(crate) &'static str);
 
 /// A stream that is over, and the reply to its request.
 #[derive(Debug)]
@@ -47,6 +44,23 @@ pub(crate) struct Plain {
     pub(crate) batch: u32,
     pub(crate) index: u32,
     pub(crate) opened_ms: u32,
+}
+
+thread_local! {
+    static ENDED: BufferPool<Ended> = const { BufferPool::new() };
+    static PLAIN: BufferPool<Plain> = const { BufferPool::new() };
+}
+
+impl Pooled for Ended {
+    fn with_pool<R>(act: impl FnOnce(&BufferPool<Self>) -> R) -> R {
+        ENDED.with(act)
+    }
+}
+
+impl Pooled for Plain {
+    fn with_pool<R>(act: impl FnOnce(&BufferPool<Self>) -> R) -> R {
+        PLAIN.with(act)
+    }
 }
 
 /// Counts of what happened since they were last taken.
@@ -140,24 +154,24 @@ impl Mux {
         self.taken_bytes += bytes as u64;
     }
 
-    /// Gives the streams that have ended, and leaves the memory of both vectors for the next ones.
+    /// Moves the streams that have ended out, and keeps the memory of both vectors for the next ones.
     pub(crate) fn take_ended(&mut self, ended: &mut Vec<Ended>, plainly: &mut Vec<Plain>) {
         std::mem::swap(&mut self.ended, ended);
         std::mem::swap(&mut self.plainly_ended, plainly);
     }
 
-    /// Takes memory of others for as long as there is something to read or write.
-    pub(crate) fn borrow(&mut self) {
-        spare::borrow(&mut self.out);
-        spare::borrow(&mut self.ended);
-        spare::borrow(&mut self.plainly_ended);
+    /// Takes buffers from the pool for as long as there is something to read or write.
+    pub(crate) fn acquire_buffers(&mut self) {
+        buffer_pool::acquire(&mut self.out);
+        buffer_pool::acquire(&mut self.ended);
+        buffer_pool::acquire(&mut self.plainly_ended);
     }
 
-    /// Lends it again; without streams it keeps no room for any.
-    pub(crate) fn rest(&mut self) {
-        spare::give_back(&mut self.out);
-        spare::give_back(&mut self.ended);
-        spare::give_back(&mut self.plainly_ended);
+    /// Puts them back; without streams it keeps no room for any.
+    pub(crate) fn release_buffers(&mut self) {
+        buffer_pool::release(&mut self.out);
+        buffer_pool::release(&mut self.ended);
+        buffer_pool::release(&mut self.plainly_ended);
         if self.streams.is_empty() {
             self.streams.rest();
         }
@@ -197,7 +211,7 @@ impl Mux {
         frame::write(kind::PING, 0, 0, b"stentor?", &mut self.out);
     }
 
-    /// Tells the peer that this is the end.
+    /// Writes GOAWAY: this is the end.
     pub(crate) fn say_goodbye(&mut self, code: ErrorCode) {
         // The peer opens no streams, so the last one of its that we may have processed is none.
         frame::write_goaway(0, code, &[], &mut self.out);
@@ -263,6 +277,7 @@ impl Mux {
         let Some(open) = self.streams.remove(stream) else { return };
         self.blocked.remove(stream);
         let kept = self.take_kept(stream, open.batch);
+        // An answer that has begun is one. Without it, whoever's first byte was taken for writing may have been processed.
         let reply = if open.status != 0 {
             Reply::Answered(Response::new(open.status, true, kept))
         } else if open.offset.get() < self.taken_bytes {

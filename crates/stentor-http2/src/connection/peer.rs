@@ -5,7 +5,7 @@ use stentor_http2_codec::frame::{
     setting,
 };
 
-use super::mux::Violation;
+use super::violation::Violation;
 
 /// The peer's wishes.
 #[derive(Debug)]

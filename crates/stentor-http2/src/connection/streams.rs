@@ -95,7 +95,7 @@ impl Streams {
         Some(open)
     }
 
-    /// Gives memory back that streams of before needed.
+    /// Releases memory that streams of before needed.
     pub(crate) fn rest(&mut self) {
         self.ring.shrink_to(RING_REST_STREAMS);
         self.stragglers.shrink_to(0);

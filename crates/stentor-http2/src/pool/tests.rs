@@ -2,11 +2,9 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::batch::{Batch, Keep, Request};
-use crate::endpoint::Endpoint;
 
 fn pool(limits: Limits) -> Arc<Pool> {
-    let endpoint = Endpoint { cleartext: true, ..Endpoint::new("127.0.0.1", 9) };
-    Pool::new(Dialer::new(&endpoint).expect("usable"), Vec::new(), limits, |_| false)
+    Pool::new(Box::new(|_, _| Box::pin(async {})), Vec::new(), limits, |_| false)
 }
 
 #[test]
@@ -72,7 +70,7 @@ fn waiting(batches: &[usize]) -> (State, Vec<Run>) {
     (State { large: runs.iter().cloned().collect(), waiting, ..State::default() }, runs)
 }
 
-/// Says of which batch, by its place, each part is that is taken.
+/// Returns of which batch, by its place, each part is that is taken.
 fn order(state: &mut State, runs: &[Run], most: usize) -> Vec<usize> {
     let part = |state: &mut State| state.pop(most, false);
     let parts = std::iter::from_fn(|| part(state));

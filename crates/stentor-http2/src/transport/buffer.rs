@@ -1,6 +1,6 @@
 //! Bytes on their way through, in memory that is zeroed once and not at every turn.
 
-use crate::spare;
+use crate::buffer_pool;
 
 /// A queue of bytes in one piece.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Buffer {
     /// Returns at least `least` bytes of room behind the filled ones.
     pub(crate) fn room(&mut self, least: usize) -> &mut [u8] {
         if self.bytes.is_empty() {
-            self.bytes = spare::borrow_zeroed().unwrap_or_default();
+            self.bytes = buffer_pool::acquire_zeroed().unwrap_or_default();
         }
         if self.bytes.len() - self.end < least {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -53,11 +53,11 @@ impl Buffer {
         self.fill(bytes.len());
     }
 
-    /// Lends its memory to others while it holds nothing.
-    pub(crate) fn rest(&mut self) {
+    /// Puts its memory into the pool while it holds nothing.
+    pub(crate) fn release_buffers(&mut self) {
         if self.is_empty() && !self.bytes.is_empty() {
             (self.start, self.end) = (0, 0);
-            spare::give_back_zeroed(std::mem::take(&mut self.bytes));
+            buffer_pool::release_zeroed(std::mem::take(&mut self.bytes));
         }
     }
 

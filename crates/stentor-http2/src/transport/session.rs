@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Tells the peer why the session ends: the alert that rustls has ready after an error.
+    /// Writes why the session ends: the alert that rustls has ready after an error.
     ///
     /// `incoming` must be what it was at the error, for the session still points into it.
     fn tell(&mut self, incoming: &mut Buffer, outgoing: &mut Buffer) {

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod answers;
+mod congestion;
 mod connections;
 mod corpus;
 mod faults;
@@ -11,7 +12,6 @@ mod frames;
 mod handshakes;
 mod idleness;
 mod mischief;
-mod pace;
 mod server;
 mod settings;
 mod support;

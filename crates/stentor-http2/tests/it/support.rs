@@ -15,7 +15,7 @@ pub(crate) fn quick() -> Limits {
         connect_timeout_ms: 2_000,
         request_timeout_ms: 10_000,
         ping_interval_ms: 5_000,
-        silent_inflight_requests: 0,
+        slow_start_inflight_requests: 0,
         ..Limits::default()
     }
 }

@@ -76,7 +76,7 @@ async fn r6_what_is_handed_over_and_not_yet_sent_stays_here_when_a_push_service_
     scene.until_attempts(1).await;
     scene.until_parked().await;
     // As many as silence lets start, for nothing was answered before the first refusal.
-    let most = stentor_providers::Limits::default().silent_inflight_requests as u64;
+    let most = stentor_providers::Limits::default().slow_start_inflight_requests as u64;
     assert!(scene.attempts() <= most + 2, "{} of 20000, {most} were in flight", scene.attempts());
     scene.fcm.set_policy(Policy::default()).expect("a policy");
     let ledger = scene.ended(&campaign).await;

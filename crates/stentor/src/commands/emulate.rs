@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
-use stentor_emulators::{ApnsConfig, ApnsEmulator, Engine, FcmConfig, FcmEmulator, Policy, TlsConfig};
+use stentor_emulators::{ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, Policy, TlsConfig};
 
 /// Run an emulator of a push service until it is asked to end
 #[derive(Debug, Args)]
@@ -74,8 +74,8 @@ struct Settings {
     /// How many requests a client may have open on one connection
     #[arg(long, value_name = "N")]
     streams: Option<u32>,
-    /// What HTTP/2 is spoken with; frames unless the file says otherwise
-    #[arg(long, value_enum)]
+    /// Means nothing: scripts from when there were two engines may name one
+    #[arg(long, value_enum, hide = true)]
     engine: Option<EngineName>,
     /// All settings as a JSON file; options win
     #[arg(long, value_name = "FILE")]
@@ -89,19 +89,8 @@ struct Settings {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum EngineName {
-    /// The h2 library
     H2,
-    /// Frames of our own
     Frames,
-}
-
-impl From<EngineName> for Engine {
-    fn from(name: EngineName) -> Self {
-        match name {
-            EngineName::H2 => Self::H2,
-            EngineName::Frames => Self::Frames,
-        }
-    }
 }
 
 impl Emulate {
@@ -143,7 +132,6 @@ impl Settings {
         config.control = self.control.or(config.control);
         config.seed = self.seed.unwrap_or(config.seed);
         config.max_concurrent_streams = self.streams.unwrap_or(config.max_concurrent_streams);
-        config.engine = self.engine.map_or(config.engine, Engine::from);
         config.tls = self.tls(config.tls);
         config.policy = self.policy(config.policy)?;
         self.observe(&mut config.observer);
@@ -156,7 +144,6 @@ impl Settings {
         config.control = self.control.or(config.control);
         config.seed = self.seed.unwrap_or(config.seed);
         config.max_concurrent_streams = self.streams.unwrap_or(config.max_concurrent_streams);
-        config.engine = self.engine.map_or(config.engine, Engine::from);
         config.tls = self.tls(config.tls);
         config.policy = self.policy(config.policy)?;
         self.observe(&mut config.observer);

@@ -7,7 +7,7 @@ use rcgen::KeyPair;
 use serde_json::json;
 use stentor_emulators::apns::{ApnsConfig, ApnsKey};
 use stentor_emulators::policy::{GoAway, Policy, Refusal, Streams};
-use stentor_emulators::{ApnsEmulator, Engine, RunningApns, TlsConfig};
+use stentor_emulators::{ApnsEmulator, RunningApns, TlsConfig};
 use tokio::process::Command;
 
 use crate::client::{Client, Report};
@@ -27,7 +27,7 @@ struct Apns {
 }
 
 impl Apns {
-    async fn start(room: &Room, policy: Policy, engine: Engine) -> anyhow::Result<Self> {
+    async fn start(room: &Room, policy: Policy) -> anyhow::Result<Self> {
         let key = KeyPair::generate()?;
         let known = ApnsKey {
             team_id: "TEAMID1234".to_owned(),
@@ -38,7 +38,6 @@ impl Apns {
             listen: ([127, 0, 0, 1], 443).into(),
             tls: TlsConfig::Authority { directory: Some(room.folder().to_owned()) },
             policy,
-            engine,
             keys: vec![known],
             ..ApnsConfig::default()
         };
@@ -121,8 +120,8 @@ fn check_steps(report: &Report) -> anyhow::Result<()> {
 
 #[test]
 fn pushy_gets_along_with_the_apns_emulator() {
-    judge("apns::pushy_gets_along_with_the_apns_emulator", Client::Pushy, async |room, engine| {
-        let apns = Apns::start(&room, refusals(), engine).await?;
+    judge("apns::pushy_gets_along_with_the_apns_emulator", Client::Pushy, async |room| {
+        let apns = Apns::start(&room, refusals()).await?;
         let mut command = pushy(&apns);
         for (step, token) in steps() {
             command.args([step, &token]);
@@ -139,8 +138,8 @@ fn pushy_gets_along_with_the_apns_emulator() {
 
 #[test]
 fn pushy_lives_with_one_stream_at_first() {
-    judge("apns::pushy_lives_with_one_stream_at_first", Client::Pushy, async |room, engine| {
-        let apns = Apns::start(&room, one_stream_at_first(), engine).await?;
+    judge("apns::pushy_lives_with_one_stream_at_first", Client::Pushy, async |room| {
+        let apns = Apns::start(&room, one_stream_at_first()).await?;
         let report = Report::of(pushy(&apns)).await?;
         report.is("many", &json!(PUSHES))?;
         report.is("resent", &json!(0))?;
@@ -152,8 +151,8 @@ fn pushy_lives_with_one_stream_at_first() {
 /// nothing may be lost, and nothing accepted more often than it was sent.
 #[test]
 fn pushy_loses_nothing_to_goaways() {
-    judge("apns::pushy_loses_nothing_to_goaways", Client::Pushy, async |room, engine| {
-        let apns = Apns::start(&room, goaways(), engine).await?;
+    judge("apns::pushy_loses_nothing_to_goaways", Client::Pushy, async |room| {
+        let apns = Apns::start(&room, goaways()).await?;
         let report = Report::of(pushy(&apns)).await?;
         report.is("many", &json!(PUSHES))?;
         let resent = report.value("resent")?.as_u64().context("a count")?;
@@ -169,8 +168,8 @@ fn pushy_loses_nothing_to_goaways() {
 
 #[test]
 fn aioapns_gets_along_with_the_apns_emulator() {
-    judge("apns::aioapns_gets_along_with_the_apns_emulator", Client::Python, async |room, engine| {
-        let apns = Apns::start(&room, refusals(), engine).await?;
+    judge("apns::aioapns_gets_along_with_the_apns_emulator", Client::Python, async |room| {
+        let apns = Apns::start(&room, refusals()).await?;
         let steps: serde_json::Map<_, _> =
             steps().into_iter().map(|(step, token)| (step.to_owned(), json!(token))).collect();
         let mut command = Client::Python.command("aioapns_judge.py", &apns.authority);

@@ -7,7 +7,7 @@ use rcgen::{KeyPair, PKCS_RSA_SHA256};
 use serde_json::json;
 use stentor_emulators::fcm::{FcmAuth, FcmConfig, ServiceAccount};
 use stentor_emulators::policy::{Policy, Refusal};
-use stentor_emulators::{Engine, FcmEmulator, RunningFcm, TlsConfig};
+use stentor_emulators::{FcmEmulator, RunningFcm, TlsConfig};
 
 use crate::client::{Client, Report};
 use crate::policy::{always, first, scripted};
@@ -24,7 +24,7 @@ struct Fcm {
 }
 
 impl Fcm {
-    async fn start(room: &Room, engine: Engine) -> anyhow::Result<Self> {
+    async fn start(room: &Room) -> anyhow::Result<Self> {
         let key = KeyPair::generate_for(&PKCS_RSA_SHA256)?;
         let account =
             ServiceAccount { client_email: CLIENT_EMAIL.to_owned(), public_key_pem: key.public_key_pem() };
@@ -32,7 +32,6 @@ impl Fcm {
             listen: ([127, 0, 0, 1], 443).into(),
             tls: TlsConfig::Authority { directory: Some(room.folder().to_owned()) },
             policy: policy(),
-            engine,
             projects: vec![PROJECT.to_owned()],
             auth: FcmAuth { accounts: vec![account], ..FcmAuth::default() },
             ..FcmConfig::default()
@@ -110,54 +109,46 @@ fn check_common(fcm: &Fcm, report: &Report) -> anyhow::Result<()> {
 
 #[test]
 fn firebase_admin_for_python_gets_along_with_the_fcm_emulator() {
-    judge(
-        "fcm::firebase_admin_for_python_gets_along_with_the_fcm_emulator",
-        Client::Python,
-        async |room, engine| {
-            let fcm = Fcm::start(&room, engine).await?;
-            let mut command = Client::Python.command("firebase_judge.py", &fcm.authority);
-            command.arg(&fcm.service_account);
-            let report = Report::of(command).await?;
-            check_common(&fcm, &report)?;
-            let one_gone = json!({"success": 19, "failure": 1, "errors": ["UnregisteredError"]});
-            for (step, prefix) in [("send each", "each"), ("send each async", "async")] {
-                report.is(step, &one_gone)?;
-                let tokens: Vec<String> = (0..19).map(|number| format!("{prefix}-{number}")).collect();
-                fcm.accepted_once(tokens.iter().map(String::as_str))?;
-            }
-            report.failed("gone", "UnregisteredError")?;
-            report.failed("invalid", "InvalidArgumentError")?;
-            report.failed("foreign", "SenderIdMismatchError")?;
-            report.failed("quota", "QuotaExceededError")?;
-            report.failed("third-party", "ThirdPartyAuthError")?;
-            report.failed("too big", "InvalidArgumentError")?;
-            report.value("quota-wait")?;
-            fcm.attempted("quota-wait", 3)
-        },
-    );
+    judge("fcm::firebase_admin_for_python_gets_along_with_the_fcm_emulator", Client::Python, async |room| {
+        let fcm = Fcm::start(&room).await?;
+        let mut command = Client::Python.command("firebase_judge.py", &fcm.authority);
+        command.arg(&fcm.service_account);
+        let report = Report::of(command).await?;
+        check_common(&fcm, &report)?;
+        let one_gone = json!({"success": 19, "failure": 1, "errors": ["UnregisteredError"]});
+        for (step, prefix) in [("send each", "each"), ("send each async", "async")] {
+            report.is(step, &one_gone)?;
+            let tokens: Vec<String> = (0..19).map(|number| format!("{prefix}-{number}")).collect();
+            fcm.accepted_once(tokens.iter().map(String::as_str))?;
+        }
+        report.failed("gone", "UnregisteredError")?;
+        report.failed("invalid", "InvalidArgumentError")?;
+        report.failed("foreign", "SenderIdMismatchError")?;
+        report.failed("quota", "QuotaExceededError")?;
+        report.failed("third-party", "ThirdPartyAuthError")?;
+        report.failed("too big", "InvalidArgumentError")?;
+        report.value("quota-wait")?;
+        fcm.attempted("quota-wait", 3)
+    });
 }
 
 #[test]
 fn firebase_admin_for_node_gets_along_with_the_fcm_emulator() {
-    judge(
-        "fcm::firebase_admin_for_node_gets_along_with_the_fcm_emulator",
-        Client::Node,
-        async |room, engine| {
-            let fcm = Fcm::start(&room, engine).await?;
-            let mut command = Client::Node.command("judge.js", &fcm.authority);
-            command.arg(&fcm.service_account).arg(Client::Node.home());
-            let report = Report::of(command).await?;
-            check_common(&fcm, &report)?;
-            let gone = "messaging/registration-token-not-registered";
-            report.is("send each", &json!({"success": 199, "failure": 1, "errors": [gone]}))?;
-            let tokens: Vec<String> = (0..199).map(|number| format!("each-{number}")).collect();
-            fcm.accepted_once(tokens.iter().map(String::as_str))?;
-            report.failed("gone", gone)?;
-            report.failed("invalid", "messaging/invalid-argument")?;
-            report.failed("foreign", "messaging/mismatched-credential")?;
-            report.failed("quota", "messaging/message-rate-exceeded")?;
-            report.failed("third-party", "messaging/third-party-auth-error")?;
-            report.failed("too big", "messaging/invalid-argument")
-        },
-    );
+    judge("fcm::firebase_admin_for_node_gets_along_with_the_fcm_emulator", Client::Node, async |room| {
+        let fcm = Fcm::start(&room).await?;
+        let mut command = Client::Node.command("judge.js", &fcm.authority);
+        command.arg(&fcm.service_account).arg(Client::Node.home());
+        let report = Report::of(command).await?;
+        check_common(&fcm, &report)?;
+        let gone = "messaging/registration-token-not-registered";
+        report.is("send each", &json!({"success": 199, "failure": 1, "errors": [gone]}))?;
+        let tokens: Vec<String> = (0..199).map(|number| format!("each-{number}")).collect();
+        fcm.accepted_once(tokens.iter().map(String::as_str))?;
+        report.failed("gone", gone)?;
+        report.failed("invalid", "messaging/invalid-argument")?;
+        report.failed("foreign", "messaging/mismatched-credential")?;
+        report.failed("quota", "messaging/message-rate-exceeded")?;
+        report.failed("third-party", "messaging/third-party-auth-error")?;
+        report.failed("too big", "messaging/invalid-argument")
+    });
 }

@@ -7,16 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
-use stentor_emulators::Engine;
 use tempfile::TempDir;
 
 use crate::client::Client;
 
 /// Set inside a room; holds the file that is written when the story has come to its end.
 const INSIDE: &str = "STENTOR_JUDGES_INSIDE";
-
-/// Every story is told on both.
-const ENGINES: [Engine; 2] = [Engine::Frames, Engine::H2];
 
 /// The names that clients have built in.
 const NAMES: &[&str] = &[
@@ -48,9 +44,9 @@ impl Room {
     }
 }
 
-/// Runs `story` on each engine inside a room: the test `name` starts itself once more there. Without what it takes
+/// Runs `story` inside a room: the test `name` starts itself once more there. Without what it takes
 /// the test reports a skip, or fails when `STENTOR_TEST_REQUIRE` lists `judges`.
-pub(crate) fn judge(name: &str, client: Client, story: impl AsyncFn(Room, Engine) -> anyhow::Result<()>) {
+pub(crate) fn judge(name: &str, client: Client, story: impl AsyncFn(Room) -> anyhow::Result<()>) {
     let verdict = match std::env::var_os(INSIDE) {
         Some(marker) => tell(Path::new(&marker), story),
         None => match missing(client) {
@@ -63,15 +59,11 @@ pub(crate) fn judge(name: &str, client: Client, story: impl AsyncFn(Room, Engine
     }
 }
 
-fn tell(marker: &Path, story: impl AsyncFn(Room, Engine) -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn tell(marker: &Path, story: impl AsyncFn(Room) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let names = tempfile::tempdir()?;
     furnish(&names.path().join("hosts"))?;
-    for engine in ENGINES {
-        let room = Room { folder: tempfile::tempdir()? };
-        // A runtime for each: what still listens ends with it.
-        let told = tokio::runtime::Runtime::new()?.block_on(story(room, engine));
-        told.with_context(|| format!("on the engine {engine:?}"))?;
-    }
+    let room = Room { folder: tempfile::tempdir()? };
+    tokio::runtime::Runtime::new()?.block_on(story(room))?;
     std::fs::write(marker, "told").context("the marker cannot be written")
 }
 

@@ -55,7 +55,7 @@ impl<H: Host> Connection<H> {
         }
         let change = i64::from(bytes) - self.sending.first_window;
         self.sending.first_window = i64::from(bytes);
-        let mut widest = self.sending.first_window + i64::from(self.kept.widest());
+        let mut widest = self.sending.first_window + i64::from(self.delayed.widest());
         self.streams.for_each(|stream| {
             stream.send_window += change;
             widest = widest.max(stream.send_window);
@@ -139,7 +139,7 @@ impl<H: Host> Connection<H> {
 
     /// Widens the window of a stream whose answer waits; of one that is closed nothing is left to widen.
     fn widen_waiting(&mut self, id: u32, increment: i64) -> Result<(), Breach> {
-        let Some(waiting) = self.kept.find(id) else { return Ok(()) };
+        let Some(waiting) = self.delayed.find(id) else { return Ok(()) };
         if increment == 0 {
             return Err(Breach::Stream(ErrorCode::PROTOCOL_ERROR));
         }

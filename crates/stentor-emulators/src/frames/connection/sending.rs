@@ -2,8 +2,8 @@
 
 use super::{Connection, Sending};
 use crate::frames::answer::{self, When};
+use crate::frames::delayed_answers::DelayedAnswer;
 use crate::frames::host::Host;
-use crate::frames::kept::Waiting;
 use crate::frames::streams::Phase;
 use stentor_http2_codec::frame::{self, FrameHeader, PAYLOAD_DEFAULT_MAX_BYTES, flag, kind};
 use stentor_http2_codec::hpack::write_table_size;
@@ -14,44 +14,44 @@ impl<H: Host> Connection<H> {
     pub(super) fn send(&mut self, id: u32, place: usize, when: When) {
         match when {
             When::Now => self.send_now(id, place),
-            When::Released => self.keep(id, place, None),
-            When::At(due) => self.keep(id, place, Some(due)),
+            When::Released => self.delay(id, place, None),
+            When::At(due) => self.delay(id, place, Some(due)),
         }
     }
 
-    fn keep(&mut self, id: u32, place: usize, due: Option<Instant>) {
+    fn delay(&mut self, id: u32, place: usize, due: Option<Instant>) {
         let stream = self.streams.at(place);
         let widened = (stream.send_window - self.sending.first_window) as u32;
         let hosts = self.host.waits(&mut stream.draft);
-        let span = self.shelf.put(&self.scratch);
-        self.kept.keep(Waiting { id, widened, span, hosts, due });
+        let span = self.delayed_bytes.put(&self.scratch);
+        self.delayed.push(DelayedAnswer { id, widened, span, hosts, due });
         self.streams.close(id);
     }
 
     /// Returns when the next answer is due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.kept.next_due()
+        self.delayed.next_due()
     }
 
     /// Sends the answers that are due.
     pub(crate) fn send_due(&mut self, now: Instant) {
-        while let Some(waiting) = self.kept.pop_due(now) {
-            self.send_kept(waiting);
+        while let Some(waiting) = self.delayed.pop_due(now) {
+            self.send_delayed(waiting);
         }
     }
 
     /// Sends everything that waits to be released.
     pub(super) fn release(&mut self) {
-        while let Some(waiting) = self.kept.pop_held() {
-            self.send_kept(waiting);
+        while let Some(waiting) = self.delayed.pop_unreleased() {
+            self.send_delayed(waiting);
         }
     }
 
-    fn send_kept(&mut self, waiting: Waiting<H::Waiting>) {
-        let Waiting { id, widened, span, hosts, .. } = waiting;
+    fn send_delayed(&mut self, waiting: DelayedAnswer<H::Waiting>) {
+        let DelayedAnswer { id, widened, span, hosts, .. } = waiting;
         self.host.leaves(hosts);
-        let shelf = std::mem::take(&mut self.shelf);
-        let (block, body) = shelf.look(&span);
+        let bytes = std::mem::take(&mut self.delayed_bytes);
+        let (block, body) = bytes.read(&span);
         let window = self.sending.first_window + i64::from(widened);
         match self.write_answer(id, block, body, window) {
             Progress::Whole => self.unsent += 1,
@@ -60,14 +60,14 @@ impl<H: Host> Connection<H> {
                 self.block(id, place, body[sent_bytes..].to_vec());
             }
         }
-        self.shelf = shelf;
-        self.shelf.clear(&span);
+        self.delayed_bytes = bytes;
+        self.delayed_bytes.clear(&span);
     }
 
-    /// Gives up an answer that waits, if there is one.
+    /// Drops an answer that waits, if there is one.
     pub(super) fn give_up(&mut self, id: u32) {
-        if let Some(waiting) = self.kept.take(id) {
-            self.shelf.clear(&waiting.span);
+        if let Some(waiting) = self.delayed.take(id) {
+            self.delayed_bytes.clear(&waiting.span);
         }
     }
 

@@ -5,11 +5,13 @@ use stentor_http2_codec::frame::{
 };
 use stentor_http2_codec::hpack::Malformed;
 
-use super::{CONNECTION_WINDOW_BYTES, Ended, Mux, Open, Plain, UNREAD_MAX_BYTES, Violation};
-use crate::batch::{PLAIN_STATUS, Reply, Response};
+use super::{CONNECTION_WINDOW_BYTES, Ended, Mux, Open, Plain, UNREAD_MAX_BYTES};
+use crate::batch::Reply;
 use crate::connection::peer::Change;
+use crate::connection::violation::Violation;
 use crate::fault::Fault;
 use crate::gather::Gather;
+use crate::response::{PLAIN_STATUS, Response};
 
 /// A header block is given up when it is this many times longer than the headers we keep.
 const BLOCK_MAX_FACTOR: usize = 4;
@@ -111,6 +113,7 @@ impl Mux {
         let keep_all = batch.is_some_and(|batch| self.keeps_all(batch));
         let gist = batch.and_then(|batch| self.gist(batch));
         let mut gather = Gather::new(keep_all, self.keep_header_bytes);
+        // Also for streams that are over: the table must stay in step with the peer's.
         self.decoder.decode(block, &mut gather).map_err(|Malformed(what)| compression(what))?;
         let ends = flags & flag::END_STREAM != 0;
         let Some(open) = self.streams.get_mut(stream) else { return Ok(()) };
@@ -141,6 +144,7 @@ impl Mux {
     fn data(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
         self.known(head.stream)?;
         let body = unpadded(head, payload)?;
+        // Also for streams that are over: what they used of the connection's window is given back all the same.
         self.return_window(payload.len() as u32)?;
         let Some(open) = self.streams.get_mut(head.stream) else { return Ok(()) };
         if open.status == 0 {
@@ -251,6 +255,7 @@ impl Mux {
                 Change::StreamWindows(bytes) => self.blocked.shift_windows(bytes),
             }
         }
+        // The acknowledgement first: what `pump` writes may need the windows of the new settings.
         frame::write(kind::SETTINGS, flag::ACK, 0, &[], &mut self.out);
         self.blocked.pump(&mut self.peer, &mut self.out);
         Ok(())
@@ -278,6 +283,7 @@ impl Mux {
         };
         let last = frame::without_reserved_bit(last).min(self.peer.goes_after.unwrap_or(u32::MAX));
         self.happened.goaways += u64::from(self.peer.goes_after.is_none());
+        // Before streams end: what goes again must not be opened here.
         self.peer.goes_after = Some(last);
         for stream in self.streams.above(last) {
             self.end_with(stream, Reply::NotSent(Fault::GoAway(ErrorCode(code).to_string().into())));

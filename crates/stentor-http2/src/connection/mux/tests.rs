@@ -11,7 +11,9 @@ use stentor_http2_codec::hpack::OwnedField;
 use tokio::time::Instant;
 
 use super::*;
-use crate::batch::{Batch as Requests, GIST_BODY_MAX_BYTES, Gist, Keep, PLAIN_STATUS, Request, Response};
+use crate::batch::{Batch as Requests, GIST_BODY_MAX_BYTES, Gist, Keep, Request};
+use crate::connection::violation::Violation;
+use crate::response::PLAIN_STATUS;
 use crate::work::Run;
 
 const STATUS_200: u8 = 0x88;

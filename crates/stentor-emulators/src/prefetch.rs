@@ -8,14 +8,14 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How many pieces of memory a thread keeps for later.
-const SPARE_MAX_COUNT: usize = 4;
+const BUFFERS_MAX_COUNT: usize = 4;
 
 thread_local! {
-    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A stream that is read ahead.
-pub(crate) struct ReadAhead<IO> {
+/// A stream from which more is read than was asked for.
+pub(crate) struct Prefetch<IO> {
     io: IO,
     most_bytes: usize,
     /// Empty while there is nothing in it.
@@ -24,7 +24,7 @@ pub(crate) struct ReadAhead<IO> {
     end: usize,
 }
 
-impl<IO> ReadAhead<IO> {
+impl<IO> Prefetch<IO> {
     /// Reads up to `most_bytes` at a time; whoever asks for as many gets them without a detour.
     pub(crate) fn new(io: IO, most_bytes: usize) -> Self {
         Self { io, most_bytes, bytes: Vec::new(), start: 0, end: 0 }
@@ -35,12 +35,12 @@ impl<IO> ReadAhead<IO> {
         buffer.put_slice(&self.bytes[self.start..self.start + count]);
         self.start += count;
         if self.start == self.end {
-            give_back(std::mem::take(&mut self.bytes));
+            return_buffer(std::mem::take(&mut self.bytes));
         }
     }
 }
 
-impl<IO: AsyncRead + Unpin> AsyncRead for ReadAhead<IO> {
+impl<IO: AsyncRead + Unpin> AsyncRead for Prefetch<IO> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -50,12 +50,12 @@ impl<IO: AsyncRead + Unpin> AsyncRead for ReadAhead<IO> {
             if buffer.remaining() >= self.most_bytes {
                 return Pin::new(&mut self.io).poll_read(cx, buffer);
             }
-            let mut bytes = borrow(self.most_bytes);
+            let mut bytes = take_buffer(self.most_bytes);
             let mut room = ReadBuf::new(&mut bytes);
             let read = Pin::new(&mut self.io).poll_read(cx, &mut room);
             let end = room.filled().len();
             if end == 0 {
-                give_back(bytes);
+                return_buffer(bytes);
                 return read;
             }
             ready!(read)?;
@@ -66,7 +66,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for ReadAhead<IO> {
     }
 }
 
-impl<IO: AsyncWrite + Unpin> AsyncWrite for ReadAhead<IO> {
+impl<IO: AsyncWrite + Unpin> AsyncWrite for Prefetch<IO> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, bytes)
     }
@@ -92,15 +92,15 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for ReadAhead<IO> {
     }
 }
 
-fn borrow(bytes: usize) -> Vec<u8> {
-    let spare = SPARE.with_borrow_mut(Vec::pop);
-    spare.filter(|spare| spare.len() == bytes).unwrap_or_else(|| vec![0; bytes])
+fn take_buffer(bytes: usize) -> Vec<u8> {
+    let buffer = BUFFERS.with_borrow_mut(Vec::pop);
+    buffer.filter(|buffer| buffer.len() == bytes).unwrap_or_else(|| vec![0; bytes])
 }
 
-fn give_back(bytes: Vec<u8>) {
-    SPARE.with_borrow_mut(|spare| {
-        if spare.len() < SPARE_MAX_COUNT {
-            spare.push(bytes);
+fn return_buffer(bytes: Vec<u8>) {
+    BUFFERS.with_borrow_mut(|buffers| {
+        if buffers.len() < BUFFERS_MAX_COUNT {
+            buffers.push(bytes);
         }
     });
 }
@@ -124,28 +124,31 @@ mod tests {
 
     #[tokio::test]
     async fn two_streams_in_turns_each_get_their_own_bytes() {
-        let (mut one, ahead_one) = tokio::io::duplex(1 << 16);
-        let (mut other, ahead_other) = tokio::io::duplex(1 << 16);
-        let (mut ahead_one, mut ahead_other) =
-            (ReadAhead::new(ahead_one, 64), ReadAhead::new(ahead_other, 64));
+        let (mut one, from_one) = tokio::io::duplex(1 << 16);
+        let (mut other, from_other) = tokio::io::duplex(1 << 16);
+        let (mut from_one, mut from_other) = (Prefetch::new(from_one, 64), Prefetch::new(from_other, 64));
         one.write_all(&[1; 1000]).await.expect("room");
         other.write_all(&[2; 1000]).await.expect("room");
         let (mut first, mut second) = ([0; 10], [0; 7]);
         for _ in 0..90 {
-            ahead_one.read_exact(&mut first).await.expect("bytes");
-            ahead_other.read_exact(&mut second).await.expect("bytes");
+            from_one.read_exact(&mut first).await.expect("bytes");
+            from_other.read_exact(&mut second).await.expect("bytes");
             assert_eq!((first, second), ([1; 10], [2; 7]));
         }
         drop((one, other));
-        assert_eq!(read_all(&mut ahead_one, 9).await, [1; 100]);
-        assert_eq!(read_all(&mut ahead_other, 100).await, [2; 370]);
-        assert_eq!(SPARE.with_borrow(Vec::len), 2, "as much as both needed together, for whoever reads next");
+        assert_eq!(read_all(&mut from_one, 9).await, [1; 100]);
+        assert_eq!(read_all(&mut from_other, 100).await, [2; 370]);
+        assert_eq!(
+            BUFFERS.with_borrow(Vec::len),
+            2,
+            "as much as both needed together, for whoever reads next"
+        );
     }
 
     #[tokio::test]
-    async fn nothing_is_read_ahead_of_one_byte_and_writing_goes_through() {
+    async fn nothing_is_prefetched_beyond_one_byte_and_writing_goes_through() {
         let (mut peer, io) = tokio::io::duplex(64);
-        let mut io = ReadAhead::new(io, 1);
+        let mut io = Prefetch::new(io, 1);
         io.write_all(b"out").await.expect("room");
         peer.write_all(b"in").await.expect("room");
         let mut bytes = [0; 3];

@@ -1,4 +1,4 @@
-//! The pace against peers that are no more than a few numbers, in virtual time.
+//! Congestion control against peers that are no more than a few numbers, in virtual time.
 
 use std::collections::VecDeque;
 
@@ -53,7 +53,7 @@ impl Peer {
 
 /// A sender that always has more to send, and what it saw.
 struct Play {
-    pace: Pace,
+    congestion: CongestionControl,
     latency: Latency,
     now_ms: f64,
     /// When each was opened and ends, and how.
@@ -67,13 +67,13 @@ struct Play {
 
 impl Play {
     fn new(max_inflight_requests: usize) -> Self {
-        let pace = Pace::new(&Limits {
+        let congestion = CongestionControl::new(&Limits {
             initial_inflight_requests: 1_024,
             max_inflight_requests,
             ..Limits::default()
         });
         Self {
-            pace,
+            congestion,
             latency: Latency::default(),
             now_ms: 0.0,
             open: VecDeque::new(),
@@ -98,8 +98,8 @@ impl Play {
                 self.tokens = (self.tokens + per_second / 1_000.0).min(per_second / 20.0);
             }
             answered += self.read();
-            let room = self.pace.room().min(most);
-            self.pace.started(room);
+            let room = self.congestion.room().min(most);
+            self.congestion.started(room);
             (0..room).for_each(|_| self.open(peer));
         }
         answered
@@ -117,18 +117,18 @@ impl Play {
             youngest = if end == End::Reset { youngest } else { youngest.max(opened) };
         }
         if reset > 0 {
-            self.pace.failed(reset);
+            self.congestion.failed(reset);
         }
         let answers = accepted + refused;
-        self.pace.ended(reset + answers, answers);
+        self.congestion.ended(reset + answers, answers);
         if answers > 0 {
             let now = Duration::from_secs_f64(self.now_ms / 1_000.0);
             let took = Duration::from_secs_f64((self.now_ms - youngest) / 1_000.0);
             self.latency.note(took, now);
-            self.pace.observe(now, answers, took, self.latency.floor());
+            self.congestion.observe(now, answers, took, self.latency.min_rtt());
         }
         if refused > 0 {
-            self.pace.slow_down();
+            self.congestion.slow_down();
         }
         accepted
     }
@@ -172,7 +172,7 @@ impl Play {
             self.now_ms += 1.0;
             self.read();
             if now.is_multiple_of(20) {
-                self.pace.started(1);
+                self.congestion.started(1);
                 self.open(Peer::new(200.0, AT_ONCE, 0.1));
             }
         }
@@ -193,7 +193,7 @@ fn distance_alone_holds_nothing_back() {
         let far = Peer::new(distance_ms, AT_ONCE, 0.2);
         // Twice doubled from 1,024, and as long again for the rates that allow it to be known.
         play.run(far, (distance_ms * 9.0) as usize + 50);
-        assert_eq!(play.pace.limit(), 4_096, "{distance_ms} ms away");
+        assert_eq!(play.congestion.limit(), 4_096, "{distance_ms} ms away");
     }
 }
 
@@ -205,7 +205,7 @@ fn a_peer_that_can_do_no_more_is_not_given_ever_more() {
     let answered = play.run(full, 10_000);
     assert!(answered >= 45_000, "{answered} of 50000");
     // A hundred would do; as long as answers come within a tenth of a second nobody is hurt.
-    assert!(play.pace.limit() <= 1_000, "{} in flight", play.pace.limit());
+    assert!(play.congestion.limit() <= 1_000, "{} in flight", play.congestion.limit());
 }
 
 #[test]
@@ -214,13 +214,13 @@ fn a_peer_that_slows_down_is_given_less_and_one_that_recovers_gets_more_again() 
     let well = Peer::new(50.0, 40_000.0, 0.1);
     let ill = Peer { per_second: 2_000.0, ..well };
     play.run(well, 5_000);
-    let before = play.pace.limit();
+    let before = play.congestion.limit();
     play.run(ill, 60_000);
-    let meanwhile = play.pace.limit();
+    let meanwhile = play.congestion.limit();
     assert!(meanwhile < before / 2, "{before} in flight before, {meanwhile} meanwhile");
     play.run(well, 20_000);
     let answered = play.run(well, 5_000);
-    assert!(answered >= 160_000, "{answered} of 200000, {} in flight", play.pace.limit());
+    assert!(answered >= 160_000, "{answered} of 200000, {} in flight", play.congestion.limit());
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn a_peer_with_room_for_so_many_gets_about_as_many_and_no_more() {
         let most = 2_000.0 / (distance_ms * 1.1) * 1_000.0;
         let answered = play.run(full, 20_000) as f64 / 20.0;
         assert!(answered >= 0.7 * most, "{answered} of {most} a second {distance_ms} ms away");
-        assert!(play.pace.limit() <= 2_600, "{} in flight", play.pace.limit());
+        assert!(play.congestion.limit() <= 2_600, "{} in flight", play.congestion.limit());
     }
 }
 
@@ -290,7 +290,7 @@ fn a_peer_that_goes_on_refusing_is_asked_little() {
         let mut highest = 0;
         for _ in 0..50 {
             play.run(peer.ill(ill), 100);
-            highest = highest.max(play.pace.limit());
+            highest = highest.max(play.congestion.limit());
         }
         assert!(highest <= most, "{highest} in flight, {ill:?}");
     }
@@ -326,14 +326,18 @@ fn what_failed_once_does_not_make_the_next_campaign_slow() {
 fn a_quota_behind_a_second_of_latency_is_used_though_it_needs_more_in_flight_than_the_start_allows() {
     let mut play = Play::new(65_536);
     let far = Peer::new(1_000.0, AT_ONCE, 0.1);
-    let start = play.pace.limit();
+    let start = play.congestion.limit();
     let mut answered = 0;
     for second in 0..20 {
         let came = play.run_with(far, 1_000, 10);
         answered += if second >= 10 { came } else { 0 };
     }
-    assert!(answered >= 9 * 10_000, "{answered} of 100000 in ten seconds, {} in flight", play.pace.limit());
-    assert!(start < 2_000 && play.pace.limit() >= 10_000, "{start}, then {}", play.pace.limit());
+    assert!(
+        answered >= 9 * 10_000,
+        "{answered} of 100000 in ten seconds, {} in flight",
+        play.congestion.limit()
+    );
+    assert!(start < 2_000 && play.congestion.limit() >= 10_000, "{start}, then {}", play.congestion.limit());
 }
 
 proptest! {
@@ -351,12 +355,12 @@ proptest! {
         let answered = play.run(peer, 10_000) as f64 / 10.0;
         // In the order of the requests, so the longest distance counts.
         let possible = per_second.min(16_384.0 / (distance_ms * (1.0 + jitter)) * 1_000.0);
-        prop_assert!(answered >= 0.85 * possible, "{answered} of {possible} a second, {} in flight", play.pace.limit());
+        prop_assert!(answered >= 0.85 * possible, "{answered} of {possible} a second, {} in flight", play.congestion.limit());
         // What it cannot take waits here and not there. Growth that a queue hid is not always found out: then about as many
         // stay in flight as may be at the start.
         let enough = possible * distance_ms * (1.0 + jitter) / 1_000.0;
         let most = (8.0 * enough + 1_100.0).max(1.2 * 4_096.0);
-        prop_assert!((play.pace.limit() as f64) <= most, "{} for {enough}", play.pace.limit());
-        prop_assert!((4..=16_384).contains(&play.pace.limit()));
+        prop_assert!((play.congestion.limit() as f64) <= most, "{} for {enough}", play.congestion.limit());
+        prop_assert!((4..=16_384).contains(&play.congestion.limit()));
     }
 }

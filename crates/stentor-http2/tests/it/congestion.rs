@@ -39,7 +39,7 @@ async fn no_more_are_in_flight_than_the_limit_which_grows_with_answers() {
 #[tokio::test]
 async fn a_peer_that_has_not_answered_yet_gets_more_and_no_more_than_silence_allows() {
     let (listener, port) = listen().await;
-    let limits = Limits { initial_inflight_requests: 10, silent_inflight_requests: 35, ..quick() };
+    let limits = Limits { initial_inflight_requests: 10, slow_start_inflight_requests: 35, ..quick() };
     let client = client(port, limits);
     let server = async {
         let mut peer = Peer::accept(&listener, 1_000).await;

@@ -11,9 +11,11 @@ const WINDOW_MIN_ANSWERS: usize = 100;
 /// More failures than this part of a window ask for fewer requests: 20 %. A smaller share is what some devices meet, and fewer
 /// requests would only delay all others.
 const FAILED_PART: usize = 5;
-/// Windows without a decrease after which the limit may double again up to where it failed.
+/// Windows without a decrease after which the limit may double again up to where it failed: by then growth by steps has
+/// brought it back there itself, unless it was halved more than once.
 const CALM_WINDOWS: usize = 16;
-/// Windows without a decrease after which it is forgotten where it failed.
+/// Windows without a decrease after which it is forgotten where it failed: the peer is another one by then, or was never
+/// the cause.
 const FORGOTTEN_WINDOWS: usize = 2 * CALM_WINDOWS;
 
 /// The running window, and how long ago the last decrease was. Read and written without a lock: a lost update only moves
@@ -24,8 +26,8 @@ pub(super) struct Failures {
     failures: AtomicUsize,
     /// Windows since the last decrease.
     calm_windows: AtomicUsize,
-    /// The limit before it.
-    level: AtomicUsize,
+    /// The limit before it: up to there the limit may double again, as below a slow-start threshold.
+    ssthresh: AtomicUsize,
 }
 
 impl Failures {
@@ -34,7 +36,7 @@ impl Failures {
             answers: AtomicUsize::new(0),
             failures: AtomicUsize::new(0),
             calm_windows: AtomicUsize::new(FORGOTTEN_WINDOWS),
-            level: AtomicUsize::new(0),
+            ssthresh: AtomicUsize::new(0),
         }
     }
 
@@ -58,17 +60,17 @@ impl Failures {
 
     /// Begins anew after a decrease from this limit.
     pub(super) fn note_decrease(&self, limit: usize) {
-        self.level.store(limit, Relaxed);
+        self.ssthresh.store(limit, Relaxed);
         for count in [&self.answers, &self.failures, &self.calm_windows] {
             count.store(0, Relaxed);
         }
     }
 
     /// Returns the limit up to which it may double.
-    pub(super) fn level(&self) -> usize {
+    pub(super) fn ssthresh(&self) -> usize {
         match self.calm_windows.load(Relaxed) {
             ..CALM_WINDOWS => 0,
-            CALM_WINDOWS..FORGOTTEN_WINDOWS => self.level.load(Relaxed),
+            CALM_WINDOWS..FORGOTTEN_WINDOWS => self.ssthresh.load(Relaxed),
             FORGOTTEN_WINDOWS.. => usize::MAX,
         }
     }

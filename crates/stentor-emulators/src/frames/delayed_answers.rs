@@ -1,6 +1,6 @@
-//! Answers that wait for their time: what is left of a request by then, closely packed in the order of keeping.
+//! Answers that wait for their time: what is left of a request by then, closely packed in the order in which they were delayed.
 //!
-//! A busy connection keeps a thousand of them for many milliseconds, far more than a processor's cache holds of open
+//! A busy connection delays a thousand of them for many milliseconds, far more than a processor's cache holds of open
 //! streams; so what comes in order is laid down in order, and read back in order.
 
 use super::answer::Answer;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 const PAGE_BYTES: usize = 16 * 1024;
 
 /// One answer that waits.
-pub(super) struct Waiting<W> {
+pub(super) struct DelayedAnswer<W> {
     pub(super) id: u32,
     /// By how much the peer has widened the stream's window beyond the first one, in bytes.
     pub(super) widened: u32,
@@ -22,23 +22,23 @@ pub(super) struct Waiting<W> {
 }
 
 /// All answers of a connection that wait.
-pub(super) struct Kept<W> {
+pub(super) struct DelayedAnswers<W> {
     /// By the time they are due; those of one length of wait simply follow each other.
-    timed: VecDeque<Waiting<W>>,
-    held: VecDeque<Waiting<W>>,
+    timed: VecDeque<DelayedAnswer<W>>,
+    unreleased: VecDeque<DelayedAnswer<W>>,
 }
 
-impl<W> Kept<W> {
+impl<W> DelayedAnswers<W> {
     pub(super) fn new() -> Self {
-        Self { timed: VecDeque::new(), held: VecDeque::new() }
+        Self { timed: VecDeque::new(), unreleased: VecDeque::new() }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.timed.len() + self.held.len()
+        self.timed.len() + self.unreleased.len()
     }
 
-    pub(super) fn keep(&mut self, waiting: Waiting<W>) {
-        let Some(due) = waiting.due else { return self.held.push_back(waiting) };
+    pub(super) fn push(&mut self, waiting: DelayedAnswer<W>) {
+        let Some(due) = waiting.due else { return self.unreleased.push_back(waiting) };
         if self.timed.back().is_none_or(|last| last.due <= Some(due)) {
             return self.timed.push_back(waiting);
         }
@@ -51,33 +51,33 @@ impl<W> Kept<W> {
         self.timed.front()?.due
     }
 
-    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Waiting<W>> {
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<DelayedAnswer<W>> {
         self.timed.pop_front_if(|waiting| waiting.due <= Some(now))
     }
 
-    pub(super) fn pop_held(&mut self) -> Option<Waiting<W>> {
-        self.held.pop_front()
+    pub(super) fn pop_unreleased(&mut self) -> Option<DelayedAnswer<W>> {
+        self.unreleased.pop_front()
     }
 
     /// Takes the answer of a stream that is given up, which is mostly one of the latest.
-    pub(super) fn take(&mut self, id: u32) -> Option<Waiting<W>> {
-        [&mut self.timed, &mut self.held].into_iter().find_map(|kept| {
-            let place = kept.iter().rposition(|waiting| waiting.id == id)?;
-            kept.remove(place)
+    pub(super) fn take(&mut self, id: u32) -> Option<DelayedAnswer<W>> {
+        [&mut self.timed, &mut self.unreleased].into_iter().find_map(|answers| {
+            let place = answers.iter().rposition(|waiting| waiting.id == id)?;
+            answers.remove(place)
         })
     }
 
-    pub(super) fn find(&mut self, id: u32) -> Option<&mut Waiting<W>> {
-        self.timed.iter_mut().rev().chain(&mut self.held).find(|waiting| waiting.id == id)
+    pub(super) fn find(&mut self, id: u32) -> Option<&mut DelayedAnswer<W>> {
+        self.timed.iter_mut().rev().chain(&mut self.unreleased).find(|waiting| waiting.id == id)
     }
 
     /// Returns by how much the widest window has been widened, in bytes.
     pub(super) fn widest(&self) -> u32 {
-        self.timed.iter().chain(&self.held).map(|waiting| waiting.widened).max().unwrap_or(0)
+        self.timed.iter().chain(&self.unreleased).map(|waiting| waiting.widened).max().unwrap_or(0)
     }
 }
 
-/// Where an answer lies on the shelf.
+/// Where an answer lies in the arena.
 pub(super) struct Span {
     page: u32,
     start: u32,
@@ -87,7 +87,7 @@ pub(super) struct Span {
 
 /// The bytes of the answers that wait. A page is used again when its last answer has left.
 #[derive(Default)]
-pub(super) struct Shelf {
+pub(super) struct AnswerArena {
     pages: Vec<Page>,
     current: usize,
     empty: Vec<usize>,
@@ -98,7 +98,7 @@ struct Page {
     answers: u32,
 }
 
-impl Shelf {
+impl AnswerArena {
     pub(super) fn put(&mut self, answer: &Answer) -> Span {
         let (block, body) = (&answer.block, &answer.body);
         self.make_room(block.len() + body.len());
@@ -112,7 +112,7 @@ impl Shelf {
     }
 
     /// Returns the header block and the body of an answer.
-    pub(super) fn look(&self, span: &Span) -> (&[u8], &[u8]) {
+    pub(super) fn read(&self, span: &Span) -> (&[u8], &[u8]) {
         let bytes = &self.pages[span.page as usize].bytes[span.start as usize..];
         let (block, rest) = bytes.split_at(span.block_bytes as usize);
         (block, &rest[..span.body_bytes as usize])
@@ -152,37 +152,37 @@ mod tests {
 
     #[test]
     fn what_comes_and_leaves_in_order_needs_no_more_pages_however_long_that_goes_on() {
-        let (mut shelf, mut there) = (Shelf::default(), VecDeque::new());
+        let (mut arena, mut there) = (AnswerArena::default(), VecDeque::new());
         for number in 0..100_000 {
-            there.push_back(shelf.put(&answer("an answer")));
+            there.push_back(arena.put(&answer("an answer")));
             if number >= 1_000 {
-                shelf.clear(&there.pop_front().expect("a thousand"));
+                arena.clear(&there.pop_front().expect("a thousand"));
             }
         }
         let needed = (1_000 * 3 * "an answer".len()).div_ceil(PAGE_BYTES);
-        assert!(shelf.pages.len() <= needed + 2, "{} of {needed}", shelf.pages.len());
+        assert!(arena.pages.len() <= needed + 2, "{} of {needed}", arena.pages.len());
     }
 
     proptest::proptest! {
         #[test]
         fn every_answer_is_found_as_it_was_put_whatever_left_before(steps in proptest::collection::vec((0_usize..5000, 0_usize..6), 1..200)) {
-            let mut shelf = Shelf::default();
+            let mut arena = AnswerArena::default();
             let mut there: Vec<(Answer, Span)> = Vec::new();
             for (number, (length, leaves)) in steps.into_iter().enumerate() {
                 let new = answer(&char::from(b'a' + (number % 26) as u8).to_string().repeat(length));
-                let span = shelf.put(&new);
+                let span = arena.put(&new);
                 there.push((new, span));
                 for _ in 0..leaves.min(there.len()) {
                     let (old, span) = there.swap_remove(number % there.len());
-                    proptest::prop_assert_eq!(shelf.look(&span), (&old.block[..], &old.body[..]));
-                    shelf.clear(&span);
+                    proptest::prop_assert_eq!(arena.read(&span), (&old.block[..], &old.body[..]));
+                    arena.clear(&span);
                 }
                 if there.is_empty() {
-                    proptest::prop_assert!(shelf.pages.iter().all(|page| page.bytes.is_empty()));
+                    proptest::prop_assert!(arena.pages.iter().all(|page| page.bytes.is_empty()));
                 }
             }
             for (old, span) in there {
-                proptest::prop_assert_eq!(shelf.look(&span), (&old.block[..], &old.body[..]));
+                proptest::prop_assert_eq!(arena.read(&span), (&old.block[..], &old.body[..]));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What latency says about the number of requests in flight: whether more of them are answered, or all only wait longer.
+//! The gradient of latency and throughput over the number of requests in flight: whether more of them are answered, or all only wait longer.
 //!
 //! Latency alone says little: a peer may be far away, or have moved. What counts is what became of it when the number in
 //! flight changed. Growth that brought no throughput is taken back to where it began. And when answers take far longer
@@ -7,28 +7,35 @@
 
 use std::time::Duration;
 
-/// Fewest answers in a window.
+/// Fewest answers in a window: of fewer the mean is chance.
 const WINDOW_MIN_ANSWERS: usize = 32;
-/// Growth in flight that is large enough to be judged.
+/// Growth in flight that is large enough to be judged: of less, what it brought is lost in what rates differ by anyway.
 const JUDGED_GROWTH: f64 = 1.25;
-/// Growth is useless when less than this share of it came back as throughput.
+/// Growth is useless when less than this share of it came back as throughput: a peer that is not full gives back nearly all
+/// of it, one that is full nothing.
 const USELESS_SHARE: f64 = 0.25;
-/// Answers that take longer by less than this are not worth a change.
+/// Answers that take longer by less than this are not worth a change: a loaded machine adds as much by itself.
 const WORTH_MS: f64 = 10.0;
-/// Windows without growth after growth that was useless.
+/// Windows without growth after growth that was useless: what was taken back has drained by then, and the mean is of the
+/// number that is known.
 const STAY_WINDOWS: u32 = 8;
-/// A queue is suspected when the mean answer takes so many times as long as the fastest of late, and so much longer.
+/// A queue is suspected when the mean answer takes so many times as long as the fastest of late, and so much longer: both,
+/// because near peers differ by factors and far ones by milliseconds without any queue.
 const SUSPECT_FACTOR: f64 = 4.0;
 const SUSPECT_MS: f64 = 50.0;
-/// A suspicion is tried with this share of what is in flight.
+/// A suspicion is tried with this share of what is in flight: if it was distance, the rest of the throughput is what the
+/// trial costs for two windows.
 const TRIAL_SHARE: f64 = 0.7;
-/// A trial that keeps this share of the throughput has found a queue.
+/// A trial that keeps this share of the throughput has found a queue: half way between the trial's share, which distance
+/// would leave, and all, which a queue would.
 const KEPT_SHARE: f64 = 0.85;
-/// Windows without a trial after one that found none.
+/// Windows without a trial after one that found none: trials of a far peer then cost less than a fiftieth of its rate.
 const CALM_WINDOWS: u32 = 32;
-/// How many windows the fastest answer is remembered: once as long to twice as long.
-const FLOOR_WINDOWS: u32 = 16;
-/// Weight of a new window in what is known of a number in flight.
+/// How many windows the fastest answer is remembered: once as long to twice as long. Longer than a pause of growth, so that
+/// the fastest is of before the queue; short enough that a way that became longer is believed.
+const MIN_RTT_WINDOWS: u32 = 16;
+/// Weight of a new window in what is known of a number in flight: some four windows make a mean, so that one odd window
+/// condemns no growth.
 const NEW_WEIGHT: f64 = 0.25;
 
 /// A window of answers that came while the limit held others back: means over them.
@@ -46,7 +53,7 @@ pub(super) struct Window {
 
 /// The window of answers that is open, and what came of those before.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct Sampler {
     /// When it began; `None` after a time in which the limit held nobody back.
     began: Option<Duration>,
     /// Answers that make it full: the limit when it began.
@@ -55,13 +62,21 @@ pub(super) struct Watch {
     inflight_sum: f64,
     waited_ms: f64,
     shortest_ms: f64,
-    trend: Trend,
+    gradient: Gradient,
 }
 
-impl Watch {
+impl Sampler {
     pub(super) const fn new() -> Self {
         let (answers, inflight_sum, waited_ms, shortest_ms) = (0, 0.0, 0.0, f64::INFINITY);
-        Self { began: None, full: 0, answers, inflight_sum, waited_ms, shortest_ms, trend: Trend::new() }
+        Self {
+            began: None,
+            full: 0,
+            answers,
+            inflight_sum,
+            waited_ms,
+            shortest_ms,
+            gradient: Gradient::new(),
+        }
     }
 
     /// Forgets the window: it was not the limit that held others back.
@@ -98,7 +113,7 @@ impl Watch {
             answers_per_ms: count / (span.as_secs_f64() * 1_000.0).max(0.001),
         };
         self.begin(now, limit);
-        Some(self.trend.judge(window))
+        Some(self.gradient.judge(window))
     }
 
     fn begin(&mut self, now: Duration, limit: usize) {
@@ -128,7 +143,7 @@ struct Trial {
 
 /// The fastest answer of late.
 #[derive(Debug)]
-struct Floor {
+struct MinRtt {
     past_ms: f64,
     present_ms: f64,
     windows: u32,
@@ -136,23 +151,23 @@ struct Floor {
 
 /// What is known, window by window.
 #[derive(Debug)]
-pub(super) struct Trend {
+pub(super) struct Gradient {
     known: Option<Window>,
     trial: Option<Trial>,
-    floor: Floor,
+    min_rtt: MinRtt,
     stay_windows: u32,
     calm_windows: u32,
 }
 
-impl Trend {
+impl Gradient {
     pub(super) const fn new() -> Self {
-        let floor = Floor { past_ms: f64::INFINITY, present_ms: f64::INFINITY, windows: 0 };
-        Self { known: None, trial: None, floor, stay_windows: 0, calm_windows: 0 }
+        let min_rtt = MinRtt { past_ms: f64::INFINITY, present_ms: f64::INFINITY, windows: 0 };
+        Self { known: None, trial: None, min_rtt, stay_windows: 0, calm_windows: 0 }
     }
 
     /// Judges the next window.
     pub(super) fn judge(&mut self, now: Window) -> Advice {
-        let floor_ms = self.floor.note(now.shortest_ms);
+        let min_rtt_ms = self.min_rtt.note(now.shortest_ms);
         if let Some(trial) = self.trial.take() {
             return self.judge_trial(trial, now);
         }
@@ -171,7 +186,7 @@ impl Trend {
         }
         self.learn(known, now);
         let is_suspect =
-            now.latency_ms >= floor_ms * SUSPECT_FACTOR && now.latency_ms >= floor_ms + SUSPECT_MS;
+            now.latency_ms >= min_rtt_ms * SUSPECT_FACTOR && now.latency_ms >= min_rtt_ms + SUSPECT_MS;
         if is_suspect && self.calm_windows == 0 {
             self.trial = Some(Trial { before: now, is_settled: false });
             return set(now.inflight * TRIAL_SHARE);
@@ -214,10 +229,10 @@ impl Trend {
     }
 }
 
-impl Floor {
+impl MinRtt {
     /// Notes the shortest answer of a window; returns the shortest of late.
     fn note(&mut self, shortest_ms: f64) -> f64 {
-        if self.windows == FLOOR_WINDOWS {
+        if self.windows == MIN_RTT_WINDOWS {
             (self.past_ms, self.present_ms, self.windows) = (self.present_ms, f64::INFINITY, 0);
         }
         self.windows += 1;

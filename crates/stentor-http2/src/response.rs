@@ -1,0 +1,91 @@
+//! An answer, and what is kept of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue};
+
+/// The status of an answer that says no more than that.
+pub(crate) const PLAIN_STATUS: u16 = 200;
+
+/// What the peer answered.
+#[derive(Clone)]
+pub struct Response {
+    /// HTTP status.
+    pub status: u16,
+    /// Whether the body, if it is kept, lacks its end: too long, too slow, or broken off.
+    pub truncated: bool,
+    kept: Option<Box<Kept>>,
+}
+
+impl Response {
+    pub(crate) const fn new(status: u16, truncated: bool, kept: Option<Box<Kept>>) -> Self {
+        Self { status, truncated, kept }
+    }
+
+    /// Returns a header; `None` also when the answer was not kept.
+    #[must_use]
+    pub fn header(&self, name: impl http::header::AsHeaderName) -> Option<&HeaderValue> {
+        self.kept.as_ref()?.headers.get(name)
+    }
+
+    /// Counts the bytes of headers and body that it holds.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        self.kept.as_ref().map_or(0, |kept| kept.bytes())
+    }
+
+    /// Returns the body, cut at `max_reply_body_bytes`; empty also when the answer was not kept.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.body)
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = self.body().len();
+        f.debug_struct("Response").field("status", &self.status).field("body_bytes", &body).finish()
+    }
+}
+
+/// The answer that halted a client; equal only to itself.
+#[derive(Debug, Clone)]
+pub struct Word(pub(crate) Arc<Response>);
+
+impl Word {
+    pub(crate) fn of(response: &Response) -> Self {
+        Self(Arc::new(response.clone()))
+    }
+
+    /// Returns the answer.
+    #[must_use]
+    pub fn response(&self) -> &Response {
+        &self.0
+    }
+}
+
+impl PartialEq for Word {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Word {}
+
+/// What is kept of an answer beside its status.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kept {
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// Whether more of the body came than is kept.
+    pub(crate) is_cut: bool,
+}
+
+impl Kept {
+    /// Counts the bytes of headers and body.
+    fn bytes(&self) -> usize {
+        let headers = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+        headers.sum::<usize>() + self.body.capacity()
+    }
+}
