@@ -1,5 +1,6 @@
 //! The push services as this server uses them: one place that knows how adapters are built and asked.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -10,14 +11,11 @@ use stentor_core::message::{Message, MessageSpec};
 use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{CredentialError, Provider};
-use stentor_providers::schema::CONNECTIONS_MAX_COUNT;
+use stentor_providers::schema::{CONNECTIONS_MAX_COUNT, QUOTA_MAX_PER_MINUTE};
 use stentor_providers::{Limits, Outbound, RefusedHost, Setup};
 use tokio::runtime::Handle;
 
 use crate::pipeline::ProviderFactory;
-
-/// Largest quota that a credential may name, in messages per minute: beyond, none is meant.
-const QUOTA_MAX_PER_MINUTE: u32 = 1_000_000_000;
 
 /// Builds adapters from credentials.
 pub(crate) struct Adapters {
@@ -110,6 +108,14 @@ pub(crate) fn check(provider: ProviderKind, spec: &MessageSpec) -> Result<(), In
 /// Returns how many bytes a message has at a push service, its token apart.
 pub(crate) fn payload_bytes(provider: ProviderKind, message: &Message) -> u64 {
     (stentor_providers::descriptor(provider).payload_bytes)(message) as u64
+}
+
+/// Returns overrides under the names that callers know.
+pub(crate) fn by_field(
+    overrides: BTreeMap<ProviderKind, Map<String, Value>>,
+) -> BTreeMap<&'static str, Map<String, Value>> {
+    let field = |kind| stentor_providers::descriptor(kind).override_field();
+    overrides.into_iter().filter_map(|(kind, fields)| Some((field(kind)?, fields))).collect()
 }
 
 /// Checks that a credential's JSON can be used; connects to nothing.

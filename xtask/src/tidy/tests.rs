@@ -5,6 +5,7 @@ mod glossary;
 mod house;
 mod names;
 mod source;
+mod vendors;
 
 use crate::finding::Finding;
 use crate::rust_file::RustFile;

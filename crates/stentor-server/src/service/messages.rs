@@ -1,9 +1,11 @@
 //! Messages: checked against every push service they may reach, then kept, then answered.
 
+mod overrides;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use stentor_core::app::Scope;
 use stentor_core::device::{Platform, ProviderKind, PushToken};
 use stentor_core::error::Invalid;
@@ -16,6 +18,7 @@ use stentor_core::time::Timestamp;
 use stentor_core::topic::Condition;
 use utoipa::ToSchema;
 
+use self::overrides::{Overrides, WithOverrides};
 use super::calendar::instant;
 use super::content::AudienceReport;
 use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
@@ -59,7 +62,7 @@ pub struct TokenRequest {
     /// OS family.
     #[schema(value_type = String)]
     pub platform: Platform,
-    /// Adapter; android means fcm and apple means apns when absent.
+    /// Adapter; the platform's usual one when absent.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub provider: Option<ProviderKind>,
@@ -85,7 +88,7 @@ pub struct NotificationRequest {
 
 /// A message as an app server asks for it.
 #[derive(Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 #[schema(as = MessageRequest)]
 pub struct MessageRequest {
     /// To whom.
@@ -96,14 +99,9 @@ pub struct MessageRequest {
     /// The invisible part: texts under names.
     #[serde(default)]
     pub data: BTreeMap<String, String>,
-    /// FCM `AndroidConfig` fields that win over the common ones.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    pub android: Option<serde_json::Map<String, serde_json::Value>>,
-    /// `{"headers": {…}, "payload": {…}}` that win over the common ones at APNs.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    pub apns: Option<serde_json::Map<String, serde_json::Value>>,
+    /// What a push service gets in its own words, each in the field that its adapter names.
+    #[serde(skip)]
+    pub overrides: Overrides,
     /// Urgency for the device; `high` when absent.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "high", pattern = "^(high|normal)$")]
@@ -200,6 +198,14 @@ impl TargetRequest {
     }
 }
 
+impl<'de> Deserialize<'de> for MessageRequest {
+    fn deserialize<D: Deserializer<'de>>(request: D) -> Result<Self, D::Error> {
+        let mut overrides = Overrides::new();
+        let request = Self::deserialize(WithOverrides { request, found: &mut overrides })?;
+        Ok(Self { overrides, ..request })
+    }
+}
+
 impl MessageRequest {
     /// Checks what no push service needs to be asked about; what it gives can be kept and read back.
     pub fn spec(self) -> Result<MessageSpec, Invalid> {
@@ -210,12 +216,13 @@ impl MessageRequest {
         });
         MessageSpec {
             target: self.target.checked()?,
-            content: Content { notification, data: self.data, android: self.android, apns: self.apns },
+            content: Content { notification, data: self.data, overrides: self.overrides },
             priority: self.priority,
             ttl: self.ttl_seconds.map(Ttl::from_seconds).transpose()?.unwrap_or_default(),
             collapse_key: self.collapse_key.map(CollapseKey::new).transpose()?,
         }
         .checked()
+        .map_err(overrides::named)
     }
 
     fn due_at(&self, now: Timestamp) -> ServiceResult<Timestamp> {

@@ -107,12 +107,10 @@ pub(super) struct SpecView {
     notification: Option<Notification>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     data: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    android: Option<serde_json::Map<String, serde_json::Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    apns: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Each in the field that its adapter names.
+    #[serde(flatten)]
+    #[schema(ignore)]
+    overrides: BTreeMap<&'static str, serde_json::Map<String, serde_json::Value>>,
     #[schema(value_type = String)]
     priority: Priority,
     ttl_seconds: u64,
@@ -132,8 +130,7 @@ impl From<stentor_core::message::MessageSpec> for SpecView {
             target: target_view(&spec.target),
             notification: spec.content.notification,
             data: spec.content.data,
-            android: spec.content.android,
-            apns: spec.content.apns,
+            overrides: crate::providers::by_field(spec.content.overrides),
             priority: spec.priority,
             ttl_seconds: spec.ttl.as_seconds(),
             collapse_key: spec.collapse_key.map(String::from),

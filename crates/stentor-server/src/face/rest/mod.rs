@@ -5,6 +5,7 @@ mod audit;
 mod auth;
 mod body;
 mod campaigns;
+mod credentials;
 mod devices;
 mod docs;
 mod error;
@@ -121,6 +122,7 @@ impl Api {
 fn limited_routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .merge(apps::routes())
+        .merge(credentials::routes())
         .merge(devices::routes())
         .merge(users::routes())
         .merge(groups::routes())
