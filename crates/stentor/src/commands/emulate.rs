@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
 use stentor_emulators::{ApnsConfig, ApnsEmulator, Engine, FcmConfig, FcmEmulator, Policy, TlsConfig};
+use stentor_stage::files::publish;
 
 /// Run an emulator of a push service until it is asked to end
 #[derive(Debug, Args)]
@@ -227,7 +228,7 @@ fn with(mut facts: Value, name: &str, value: Value) -> Value {
 /// Returns where the emulator is, to whoever looks at the terminal and to whoever waits for the file.
 fn announce(facts: &Value, ready_file: Option<&Path>, output: Output) -> anyhow::Result<()> {
     if let Some(path) = ready_file {
-        process::publish(path, &facts.to_string())?;
+        publish(path, &facts.to_string())?;
     }
     output.result(facts, || describe(facts))
 }

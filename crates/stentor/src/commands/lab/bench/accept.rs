@@ -1,11 +1,12 @@
 //! `stentor lab bench accept`: how many single messages a second are on disk and answered with 202.
 
 use super::{answers, singles};
-use crate::demo::Demo;
 use crate::output::Output;
+use crate::progress::on_the_terminal;
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
+use stentor_stage::stage::{Stage, StageOptions};
 
 /// Ask for many single messages side by side and measure the 202s, each after a commit that is on disk
 #[derive(Debug, Args)]
@@ -28,7 +29,7 @@ pub(crate) struct Accept {
 impl Accept {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let mut stage = Demo::through_sinks(2_100_000, None, None).build().await?;
+        let mut stage = Stage::build(&StageOptions::with_sinks(2_100_000), &on_the_terminal()).await?;
         // Connections, plans and pages are there before the clock starts.
         let warm =
             singles::send(&stage.client, (self.messages, self.callers * 4), self.callers, None).await?;

@@ -1,16 +1,17 @@
 //! `stentor lab bench cold`: how long a server that was shut down cleanly takes from its start to its first push.
 
 use super::urgent::{ended, millis};
-use crate::demo::Demo;
-use crate::demo::fleet::Fleet;
-use crate::demo::stage::Stage;
 use crate::output::{Output, cell};
+use crate::progress::on_the_terminal;
 use clap::Args;
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
+use stentor_stage::devices::Fleet;
+use stentor_stage::stage::Stage;
+use stentor_stage::stage::StageOptions;
 
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 /// How far ahead a message is asked for, so that the server is down when it falls due.
@@ -38,8 +39,9 @@ pub(crate) struct Cold {
 impl Cold {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let mut stage = Demo::through_sinks(self.devices + 10_000, None, None).build().await?;
-        crate::demo::import::run(&stage.client, Fleet::new(self.devices, 1)).await?;
+        let mut stage =
+            Stage::build(&StageOptions::with_sinks(self.devices + 10_000), &on_the_terminal()).await?;
+        stentor_stage::import::run(&stage.client, Fleet::new(self.devices, 1), &*on_the_terminal()).await?;
         let (mut sent, mut ready) = (Samples::default(), Samples::default());
         for round in 0..self.rounds {
             let (to_sent, to_ready) = start(&mut stage, round).await?;

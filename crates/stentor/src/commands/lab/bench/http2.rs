@@ -1,7 +1,6 @@
 //! `stentor lab bench http2`: the sender beside h2load, against one sink, in turns.
 
 use super::sink::Sink;
-use crate::child::{Child, Usage};
 use crate::failure::Failure;
 use crate::output::{Output, note, table};
 use anyhow::Context;
@@ -16,6 +15,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 use stentor_lab::load::Load;
 use stentor_lab::statistics::{Samples, Summary};
+use stentor_stage::child::{Child, Usage};
 
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 

@@ -1,12 +1,13 @@
 //! `stentor lab bench import`: new devices through the API, as one stream of NDJSON.
 
-use crate::demo::Demo;
-use crate::demo::fleet::Fleet;
 use crate::output::Output;
+use crate::progress::on_the_terminal;
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
 use stentor_lab::statistics::Samples;
+use stentor_stage::devices::Fleet;
+use stentor_stage::stage::{Stage, StageOptions};
 
 /// Register many new devices through the API and measure how fast that is
 #[derive(Debug, Args)]
@@ -29,8 +30,10 @@ impl Import {
         let (mut rates, mut cpu, mut wall) = (Samples::default(), Samples::default(), Samples::default());
         let mut peak_rss_bytes = 0;
         for _ in 0..self.rounds {
-            let mut stage = Demo::through_sinks(2, None, None).build().await?;
-            let took = crate::demo::import::run(&stage.client, Fleet::new(self.devices, 1)).await?;
+            let mut stage = Stage::build(&StageOptions::with_sinks(2), &on_the_terminal()).await?;
+            let took =
+                stentor_stage::import::run(&stage.client, Fleet::new(self.devices, 1), &*on_the_terminal())
+                    .await?;
             let usage = stage.server.stop();
             wall.push(took.as_secs_f64());
             rates.push(self.devices as f64 / took.as_secs_f64());

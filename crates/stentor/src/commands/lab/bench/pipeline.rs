@@ -1,12 +1,14 @@
 //! `stentor lab bench pipeline`: one campaign through sinks, from the 202 to the settled ledger.
 
-use crate::demo::Demo;
+use crate::commands::demo::describe::describe;
 use crate::output::{Output, note};
+use crate::progress::on_the_terminal;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use stentor_lab::statistics::Samples;
+use stentor_stage::demo::{self, DemoOptions};
 
 /// Send one campaign through sinks, which answer everything with success, and measure the server
 #[derive(Debug, Args)]
@@ -52,10 +54,10 @@ impl Pipeline {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let (mut rounds, mut holds, mut told) = (Vec::new(), true, String::new());
         for round in 1..=self.rounds {
-            let report =
-                Demo::through_sinks(self.devices, self.latency_ms, self.keep.clone()).perform().await?;
+            let options = DemoOptions::through_sinks(self.devices, self.latency_ms, self.keep.clone());
+            let report = demo::run(&options, &on_the_terminal()).await?;
             holds &= report.holds();
-            told = report.describe();
+            told = describe(&report);
             rounds.push(report.object());
             note(&format!("round {round} of {}", self.rounds));
         }

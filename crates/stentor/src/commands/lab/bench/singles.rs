@@ -1,7 +1,6 @@
 //! Single messages to tokens, by many callers side by side.
 
 use crate::client::Client;
-use crate::demo::emulator::NOTED_TOKENS;
 use crate::failure::Failure;
 use crate::output::cell;
 use reqwest::{Method, StatusCode};
@@ -11,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use stentor_lab::caller::Caller;
 use stentor_lab::statistics::Samples;
+use stentor_stage::emulator::NOTED_TOKENS;
 use tokio::task::JoinSet;
 
 /// What the callers saw.

@@ -3,17 +3,18 @@
 use super::answers::{self, Answers};
 use super::singles::{self, Promised, Sent};
 use crate::client::{Client, segment};
-use crate::demo::Demo;
-use crate::demo::fleet::Fleet;
 use crate::failure::Failure;
 use crate::ledger::Ledger;
 use crate::output::{Output, cell};
+use crate::progress::on_the_terminal;
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
+use stentor_stage::devices::Fleet;
+use stentor_stage::stage::{Stage, StageOptions};
 
 const SETTLE_LIMIT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -43,8 +44,9 @@ pub(crate) struct Urgent {
 impl Urgent {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let stage = Demo::through_sinks(self.devices + 200_000, None, None).build().await?;
-        crate::demo::import::run(&stage.client, Fleet::new(self.devices, 1)).await?;
+        let stage =
+            Stage::build(&StageOptions::with_sinks(self.devices + 200_000), &on_the_terminal()).await?;
+        stentor_stage::import::run(&stage.client, Fleet::new(self.devices, 1), &*on_the_terminal()).await?;
         let idle = self.send(&stage.client, 0).await?;
         let idle_settled = times(&stage.client, &idle, None).await?;
         let everyone = json!({"target": "everyone", "notification": {"title": "to everyone"}});

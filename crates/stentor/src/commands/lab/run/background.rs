@@ -2,13 +2,13 @@
 
 use super::site::{App, registration};
 use crate::client::Client;
-use crate::demo::fleet::Fleet;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
 use stentor_lab::study::Background;
+use stentor_stage::devices::Fleet;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 

@@ -1,11 +1,11 @@
 //! The known device of each platform: it listens at its emulator, and must get the push.
 
 use super::site::{Site, halves};
-use crate::demo::fleet::Member;
 use anyhow::Context;
 use serde_json::json;
 use std::time::Duration;
 use stentor_lab::study::Mix;
+use stentor_stage::devices::Member;
 use tokio::task::JoinHandle;
 
 /// How long after the campaign's end a device may still hear of it.

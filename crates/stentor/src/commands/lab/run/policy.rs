@@ -1,9 +1,9 @@
 //! What the emulators answer in a cell; the known devices are always registered.
 
-use crate::demo::DemoPolicy;
-use crate::demo::fleet::Half;
 use serde_json::{Value, json};
 use stentor_lab::study::{Cell, ProviderModel};
+use stentor_stage::devices::Half;
+use stentor_stage::policy::DemoPolicy;
 
 /// The policy of an emulator.
 pub(super) fn of(cell: &Cell, usual: ProviderModel, half: Half, known_tokens: &[String]) -> Value {

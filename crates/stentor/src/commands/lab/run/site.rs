@@ -1,19 +1,20 @@
 //! The site of a study: a server with its apps, and an emulator of each push service.
 
 use crate::client::Client;
-use crate::demo::emulator::Emulator;
-use crate::demo::fleet::{Fleet, Half, Member};
-use crate::demo::import;
-use crate::demo::keys::Keys;
-use crate::demo::server::Server;
-use crate::demo::stage::make_app;
 use crate::output::cell;
+use crate::progress::on_the_terminal;
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use stentor_lab::study::{Background, Cell, Devices, Mix, Study};
+use stentor_stage::devices::{Fleet, Half, Member};
+use stentor_stage::emulator::Emulator;
+use stentor_stage::import;
+use stentor_stage::keys::Keys;
+use stentor_stage::server::Server;
+use stentor_stage::stage::make_app;
 use tempfile::TempDir;
 
 /// The app of tests of one platform.
@@ -182,7 +183,7 @@ impl Site {
         let client = make_app(self.server.client()?, &format!("app {number}"), &credentials).await?;
         // Both platforms have as many devices, which is what a fleet is made of.
         let fleet = Fleet::new(2 * devices.gcm.min(devices.apns), number);
-        import::run_with(&client, fleet, write_line).await?;
+        import::run_with(&client, fleet, write_line, &*on_the_terminal()).await?;
         self.apps.push(App { client, fleet });
         Ok(())
     }

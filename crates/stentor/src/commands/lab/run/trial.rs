@@ -9,13 +9,13 @@ use super::records::Records;
 use super::settings;
 use super::site::{Site, halves, part, topic};
 use super::watch::{Watch, Watched};
-use crate::demo::fleet::Half;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use stentor_lab::rates::fairness;
 use stentor_lab::report::Row;
 use stentor_lab::study::{Background, Cell, Mix, ProviderModel};
 use stentor_rig::cgroup::{Cgroup, Limits};
+use stentor_stage::devices::Half;
 
 /// So long after its connections broke a server may still be ending.
 const END_LIMIT: Duration = Duration::from_secs(5);

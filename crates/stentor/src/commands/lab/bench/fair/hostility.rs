@@ -203,7 +203,7 @@ fn single() -> Value {
 
 /// The same app with a key that looks right and does not exist.
 fn stranger(tenant: &Tenant) -> Tenant {
-    let key = crate::connection::Key(format!("sk_{}", "A".repeat(43)));
+    let key = crate::client::Key(format!("sk_{}", "A".repeat(43)));
     let client = Client::new(tenant.client.server(), Some(key), None);
     let client = client.and_then(|client| client.with_source(tenant.address));
     Tenant { client: client.unwrap_or_else(|_| tenant.client.clone()), ..tenant.clone() }

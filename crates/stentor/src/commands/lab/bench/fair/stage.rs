@@ -2,14 +2,11 @@
 
 use super::hostility::{Kind, Tenant};
 use super::tenth::{Felt, Tenth};
+use crate::client::Key;
 use crate::client::{Client, segment};
-use crate::connection::Key;
-use crate::demo::Demo;
-use crate::demo::emulator::Emulator;
-use crate::demo::fleet::Half;
-use crate::demo::stage::Stage;
 use crate::failure::Failure;
 use crate::output::{cell, note};
+use crate::progress::on_the_terminal;
 use anyhow::Context;
 use bytes::Bytes;
 use clap::ValueEnum;
@@ -19,6 +16,10 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
+use stentor_stage::devices::Half;
+use stentor_stage::emulator::Emulator;
+use stentor_stage::stage::Stage;
+use stentor_stage::stage::StageOptions;
 
 /// Devices of the tenth app's topic.
 const TENTH_DEVICES: u64 = 100;
@@ -40,9 +41,13 @@ pub(super) struct FairStage {
 impl FairStage {
     /// Starts a server with ten apps and imports their devices.
     pub(super) async fn build(devices: u64, kinds: &[Kind]) -> anyhow::Result<Self> {
-        let stage = Demo::through_emulators(2 * (SINGLE_TOKENS + BAD_DEVICES)).build().await?;
+        let stage = Stage::build(
+            &StageOptions::with_emulators(2 * (SINGLE_TOKENS + BAD_DEVICES)),
+            &on_the_terminal(),
+        )
+        .await?;
         let policy = json!({"scripts": [{"prefix": "bad-", "then": {"error": {"code": "INTERNAL"}}}]});
-        let control = stage.fcm.control.as_deref().unwrap_or_default();
+        let control = stage.emulators.fcm.control.as_deref().unwrap_or_default();
         Client::new(control, None, None)?.put("/policy", &policy).await?;
         let tarpit = start_tarpit(&stage, devices).await?;
         let mut tenants = Vec::new();
@@ -65,7 +70,7 @@ impl FairStage {
     /// Lets the tenth app send for so long.
     pub(super) async fn measure(&mut self, span: Duration) -> anyhow::Result<Felt> {
         let tokens: Vec<String> = (0..TENTH_DEVICES).map(|number| token("tenth", number)).collect();
-        self.tenth.send(&self.stage.fcm, &tokens, span).await
+        self.tenth.send(&self.stage.emulators.fcm, &tokens, span).await
     }
 
     /// Fails when a process has ended by itself.
@@ -104,7 +109,7 @@ async fn make_tenant(stage: &Stage, number: usize, kind: Kind) -> anyhow::Result
 async fn furnish(stage: &Stage, tenant: &Tenant, tarpit: &Emulator, devices: u64) -> anyhow::Result<()> {
     let (mut provider, mut credential) = ("null", json!({}));
     if matches!(tenant.kind, Kind::Tarpit | Kind::BadAnswers) {
-        let emulator = if tenant.kind == Kind::Tarpit { tarpit } else { &stage.fcm };
+        let emulator = if tenant.kind == Kind::Tarpit { tarpit } else { &stage.emulators.fcm };
         (provider, credential) = ("fcm", fcm_credential(stage, emulator)?);
     }
     let path = format!("/v1/apps/{}/credentials/{provider}", segment(&tenant.app));
@@ -119,7 +124,7 @@ async fn furnish(stage: &Stage, tenant: &Tenant, tarpit: &Emulator, devices: u64
 
 /// The credential of the demo's service account for another FCM.
 fn fcm_credential(stage: &Stage, emulator: &Emulator) -> anyhow::Result<Value> {
-    let beside = if std::ptr::eq(emulator, &raw const stage.fcm) { "ca" } else { "tarpit/ca" };
+    let beside = if std::ptr::eq(emulator, &raw const stage.emulators.fcm) { "ca" } else { "tarpit/ca" };
     let ca_pem = std::fs::read_to_string(stage.directory().join(beside).join("ca.pem"))?;
     Ok(stage.keys.fcm_credential(&emulator.url, &ca_pem))
 }

@@ -2,13 +2,13 @@
 
 use super::stage::token;
 use crate::client::Client;
-use crate::demo::emulator::Emulator;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
+use stentor_stage::emulator::Emulator;
 use tokio::task::JoinSet;
 
 /// Callers of single messages, and the pause of each between two of them.

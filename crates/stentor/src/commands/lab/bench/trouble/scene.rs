@@ -3,18 +3,19 @@
 use super::super::urgent::millis;
 use super::case::{Case, Measured, SINGLES};
 use crate::client::{Client, segment};
-use crate::demo::Demo;
-use crate::demo::fleet::{Fleet, Half, Member};
-use crate::demo::stage::Stage;
 use crate::failure::Failure;
 use crate::ledger::Ledger;
 use crate::output::cell;
+use crate::progress::on_the_terminal;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use stentor_emulators::ObserverFile;
 use stentor_emulators::observer::token_hash;
 use stentor_lab::statistics::Samples;
+use stentor_stage::devices::{Fleet, Half, Member};
+use stentor_stage::stage::Stage;
+use stentor_stage::stage::StageOptions;
 use tokio::task::JoinHandle;
 
 const SINGLES_COUNT: u64 = 150;
@@ -37,8 +38,18 @@ pub(super) struct Scene {
 impl Scene {
     /// Starts everything; the devices are imported and the connections are warm.
     pub(super) async fn build(devices: u64, limit: Duration) -> anyhow::Result<Self> {
-        let mut stage = Demo::through_emulators(2 * (devices + 4 * SINGLES_COUNT)).build().await?;
-        crate::demo::import::run_with(&stage.client, Fleet::new(devices, 1), write_line).await?;
+        let mut stage = Stage::build(
+            &StageOptions::with_emulators(2 * (devices + 4 * SINGLES_COUNT)),
+            &on_the_terminal(),
+        )
+        .await?;
+        stentor_stage::import::run_with(
+            &stage.client,
+            Fleet::new(devices, 1),
+            write_line,
+            &*on_the_terminal(),
+        )
+        .await?;
         stage.server.restart().await?;
         Ok(Self { stage, devices, limit })
     }
@@ -48,7 +59,7 @@ impl Scene {
         let singles = |first| tokio::spawn(send_singles(self.stage.client.clone(), first));
         let single_idle_p99_ms = p99(&self.stage.client, singles(0).await??).await?;
         let clean_rate = self.clean_rate(case).await?;
-        let counted = self.stage.fcm.counted()?;
+        let counted = self.stage.emulators.fcm.counted()?;
         let mut watch = Watch::over(&counted, self.devices, case.meets()?);
         self.tell(&case.policy()).await?;
         let beside = singles(SINGLES_COUNT);
@@ -79,7 +90,7 @@ impl Scene {
         self.tell(&Case { share: 0.0, ..case }.policy()).await?;
         let mut rates = Samples::default();
         for round in 1..=CLEAN_ROUNDS {
-            let mut watch = Watch::over(&self.stage.fcm.counted()?, self.devices, |_| false);
+            let mut watch = Watch::over(&self.stage.emulators.fcm.counted()?, self.devices, |_| false);
             let began = self.campaign().await?;
             let good = self.until_good(&mut watch, began).await?;
             let left = watch.good.len();
@@ -93,7 +104,7 @@ impl Scene {
     }
 
     async fn tell(&self, policy: &Value) -> anyhow::Result<()> {
-        let control = self.stage.fcm.control.as_deref().unwrap_or_default();
+        let control = self.stage.emulators.fcm.control.as_deref().unwrap_or_default();
         Client::new(control, None, None)?.put("/policy", policy).await.map(drop)
     }
 
@@ -108,7 +119,7 @@ impl Scene {
     /// Waits until the good deliveries are accepted, or too long.
     async fn until_good(&self, watch: &mut Watch, began: Instant) -> anyhow::Result<Good> {
         loop {
-            watch.look(&self.stage.fcm.counted()?);
+            watch.look(&self.stage.emulators.fcm.counted()?);
             let elapsed = began.elapsed();
             if watch.good.is_empty() || elapsed > self.limit {
                 let pending = watch.repeated.len() as u64;
@@ -131,7 +142,7 @@ impl Scene {
         let limit = if case.is_of_few() { bound } else { bound.min(self.limit) };
         let can_succeed = case.persistence.failures().is_some();
         while began.elapsed() < limit {
-            watch.look(&self.stage.fcm.counted()?);
+            watch.look(&self.stage.emulators.fcm.counted()?);
             let waits = can_succeed && !watch.repeated.is_empty();
             if !waits && beside.is_finished() {
                 break;
@@ -150,7 +161,7 @@ impl Scene {
 
     /// Counts the requests that arrived since, without those of the single messages beside the campaign.
     fn requests_since(&self, before: &ObserverFile) -> anyhow::Result<u64> {
-        let now = self.stage.fcm.counted()?;
+        let now = self.stage.emulators.fcm.counted()?;
         let tokens = (SINGLES_COUNT..2 * SINGLES_COUNT).map(single_token);
         let singles: u64 = tokens.map(|token| u64::from(now.lookup(&token).attempts)).sum();
         Ok((now.totals().attempts - before.totals().attempts).saturating_sub(singles))

@@ -1,0 +1,213 @@
+//! Sends one campaign to everyone and watches it to its end, killing on the way if asked to.
+
+use super::kills::{Plan, Victim};
+use super::{DemoOptions, SECONDS_PER_KILL};
+use crate::devices::Half;
+use crate::emulated::told;
+use crate::ledger::Ledger;
+use crate::reporter::{Phase, Reporter};
+use crate::stage::Stage;
+use crate::text::{cell, thousands};
+use crate::troubles::Inquiry;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// When kills have to be timed, or when the whole campaign lasts a second.
+const LOOK_OFTEN: Duration = Duration::from_millis(10);
+/// When kills have to be timed in a campaign that lasts a second: two thousand deliveries end meanwhile.
+const LOOK_KILLING: Duration = Duration::from_millis(2);
+
+/// How long emulators stop: beyond a sender's patience with a silent connection, and within it.
+const STALLS: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(1)];
+
+/// How the campaign went.
+pub struct Run {
+    /// The books at the end.
+    pub ledger: Ledger,
+    /// Whether the books balanced whenever they were looked at.
+    pub always_balanced: bool,
+    /// From the 202 to the ledger that says that everything is settled.
+    pub wall_seconds: f64,
+    /// What the server's processes used in that time.
+    pub cpu_seconds: f64,
+    /// The most memory that the server had resident until then.
+    pub peak_rss_bytes: u64,
+    /// How often the server was killed.
+    pub kills: u32,
+    /// How often an emulator was killed.
+    pub emulator_kills: u32,
+    /// How often the emulators stopped for a while.
+    pub stalls: u32,
+    /// How often what is below the server was in trouble.
+    pub troubles: u32,
+    /// What the server was asked meanwhile.
+    pub inquiry: Inquiry,
+    /// Deliveries without a final state when it was over, or given up.
+    pub stuck: u64,
+}
+
+impl Run {
+    /// Returns whether the books balanced at every reading, by their own word and by our sum.
+    pub fn is_balanced(&self) -> bool {
+        self.always_balanced && self.ledger.balanced && self.ledger.sums_up()
+    }
+}
+
+/// Sends and watches.
+pub(super) async fn run(
+    options: &DemoOptions,
+    stage: &mut Stage,
+    reporter: &dyn Reporter,
+) -> anyhow::Result<Run> {
+    let devices = options.stage.devices;
+    let before = stage.server.usage();
+    let reply = stage.client.post("/v1/messages", &message()).await?;
+    let accepted_at = Instant::now();
+    let mut watch = Watch {
+        stage,
+        campaign: cell(&reply["campaign"]),
+        plan: Plan::new(options.kills, SECONDS_PER_KILL, options.stage.seed),
+        progress: reporter.begin("campaign", devices),
+        devices,
+        is_fast: options.stage.services.are_sinks(),
+        give_up_after: options.give_up_after,
+        kills: 0,
+        emulator_kills: 0,
+        stalls: 0,
+        troubles: 0,
+        inquiry: Inquiry::default(),
+        always_balanced: true,
+        latest: Ledger::default(),
+        moved_at: accepted_at,
+    };
+    watch.follow().await?;
+    let wall_seconds = accepted_at.elapsed().as_secs_f64();
+    let usage = watch.stage.server.usage();
+    watch.inquiry.look_after(&watch.stage.client, watch.give_up_after).await;
+    let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
+    let peak_rss_bytes = usage.peak_rss_bytes;
+    let Watch { progress, always_balanced, latest: ledger, .. } = watch;
+    let Watch { kills, emulator_kills, stalls, troubles, inquiry, .. } = watch;
+    progress.finish(ledger.totals.ended());
+    // Devices that are not even in the books have no final state either.
+    let stuck = ledger.totals.open() + devices.saturating_sub(ledger.audience);
+    Ok(Run {
+        ledger,
+        always_balanced,
+        wall_seconds,
+        cpu_seconds,
+        peak_rss_bytes,
+        kills,
+        emulator_kills,
+        stalls,
+        troubles,
+        inquiry,
+        stuck,
+    })
+}
+
+fn message() -> Value {
+    json!({
+        "target": "everyone",
+        "notification": {"title": "Stentor", "body": "One request, every device."},
+        "data": {"kind": "demo"},
+    })
+}
+
+struct Watch<'a> {
+    stage: &'a mut Stage,
+    campaign: String,
+    plan: Plan,
+    progress: Box<dyn Phase>,
+    devices: u64,
+    is_fast: bool,
+    give_up_after: Duration,
+    kills: u32,
+    emulator_kills: u32,
+    stalls: u32,
+    troubles: u32,
+    inquiry: Inquiry,
+    always_balanced: bool,
+    latest: Ledger,
+    moved_at: Instant,
+}
+
+impl Watch<'_> {
+    /// Returns when the campaign has ended or has not moved for too long.
+    async fn follow(&mut self) -> anyhow::Result<()> {
+        loop {
+            self.look().await?;
+            if self.latest.is_ended() {
+                return Ok(());
+            }
+            if self.moved_at.elapsed() > self.give_up_after {
+                self.progress
+                    .remark(&format!("campaign: nothing moved for {:?}, giving up", self.give_up_after));
+                return Ok(());
+            }
+            if let Some(victim) = self.plan.due(&self.latest.totals, self.devices) {
+                self.kill(victim).await?;
+            } else {
+                tokio::time::sleep(self.interval()).await;
+            }
+        }
+    }
+
+    async fn look(&mut self) -> anyhow::Result<()> {
+        self.stage.check_alive()?;
+        let (_, ledger) = Ledger::fetch(&self.stage.client, &self.campaign).await?;
+        self.always_balanced &= ledger.balanced && ledger.sums_up();
+        if (ledger.totals, ledger.attempts) != (self.latest.totals, self.latest.attempts) {
+            self.moved_at = Instant::now();
+        }
+        self.progress.update(ledger.totals.ended());
+        self.latest = ledger;
+        self.stage.server.usage();
+        Ok(())
+    }
+
+    async fn kill(&mut self, victim: Victim) -> anyhow::Result<()> {
+        let started = Instant::now();
+        let name = match victim {
+            Victim::Server => {
+                self.stage.server.kill_and_restart().await?;
+                self.kills += 1;
+                "server"
+            }
+            Victim::Emulator => {
+                let half = Half::BOTH[self.emulator_kills as usize % 2];
+                self.stage.emulators.of_mut(half).kill_and_restart().await?;
+                self.emulator_kills += 1;
+                half.word()
+            }
+            Victim::Stalled => {
+                let span = STALLS[self.stalls as usize % STALLS.len()];
+                self.stage.emulators.stall(span).await;
+                self.stalls += 1;
+                "emulators"
+            }
+            Victim::Troubled => {
+                self.stage.shake(&mut self.inquiry).await?;
+                self.troubles += 1;
+                "server"
+            }
+        };
+        self.plan.is_back();
+        let done = thousands(self.latest.totals.ended());
+        self.progress.remark(&format!(
+            "{} {name} at {done} deliveries{}",
+            victim.fate(),
+            told(", back after ", started.elapsed())
+        ));
+        Ok(())
+    }
+
+    fn interval(&self) -> Duration {
+        match (self.plan.is_pending(), self.is_fast) {
+            (true, true) => LOOK_KILLING,
+            (false, false) => LOOK_EVERY,
+            _ => LOOK_OFTEN,
+        }
+    }
+}

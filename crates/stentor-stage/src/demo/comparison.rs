@@ -1,0 +1,210 @@
+//! Compares the ledger with what the emulators counted, token by token.
+//!
+//! Every token is looked up in the counts. Where a count says "accepted once" and nothing else is odd, the ledger is
+//! asked about some of the devices only: if it calls accepted nobody whom the emulators never accepted, and as many as
+//! the emulators accepted, then both speak of the same devices. It is asked about every other device.
+
+use super::questions::{Fate, ask};
+use crate::devices::{Fleet, Half, Member};
+use crate::ledger::Ledger;
+use crate::policy::DemoPolicy;
+use crate::reporter::Reporter;
+use crate::stage::Stage;
+use std::collections::{HashMap, HashSet};
+use stentor_emulators::{Counts, ObserverFile};
+
+const MAX_EXAMPLES: usize = 5;
+/// So many devices are asked about though nothing is odd about them.
+const SAMPLE: u64 = 1000;
+/// When the sums differ every accepted device is asked about, up to this many.
+const MAX_SUSPECTS: usize = 200_000;
+
+/// What the comparison found.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    /// Devices accepted in the ledger and never seen, seen and not in the books, or without a final state.
+    pub lost: u64,
+    /// Devices about which ledger and emulators say different things otherwise.
+    pub disagreeing: u64,
+    /// Pushes that an emulator accepted beyond the first of each token.
+    pub duplicates: u64,
+    /// Devices with such pushes that the ledger does not mark as ambiguous.
+    pub unmarked_duplicates: u64,
+    /// Duplicates at devices of which the ledger says that so many attempts were never answered.
+    pub unanswered_duplicates: u64,
+    /// Devices that the ledger was asked about one by one.
+    pub asked: u64,
+    /// What each emulator counted.
+    pub counted: HashMap<Half, Counted>,
+    /// Some of what differs.
+    pub examples: Vec<String>,
+}
+
+/// What one emulator counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counted {
+    /// Requests that carried a token.
+    pub attempts: u64,
+    /// Requests answered with success.
+    pub accepted: u64,
+    /// Requests answered with an error.
+    pub rejected: u64,
+    /// Tokens accepted at least once.
+    pub tokens_accepted: u64,
+    /// Tokens that were only ever refused.
+    pub tokens_rejected: u64,
+    /// Tokens accepted more than once.
+    pub tokens_accepted_twice: u64,
+    /// Tokens that are no device's.
+    pub strangers: u64,
+    /// Counts that did not fit into the table.
+    pub overflow: u64,
+}
+
+/// Compares.
+pub(super) async fn run(
+    policy: DemoPolicy,
+    stage: &Stage,
+    fleet: Fleet,
+    ledger: &Ledger,
+    reporter: &dyn Reporter,
+) -> anyhow::Result<Comparison> {
+    let books = Books { fcm: stage.emulators.fcm.counted()?, apns: stage.emulators.apns.counted()? };
+    let (mut comparison, mut odd) = survey(fleet, &books);
+    let accepted: u64 = comparison.counted.values().map(|counted| counted.tokens_accepted).sum();
+    if accepted != ledger.totals.accepted {
+        let suspects = fleet.members().filter(|member| books.counts(fleet, *member).accepted > 0);
+        odd.extend(suspects.take(MAX_SUSPECTS));
+    }
+    odd.extend(sample(fleet));
+    let fates = ask(&stage.client, fleet, &ledger.message, &odd, reporter).await?;
+    comparison.asked = odd.len() as u64;
+    for member in &odd {
+        let is_dead = policy.is_dead(member.half, &fleet.token(*member));
+        comparison.judge(*member, is_dead, books.counts(fleet, *member), fates.get(member));
+    }
+    comparison.settle_sums(fleet, ledger, accepted);
+    Ok(comparison)
+}
+
+/// Some devices, evenly from the whole fleet.
+fn sample(fleet: Fleet) -> impl Iterator<Item = Member> {
+    // An odd step meets both halves.
+    let step = (fleet.devices() / SAMPLE) | 1;
+    (0..fleet.devices()).step_by(step as usize).map(move |place| fleet.member(place))
+}
+
+struct Books {
+    fcm: ObserverFile,
+    apns: ObserverFile,
+}
+
+impl Books {
+    fn of(&self, half: Half) -> &ObserverFile {
+        match half {
+            Half::Fcm => &self.fcm,
+            Half::Apns => &self.apns,
+        }
+    }
+
+    fn counts(&self, fleet: Fleet, member: Member) -> Counts {
+        self.of(member.half).lookup(&fleet.token(member))
+    }
+}
+
+/// Looks every token up; returns the sums and the devices that the ledger has to be asked about.
+fn survey(fleet: Fleet, books: &Books) -> (Comparison, HashSet<Member>) {
+    let (mut comparison, mut odd) = (Comparison::default(), HashSet::new());
+    let mut known: HashMap<Half, u64> = HashMap::new();
+    for member in fleet.members() {
+        let counts = books.counts(fleet, member);
+        *known.entry(member.half).or_default() += u64::from(counts != Counts::default());
+        comparison.counted.entry(member.half).or_default().add(counts);
+        comparison.duplicates += u64::from(counts.accepted.saturating_sub(1));
+        if counts.accepted != 1 {
+            odd.insert(member);
+        }
+    }
+    for half in Half::BOTH {
+        let totals = books.of(half).totals();
+        let counted = comparison.counted.entry(half).or_default();
+        counted.strangers = totals.tokens - known.get(&half).copied().unwrap_or(0);
+        counted.overflow = totals.overflow;
+    }
+    (comparison, odd)
+}
+
+impl Counted {
+    fn add(&mut self, counts: Counts) {
+        self.attempts += u64::from(counts.attempts);
+        self.accepted += u64::from(counts.accepted);
+        self.rejected += u64::from(counts.rejected);
+        self.tokens_accepted += u64::from(counts.accepted > 0);
+        self.tokens_rejected += u64::from(counts.accepted == 0 && counts.rejected > 0);
+        self.tokens_accepted_twice += u64::from(counts.accepted > 1);
+    }
+}
+
+impl Comparison {
+    /// Judges one device by what its token is, what the emulator counted and what the ledger answered.
+    fn judge(&mut self, member: Member, is_dead: bool, counts: Counts, fate: Option<&Fate>) {
+        let unanswered = fate.map_or(0, |fate| fate.unanswered);
+        self.unanswered_duplicates += u64::from(counts.accepted.saturating_sub(1).min(unanswered));
+        let verdict = judge(is_dead, counts, fate);
+        match verdict {
+            Verdict::Agree => return,
+            Verdict::Lost => self.lost += 1,
+            Verdict::Disagree => self.disagreeing += 1,
+            Verdict::Unmarked => self.unmarked_duplicates += 1,
+        }
+        if self.examples.len() < MAX_EXAMPLES {
+            let (half, number) = (member.half.word(), member.number);
+            self.examples.push(format!(
+                "{verdict:?}: {half} device {number}: emulator accepted {} and refused {} of {} requests, ledger says {fate:?}",
+                counts.accepted, counts.rejected, counts.attempts
+            ));
+        }
+    }
+
+    /// Adds what the sums say beyond the devices that were asked about.
+    fn settle_sums(&mut self, fleet: Fleet, ledger: &Ledger, accepted: u64) {
+        let explained = self.lost + self.disagreeing;
+        let unexplained = accepted.abs_diff(ledger.totals.accepted).saturating_sub(explained);
+        self.disagreeing += unexplained;
+        self.lost += fleet.devices().saturating_sub(ledger.audience);
+        for counted in self.counted.values() {
+            self.disagreeing += counted.strangers + counted.overflow;
+        }
+    }
+}
+
+/// What is to be said of one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Both say the same.
+    Agree,
+    /// It is lost.
+    Lost,
+    /// Both say different things.
+    Disagree,
+    /// It got the message more than once, and the ledger does not say that this may be.
+    Unmarked,
+}
+
+/// In this campaign a delivery ends accepted, or rejected when its token is dead, and never otherwise: trouble that
+/// passes may refuse a living token for good as little as the loss of an answer may.
+fn judge(is_dead: bool, counts: Counts, fate: Option<&Fate>) -> Verdict {
+    let Some(fate) = fate else { return Verdict::Lost };
+    let Some(state) = fate.state.as_deref() else { return Verdict::Lost };
+    match (state, counts.accepted) {
+        ("accepted" | "delivered", 0) => Verdict::Lost,
+        ("accepted" | "delivered", _) if is_dead => Verdict::Disagree,
+        ("accepted" | "delivered", 2..) if !fate.ambiguous => Verdict::Unmarked,
+        ("accepted" | "delivered", _) => Verdict::Agree,
+        ("rejected", 0) if is_dead && counts.rejected > 0 => Verdict::Agree,
+        (_, _) => Verdict::Disagree,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Asks the ledger about single devices, through the public history of a delivery.
+
+use crate::client::{Client, segment};
+use crate::devices::{Fleet, Member};
+use crate::reporter::Reporter;
+use crate::text::cell;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+
+const DEVICES_PER_PAGE: u64 = 1000;
+const QUESTIONS_AT_ONCE: usize = 16;
+
+/// What the ledger says of one delivery.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fate {
+    /// Its final state; `None` when it has none.
+    pub state: Option<String>,
+    /// Whether any attempt is marked ambiguous.
+    pub ambiguous: bool,
+    /// How many attempts were written and never answered.
+    pub unanswered: u32,
+}
+
+/// Asks what became of a message at these devices; devices that the API does not list have no fate.
+pub(super) async fn ask(
+    client: &Client,
+    fleet: Fleet,
+    message: &str,
+    about: &HashSet<Member>,
+    reporter: &dyn Reporter,
+) -> anyhow::Result<HashMap<Member, Fate>> {
+    if about.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids = find_ids(client, fleet, about, reporter).await?;
+    let mut progress = reporter.begin("questions", ids.len() as u64);
+    let questions = ids.into_iter().map(|(member, id)| async move {
+        let path = format!("/v1/messages/{}/deliveries/{}", segment(message), segment(&id));
+        let history = client.get(&path).await?;
+        anyhow::Ok((member, fate(&history)))
+    });
+    let mut answers = stream::iter(questions).buffer_unordered(QUESTIONS_AT_ONCE);
+    let mut fates = HashMap::new();
+    while let Some((member, fate)) = answers.try_next().await? {
+        fates.insert(member, fate);
+        progress.update(fates.len() as u64);
+    }
+    progress.finish(fates.len() as u64);
+    Ok(fates)
+}
+
+/// Finds the ids of devices by listing them all: only the server knows which id it gave to which token.
+async fn find_ids(
+    client: &Client,
+    fleet: Fleet,
+    about: &HashSet<Member>,
+    reporter: &dyn Reporter,
+) -> anyhow::Result<Vec<(Member, String)>> {
+    let (mut found, mut listed, mut after) = (Vec::new(), 0, None::<String>);
+    let mut progress = reporter.begin("listing", fleet.devices());
+    loop {
+        let mut query = vec![("limit", DEVICES_PER_PAGE.to_string())];
+        query.extend(after.map(|after| ("after", after)));
+        let page = client.get_with("/v1/devices", &query).await?;
+        for device in page["devices"].as_array().into_iter().flatten() {
+            listed += 1;
+            if let Some(member) = fleet.recognize(device).filter(|member| about.contains(member)) {
+                found.push((member, cell(&device["id"])));
+            }
+        }
+        progress.update(listed);
+        after = page["next"].as_str().map(str::to_owned);
+        if after.is_none() {
+            progress.finish(listed);
+            return Ok(found);
+        }
+    }
+}
+
+fn fate(history: &Value) -> Fate {
+    let attempts = history["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_final = |state: &&str| !matches!(*state, "queued" | "sending");
+    let state = attempts.iter().filter_map(|attempt| attempt["state"].as_str()).find(is_final);
+    let ambiguous = attempts.iter().any(|attempt| attempt["ambiguous"] == true);
+    let unanswered = attempts.iter().filter(|attempt| attempt["reason"] == "unanswered").count() as u32;
+    Fate { state: state.map(str::to_owned), ambiguous, unanswered }
+}
+
+#[cfg(test)]
+mod tests;

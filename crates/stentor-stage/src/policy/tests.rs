@@ -1,0 +1,45 @@
+use super::{Dead, dead};
+use crate::devices::{Fleet, Half};
+use crate::policy::DemoPolicy;
+use stentor_emulators::Policy;
+
+#[test]
+fn the_emulators_understand_both_policies() {
+    for half in Half::BOTH {
+        for policy in [DemoPolicy::Realistic, DemoPolicy::AcceptAll] {
+            assert!(serde_json::from_value::<Policy>(policy.of(half)).is_ok(), "{half:?} {policy:?}");
+        }
+    }
+}
+
+#[test]
+fn about_three_tokens_in_a_hundred_are_dead_and_none_if_all_are_accepted() {
+    let fleet = Fleet::new(20_000, 1);
+    for half in Half::BOTH {
+        let members = || fleet.members().filter(|member| member.half == half);
+        let dead = |policy: DemoPolicy| {
+            members().filter(|member| policy.is_dead(half, &fleet.token(*member))).count()
+        };
+        let (realistic, none) = (dead(DemoPolicy::Realistic), dead(DemoPolicy::AcceptAll));
+        assert!((200..450).contains(&realistic) && none == 0, "{half:?}: {realistic}, {none}");
+    }
+}
+
+#[test]
+fn tokens_meet_each_way_to_be_refused_for_good() {
+    let fleet = Fleet::new(20_000, 1);
+    for half in Half::BOTH {
+        let tokens: Vec<String> =
+            fleet.members().filter(|member| member.half == half).map(|member| fleet.token(member)).collect();
+        for Dead { code, prefixes, .. } in dead(half) {
+            let meets = |token: &String| prefixes.iter().any(|prefix| token.starts_with(prefix));
+            assert!(tokens.iter().any(meets), "no token meets {code}");
+        }
+    }
+}
+
+#[test]
+fn a_project_is_never_throttled() {
+    let told = DemoPolicy::Realistic.of(Half::Fcm).to_string();
+    assert!(!told.contains("QUOTA_EXCEEDED"), "{told}");
+}
