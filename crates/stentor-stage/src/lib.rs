@@ -2,6 +2,7 @@
 //! the proof that nothing was lost. Options go in and reports come out; what is told on the way goes to a [`reporter::Reporter`].
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod child;
 pub mod client;
 pub mod demo;

@@ -47,7 +47,7 @@ const HOUSES: &[Floors] = &[
             &["server", "troubles"],
             &["stage"],
             &["demo"],
-            &["kill"],
+            &["kill", "bench"],
         ],
         back: &[],
     },

@@ -1,14 +1,14 @@
 //! The tenth app: what it asks for and how long it waits.
 
-use super::stage::token;
+use super::setting::token;
 use crate::client::Client;
+use crate::emulator::Emulator;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
-use stentor_stage::emulator::Emulator;
 use tokio::task::JoinSet;
 
 /// Callers of single messages, and the pause of each between two of them.
@@ -23,13 +23,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// What the tenth app felt.
 #[derive(Default)]
-pub(super) struct Felt {
+pub struct Felt {
     /// From asking to the 202, in milliseconds.
-    pub(super) accept_ms: Samples,
+    pub accept_ms: Samples,
     /// From asking for a campaign to its first push at the push service, in milliseconds.
-    pub(super) first_push_ms: Samples,
+    pub first_push_ms: Samples,
     /// Requests that got another answer than 202, or none.
-    pub(super) refused: u64,
+    pub refused: u64,
 }
 
 /// The app that only wants to send.

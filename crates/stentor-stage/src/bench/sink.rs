@@ -1,9 +1,9 @@
 //! A sink as a process of its own.
 
+use crate::child::{Child, Usage};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use stentor_stage::child::{Child, Usage};
 
 /// A running sink.
 pub(super) struct Sink {

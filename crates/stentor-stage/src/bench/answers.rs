@@ -1,12 +1,12 @@
 //! What the sink noted of single messages: which token it answered, and when.
 
 use super::singles::{Promised, Sent};
+use crate::emulator::ANSWERS;
 use anyhow::Context;
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
-use stentor_stage::emulator::ANSWERS;
 
 /// How long answers are waited for after the last 202.
 const PATIENCE: Duration = Duration::from_secs(120);

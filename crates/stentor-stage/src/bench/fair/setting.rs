@@ -2,24 +2,22 @@
 
 use super::hostility::{Kind, Tenant};
 use super::tenth::{Felt, Tenth};
-use crate::client::Key;
-use crate::client::{Client, segment};
+use crate::client::{Client, Key, segment};
+use crate::devices::Half;
+use crate::emulator::Emulator;
 use crate::failure::Failure;
-use crate::output::{cell, note};
-use crate::progress::on_the_terminal;
+use crate::reporter::Reporter;
+use crate::stage::{Stage, StageOptions};
+use crate::text::cell;
 use anyhow::Context;
 use bytes::Bytes;
-use clap::ValueEnum;
 use futures_util::stream;
 use reqwest::Body;
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration;
-use stentor_stage::devices::Half;
-use stentor_stage::emulator::Emulator;
-use stentor_stage::stage::Stage;
-use stentor_stage::stage::StageOptions;
 
 /// Devices of the tenth app's topic.
 const TENTH_DEVICES: u64 = 100;
@@ -40,12 +38,13 @@ pub(super) struct FairStage {
 
 impl FairStage {
     /// Starts a server with ten apps and imports their devices.
-    pub(super) async fn build(devices: u64, kinds: &[Kind]) -> anyhow::Result<Self> {
-        let stage = Stage::build(
-            &StageOptions::with_emulators(2 * (SINGLE_TOKENS + BAD_DEVICES)),
-            &on_the_terminal(),
-        )
-        .await?;
+    pub(super) async fn build(
+        devices: u64,
+        kinds: &[Kind],
+        reporter: &Arc<dyn Reporter>,
+    ) -> anyhow::Result<Self> {
+        let stage =
+            Stage::build(&StageOptions::with_emulators(2 * (SINGLE_TOKENS + BAD_DEVICES)), reporter).await?;
         let policy = json!({"scripts": [{"prefix": "bad-", "then": {"error": {"code": "INTERNAL"}}}]});
         let control = stage.emulators.fcm.control.as_deref().unwrap_or_default();
         Client::new(control, None, None)?.put("/policy", &policy).await?;
@@ -56,7 +55,7 @@ impl FairStage {
             furnish(&stage, &tenant, &tarpit, devices).await?;
             tenants.push(tenant);
         }
-        note(&format!("{} hostile apps and their devices are there", tenants.len()));
+        reporter.line(&format!("{} hostile apps and their devices are there", tenants.len()));
         import(&stage.client, "tenth", 0..TENTH_DEVICES, "\"tenth\"").await?;
         let tenth = Tenth::new(stage.client.clone());
         Ok(Self { stage, tenants, tenth, tarpit })
@@ -93,9 +92,8 @@ async fn start_tarpit(stage: &Stage, devices: u64) -> anyhow::Result<Emulator> {
 
 /// Makes an app with a key of its own; its callers come from an address of their own.
 async fn make_tenant(stage: &Stage, number: usize, kind: Kind) -> anyhow::Result<Tenant> {
-    let name = kind.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default();
     let root = stage.server.client()?;
-    let app = cell(&root.post("/v1/apps", &json!({"name": name})).await?["id"]);
+    let app = cell(&root.post("/v1/apps", &json!({"name": kind.word()})).await?["id"]);
     let path = format!("/v1/apps/{}/keys", segment(&app));
     let asked = json!({"name": "key", "scopes": ["send", "register", "admin"]});
     let key = root.post(&path, &asked).await?;

@@ -1,8 +1,9 @@
 //! Single messages to tokens, by many callers side by side.
 
 use crate::client::Client;
+use crate::emulator::NOTED_TOKENS;
 use crate::failure::Failure;
-use crate::output::cell;
+use crate::text::cell;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
@@ -10,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use stentor_lab::caller::Caller;
 use stentor_lab::statistics::Samples;
-use stentor_stage::emulator::NOTED_TOKENS;
 use tokio::task::JoinSet;
 
 /// What the callers saw.

@@ -1,6 +1,5 @@
 //! One cell of the matrix: what the push service does, what is asked of the server then, and whether it held that.
 
-use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::time::Duration;
 use stentor_emulators::Policy;
@@ -26,27 +25,39 @@ const SLACK: Duration = Duration::from_secs(3);
 pub(super) const SINGLES: &str = "single-";
 
 /// What the push service does to an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Kind {
-    /// 429 `QUOTA_EXCEEDED` with `Retry-After: 1`
-    #[value(name = "429-retry-after")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// 429 `QUOTA_EXCEEDED` with `Retry-After: 1`.
     AskedToWait,
-    /// 429 `QUOTA_EXCEEDED` without `Retry-After`
-    #[value(name = "429")]
+    /// 429 `QUOTA_EXCEEDED` without `Retry-After`.
     Throttled,
-    /// 500 `INTERNAL`
-    #[value(name = "500")]
+    /// 500 `INTERNAL`.
     Internal,
-    /// 503 `UNAVAILABLE`
-    #[value(name = "503")]
+    /// 503 `UNAVAILABLE`.
     Unavailable,
-    /// `RST_STREAM` with `INTERNAL_ERROR`
+    /// `RST_STREAM` with `INTERNAL_ERROR`.
     Reset,
-    /// Nothing
+    /// Nothing.
     NoAnswer,
 }
 
 impl Kind {
+    /// All kinds, in the order of the cells.
+    pub const ALL: [Self; 6] =
+        [Self::AskedToWait, Self::Throttled, Self::Internal, Self::Unavailable, Self::Reset, Self::NoAnswer];
+
+    /// Its name on the command line and in the report.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::AskedToWait => "429-retry-after",
+            Self::Throttled => "429",
+            Self::Internal => "500",
+            Self::Unavailable => "503",
+            Self::Reset => "reset",
+            Self::NoAnswer => "no-answer",
+        }
+    }
+
     fn answer(self) -> Value {
         match self {
             Self::AskedToWait => json!({"error": {"code": "QUOTA_EXCEEDED", "retry_after_s": 1}}),
@@ -72,17 +83,29 @@ impl Kind {
 }
 
 /// How many attempts at a delivery meet the trouble.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Persistence {
-    /// The first
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persistence {
+    /// The first.
     Once,
-    /// The first two
+    /// The first two.
     Twice,
-    /// All
+    /// All.
     Always,
 }
 
 impl Persistence {
+    /// All of them, in the order of the cells.
+    pub const ALL: [Self; 3] = [Self::Once, Self::Twice, Self::Always];
+
+    /// Its name on the command line and in the report.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Twice => "twice",
+            Self::Always => "always",
+        }
+    }
+
     /// How many attempts fail before one succeeds; `None` when none ever does.
     pub(super) const fn failures(self) -> Option<u32> {
         match self {
@@ -95,11 +118,13 @@ impl Persistence {
 
 /// A cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Case {
+pub struct Case {
     /// Of the tokens, so many percent.
-    pub(super) share: f64,
-    pub(super) kind: Kind,
-    pub(super) persistence: Persistence,
+    pub share: f64,
+    /// What they meet.
+    pub kind: Kind,
+    /// How many attempts meet it.
+    pub persistence: Persistence,
 }
 
 impl Case {
@@ -139,42 +164,43 @@ impl Case {
     }
 
     /// The words for a table and a line of progress.
-    pub(super) fn words(self) -> [String; 3] {
-        [self.share.to_string(), word(&self.kind), word(&self.persistence)]
+    pub fn words(self) -> [String; 3] {
+        [self.share.to_string(), self.kind.word().to_owned(), self.persistence.word().to_owned()]
     }
-}
-
-fn word(value: &impl ValueEnum) -> String {
-    value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
 }
 
 /// What was measured of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Measured {
-    pub(super) case: Case,
-    pub(super) devices: u64,
+pub struct Measured {
+    /// The cell.
+    pub case: Case,
+    /// Devices of its campaign.
+    pub devices: u64,
     /// Devices that meet the trouble.
-    pub(super) troubled: u64,
+    pub troubled: u64,
     /// Good deliveries that were not accepted when the cell ended.
-    pub(super) left: u64,
+    pub left: u64,
     /// Repeated deliveries that were not accepted yet when the last good one was.
-    pub(super) pending: u64,
+    pub pending: u64,
     /// Whether the credential was parked at that moment.
-    pub(super) parked: bool,
+    pub parked: bool,
     /// Accepted deliveries per second, until the last good one.
-    pub(super) rate: f64,
-    pub(super) clean_rate: f64,
+    pub rate: f64,
+    /// The same of a campaign without trouble.
+    pub clean_rate: f64,
     /// Deliveries that succeed when repeated and were not accepted within their bound.
-    pub(super) unsent: u64,
-    pub(super) single_idle_p99_ms: f64,
-    pub(super) single_p99_ms: f64,
+    pub unsent: u64,
+    /// The 99th percentile of single messages while nothing runs, in milliseconds.
+    pub single_idle_p99_ms: f64,
+    /// The same beside the campaign.
+    pub single_p99_ms: f64,
     /// Requests that reached the push service, single messages left out.
-    pub(super) requests: u64,
+    pub requests: u64,
 }
 
 impl Measured {
     /// Returns whether the cell holds: the others went on where few met the trouble, got through where some did, and the service was spared where many did.
-    pub(super) fn holds(&self) -> bool {
+    pub fn holds(&self) -> bool {
         if self.case.share >= MANY_PERCENT {
             return self.requests <= self.case.requests_max(self.devices, self.troubled);
         }
@@ -187,7 +213,7 @@ impl Measured {
     }
 
     /// Returns the cell as an object.
-    pub(super) fn object(&self) -> Value {
+    pub fn object(&self) -> Value {
         let [_, kind, persistence] = self.case.words();
         json!({
             "share": self.case.share,
@@ -206,23 +232,6 @@ impl Measured {
             "requests_max": self.case.requests_max(self.devices, self.troubled),
             "ok": self.holds(),
         })
-    }
-
-    /// Returns the cell as a row.
-    pub(super) fn row(&self) -> [String; 9] {
-        let [share, kind, persistence] = self.case.words();
-        let whole = |number: f64| format!("{number:.0}");
-        [
-            share,
-            kind,
-            persistence,
-            whole(self.rate),
-            whole(self.clean_rate),
-            self.unsent.to_string(),
-            whole(self.single_p99_ms),
-            self.requests.to_string(),
-            if self.holds() { "yes" } else { "no" }.to_owned(),
-        ]
     }
 }
 

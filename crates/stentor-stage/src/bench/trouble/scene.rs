@@ -1,21 +1,22 @@
 //! Plays a cell: a server of its own, a campaign without trouble, and the same one with it, single messages beside.
 
-use super::super::urgent::millis;
 use super::case::{Case, Measured, SINGLES};
+use crate::bench::campaigns::millis;
 use crate::client::{Client, segment};
+use crate::devices::{Fleet, Half, Member};
 use crate::failure::Failure;
+use crate::import;
 use crate::ledger::Ledger;
-use crate::output::cell;
-use crate::progress::on_the_terminal;
+use crate::reporter::Reporter;
+use crate::stage::{Stage, StageOptions};
+use crate::text::cell;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stentor_emulators::ObserverFile;
 use stentor_emulators::observer::token_hash;
 use stentor_lab::statistics::Samples;
-use stentor_stage::devices::{Fleet, Half, Member};
-use stentor_stage::stage::Stage;
-use stentor_stage::stage::StageOptions;
 use tokio::task::JoinHandle;
 
 const SINGLES_COUNT: u64 = 150;
@@ -37,19 +38,14 @@ pub(super) struct Scene {
 
 impl Scene {
     /// Starts everything; the devices are imported and the connections are warm.
-    pub(super) async fn build(devices: u64, limit: Duration) -> anyhow::Result<Self> {
-        let mut stage = Stage::build(
-            &StageOptions::with_emulators(2 * (devices + 4 * SINGLES_COUNT)),
-            &on_the_terminal(),
-        )
-        .await?;
-        stentor_stage::import::run_with(
-            &stage.client,
-            Fleet::new(devices, 1),
-            write_line,
-            &*on_the_terminal(),
-        )
-        .await?;
+    pub(super) async fn build(
+        devices: u64,
+        limit: Duration,
+        reporter: &Arc<dyn Reporter>,
+    ) -> anyhow::Result<Self> {
+        let mut stage =
+            Stage::build(&StageOptions::with_emulators(2 * (devices + 4 * SINGLES_COUNT)), reporter).await?;
+        import::run_with(&stage.client, Fleet::new(devices, 1), write_line, &**reporter).await?;
         stage.server.restart().await?;
         Ok(Self { stage, devices, limit })
     }

@@ -21,9 +21,9 @@ const GOOD: Measured = Measured {
 
 #[test]
 fn every_policy_is_one_that_the_emulator_reads_and_leaves_single_messages_alone() {
-    for kind in Kind::value_variants() {
-        for persistence in Persistence::value_variants() {
-            let case = Case { share: 100.0, kind: *kind, persistence: *persistence };
+    for kind in Kind::ALL {
+        for persistence in Persistence::ALL {
+            let case = Case { share: 100.0, kind, persistence };
             let meets = case.meets().unwrap();
             assert!(meets("device") && !meets("single-1"), "{case:?}");
         }

@@ -1,9 +1,8 @@
 //! What the hostile apps do, each within what its key allows.
 
 use super::sockets;
-use crate::client::Client;
+use crate::client::{Client, Key};
 use bytes::Bytes;
-use clap::ValueEnum;
 use reqwest::{Body, StatusCode};
 use serde_json::{Value, json};
 use std::net::IpAddr;
@@ -30,26 +29,56 @@ const SCHEDULES_MAX_COUNT: u64 = 20_000;
 const CAMPAIGN_EVERY: Duration = Duration::from_secs(10);
 
 /// What a hostile app does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Kind {
-    /// Imports lines of 2,000 topics
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Imports lines of 2,000 topics.
     HeavyImport,
-    /// Sends to a device of a provider for which it has no credential
+    /// Sends to a device of a provider for which it has no credential.
     NoCredential,
-    /// Counts a large audience, 16 callers side by side
+    /// Counts a large audience, 16 callers side by side.
     DryRun,
-    /// Uploads imports by a byte a second
+    /// Uploads imports by a byte a second.
     SlowUpload,
-    /// Holds idle connections and guesses keys
+    /// Holds idle connections and guesses keys.
     Connections,
-    /// Leaves the bodies of its requests unfinished
+    /// Leaves the bodies of its requests unfinished.
     UnfinishedBodies,
-    /// Has as many schedules as it may, each due every minute
+    /// Has as many schedules as it may, each due every minute.
     Schedules,
-    /// Sends to an audience whose push service answers after 5 to 20 seconds
+    /// Sends to an audience whose push service answers after 5 to 20 seconds.
     Tarpit,
-    /// Sends to an audience of which no device can be reached
+    /// Sends to an audience of which no device can be reached.
     BadAnswers,
+}
+
+impl Kind {
+    /// All kinds, in the order in which their apps are made.
+    pub const ALL: [Self; 9] = [
+        Self::HeavyImport,
+        Self::NoCredential,
+        Self::DryRun,
+        Self::SlowUpload,
+        Self::Connections,
+        Self::UnfinishedBodies,
+        Self::Schedules,
+        Self::Tarpit,
+        Self::BadAnswers,
+    ];
+
+    /// Its name on the command line and in the report.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::HeavyImport => "heavy-import",
+            Self::NoCredential => "no-credential",
+            Self::DryRun => "dry-run",
+            Self::SlowUpload => "slow-upload",
+            Self::Connections => "connections",
+            Self::UnfinishedBodies => "unfinished-bodies",
+            Self::Schedules => "schedules",
+            Self::Tarpit => "tarpit",
+            Self::BadAnswers => "bad-answers",
+        }
+    }
 }
 
 /// A hostile app and where its callers come from.
@@ -90,28 +119,19 @@ impl Tally {
     }
 }
 
-/// The counts of one hostile app, to be told.
-pub(super) struct Count {
-    kind: Kind,
+/// What became of the requests of one hostile app, at its end.
+pub struct Count {
+    /// What it did.
+    pub kind: Kind,
     /// Asked, done, refused, broken.
-    numbers: [u64; 4],
+    pub numbers: [u64; 4],
 }
 
 impl Count {
-    fn word(&self) -> String {
-        self.kind.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
-    }
-
     /// Returns them as an object.
-    pub(super) fn object(&self) -> Value {
+    pub fn object(&self) -> Value {
         let [asked, done, refused, broken] = self.numbers;
-        json!({"kind": self.word(), "asked": asked, "done": done, "refused": refused, "broken": broken})
-    }
-
-    /// Returns them as a row.
-    pub(super) fn row(&self) -> [String; 5] {
-        let [asked, done, refused, broken] = self.numbers.map(|number| number.to_string());
-        [self.word(), asked, done, refused, broken]
+        json!({"kind": self.kind.word(), "asked": asked, "done": done, "refused": refused, "broken": broken})
     }
 }
 
@@ -203,7 +223,7 @@ fn single() -> Value {
 
 /// The same app with a key that looks right and does not exist.
 fn stranger(tenant: &Tenant) -> Tenant {
-    let key = crate::client::Key(format!("sk_{}", "A".repeat(43)));
+    let key = Key(format!("sk_{}", "A".repeat(43)));
     let client = Client::new(tenant.client.server(), Some(key), None);
     let client = client.and_then(|client| client.with_source(tenant.address));
     Tenant { client: client.unwrap_or_else(|_| tenant.client.clone()), ..tenant.clone() }
