@@ -7,7 +7,7 @@ mod questions;
 mod report;
 mod verdict;
 
-use crate::devices::Fleet;
+use crate::devices::DevicePopulation;
 use crate::emulated::told;
 use crate::import;
 use crate::policy::DemoPolicy;
@@ -84,8 +84,8 @@ impl DemoOptions {
     }
 
     /// The devices that it is sent to.
-    pub fn devices(&self) -> Fleet {
-        Fleet::new(self.stage.devices, self.stage.seed)
+    pub fn devices(&self) -> DevicePopulation {
+        DevicePopulation::new(self.stage.devices, self.stage.seed)
     }
 }
 
@@ -99,17 +99,18 @@ fn latency_for(kills: u32, devices: u64) -> Option<f64> {
 
 /// Plays it from beginning to end.
 pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<Report> {
-    let (services, fleet) = (options.stage.services, options.devices());
+    let (services, population) = (options.stage.services, options.devices());
     let mut stage = Stage::build(&options.stage, reporter).await?;
-    let import_seconds = import::run(&stage.client, fleet, &**reporter).await?.as_secs_f64();
+    let import_seconds = import::run(&stage.client, population, &**reporter).await?.as_secs_f64();
     let import_usage = if services.are_sinks() { Some(stage.server.restart().await?) } else { None };
     let run = campaign::run(options, &mut stage, &**reporter).await?;
     stage.emulators.stop();
     let compared = Instant::now();
-    let comparison = comparison::run(services.answers(), &stage, fleet, &run.ledger, &**reporter).await?;
+    let comparison =
+        comparison::run(services.answers(), &stage, population, &run.ledger, &**reporter).await?;
     reporter.line(&format!(
         "comparison: {} tokens{}, the ledger asked about {}",
-        thousands(fleet.devices()),
+        thousands(population.devices()),
         told(" in ", compared.elapsed()),
         thousands(comparison.asked)
     ));

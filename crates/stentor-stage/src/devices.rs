@@ -35,7 +35,7 @@ const TIME_ZONES: [&str; 16] = [
     "Australia/Sydney",
 ];
 
-/// One half of the fleet.
+/// One half of the population.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Half {
     /// Android devices, reached through FCM.
@@ -73,15 +73,15 @@ pub struct Member {
     pub number: u64,
 }
 
-/// All devices of a demo.
+/// The devices that are imported into an app: invented, repeatable.
 #[derive(Clone, Copy, Debug)]
-pub struct Fleet {
+pub struct DevicePopulation {
     devices: u64,
     seed: u64,
 }
 
-impl Fleet {
-    /// Invents a fleet.
+impl DevicePopulation {
+    /// Invents a population.
     pub const fn new(devices: u64, seed: u64) -> Self {
         Self { devices, seed }
     }

@@ -12,7 +12,7 @@ use stentor_emulators::ObserverFile;
 /// Where APNs' sink notes when single messages were answered: lines of a token and microseconds since 1970.
 pub const ANSWERS: &str = "answers.log";
 
-/// How the tokens begin whose answers are noted; no token of a fleet does.
+/// How the tokens begin whose answers are noted; no token of a population does.
 pub const NOTED_TOKENS: &str = "000000000000000000000000000000000000000000000000";
 
 /// The push services of a stage: an emulator of each, in one directory.

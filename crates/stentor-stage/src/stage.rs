@@ -1,7 +1,7 @@
 //! The stage: a directory, two emulators, a server, an app with its credentials.
 
 use crate::client::{Client, segment};
-use crate::devices::{Fleet, Half};
+use crate::devices::{DevicePopulation, Half};
 use crate::emulated::told;
 use crate::emulator::Emulators;
 use crate::failure::Failure;
@@ -83,7 +83,7 @@ impl StageOptions {
     /// The settings of one push service: everything but address, TLS and the observer's file.
     fn settings(&self, half: Half, keys: &Keys) -> Value {
         // Every token fits in, with room for ones that should not be there.
-        let capacity_tokens = Fleet::new(self.devices, self.seed).devices_of(half) + 1000;
+        let capacity_tokens = DevicePopulation::new(self.devices, self.seed).devices_of(half) + 1000;
         let latency = self.latency_ms.map(|ms| json!({"kind": "fixed", "ms": ms}));
         let PushServices::Emulators(answers) = self.services else {
             return json!({"latency": latency, "observer": {"capacity_tokens": capacity_tokens}});

@@ -1,7 +1,7 @@
 //! How long a server that was shut down cleanly takes from its start to its first push.
 
 use super::campaigns::{ended, millis};
-use crate::devices::Fleet;
+use crate::devices::DevicePopulation;
 use crate::import;
 use crate::reporter::Reporter;
 use crate::stage::{Stage, StageOptions};
@@ -37,7 +37,7 @@ pub struct ColdReport {
 /// Measures.
 pub async fn run(options: ColdOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<ColdReport> {
     let mut stage = Stage::build(&StageOptions::with_sinks(options.devices + 10_000), reporter).await?;
-    import::run(&stage.client, Fleet::new(options.devices, 1), &**reporter).await?;
+    import::run(&stage.client, DevicePopulation::new(options.devices, 1), &**reporter).await?;
     let mut report = ColdReport { options, first_push_ms: Samples::default(), ready_ms: Samples::default() };
     for round in 0..options.rounds {
         let (first_push_ms, ready_ms) = start(&mut stage, round).await?;

@@ -1,6 +1,6 @@
 //! New devices through the API, as one stream of NDJSON.
 
-use crate::devices::Fleet;
+use crate::devices::DevicePopulation;
 use crate::import;
 use crate::reporter::Reporter;
 use crate::stage::{Stage, StageOptions};
@@ -34,7 +34,7 @@ pub async fn run(options: ImportOptions, reporter: &Arc<dyn Reporter>) -> anyhow
     let mut report = ImportReport { devices, rates, cpu, wall, peak_rss_bytes: 0 };
     for _ in 0..rounds {
         let mut stage = Stage::build(&StageOptions::with_sinks(2), reporter).await?;
-        let took = import::run(&stage.client, Fleet::new(devices, 1), &**reporter).await?;
+        let took = import::run(&stage.client, DevicePopulation::new(devices, 1), &**reporter).await?;
         let usage = stage.server.stop();
         report.wall.push(took.as_secs_f64());
         report.rates.push(devices as f64 / took.as_secs_f64());

@@ -4,7 +4,7 @@ use super::answers::{self, Answers, Kept};
 use super::campaigns::{ended, millis};
 use super::singles::{self, Promised, Sent};
 use crate::client::{Client, segment};
-use crate::devices::Fleet;
+use crate::devices::DevicePopulation;
 use crate::import;
 use crate::reporter::Reporter;
 use crate::stage::{Stage, StageOptions};
@@ -40,7 +40,7 @@ pub struct UrgentReport {
 /// Measures.
 pub async fn run(options: UrgentOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<UrgentReport> {
     let stage = Stage::build(&StageOptions::with_sinks(options.devices + 200_000), reporter).await?;
-    import::run(&stage.client, Fleet::new(options.devices, 1), &**reporter).await?;
+    import::run(&stage.client, DevicePopulation::new(options.devices, 1), &**reporter).await?;
     let idle = options.send(&stage.client, 0).await?;
     let idle_settled = times(&stage.client, &idle, None).await?;
     let everyone = json!({"target": "everyone", "notification": {"title": "to everyone"}});

@@ -5,7 +5,7 @@
 //! the emulators accepted, then both speak of the same devices. It is asked about every other device.
 
 use super::questions::{Fate, ask};
-use crate::devices::{Fleet, Half, Member};
+use crate::devices::{DevicePopulation, Half, Member};
 use crate::ledger::Ledger;
 use crate::policy::DemoPolicy;
 use crate::reporter::Reporter;
@@ -65,33 +65,33 @@ pub struct Counted {
 pub(super) async fn run(
     policy: DemoPolicy,
     stage: &Stage,
-    fleet: Fleet,
+    population: DevicePopulation,
     ledger: &Ledger,
     reporter: &dyn Reporter,
 ) -> anyhow::Result<Comparison> {
     let books = Books { fcm: stage.emulators.fcm.counted()?, apns: stage.emulators.apns.counted()? };
-    let (mut comparison, mut odd) = survey(fleet, &books);
+    let (mut comparison, mut odd) = survey(population, &books);
     let accepted: u64 = comparison.counted.values().map(|counted| counted.tokens_accepted).sum();
     if accepted != ledger.totals.accepted {
-        let suspects = fleet.members().filter(|member| books.counts(fleet, *member).accepted > 0);
+        let suspects = population.members().filter(|member| books.counts(population, *member).accepted > 0);
         odd.extend(suspects.take(MAX_SUSPECTS));
     }
-    odd.extend(sample(fleet));
-    let fates = ask(&stage.client, fleet, &ledger.message, &odd, reporter).await?;
+    odd.extend(sample(population));
+    let fates = ask(&stage.client, population, &ledger.message, &odd, reporter).await?;
     comparison.asked = odd.len() as u64;
     for member in &odd {
-        let is_dead = policy.is_dead(member.half, &fleet.token(*member));
-        comparison.judge(*member, is_dead, books.counts(fleet, *member), fates.get(member));
+        let is_dead = policy.is_dead(member.half, &population.token(*member));
+        comparison.judge(*member, is_dead, books.counts(population, *member), fates.get(member));
     }
-    comparison.settle_sums(fleet, ledger, accepted);
+    comparison.settle_sums(population, ledger, accepted);
     Ok(comparison)
 }
 
-/// Some devices, evenly from the whole fleet.
-fn sample(fleet: Fleet) -> impl Iterator<Item = Member> {
+/// Some devices, evenly from the whole population.
+fn sample(population: DevicePopulation) -> impl Iterator<Item = Member> {
     // An odd step meets both halves.
-    let step = (fleet.devices() / SAMPLE) | 1;
-    (0..fleet.devices()).step_by(step as usize).map(move |place| fleet.member(place))
+    let step = (population.devices() / SAMPLE) | 1;
+    (0..population.devices()).step_by(step as usize).map(move |place| population.member(place))
 }
 
 struct Books {
@@ -107,17 +107,17 @@ impl Books {
         }
     }
 
-    fn counts(&self, fleet: Fleet, member: Member) -> Counts {
-        self.of(member.half).lookup(&fleet.token(member))
+    fn counts(&self, population: DevicePopulation, member: Member) -> Counts {
+        self.of(member.half).lookup(&population.token(member))
     }
 }
 
 /// Looks every token up; returns the sums and the devices that the ledger has to be asked about.
-fn survey(fleet: Fleet, books: &Books) -> (Comparison, HashSet<Member>) {
+fn survey(population: DevicePopulation, books: &Books) -> (Comparison, HashSet<Member>) {
     let (mut comparison, mut odd) = (Comparison::default(), HashSet::new());
     let mut known: HashMap<Half, u64> = HashMap::new();
-    for member in fleet.members() {
-        let counts = books.counts(fleet, member);
+    for member in population.members() {
+        let counts = books.counts(population, member);
         *known.entry(member.half).or_default() += u64::from(counts != Counts::default());
         comparison.counted.entry(member.half).or_default().add(counts);
         comparison.duplicates += u64::from(counts.accepted.saturating_sub(1));
@@ -167,11 +167,11 @@ impl Comparison {
     }
 
     /// Adds what the sums say beyond the devices that were asked about.
-    fn settle_sums(&mut self, fleet: Fleet, ledger: &Ledger, accepted: u64) {
+    fn settle_sums(&mut self, population: DevicePopulation, ledger: &Ledger, accepted: u64) {
         let explained = self.lost + self.disagreeing;
         let unexplained = accepted.abs_diff(ledger.totals.accepted).saturating_sub(explained);
         self.disagreeing += unexplained;
-        self.lost += fleet.devices().saturating_sub(ledger.audience);
+        self.lost += population.devices().saturating_sub(ledger.audience);
         for counted in self.counted.values() {
             self.disagreeing += counted.strangers + counted.overflow;
         }

@@ -1,7 +1,7 @@
 //! Asks the ledger about single devices, through the public history of a delivery.
 
 use crate::client::{Client, segment};
-use crate::devices::{Fleet, Member};
+use crate::devices::{DevicePopulation, Member};
 use crate::reporter::Reporter;
 use crate::text::cell;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -25,7 +25,7 @@ pub(super) struct Fate {
 /// Asks what became of a message at these devices; devices that the API does not list have no fate.
 pub(super) async fn ask(
     client: &Client,
-    fleet: Fleet,
+    population: DevicePopulation,
     message: &str,
     about: &HashSet<Member>,
     reporter: &dyn Reporter,
@@ -33,7 +33,7 @@ pub(super) async fn ask(
     if about.is_empty() {
         return Ok(HashMap::new());
     }
-    let ids = find_ids(client, fleet, about, reporter).await?;
+    let ids = find_ids(client, population, about, reporter).await?;
     let mut progress = reporter.begin("questions", ids.len() as u64);
     let questions = ids.into_iter().map(|(member, id)| async move {
         let path = format!("/v1/messages/{}/deliveries/{}", segment(message), segment(&id));
@@ -53,19 +53,19 @@ pub(super) async fn ask(
 /// Finds the ids of devices by listing them all: only the server knows which id it gave to which token.
 async fn find_ids(
     client: &Client,
-    fleet: Fleet,
+    population: DevicePopulation,
     about: &HashSet<Member>,
     reporter: &dyn Reporter,
 ) -> anyhow::Result<Vec<(Member, String)>> {
     let (mut found, mut listed, mut after) = (Vec::new(), 0, None::<String>);
-    let mut progress = reporter.begin("listing", fleet.devices());
+    let mut progress = reporter.begin("listing", population.devices());
     loop {
         let mut query = vec![("limit", DEVICES_PER_PAGE.to_string())];
         query.extend(after.map(|after| ("after", after)));
         let page = client.get_with("/v1/devices", &query).await?;
         for device in page["devices"].as_array().into_iter().flatten() {
             listed += 1;
-            if let Some(member) = fleet.recognize(device).filter(|member| about.contains(member)) {
+            if let Some(member) = population.recognize(device).filter(|member| about.contains(member)) {
                 found.push((member, cell(&device["id"])));
             }
         }

@@ -1,5 +1,5 @@
 use super::{Dead, dead};
-use crate::devices::{Fleet, Half};
+use crate::devices::{DevicePopulation, Half};
 use crate::policy::DemoPolicy;
 use stentor_emulators::Policy;
 
@@ -14,11 +14,11 @@ fn the_emulators_understand_both_policies() {
 
 #[test]
 fn about_three_tokens_in_a_hundred_are_dead_and_none_if_all_are_accepted() {
-    let fleet = Fleet::new(20_000, 1);
+    let population = DevicePopulation::new(20_000, 1);
     for half in Half::BOTH {
-        let members = || fleet.members().filter(|member| member.half == half);
+        let members = || population.members().filter(|member| member.half == half);
         let dead = |policy: DemoPolicy| {
-            members().filter(|member| policy.is_dead(half, &fleet.token(*member))).count()
+            members().filter(|member| policy.is_dead(half, &population.token(*member))).count()
         };
         let (realistic, none) = (dead(DemoPolicy::Realistic), dead(DemoPolicy::AcceptAll));
         assert!((200..450).contains(&realistic) && none == 0, "{half:?}: {realistic}, {none}");
@@ -27,10 +27,13 @@ fn about_three_tokens_in_a_hundred_are_dead_and_none_if_all_are_accepted() {
 
 #[test]
 fn tokens_meet_each_way_to_be_refused_for_good() {
-    let fleet = Fleet::new(20_000, 1);
+    let population = DevicePopulation::new(20_000, 1);
     for half in Half::BOTH {
-        let tokens: Vec<String> =
-            fleet.members().filter(|member| member.half == half).map(|member| fleet.token(member)).collect();
+        let tokens: Vec<String> = population
+            .members()
+            .filter(|member| member.half == half)
+            .map(|member| population.token(member))
+            .collect();
         for Dead { code, prefixes, .. } in dead(half) {
             let meets = |token: &String| prefixes.iter().any(|prefix| token.starts_with(prefix));
             assert!(tokens.iter().any(meets), "no token meets {code}");

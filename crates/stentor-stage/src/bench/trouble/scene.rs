@@ -3,7 +3,7 @@
 use super::case::{Case, Measured, SINGLES};
 use crate::bench::campaigns::millis;
 use crate::client::{Client, segment};
-use crate::devices::{Fleet, Half, Member};
+use crate::devices::{DevicePopulation, Half, Member};
 use crate::failure::Failure;
 use crate::import;
 use crate::ledger::Ledger;
@@ -28,7 +28,7 @@ const CLEAN_ROUNDS: u32 = 3;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
-/// A server, its push service and a fleet of Android devices.
+/// A server, its push service and a population of Android devices.
 pub(super) struct Scene {
     stage: Stage,
     devices: u64,
@@ -45,7 +45,7 @@ impl Scene {
     ) -> anyhow::Result<Self> {
         let mut stage =
             Stage::build(&StageOptions::with_emulators(2 * (devices + 4 * SINGLES_COUNT)), reporter).await?;
-        import::run_with(&stage.client, Fleet::new(devices, 1), write_line, &**reporter).await?;
+        import::run_with(&stage.client, DevicePopulation::new(devices, 1), write_line, &**reporter).await?;
         stage.server.restart().await?;
         Ok(Self { stage, devices, limit })
     }
@@ -182,10 +182,10 @@ struct Watch {
 
 impl Watch {
     fn over(counted: &ObserverFile, devices: u64, meets: impl Fn(&str) -> bool) -> Self {
-        let fleet = Fleet::new(devices, 1);
+        let population = DevicePopulation::new(devices, 1);
         let (mut good, mut repeated) = (Vec::new(), Vec::new());
         for place in 0..devices {
-            let token = fleet.token(Member { half: Half::Fcm, number: place });
+            let token = population.token(Member { half: Half::Fcm, number: place });
             let hash = token_hash(token.as_bytes());
             let list = if meets(&token) { &mut repeated } else { &mut good };
             list.push((hash, counted.lookup_hash(hash).accepted));
@@ -203,9 +203,9 @@ impl Watch {
 }
 
 /// Writes the line of an Android device, whichever half the place belongs to.
-fn write_line(fleet: Fleet, member: Member, lines: &mut String) {
+fn write_line(population: DevicePopulation, member: Member, lines: &mut String) {
     let number = 2 * member.number + u64::from(member.half == Half::Apns);
-    fleet.write_line(Member { half: Half::Fcm, number }, lines);
+    population.write_line(Member { half: Half::Fcm, number }, lines);
 }
 
 fn single_token(number: u64) -> String {

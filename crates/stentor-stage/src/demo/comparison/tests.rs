@@ -1,6 +1,6 @@
 use super::{Comparison, Counted, Verdict, judge, sample};
 use crate::demo::questions::Fate;
-use crate::devices::{Fleet, Half, Member};
+use crate::devices::{DevicePopulation, Half, Member};
 use crate::ledger::{Ledger, Totals};
 use stentor_emulators::Counts;
 
@@ -69,10 +69,10 @@ fn only_an_unanswered_attempt_accounts_for_a_duplicate() {
 
 #[test]
 fn a_sample_is_drawn_from_both_halves_and_all_of_a_small_fleet() {
-    let sampled: Vec<Member> = sample(Fleet::new(1_000_000, 1)).collect();
+    let sampled: Vec<Member> = sample(DevicePopulation::new(1_000_000, 1)).collect();
     let halves = Half::BOTH.map(|half| sampled.iter().filter(|member| member.half == half).count());
     assert!(halves.iter().all(|count| (400..=600).contains(count)), "{halves:?}");
-    assert_eq!(sample(Fleet::new(500, 1)).count(), 500);
+    assert_eq!(sample(DevicePopulation::new(500, 1)).count(), 500);
 }
 
 #[test]
@@ -80,14 +80,14 @@ fn sums_that_differ_are_never_hidden() {
     let mut comparison = Comparison::default();
     let ledger =
         Ledger { audience: 10, totals: Totals { accepted: 9, ..Totals::default() }, ..Ledger::default() };
-    comparison.settle_sums(Fleet::new(10, 1), &ledger, 7);
+    comparison.settle_sums(DevicePopulation::new(10, 1), &ledger, 7);
     assert_eq!((comparison.lost, comparison.disagreeing), (0, 2));
 }
 
 #[test]
 fn a_device_that_is_not_in_the_audience_is_lost() {
     let mut comparison = Comparison::default();
-    comparison.settle_sums(Fleet::new(10, 1), &Ledger { audience: 8, ..Ledger::default() }, 0);
+    comparison.settle_sums(DevicePopulation::new(10, 1), &Ledger { audience: 8, ..Ledger::default() }, 0);
     assert_eq!(comparison.lost, 2);
 }
 
@@ -95,19 +95,19 @@ fn a_device_that_is_not_in_the_audience_is_lost() {
 fn strangers_and_dropped_counts_spoil_the_proof() {
     let mut comparison = Comparison::default();
     comparison.counted.insert(Half::Fcm, Counted { strangers: 1, overflow: 2, ..Counted::default() });
-    comparison.settle_sums(Fleet::new(2, 1), &Ledger { audience: 2, ..Ledger::default() }, 0);
+    comparison.settle_sums(DevicePopulation::new(2, 1), &Ledger { audience: 2, ..Ledger::default() }, 0);
     assert_eq!(comparison.disagreeing, 3);
 }
 
 #[test]
 fn a_loss_is_told_with_an_example_without_its_token() {
-    let fleet = Fleet::new(10, 1);
+    let population = DevicePopulation::new(10, 1);
     let member = Member { half: Half::Apns, number: 4 };
     let mut comparison = Comparison::default();
     comparison.judge(member, false, counts(0, 0), None);
     assert_eq!(comparison.lost, 1);
     assert!(
         comparison.examples[0].contains("apns device 4")
-            && !comparison.examples[0].contains(&fleet.token(member))
+            && !comparison.examples[0].contains(&population.token(member))
     );
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use stentor_lab::study::{Background, Cell, Devices, Mix, Study};
-use stentor_stage::devices::{Fleet, Half, Member};
+use stentor_stage::devices::{DevicePopulation, Half, Member};
 use stentor_stage::emulator::Emulator;
 use stentor_stage::import;
 use stentor_stage::keys::Keys;
@@ -47,7 +47,7 @@ pub(super) struct Site {
 /// An app and its devices.
 pub(super) struct App {
     pub(super) client: Client,
-    pub(super) fleet: Fleet,
+    pub(super) fleet: DevicePopulation,
 }
 
 impl Site {
@@ -182,7 +182,7 @@ impl Site {
         let number = self.apps.len() as u64 + 1;
         let client = make_app(self.server.client()?, &format!("app {number}"), &credentials).await?;
         // Both platforms have as many devices, which is what a fleet is made of.
-        let fleet = Fleet::new(2 * devices.gcm.min(devices.apns), number);
+        let fleet = DevicePopulation::new(2 * devices.gcm.min(devices.apns), number);
         import::run_with(&client, fleet, write_line, &*on_the_terminal()).await?;
         self.apps.push(App { client, fleet });
         Ok(())
@@ -212,7 +212,7 @@ pub(super) fn part(half: Half, parts: u32, number: u64) -> String {
 }
 
 /// A device as the API wants it.
-pub(super) fn registration(fleet: Fleet, member: Member) -> Value {
+pub(super) fn registration(fleet: DevicePopulation, member: Member) -> Value {
     let platform = match member.half {
         Half::Fcm => "android",
         Half::Apns => "apple",
@@ -220,7 +220,7 @@ pub(super) fn registration(fleet: Fleet, member: Member) -> Value {
     json!({"platform": platform, "token": fleet.token(member)})
 }
 
-fn write_line(fleet: Fleet, member: Member, lines: &mut String) {
+fn write_line(fleet: DevicePopulation, member: Member, lines: &mut String) {
     let mut device = registration(fleet, member);
     let parts = PARTS.map(|parts| part(member.half, parts, member.number));
     let topics: Vec<&str> =
