@@ -3,9 +3,9 @@
 mod campaign;
 mod comparison;
 mod kills;
+mod proof;
 mod questions;
 mod report;
-mod verdict;
 
 use crate::devices::DevicePopulation;
 use crate::emulated::told;

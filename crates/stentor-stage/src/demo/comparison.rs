@@ -150,17 +150,17 @@ impl Comparison {
     fn judge(&mut self, member: Member, is_dead: bool, counts: Counts, fate: Option<&Fate>) {
         let unanswered = fate.map_or(0, |fate| fate.unanswered);
         self.unanswered_duplicates += u64::from(counts.accepted.saturating_sub(1).min(unanswered));
-        let verdict = judge(is_dead, counts, fate);
-        match verdict {
-            Verdict::Agree => return,
-            Verdict::Lost => self.lost += 1,
-            Verdict::Disagree => self.disagreeing += 1,
-            Verdict::Unmarked => self.unmarked_duplicates += 1,
+        let finding = judge(is_dead, counts, fate);
+        match finding {
+            DeviceFinding::Agree => return,
+            DeviceFinding::Lost => self.lost += 1,
+            DeviceFinding::Disagree => self.disagreeing += 1,
+            DeviceFinding::Unmarked => self.unmarked_duplicates += 1,
         }
         if self.examples.len() < MAX_EXAMPLES {
             let (half, number) = (member.half.word(), member.number);
             self.examples.push(format!(
-                "{verdict:?}: {half} device {number}: emulator accepted {} and refused {} of {} requests, ledger says {fate:?}",
+                "{finding:?}: {half} device {number}: emulator accepted {} and refused {} of {} requests, ledger says {fate:?}",
                 counts.accepted, counts.rejected, counts.attempts
             ));
         }
@@ -178,9 +178,9 @@ impl Comparison {
     }
 }
 
-/// What is to be said of one device.
+/// What ledger and emulator say of one device, put side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum DeviceFinding {
     /// Both say the same.
     Agree,
     /// It is lost.
@@ -193,16 +193,16 @@ enum Verdict {
 
 /// In this campaign a delivery ends accepted, or rejected when its token is dead, and never otherwise: trouble that
 /// passes may refuse a living token for good as little as the loss of an answer may.
-fn judge(is_dead: bool, counts: Counts, fate: Option<&Fate>) -> Verdict {
-    let Some(fate) = fate else { return Verdict::Lost };
-    let Some(state) = fate.state.as_deref() else { return Verdict::Lost };
+fn judge(is_dead: bool, counts: Counts, fate: Option<&Fate>) -> DeviceFinding {
+    let Some(fate) = fate else { return DeviceFinding::Lost };
+    let Some(state) = fate.state.as_deref() else { return DeviceFinding::Lost };
     match (state, counts.accepted) {
-        ("accepted" | "delivered", 0) => Verdict::Lost,
-        ("accepted" | "delivered", _) if is_dead => Verdict::Disagree,
-        ("accepted" | "delivered", 2..) if !fate.ambiguous => Verdict::Unmarked,
-        ("accepted" | "delivered", _) => Verdict::Agree,
-        ("rejected", 0) if is_dead && counts.rejected > 0 => Verdict::Agree,
-        (_, _) => Verdict::Disagree,
+        ("accepted" | "delivered", 0) => DeviceFinding::Lost,
+        ("accepted" | "delivered", _) if is_dead => DeviceFinding::Disagree,
+        ("accepted" | "delivered", 2..) if !fate.ambiguous => DeviceFinding::Unmarked,
+        ("accepted" | "delivered", _) => DeviceFinding::Agree,
+        ("rejected", 0) if is_dead && counts.rejected > 0 => DeviceFinding::Agree,
+        (_, _) => DeviceFinding::Disagree,
     }
 }
 

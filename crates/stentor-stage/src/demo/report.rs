@@ -3,7 +3,7 @@
 use super::DemoOptions;
 use super::campaign::Run;
 use super::comparison::{Comparison, Counted};
-use super::verdict::Facts;
+use super::proof::ProofFacts;
 use crate::child::Usage;
 use crate::devices::Half;
 use crate::emulated;
@@ -65,7 +65,7 @@ impl Report {
         limits: Value,
     ) -> Self {
         let (devices, trouble, planned) = (options.stage.devices, options.stage.trouble, options.kills);
-        let mut facts = Facts {
+        let mut facts = ProofFacts {
             devices,
             audience: run.ledger.audience,
             totals: run.ledger.totals,
@@ -81,7 +81,7 @@ impl Report {
             troubles: [planned.troubles, run.troubles],
             has_wrong_dates: trouble == Some(Trouble::ClockJump),
             inquiry: run.inquiry.broken(trouble.is_some_and(Trouble::refuses)),
-            ..Facts::default()
+            ..ProofFacts::default()
         };
         facts.compare(&comparison);
         let allowed_duplicates = facts.allowed_duplicates();

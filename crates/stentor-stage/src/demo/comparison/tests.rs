@@ -1,4 +1,4 @@
-use super::{Comparison, Counted, Verdict, judge, sample};
+use super::{Comparison, Counted, DeviceFinding, judge, sample};
 use crate::demo::questions::Fate;
 use crate::devices::{DevicePopulation, Half, Member};
 use crate::ledger::{Ledger, Totals};
@@ -16,42 +16,42 @@ fn fate(state: &str, ambiguous: bool) -> Fate {
 fn each_pair_of_statements_has_its_verdict() {
     let (dead, alive) = (true, false);
     let cases = [
-        (alive, counts(1, 0), Some(fate("accepted", false)), Verdict::Agree),
-        (alive, counts(1, 2), Some(fate("accepted", false)), Verdict::Agree),
-        (dead, counts(0, 1), Some(fate("rejected", false)), Verdict::Agree),
-        (alive, counts(2, 0), Some(fate("accepted", true)), Verdict::Agree),
-        (alive, counts(2, 0), Some(fate("accepted", false)), Verdict::Unmarked),
-        (alive, counts(0, 0), Some(fate("accepted", false)), Verdict::Lost),
-        (alive, counts(0, 0), None, Verdict::Lost),
-        (alive, counts(1, 0), Some(Fate::default()), Verdict::Lost),
+        (alive, counts(1, 0), Some(fate("accepted", false)), DeviceFinding::Agree),
+        (alive, counts(1, 2), Some(fate("accepted", false)), DeviceFinding::Agree),
+        (dead, counts(0, 1), Some(fate("rejected", false)), DeviceFinding::Agree),
+        (alive, counts(2, 0), Some(fate("accepted", true)), DeviceFinding::Agree),
+        (alive, counts(2, 0), Some(fate("accepted", false)), DeviceFinding::Unmarked),
+        (alive, counts(0, 0), Some(fate("accepted", false)), DeviceFinding::Lost),
+        (alive, counts(0, 0), None, DeviceFinding::Lost),
+        (alive, counts(1, 0), Some(Fate::default()), DeviceFinding::Lost),
     ];
-    for (is_dead, counts, fate, verdict) in cases {
-        assert_eq!(judge(is_dead, counts, fate.as_ref()), verdict, "{counts:?} {fate:?}");
+    for (is_dead, counts, fate, finding) in cases {
+        assert_eq!(judge(is_dead, counts, fate.as_ref()), finding, "{counts:?} {fate:?}");
     }
 }
 
 #[test]
 fn what_the_emulator_accepted_is_not_rejected_nor_the_other_way_round() {
-    assert_eq!(judge(false, counts(1, 0), Some(&fate("rejected", false))), Verdict::Disagree);
-    assert_eq!(judge(false, counts(1, 0), Some(&fate("rejected", true))), Verdict::Disagree);
-    assert_eq!(judge(true, counts(0, 1), Some(&fate("accepted", false))), Verdict::Lost);
+    assert_eq!(judge(false, counts(1, 0), Some(&fate("rejected", false))), DeviceFinding::Disagree);
+    assert_eq!(judge(false, counts(1, 0), Some(&fate("rejected", true))), DeviceFinding::Disagree);
+    assert_eq!(judge(true, counts(0, 1), Some(&fate("accepted", false))), DeviceFinding::Lost);
 }
 
 #[test]
 fn a_living_token_is_not_rejected_because_of_trouble_that_passes() {
-    assert_eq!(judge(false, counts(0, 1), Some(&fate("rejected", false))), Verdict::Disagree);
+    assert_eq!(judge(false, counts(0, 1), Some(&fate("rejected", false))), DeviceFinding::Disagree);
 }
 
 #[test]
 fn a_token_that_was_never_tried_is_not_rejected() {
-    assert_eq!(judge(true, counts(0, 0), Some(&fate("rejected", false))), Verdict::Disagree);
+    assert_eq!(judge(true, counts(0, 0), Some(&fate("rejected", false))), DeviceFinding::Disagree);
 }
 
 #[test]
 fn an_end_that_nobody_asked_for_never_agrees() {
     for state in ["expired", "collapsed", "canceled", "failed"] {
         for (is_dead, counts) in [(true, counts(0, 1)), (false, counts(0, 3)), (false, counts(1, 0))] {
-            assert_eq!(judge(is_dead, counts, Some(&fate(state, true))), Verdict::Disagree, "{state}");
+            assert_eq!(judge(is_dead, counts, Some(&fate(state, true))), DeviceFinding::Disagree, "{state}");
         }
     }
 }

@@ -1,9 +1,9 @@
-use super::Facts;
+use super::ProofFacts;
 use crate::ledger::Totals;
 
 /// A campaign that went well, with one kill of each kind.
-fn proven() -> Facts {
-    Facts {
+fn proven() -> ProofFacts {
+    ProofFacts {
         devices: 10,
         audience: 10,
         totals: Totals { accepted: 8, rejected: 2, ..Totals::default() },
@@ -17,11 +17,11 @@ fn proven() -> Facts {
         emulator_attempts: 13,
         kills: [1, 1],
         emulator_kills: [1, 1],
-        ..Facts::default()
+        ..ProofFacts::default()
     }
 }
 
-fn assert_breaks(spoil: impl FnOnce(&mut Facts), sentence: &str) {
+fn assert_breaks(spoil: impl FnOnce(&mut ProofFacts), sentence: &str) {
     let mut facts = proven();
     spoil(&mut facts);
     let broken = facts.broken();
@@ -101,10 +101,10 @@ fn attempts_agree_when_nothing_was_killed() {
 
 #[test]
 fn attempts_that_a_push_service_refused_for_their_date_are_not_among_its_own() {
-    let calm = Facts { kills: [0, 0], emulator_kills: [0, 0], ..proven() };
-    let calm = Facts { duplicates: 0, unanswered_duplicates: 0, duplicate_bound: 0, ..calm };
+    let calm = ProofFacts { kills: [0, 0], emulator_kills: [0, 0], ..proven() };
+    let calm = ProofFacts { duplicates: 0, unanswered_duplicates: 0, duplicate_bound: 0, ..calm };
     assert_eq!(calm.broken().len(), 1, "13 attempts at the emulators are not the ledger's 11");
-    let dated = Facts { has_wrong_dates: true, troubles: [2, 2], ..calm };
+    let dated = ProofFacts { has_wrong_dates: true, troubles: [2, 2], ..calm };
     assert_eq!(dated.broken(), [""; 0]);
 }
 

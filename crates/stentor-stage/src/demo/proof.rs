@@ -5,7 +5,7 @@ use crate::ledger::Totals;
 
 /// What was found, as plain values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct ProofFacts {
     /// The devices that were imported.
     pub devices: u64,
     /// The audience of the campaign.
@@ -48,7 +48,7 @@ pub(super) struct Facts {
     pub inquiry: Vec<String>,
 }
 
-impl Facts {
+impl ProofFacts {
     /// Takes over what the comparison found.
     pub(super) fn compare(&mut self, comparison: &Comparison) {
         self.lost = comparison.lost;
