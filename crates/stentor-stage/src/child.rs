@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 const START_LIMIT: Duration = Duration::from_secs(30);
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 const TOLD_LINES: usize = 5;
@@ -100,7 +100,7 @@ impl Child {
                     format!("the {} does not start; its log ends with:\n{}", self.name, self.last_words());
                 return Err(Failure::not_done(sentence).into());
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -124,7 +124,7 @@ impl Child {
                 return Err(Failure::not_done(sentence).into());
             }
             self.usage();
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
         }
         // Not waited for yet, so the operating system still knows the final CPU time.
         let usage = self.usage();
@@ -170,7 +170,7 @@ impl Child {
             if asked.elapsed() > limit {
                 self.signal(Signal::KILL);
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
         }
         // Not waited for yet, so the operating system still knows the final CPU time.
         let usage = self.usage();

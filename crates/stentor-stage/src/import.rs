@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const LINES_PER_PART: u64 = 256;
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Writes the line with which a device is imported.
 pub type Writer = fn(DevicePopulation, Member, &mut String);
@@ -41,7 +41,7 @@ pub async fn run_with(
         client.stream("/v1/devices/import", &query, "application/x-ndjson", lines(population, writer, &sent));
     let mut import = std::pin::pin!(import);
     let (started, mut progress) = (Instant::now(), reporter.begin("import", population.devices()));
-    let mut ticks = tokio::time::interval(LOOK_EVERY);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     let reply = loop {
         tokio::select! {
             reply = &mut import => break reply?,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use stentor_rig::cgroup::Cgroup;
 
 const START_LIMIT: Duration = Duration::from_secs(120);
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The server of the demo; sums up what all its processes used.
 pub struct Server {
@@ -175,7 +175,7 @@ impl Server {
                     Failure::not_done("the server does not get ready: look at its log (--keep DIR)").into()
                 );
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -188,7 +188,7 @@ impl Server {
             if started.elapsed() > START_LIMIT {
                 return Err(Failure::not_done("the push services give no access token or connection").into());
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use stentor_lab::statistics::Samples;
 
 /// How long answers are waited for after the last 202.
 const PATIENCE: Duration = Duration::from_secs(120);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// When the sink answered, by token.
 #[derive(Default)]
@@ -67,7 +67,7 @@ pub(super) async fn kept(stage: &Path, sent: &[&Sent]) -> anyhow::Result<Kept> {
         if kept.lost == 0 || began.elapsed() > PATIENCE {
             return Ok(kept);
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 
 const SETTLE_LIMIT: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Waits for a campaign's end and returns its instant.
 pub(super) async fn ended(client: &Client, campaign: &str) -> anyhow::Result<Value> {
@@ -20,7 +20,7 @@ pub(super) async fn ended(client: &Client, campaign: &str) -> anyhow::Result<Val
         if started.elapsed() > SETTLE_LIMIT {
             return Err(Failure::not_done(format!("{campaign} does not end")).into());
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

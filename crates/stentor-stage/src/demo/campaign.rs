@@ -12,11 +12,11 @@ use crate::troubles::Inquiry;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// When kills have to be timed, or when the whole campaign lasts a second.
-const LOOK_OFTEN: Duration = Duration::from_millis(10);
+const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// When kills have to be timed in a campaign that lasts a second: two thousand deliveries end meanwhile.
-const LOOK_KILLING: Duration = Duration::from_millis(2);
+const KILLING_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How long emulators stop: beyond a sender's patience with a silent connection, and within it.
 const STALLS: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(1)];
@@ -64,7 +64,7 @@ pub(super) async fn run(
     let before = stage.server.usage();
     let reply = stage.client.post("/v1/messages", &message()).await?;
     let accepted_at = Instant::now();
-    let mut watch = Watch {
+    let mut running = RunningCampaign {
         stage,
         campaign: cell(&reply["campaign"]),
         plan: Plan::new(options.kills, SECONDS_PER_KILL, options.stage.seed),
@@ -81,14 +81,14 @@ pub(super) async fn run(
         latest: Ledger::default(),
         moved_at: accepted_at,
     };
-    watch.follow().await?;
+    running.follow().await?;
     let wall_seconds = accepted_at.elapsed().as_secs_f64();
-    let usage = watch.stage.server.usage();
-    watch.inquiry.look_after(&watch.stage.client, watch.give_up_after).await;
+    let usage = running.stage.server.usage();
+    running.inquiry.look_after(&running.stage.client, running.give_up_after).await;
     let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
     let peak_rss_bytes = usage.peak_rss_bytes;
-    let Watch { progress, always_balanced, latest: ledger, .. } = watch;
-    let Watch { kills, emulator_kills, stalls, troubles, inquiry, .. } = watch;
+    let RunningCampaign { progress, always_balanced, latest: ledger, .. } = running;
+    let RunningCampaign { kills, emulator_kills, stalls, troubles, inquiry, .. } = running;
     progress.finish(ledger.totals.ended());
     // Devices that are not even in the books have no final state either.
     let stuck = ledger.totals.open() + devices.saturating_sub(ledger.audience);
@@ -115,7 +115,7 @@ fn message() -> Value {
     })
 }
 
-struct Watch<'a> {
+struct RunningCampaign<'a> {
     stage: &'a mut Stage,
     campaign: String,
     plan: Plan,
@@ -133,11 +133,11 @@ struct Watch<'a> {
     moved_at: Instant,
 }
 
-impl Watch<'_> {
+impl RunningCampaign<'_> {
     /// Returns when the campaign has ended or has not moved for too long.
     async fn follow(&mut self) -> anyhow::Result<()> {
         loop {
-            self.look().await?;
+            self.poll().await?;
             if self.latest.is_ended() {
                 return Ok(());
             }
@@ -154,7 +154,7 @@ impl Watch<'_> {
         }
     }
 
-    async fn look(&mut self) -> anyhow::Result<()> {
+    async fn poll(&mut self) -> anyhow::Result<()> {
         self.stage.check_alive()?;
         let (_, ledger) = Ledger::fetch(&self.stage.client, &self.campaign).await?;
         self.always_balanced &= ledger.balanced && ledger.sums_up();
@@ -205,9 +205,9 @@ impl Watch<'_> {
 
     fn interval(&self) -> Duration {
         match (self.plan.is_pending(), self.is_fast) {
-            (true, true) => LOOK_KILLING,
-            (false, false) => LOOK_EVERY,
-            _ => LOOK_OFTEN,
+            (true, true) => KILLING_POLL_INTERVAL,
+            (false, false) => POLL_INTERVAL,
+            _ => SHORT_POLL_INTERVAL,
         }
     }
 }

@@ -19,7 +19,7 @@ const CAMPAIGN_PAUSE: Duration = Duration::from_millis(500);
 /// Longest wait for a first push; one that does not come counts as that.
 const PUSH_LIMIT: Duration = Duration::from_secs(30);
 /// How often the push service's counts are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What the tenth app felt.
 #[derive(Default)]
@@ -79,7 +79,7 @@ impl Tenth {
                 _ => refused += 1,
             }
             while pushes(fcm, tokens)? == before && asked.elapsed() < PUSH_LIMIT {
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
             times.push(asked.elapsed().as_secs_f64() * 1e3);
             // The rest of a campaign is over before the next one counts.

@@ -24,8 +24,8 @@ const SINGLES_EVERY: Duration = Duration::from_millis(20);
 /// How long the last single message is waited for; one that has not ended then counts as old as it is.
 const SINGLES_LIMIT: Duration = Duration::from_secs(10);
 const CLEAN_ROUNDS: u32 = 3;
-/// Each look reads all counts, so it is not for nothing.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Each poll reads all counts, which costs the machine that is measured.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
 /// A server, its push service and a population of Android devices.
@@ -56,25 +56,25 @@ impl Scene {
         let single_idle_p99_ms = p99(&self.stage.client, singles(0).await??).await?;
         let clean_rate = self.clean_rate(case).await?;
         let counted = self.stage.emulators.fcm.counted()?;
-        let mut watch = Watch::over(&counted, self.devices, case.meets()?);
+        let mut open = OpenDeliveries::of(&counted, self.devices, case.meets()?);
         self.tell(&case.policy()).await?;
         let beside = singles(SINGLES_COUNT);
         let began = self.campaign().await?;
-        let good = self.until_good(&mut watch, began).await?;
+        let good = self.until_good(&mut open, began).await?;
         let parked = self.is_parked().await?;
-        self.until_repeated(&mut watch, began, case, &beside).await?;
+        self.until_repeated(&mut open, began, case, &beside).await?;
         let single_p99_ms = p99(&self.stage.client, beside.await??).await?;
         let requests = self.requests_since(&counted)?;
         Ok(Measured {
             case,
             devices: self.devices,
-            troubled: watch.troubled,
-            left: watch.good.len() as u64,
+            troubled: open.troubled,
+            left: open.good.len() as u64,
             pending: good.pending,
             parked,
             rate: good.rate,
             clean_rate,
-            unsent: if case.persistence.failures().is_some() { watch.repeated.len() as u64 } else { 0 },
+            unsent: if case.persistence.failures().is_some() { open.repeated.len() as u64 } else { 0 },
             single_idle_p99_ms,
             single_p99_ms,
             requests,
@@ -86,10 +86,10 @@ impl Scene {
         self.tell(&Case { share: 0.0, ..case }.policy()).await?;
         let mut rates = Samples::default();
         for round in 1..=CLEAN_ROUNDS {
-            let mut watch = Watch::over(&self.stage.emulators.fcm.counted()?, self.devices, |_| false);
+            let mut open = OpenDeliveries::of(&self.stage.emulators.fcm.counted()?, self.devices, |_| false);
             let began = self.campaign().await?;
-            let good = self.until_good(&mut watch, began).await?;
-            let left = watch.good.len();
+            let good = self.until_good(&mut open, began).await?;
+            let left = open.good.len();
             if left > 0 {
                 let sentence = format!("campaign {round} without trouble does not end: {left} are left");
                 return Err(Failure::not_done(sentence).into());
@@ -113,23 +113,23 @@ impl Scene {
     }
 
     /// Waits until the good deliveries are accepted, or too long.
-    async fn until_good(&self, watch: &mut Watch, began: Instant) -> anyhow::Result<Good> {
+    async fn until_good(&self, open: &mut OpenDeliveries, began: Instant) -> anyhow::Result<Good> {
         loop {
-            watch.look(&self.stage.emulators.fcm.counted()?);
+            open.remove_accepted(&self.stage.emulators.fcm.counted()?);
             let elapsed = began.elapsed();
-            if watch.good.is_empty() || elapsed > self.limit {
-                let pending = watch.repeated.len() as u64;
-                let accepted = self.devices - pending - watch.good.len() as u64;
+            if open.good.is_empty() || elapsed > self.limit {
+                let pending = open.repeated.len() as u64;
+                let accepted = self.devices - pending - open.good.len() as u64;
                 return Ok(Good { rate: accepted as f64 / elapsed.as_secs_f64().max(1e-9), pending });
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
     /// Waits until every delivery that can succeed is accepted, and the single messages are sent, or too long.
     async fn until_repeated<T>(
         &self,
-        watch: &mut Watch,
+        open: &mut OpenDeliveries,
         began: Instant,
         case: Case,
         beside: &JoinHandle<T>,
@@ -138,12 +138,12 @@ impl Scene {
         let limit = if case.is_of_few() { bound } else { bound.min(self.limit) };
         let can_succeed = case.persistence.failures().is_some();
         while began.elapsed() < limit {
-            watch.look(&self.stage.emulators.fcm.counted()?);
-            let waits = can_succeed && !watch.repeated.is_empty();
+            open.remove_accepted(&self.stage.emulators.fcm.counted()?);
+            let waits = can_succeed && !open.repeated.is_empty();
             if !waits && beside.is_finished() {
                 break;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -174,14 +174,14 @@ struct Good {
 type Seen = (u64, u32);
 
 /// The deliveries that are waited for.
-struct Watch {
+struct OpenDeliveries {
     good: Vec<Seen>,
     repeated: Vec<Seen>,
     troubled: u64,
 }
 
-impl Watch {
-    fn over(counted: &ObserverFile, devices: u64, meets: impl Fn(&str) -> bool) -> Self {
+impl OpenDeliveries {
+    fn of(counted: &ObserverFile, devices: u64, meets: impl Fn(&str) -> bool) -> Self {
         let population = DevicePopulation::new(devices, 1);
         let (mut good, mut repeated) = (Vec::new(), Vec::new());
         for place in 0..devices {
@@ -195,7 +195,7 @@ impl Watch {
     }
 
     /// Strikes out what has been accepted since.
-    fn look(&mut self, counted: &ObserverFile) {
+    fn remove_accepted(&mut self, counted: &ObserverFile) {
         for list in [&mut self.good, &mut self.repeated] {
             list.retain(|(hash, before)| counted.lookup_hash(*hash).accepted <= *before);
         }
@@ -243,7 +243,7 @@ async fn p99(client: &Client, campaigns: Vec<String>) -> anyhow::Result<f64> {
             if began.elapsed() > SINGLES_LIMIT {
                 break json!(Timestamp::now().to_string());
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         };
         if let (Some(from), Some(to)) = (millis(&created_at), millis(&ended_at)) {
             times.push((to - from).rem_euclid(DAY_MS) as f64);

@@ -13,7 +13,7 @@ fn fate(state: &str, ambiguous: bool) -> Fate {
 }
 
 #[test]
-fn each_pair_of_statements_has_its_verdict() {
+fn each_pair_of_statements_has_its_finding() {
     let (dead, alive) = (true, false);
     let cases = [
         (alive, counts(1, 0), Some(fate("accepted", false)), DeviceFinding::Agree),
