@@ -11,7 +11,7 @@ use crate::policy::DemoPolicy;
 use crate::reporter::Reporter;
 use crate::server::{Server, data_dir};
 use crate::text::cell;
-use crate::troubles::{self, Ground, Inquiry, Trouble};
+use crate::troubles::{self, AcceptanceCheck, Ground, Trouble};
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -172,9 +172,9 @@ impl Stage {
     }
 
     /// Makes the trouble for which this stage was built.
-    pub async fn shake(&mut self, inquiry: &mut Inquiry) -> anyhow::Result<()> {
+    pub async fn shake(&mut self, acceptance: &mut AcceptanceCheck) -> anyhow::Result<()> {
         match self.server.process() {
-            Some(server) => self.ground.shake(server, &self.client, inquiry).await,
+            Some(server) => self.ground.shake(server, &self.client, acceptance).await,
             None => Ok(()),
         }
     }

@@ -3,18 +3,19 @@
 //! Each is made to the real process by means of the operating system. Where those means are missing the trouble is not
 //! made, and the reason is said.
 
+mod acceptance;
 mod clock;
 mod disk;
-mod inquiry;
+
 mod sync;
 
 use crate::child::Child;
 use crate::client::Client;
 use crate::reporter::Reporter;
+pub use acceptance::AcceptanceCheck;
 use anyhow::Context;
 use clock::FalseClock;
 use disk::SmallDisk;
-pub use inquiry::Inquiry;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -104,16 +105,16 @@ impl Ground {
         &mut self,
         server: &mut Child,
         client: &Client,
-        inquiry: &mut Inquiry,
+        acceptance: &mut AcceptanceCheck,
     ) -> anyhow::Result<()> {
         match self.trouble {
             None => return Ok(()),
-            Some(Trouble::DiskFull) => self.fill_the_disk(server, client, inquiry).await?,
-            Some(Trouble::FsyncError) => fail_to_sync(server, client, inquiry).await?,
-            Some(Trouble::ClockJump) => self.turn_the_clock(server, client, inquiry).await?,
+            Some(Trouble::DiskFull) => self.fill_the_disk(server, client, acceptance).await?,
+            Some(Trouble::FsyncError) => fail_to_sync(server, client, acceptance).await?,
+            Some(Trouble::ClockJump) => self.turn_the_clock(server, client, acceptance).await?,
         }
         server.check_alive()?;
-        let mended = inquiry.until_kept(client, LIMIT).await;
+        let mended = acceptance.until_kept(client, LIMIT).await;
         mended.with_context(|| format!("the server's log ends with:\n{}", server.last_words()))
     }
 
@@ -121,14 +122,14 @@ impl Ground {
         &self,
         server: &mut Child,
         client: &Client,
-        inquiry: &mut Inquiry,
+        acceptance: &mut AcceptanceCheck,
     ) -> anyhow::Result<()> {
         let Some(disk) = &self.disk else { return Ok(()) };
-        let (began, before) = (Instant::now(), inquiry.refused());
-        while began.elapsed() < LASTS || inquiry.refused() < before + ENOUGH_REFUSALS {
+        let (began, before) = (Instant::now(), acceptance.refused());
+        while began.elapsed() < LASTS || acceptance.refused() < before + ENOUGH_REFUSALS {
             // What the server gives back meanwhile is taken again.
             disk.fill()?;
-            inquiry.ask(client).await?;
+            acceptance.ask(client).await?;
             server.check_alive()?;
             if began.elapsed() > LIMIT {
                 break;
@@ -141,16 +142,16 @@ impl Ground {
         &self,
         server: &mut Child,
         client: &Client,
-        inquiry: &mut Inquiry,
+        acceptance: &mut AcceptanceCheck,
     ) -> anyhow::Result<()> {
         let Some(clock) = &self.clock else { return Ok(()) };
         for offset_seconds in clock::JUMPS_SECONDS {
             clock.turn(offset_seconds)?;
-            let turned = inquiry.until_it_is(offset_seconds, client, LIMIT).await;
+            let turned = acceptance.until_it_is(offset_seconds, client, LIMIT).await;
             turned.with_context(|| format!("the server's log ends with:\n{}", server.last_words()))?;
             let began = Instant::now();
             while began.elapsed() < LASTS {
-                inquiry.ask(client).await?;
+                acceptance.ask(client).await?;
             }
         }
         Ok(())
@@ -158,19 +159,23 @@ impl Ground {
 }
 
 /// From the first sync that was made to fail until the last, nothing may be kept.
-async fn fail_to_sync(server: &mut Child, client: &Client, inquiry: &mut Inquiry) -> anyhow::Result<()> {
+async fn fail_to_sync(
+    server: &mut Child,
+    client: &Client,
+    acceptance: &mut AcceptanceCheck,
+) -> anyhow::Result<()> {
     let mut breaker = sync::Breaker::attach(server.id())?;
     let (began, mut asked) = (Instant::now(), 0);
     while !breaker.has_failed_one() && began.elapsed() < LIMIT {
-        inquiry.ask(client).await?;
+        acceptance.ask(client).await?;
         server.check_alive()?;
     }
-    let (kept_before, began) = (inquiry.kept(), Instant::now());
+    let (kept_before, began) = (acceptance.kept(), Instant::now());
     while began.elapsed() < LASTS || asked < ENOUGH_REFUSALS {
-        inquiry.ask(client).await?;
+        acceptance.ask(client).await?;
         asked += 1;
         server.check_alive()?;
     }
-    inquiry.note_lies(inquiry.kept() - kept_before);
+    acceptance.note_lies(acceptance.kept() - kept_before);
     breaker.detach()
 }

@@ -8,7 +8,7 @@ use crate::ledger::Ledger;
 use crate::reporter::{Phase, Reporter};
 use crate::stage::Stage;
 use crate::text::{cell, thousands};
-use crate::troubles::Inquiry;
+use crate::troubles::AcceptanceCheck;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ pub struct Run {
     /// How often what is below the server was in trouble.
     pub troubles: u32,
     /// What the server was asked meanwhile.
-    pub inquiry: Inquiry,
+    pub acceptance: AcceptanceCheck,
     /// Deliveries without a final state when it was over, or given up.
     pub stuck: u64,
 }
@@ -76,7 +76,7 @@ pub(super) async fn run(
         emulator_kills: 0,
         stalls: 0,
         troubles: 0,
-        inquiry: Inquiry::default(),
+        acceptance: AcceptanceCheck::default(),
         always_balanced: true,
         latest: Ledger::default(),
         moved_at: accepted_at,
@@ -84,11 +84,11 @@ pub(super) async fn run(
     running.follow().await?;
     let wall_seconds = accepted_at.elapsed().as_secs_f64();
     let usage = running.stage.server.usage();
-    running.inquiry.look_after(&running.stage.client, running.give_up_after).await;
+    running.acceptance.check_kept(&running.stage.client, running.give_up_after).await;
     let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
     let peak_rss_bytes = usage.peak_rss_bytes;
     let RunningCampaign { progress, always_balanced, latest: ledger, .. } = running;
-    let RunningCampaign { kills, emulator_kills, stalls, troubles, inquiry, .. } = running;
+    let RunningCampaign { kills, emulator_kills, stalls, troubles, acceptance, .. } = running;
     progress.finish(ledger.totals.ended());
     // Devices that are not even in the books have no final state either.
     let stuck = ledger.totals.open() + devices.saturating_sub(ledger.audience);
@@ -102,7 +102,7 @@ pub(super) async fn run(
         emulator_kills,
         stalls,
         troubles,
-        inquiry,
+        acceptance,
         stuck,
     })
 }
@@ -127,7 +127,7 @@ struct RunningCampaign<'a> {
     emulator_kills: u32,
     stalls: u32,
     troubles: u32,
-    inquiry: Inquiry,
+    acceptance: AcceptanceCheck,
     always_balanced: bool,
     latest: Ledger,
     moved_at: Instant,
@@ -188,7 +188,7 @@ impl RunningCampaign<'_> {
                 "emulators"
             }
             Victim::Troubled => {
-                self.stage.shake(&mut self.inquiry).await?;
+                self.stage.shake(&mut self.acceptance).await?;
                 self.troubles += 1;
                 "server"
             }

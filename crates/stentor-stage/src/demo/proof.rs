@@ -45,7 +45,7 @@ pub(super) struct ProofFacts {
     /// Whether push services may have refused attempts without counting them, as they do with those of a wrong date.
     pub has_wrong_dates: bool,
     /// What was wrong with the answers that the server gave in its trouble.
-    pub inquiry: Vec<String>,
+    pub acceptance: Vec<String>,
 }
 
 impl ProofFacts {
@@ -69,7 +69,7 @@ impl ProofFacts {
     pub(super) fn broken(&self) -> Vec<String> {
         let checks = self.of_the_books().into_iter().chain(self.of_the_tokens()).chain(self.of_the_kills());
         let broken = checks.filter(|(is_broken, _)| *is_broken).map(|(_, sentence)| sentence);
-        broken.chain(self.inquiry.iter().cloned()).collect()
+        broken.chain(self.acceptance.iter().cloned()).collect()
     }
 
     fn of_the_books(&self) -> Vec<(bool, String)> {

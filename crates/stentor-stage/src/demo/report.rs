@@ -80,7 +80,7 @@ impl Report {
             emulator_kills: [planned.emulators + planned.stalls, run.emulator_kills + run.stalls],
             troubles: [planned.troubles, run.troubles],
             has_wrong_dates: trouble == Some(Trouble::ClockJump),
-            inquiry: run.inquiry.broken(trouble.is_some_and(Trouble::refuses)),
+            acceptance: run.acceptance.broken(trouble.is_some_and(Trouble::refuses)),
             ..ProofFacts::default()
         };
         facts.compare(&comparison);
@@ -142,7 +142,7 @@ impl Report {
             "emulator_kills": self.run.emulator_kills,
             "stalls": self.run.stalls,
             "troubles": self.run.troubles,
-            "inquiry": self.run.inquiry.object(),
+            "inquiry": self.run.acceptance.object(),
             "wall_seconds": rounded(self.run.wall_seconds),
             "pushes_per_second": rounded(self.pushes_per_second()),
             "import_seconds": rounded(self.import.seconds),

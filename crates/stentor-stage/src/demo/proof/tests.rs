@@ -111,5 +111,5 @@ fn attempts_that_a_push_service_refused_for_their_date_are_not_among_its_own() {
 #[test]
 fn a_trouble_that_did_not_come_or_was_answered_wrongly_breaks_the_proof() {
     assert_breaks(|facts| facts.troubles = [2, 1], "before all kills had happened");
-    assert_breaks(|facts| facts.inquiry = vec!["1 messages are lies".to_owned()], "1 messages are lies");
+    assert_breaks(|facts| facts.acceptance = vec!["1 messages are lies".to_owned()], "1 messages are lies");
 }

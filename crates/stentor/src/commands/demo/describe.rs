@@ -69,9 +69,9 @@ fn figures(report: &Report) -> String {
         lines.push(format!(
             "trouble   {} times below the server; of {} messages meanwhile it kept {} and refused {}",
             run.troubles,
-            run.inquiry.kept() + run.inquiry.refused(),
-            run.inquiry.kept(),
-            run.inquiry.refused()
+            run.acceptance.kept() + run.acceptance.refused(),
+            run.acceptance.kept(),
+            run.acceptance.refused()
         ));
     }
     lines.join("\n")

@@ -16,7 +16,7 @@ const NEAR_SECONDS: i64 = 60;
 
 /// What was asked, and what was answered.
 #[derive(Debug, Default)]
-pub struct Inquiry {
+pub struct AcceptanceCheck {
     /// Campaigns that were answered with 202.
     kept: Vec<String>,
     /// Answers with 503, by their code.
@@ -29,7 +29,7 @@ pub struct Inquiry {
     missing: u64,
 }
 
-impl Inquiry {
+impl AcceptanceCheck {
     /// How many messages were kept, as the server says.
     pub fn kept(&self) -> u64 {
         self.kept.len() as u64
@@ -67,7 +67,7 @@ impl Inquiry {
         let began = Instant::now();
         while !self.ask(client).await? {
             if began.elapsed() > limit {
-                return Err(self.give_up(&format!("nothing is kept {limit:?} after the trouble is over")));
+                return Err(self.timed_out(&format!("nothing is kept {limit:?} after the trouble is over")));
             }
         }
         Ok(())
@@ -92,19 +92,19 @@ impl Inquiry {
                 }
             }
             if began.elapsed() > limit {
-                return Err(self.give_up("the server's clock does not show the time that it was set to"));
+                return Err(self.timed_out("the server's clock does not show the time that it was set to"));
             }
         }
     }
 
-    fn give_up(&self, why: &str) -> anyhow::Error {
+    fn timed_out(&self, why: &str) -> anyhow::Error {
         let (kept, refused, strange) = (self.kept(), &self.refused, self.strange.last());
         Failure::not_done(format!("{why}; {kept} kept, refused {refused:?}, last strange answer {strange:?}"))
             .into()
     }
 
-    /// Looks for every message that was answered with 202: it must be there, balance, and end.
-    pub async fn look_after(&mut self, client: &Client, limit: Duration) {
+    /// Checks every message that was answered with 202: it must be there, balance, and end.
+    pub async fn check_kept(&mut self, client: &Client, limit: Duration) {
         let began = Instant::now();
         for campaign in &self.kept {
             let mut has_ended = false;
@@ -140,7 +140,7 @@ impl Inquiry {
         broken
     }
 
-    /// The inquiry as an object of the report.
+    /// The check as an object of the report.
     pub fn object(&self) -> Value {
         json!({"kept": self.kept(), "refused": self.refused, "strange": self.strange.len(), "lies": self.lies,
             "missing": self.missing})

@@ -1,4 +1,4 @@
-use super::{Inquiry, off_by, second_of_day};
+use super::{AcceptanceCheck, off_by, second_of_day};
 use serde_json::json;
 
 #[test]
@@ -14,19 +14,19 @@ fn midnight_makes_no_difference_of_a_day() {
 
 #[test]
 fn a_trouble_that_nobody_noticed_proves_nothing() {
-    let silent = Inquiry { kept: vec!["m".to_owned()], ..Inquiry::default() };
+    let silent = AcceptanceCheck { kept: vec!["m".to_owned()], ..AcceptanceCheck::default() };
     assert_eq!(silent.broken(true), ["nothing was refused, so the trouble was not noticed"]);
     assert_eq!(silent.broken(false), [""; 0]);
 }
 
 #[test]
 fn a_message_kept_when_nothing_can_be_kept_or_lost_afterwards_breaks_the_proof() {
-    let spoiled = Inquiry {
+    let spoiled = AcceptanceCheck {
         lies: 1,
         missing: 2,
         strange: vec!["500: null".to_owned()],
         refused: [("unavailable".to_owned(), 1)].into(),
-        ..Inquiry::default()
+        ..AcceptanceCheck::default()
     };
     assert_eq!(spoiled.broken(true).len(), 3, "{:?}", spoiled.broken(true));
 }
