@@ -2,9 +2,10 @@
 
 mod campaign;
 mod comparison;
+mod histories;
 mod kills;
 mod proof;
-mod questions;
+
 mod report;
 
 use crate::devices::DevicePopulation;

@@ -197,7 +197,7 @@ impl RunningCampaign<'_> {
         let done = thousands(self.latest.totals.ended());
         self.progress.remark(&format!(
             "{} {name} at {done} deliveries{}",
-            victim.fate(),
+            victim.history(),
             told(", back after ", started.elapsed())
         ));
         Ok(())

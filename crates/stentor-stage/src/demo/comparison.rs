@@ -4,7 +4,7 @@
 //! asked about some of the devices only: if it calls accepted nobody whom the emulators never accepted, and as many as
 //! the emulators accepted, then both speak of the same devices. It is asked about every other device.
 
-use super::questions::{Fate, ask};
+use super::histories::{self, DeliveryHistory};
 use crate::devices::{DevicePopulation, Half, Member};
 use crate::ledger::Ledger;
 use crate::policy::DemoPolicy;
@@ -77,11 +77,11 @@ pub(super) async fn run(
         odd.extend(suspects.take(MAX_SUSPECTS));
     }
     odd.extend(sample(population));
-    let fates = ask(&stage.client, population, &ledger.message, &odd, reporter).await?;
+    let histories = histories::fetch(&stage.client, population, &ledger.message, &odd, reporter).await?;
     comparison.asked = odd.len() as u64;
     for member in &odd {
         let is_dead = policy.is_dead(member.half, &population.token(*member));
-        comparison.judge(*member, is_dead, books.counts(population, *member), fates.get(member));
+        comparison.judge(*member, is_dead, books.counts(population, *member), histories.get(member));
     }
     comparison.settle_sums(population, ledger, accepted);
     Ok(comparison)
@@ -147,10 +147,10 @@ impl Counted {
 
 impl Comparison {
     /// Judges one device by what its token is, what the emulator counted and what the ledger answered.
-    fn judge(&mut self, member: Member, is_dead: bool, counts: Counts, fate: Option<&Fate>) {
-        let unanswered = fate.map_or(0, |fate| fate.unanswered);
+    fn judge(&mut self, member: Member, is_dead: bool, counts: Counts, history: Option<&DeliveryHistory>) {
+        let unanswered = history.map_or(0, |history| history.unanswered);
         self.unanswered_duplicates += u64::from(counts.accepted.saturating_sub(1).min(unanswered));
-        let finding = judge(is_dead, counts, fate);
+        let finding = judge(is_dead, counts, history);
         match finding {
             DeviceFinding::Agree => return,
             DeviceFinding::Lost => self.lost += 1,
@@ -160,7 +160,7 @@ impl Comparison {
         if self.examples.len() < MAX_EXAMPLES {
             let (half, number) = (member.half.word(), member.number);
             self.examples.push(format!(
-                "{finding:?}: {half} device {number}: emulator accepted {} and refused {} of {} requests, ledger says {fate:?}",
+                "{finding:?}: {half} device {number}: emulator accepted {} and refused {} of {} requests, ledger says {history:?}",
                 counts.accepted, counts.rejected, counts.attempts
             ));
         }
@@ -193,13 +193,13 @@ enum DeviceFinding {
 
 /// In this campaign a delivery ends accepted, or rejected when its token is dead, and never otherwise: trouble that
 /// passes may refuse a living token for good as little as the loss of an answer may.
-fn judge(is_dead: bool, counts: Counts, fate: Option<&Fate>) -> DeviceFinding {
-    let Some(fate) = fate else { return DeviceFinding::Lost };
-    let Some(state) = fate.state.as_deref() else { return DeviceFinding::Lost };
+fn judge(is_dead: bool, counts: Counts, history: Option<&DeliveryHistory>) -> DeviceFinding {
+    let Some(history) = history else { return DeviceFinding::Lost };
+    let Some(state) = history.state.as_deref() else { return DeviceFinding::Lost };
     match (state, counts.accepted) {
         ("accepted" | "delivered", 0) => DeviceFinding::Lost,
         ("accepted" | "delivered", _) if is_dead => DeviceFinding::Disagree,
-        ("accepted" | "delivered", 2..) if !fate.ambiguous => DeviceFinding::Unmarked,
+        ("accepted" | "delivered", 2..) if !history.ambiguous => DeviceFinding::Unmarked,
         ("accepted" | "delivered", _) => DeviceFinding::Agree,
         ("rejected", 0) if is_dead && counts.rejected > 0 => DeviceFinding::Agree,
         (_, _) => DeviceFinding::Disagree,

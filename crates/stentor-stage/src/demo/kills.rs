@@ -22,7 +22,7 @@ pub(super) enum Victim {
 
 impl Victim {
     /// Says in a word what becomes of it.
-    pub(super) const fn fate(self) -> &'static str {
+    pub(super) const fn history(self) -> &'static str {
         match self {
             Self::Server | Self::Emulator => "killed",
             Self::Stalled => "stopped",

@@ -1,5 +1,5 @@
 use super::{Comparison, Counted, DeviceFinding, judge, sample};
-use crate::demo::questions::Fate;
+use crate::demo::histories::DeliveryHistory;
 use crate::devices::{DevicePopulation, Half, Member};
 use crate::ledger::{Ledger, Totals};
 use stentor_emulators::Counts;
@@ -8,50 +8,54 @@ fn counts(accepted: u32, rejected: u32) -> Counts {
     Counts { attempts: accepted + rejected, accepted, rejected, validate_only: 0 }
 }
 
-fn fate(state: &str, ambiguous: bool) -> Fate {
-    Fate { state: Some(state.to_owned()), ambiguous, unanswered: u32::from(ambiguous) }
+fn history(state: &str, ambiguous: bool) -> DeliveryHistory {
+    DeliveryHistory { state: Some(state.to_owned()), ambiguous, unanswered: u32::from(ambiguous) }
 }
 
 #[test]
 fn each_pair_of_statements_has_its_finding() {
     let (dead, alive) = (true, false);
     let cases = [
-        (alive, counts(1, 0), Some(fate("accepted", false)), DeviceFinding::Agree),
-        (alive, counts(1, 2), Some(fate("accepted", false)), DeviceFinding::Agree),
-        (dead, counts(0, 1), Some(fate("rejected", false)), DeviceFinding::Agree),
-        (alive, counts(2, 0), Some(fate("accepted", true)), DeviceFinding::Agree),
-        (alive, counts(2, 0), Some(fate("accepted", false)), DeviceFinding::Unmarked),
-        (alive, counts(0, 0), Some(fate("accepted", false)), DeviceFinding::Lost),
+        (alive, counts(1, 0), Some(history("accepted", false)), DeviceFinding::Agree),
+        (alive, counts(1, 2), Some(history("accepted", false)), DeviceFinding::Agree),
+        (dead, counts(0, 1), Some(history("rejected", false)), DeviceFinding::Agree),
+        (alive, counts(2, 0), Some(history("accepted", true)), DeviceFinding::Agree),
+        (alive, counts(2, 0), Some(history("accepted", false)), DeviceFinding::Unmarked),
+        (alive, counts(0, 0), Some(history("accepted", false)), DeviceFinding::Lost),
         (alive, counts(0, 0), None, DeviceFinding::Lost),
-        (alive, counts(1, 0), Some(Fate::default()), DeviceFinding::Lost),
+        (alive, counts(1, 0), Some(DeliveryHistory::default()), DeviceFinding::Lost),
     ];
-    for (is_dead, counts, fate, finding) in cases {
-        assert_eq!(judge(is_dead, counts, fate.as_ref()), finding, "{counts:?} {fate:?}");
+    for (is_dead, counts, history, finding) in cases {
+        assert_eq!(judge(is_dead, counts, history.as_ref()), finding, "{counts:?} {history:?}");
     }
 }
 
 #[test]
 fn what_the_emulator_accepted_is_not_rejected_nor_the_other_way_round() {
-    assert_eq!(judge(false, counts(1, 0), Some(&fate("rejected", false))), DeviceFinding::Disagree);
-    assert_eq!(judge(false, counts(1, 0), Some(&fate("rejected", true))), DeviceFinding::Disagree);
-    assert_eq!(judge(true, counts(0, 1), Some(&fate("accepted", false))), DeviceFinding::Lost);
+    assert_eq!(judge(false, counts(1, 0), Some(&history("rejected", false))), DeviceFinding::Disagree);
+    assert_eq!(judge(false, counts(1, 0), Some(&history("rejected", true))), DeviceFinding::Disagree);
+    assert_eq!(judge(true, counts(0, 1), Some(&history("accepted", false))), DeviceFinding::Lost);
 }
 
 #[test]
 fn a_living_token_is_not_rejected_because_of_trouble_that_passes() {
-    assert_eq!(judge(false, counts(0, 1), Some(&fate("rejected", false))), DeviceFinding::Disagree);
+    assert_eq!(judge(false, counts(0, 1), Some(&history("rejected", false))), DeviceFinding::Disagree);
 }
 
 #[test]
 fn a_token_that_was_never_tried_is_not_rejected() {
-    assert_eq!(judge(true, counts(0, 0), Some(&fate("rejected", false))), DeviceFinding::Disagree);
+    assert_eq!(judge(true, counts(0, 0), Some(&history("rejected", false))), DeviceFinding::Disagree);
 }
 
 #[test]
 fn an_end_that_nobody_asked_for_never_agrees() {
     for state in ["expired", "collapsed", "canceled", "failed"] {
         for (is_dead, counts) in [(true, counts(0, 1)), (false, counts(0, 3)), (false, counts(1, 0))] {
-            assert_eq!(judge(is_dead, counts, Some(&fate(state, true))), DeviceFinding::Disagree, "{state}");
+            assert_eq!(
+                judge(is_dead, counts, Some(&history(state, true))),
+                DeviceFinding::Disagree,
+                "{state}"
+            );
         }
     }
 }
@@ -60,10 +64,10 @@ fn an_end_that_nobody_asked_for_never_agrees() {
 fn only_an_unanswered_attempt_accounts_for_a_duplicate() {
     let mut comparison = Comparison::default();
     let member = Member { half: Half::Fcm, number: 0 };
-    let crashed = Fate { unanswered: 0, ..fate("accepted", true) };
+    let crashed = DeliveryHistory { unanswered: 0, ..history("accepted", true) };
     comparison.judge(member, false, counts(2, 0), Some(&crashed));
     assert_eq!(comparison.unanswered_duplicates, 0);
-    comparison.judge(member, false, counts(3, 0), Some(&fate("accepted", true)));
+    comparison.judge(member, false, counts(3, 0), Some(&history("accepted", true)));
     assert_eq!(comparison.unanswered_duplicates, 1);
 }
 

@@ -1,4 +1,4 @@
-//! Asks the ledger about single devices, through the public history of a delivery.
+//! The histories of single deliveries, as the API has them.
 
 use crate::client::{Client, segment};
 use crate::devices::{DevicePopulation, Member};
@@ -9,11 +9,11 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
 const DEVICES_PER_PAGE: u64 = 1000;
-const QUESTIONS_AT_ONCE: usize = 16;
+const REQUESTS_AT_ONCE: usize = 16;
 
-/// What the ledger says of one delivery.
+/// What the ledger says of one delivery, its attempts summed up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fate {
+pub(super) struct DeliveryHistory {
     /// Its final state; `None` when it has none.
     pub state: Option<String>,
     /// Whether any attempt is marked ambiguous.
@@ -22,32 +22,32 @@ pub(super) struct Fate {
     pub unanswered: u32,
 }
 
-/// Asks what became of a message at these devices; devices that the API does not list have no fate.
-pub(super) async fn ask(
+/// Reads what became of a message at these devices; devices that the API does not list have none.
+pub(super) async fn fetch(
     client: &Client,
     population: DevicePopulation,
     message: &str,
     about: &HashSet<Member>,
     reporter: &dyn Reporter,
-) -> anyhow::Result<HashMap<Member, Fate>> {
+) -> anyhow::Result<HashMap<Member, DeliveryHistory>> {
     if about.is_empty() {
         return Ok(HashMap::new());
     }
     let ids = find_ids(client, population, about, reporter).await?;
     let mut progress = reporter.begin("questions", ids.len() as u64);
-    let questions = ids.into_iter().map(|(member, id)| async move {
+    let requests = ids.into_iter().map(|(member, id)| async move {
         let path = format!("/v1/messages/{}/deliveries/{}", segment(message), segment(&id));
-        let history = client.get(&path).await?;
-        anyhow::Ok((member, fate(&history)))
+        let answer = client.get(&path).await?;
+        anyhow::Ok((member, summed_up(&answer)))
     });
-    let mut answers = stream::iter(questions).buffer_unordered(QUESTIONS_AT_ONCE);
-    let mut fates = HashMap::new();
-    while let Some((member, fate)) = answers.try_next().await? {
-        fates.insert(member, fate);
-        progress.update(fates.len() as u64);
+    let mut answers = stream::iter(requests).buffer_unordered(REQUESTS_AT_ONCE);
+    let mut histories = HashMap::new();
+    while let Some((member, history)) = answers.try_next().await? {
+        histories.insert(member, history);
+        progress.update(histories.len() as u64);
     }
-    progress.finish(fates.len() as u64);
-    Ok(fates)
+    progress.finish(histories.len() as u64);
+    Ok(histories)
 }
 
 /// Finds the ids of devices by listing them all: only the server knows which id it gave to which token.
@@ -78,13 +78,13 @@ async fn find_ids(
     }
 }
 
-fn fate(history: &Value) -> Fate {
-    let attempts = history["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
+fn summed_up(answer: &Value) -> DeliveryHistory {
+    let attempts = answer["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
     let is_final = |state: &&str| !matches!(*state, "queued" | "sending");
     let state = attempts.iter().filter_map(|attempt| attempt["state"].as_str()).find(is_final);
     let ambiguous = attempts.iter().any(|attempt| attempt["ambiguous"] == true);
     let unanswered = attempts.iter().filter(|attempt| attempt["reason"] == "unanswered").count() as u32;
-    Fate { state: state.map(str::to_owned), ambiguous, unanswered }
+    DeliveryHistory { state: state.map(str::to_owned), ambiguous, unanswered }
 }
 
 #[cfg(test)]
