@@ -11,7 +11,7 @@ use crate::policy::DemoPolicy;
 use crate::reporter::Reporter;
 use crate::server::{Server, data_dir};
 use crate::text::cell;
-use crate::troubles::{self, AcceptanceCheck, Ground, Trouble};
+use crate::troubles::{self, AcceptanceCheck, Trouble, TroubleInjector};
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -115,7 +115,7 @@ pub struct Stage {
     /// The keys that its emulators know.
     pub keys: Keys,
     // Gone before its directory, and after the server that stands on it.
-    ground: Ground,
+    injector: TroubleInjector,
     directory: Directory,
 }
 
@@ -158,12 +158,13 @@ impl Stage {
         let keys = Keys::make()?;
         let settings = |half| options.settings(half, &keys);
         let emulators = Emulators::start(options.services.are_sinks(), path, settings).await?;
-        let ground = Ground::prepare(options.trouble, path, &data_dir(path), options.devices, reporter)?;
+        let injector =
+            TroubleInjector::prepare(options.trouble, path, &data_dir(path), options.devices, reporter)?;
         let settings = options.trouble.map(|_| troubles::settings(options.devices));
-        let server = Server::start_with(path, settings, ground.environment()).await?;
+        let server = Server::start_with(path, settings, injector.environment()).await?;
         let credentials = emulators.credentials(&keys)?;
         let client = make_app(server.client()?, "demo", &credentials).await?;
-        Ok(Self { server, emulators, client, keys, ground, directory })
+        Ok(Self { server, emulators, client, keys, injector, directory })
     }
 
     /// Where everything lies.
@@ -172,9 +173,9 @@ impl Stage {
     }
 
     /// Makes the trouble for which this stage was built.
-    pub async fn shake(&mut self, acceptance: &mut AcceptanceCheck) -> anyhow::Result<()> {
+    pub async fn inject(&mut self, acceptance: &mut AcceptanceCheck) -> anyhow::Result<()> {
         match self.server.process() {
-            Some(server) => self.ground.shake(server, &self.client, acceptance).await,
+            Some(server) => self.injector.inject(server, &self.client, acceptance).await,
             None => Ok(()),
         }
     }

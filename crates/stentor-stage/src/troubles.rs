@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::reporter::Reporter;
 pub use acceptance::AcceptanceCheck;
 use anyhow::Context;
-use clock::FalseClock;
+use clock::ShiftedClock;
 use disk::SmallDisk;
 use std::ffi::OsString;
 use std::path::Path;
@@ -67,16 +67,16 @@ impl Trouble {
     }
 }
 
-/// The ground that a server stands on: whatever is needed to make its trouble.
+/// What is needed to make the trouble of one server.
 #[derive(Default)]
-pub struct Ground {
+pub struct TroubleInjector {
     trouble: Option<Trouble>,
     disk: Option<SmallDisk>,
-    clock: Option<FalseClock>,
+    clock: Option<ShiftedClock>,
 }
 
-impl Ground {
-    /// Prepares the ground below a server that will keep `devices` in `data_dir`.
+impl TroubleInjector {
+    /// Prepares it for a server that will keep `devices` in `data_dir`.
     pub fn prepare(
         trouble: Option<Trouble>,
         directory: &Path,
@@ -89,7 +89,7 @@ impl Ground {
             _ => None,
         };
         let clock = match trouble {
-            Some(Trouble::ClockJump) => Some(FalseClock::set_up(&directory.join("clock"))?),
+            Some(Trouble::ClockJump) => Some(ShiftedClock::set_up(&directory.join("clock"))?),
             _ => None,
         };
         Ok(Self { trouble, disk, clock })
@@ -97,11 +97,11 @@ impl Ground {
 
     /// What the server's environment must hold.
     pub fn environment(&self) -> Vec<(&'static str, OsString)> {
-        self.clock.as_ref().map(FalseClock::environment).unwrap_or_default()
+        self.clock.as_ref().map(ShiftedClock::environment).unwrap_or_default()
     }
 
     /// Makes the trouble, asks the server to keep messages meanwhile, mends everything, and asks until it keeps them again.
-    pub async fn shake(
+    pub async fn inject(
         &mut self,
         server: &mut Child,
         client: &Client,
@@ -111,7 +111,7 @@ impl Ground {
             None => return Ok(()),
             Some(Trouble::DiskFull) => self.fill_the_disk(server, client, acceptance).await?,
             Some(Trouble::FsyncError) => fail_to_sync(server, client, acceptance).await?,
-            Some(Trouble::ClockJump) => self.turn_the_clock(server, client, acceptance).await?,
+            Some(Trouble::ClockJump) => self.shift_the_clock(server, client, acceptance).await?,
         }
         server.check_alive()?;
         let mended = acceptance.until_kept(client, LIMIT).await;
@@ -138,7 +138,7 @@ impl Ground {
         disk.empty()
     }
 
-    async fn turn_the_clock(
+    async fn shift_the_clock(
         &self,
         server: &mut Child,
         client: &Client,
@@ -146,9 +146,9 @@ impl Ground {
     ) -> anyhow::Result<()> {
         let Some(clock) = &self.clock else { return Ok(()) };
         for offset_seconds in clock::JUMPS_SECONDS {
-            clock.turn(offset_seconds)?;
-            let turned = acceptance.until_it_is(offset_seconds, client, LIMIT).await;
-            turned.with_context(|| format!("the server's log ends with:\n{}", server.last_words()))?;
+            clock.shift(offset_seconds)?;
+            let shifted = acceptance.until_it_is(offset_seconds, client, LIMIT).await;
+            shifted.with_context(|| format!("the server's log ends with:\n{}", server.last_words()))?;
             let began = Instant::now();
             while began.elapsed() < LASTS {
                 acceptance.ask(client).await?;
@@ -164,9 +164,9 @@ async fn fail_to_sync(
     client: &Client,
     acceptance: &mut AcceptanceCheck,
 ) -> anyhow::Result<()> {
-    let mut breaker = sync::Breaker::attach(server.id())?;
+    let mut failures = sync::SyncFailures::attach(server.id())?;
     let (began, mut asked) = (Instant::now(), 0);
-    while !breaker.has_failed_one() && began.elapsed() < LIMIT {
+    while !failures.has_failed_one() && began.elapsed() < LIMIT {
         acceptance.ask(client).await?;
         server.check_alive()?;
     }
@@ -177,5 +177,5 @@ async fn fail_to_sync(
         server.check_alive()?;
     }
     acceptance.note_lies(acceptance.kept() - kept_before);
-    breaker.detach()
+    failures.detach()
 }

@@ -188,7 +188,7 @@ impl RunningCampaign<'_> {
                 "emulators"
             }
             Victim::Troubled => {
-                self.stage.shake(&mut self.acceptance).await?;
+                self.stage.inject(&mut self.acceptance).await?;
                 self.troubles += 1;
                 "server"
             }

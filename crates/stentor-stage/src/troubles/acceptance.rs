@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_millis(20);
 const SECONDS_PER_DAY: i64 = 86_400;
-/// A clock counts as turned when it is as near as this to where it should be.
+/// A clock counts as shifted when it is as near as this to where it should be.
 const NEAR_SECONDS: i64 = 60;
 
 /// What was asked, and what was answered.

@@ -1,4 +1,4 @@
-//! A clock that can be turned: libfaketime stands between the server and the time of day; spans stay true.
+//! A clock that can be shifted: libfaketime stands between the server and the time of day; spans stay true.
 
 use anyhow::Context;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ pub(super) const JUMPS_SECONDS: [i64; 3] = [3_600, -3_600, 0];
 const LIBRARY: &str = "libfaketimeMT.so.1";
 const FOLDERS: [&str; 3] = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
 
-/// Returns why no clock can be turned here.
+/// Returns why no clock can be shifted here.
 pub(super) fn obstacle() -> Option<String> {
     if library().is_none() {
         return Some("libfaketime is missing: install faketime".to_owned());
@@ -33,17 +33,17 @@ fn library() -> Option<PathBuf> {
 }
 
 /// The clock of one server.
-pub(super) struct FalseClock {
+pub(super) struct ShiftedClock {
     library: PathBuf,
     offset: PathBuf,
 }
 
-impl FalseClock {
+impl ShiftedClock {
     /// Sets it up so that it is right at first; what it shows is kept in a file.
     pub(super) fn set_up(offset: &Path) -> anyhow::Result<Self> {
         let library = library().context("libfaketime is missing")?;
         let clock = Self { library, offset: offset.to_owned() };
-        clock.turn(0)?;
+        clock.shift(0)?;
         Ok(clock)
     }
 
@@ -59,8 +59,8 @@ impl FalseClock {
         ]
     }
 
-    /// Turns it.
-    pub(super) fn turn(&self, offset_seconds: i64) -> anyhow::Result<()> {
+    /// Shifts it by so much from the true time.
+    pub(super) fn shift(&self, offset_seconds: i64) -> anyhow::Result<()> {
         crate::files::publish(&self.offset, &format!("{offset_seconds:+}s\n"))
     }
 }

@@ -26,14 +26,14 @@ pub(super) fn obstacle() -> Option<String> {
 }
 
 /// A tracer that makes every sync of a process fail while it is attached.
-pub(super) struct Breaker {
+pub(super) struct SyncFailures {
     tracer: Child,
     reader: Option<JoinHandle<()>>,
     failed: Arc<AtomicU64>,
     gone: Arc<AtomicBool>,
 }
 
-impl Breaker {
+impl SyncFailures {
     /// Attaches to all threads of a process.
     pub(super) fn attach(process: u32) -> anyhow::Result<Self> {
         let (trace, inject) = (format!("trace={CALLS}"), format!("inject={CALLS}:error=EIO"));
@@ -84,7 +84,7 @@ impl Breaker {
     }
 }
 
-impl Drop for Breaker {
+impl Drop for SyncFailures {
     fn drop(&mut self) {
         let _ = self.end();
     }
