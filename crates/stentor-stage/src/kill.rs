@@ -1,12 +1,12 @@
 //! Campaigns while everything is killed and troubled that can be, and a proof at the end of each.
 
-mod tally;
+mod report;
 
 use crate::demo::{self, DemoOptions};
 use crate::reporter::Reporter;
 use crate::troubles::Trouble;
+pub use report::{KillReport, PhaseReport};
 use std::sync::Arc;
-pub use tally::{BOUND, PhaseReport, Tally};
 
 /// Most devices of a campaign in trouble: what matters there is the trouble, and the disk is small.
 const TROUBLED_MAX_DEVICES: u64 = 20_000;
@@ -83,17 +83,17 @@ impl KillOptions {
 }
 
 /// Runs the phases one after the other; one that breaks off does not keep the next from running.
-pub async fn run(options: &KillOptions, reporter: &Arc<dyn Reporter>) -> Tally {
-    let mut tally = Tally::default();
+pub async fn run(options: &KillOptions, reporter: &Arc<dyn Reporter>) -> KillReport {
+    let mut report = KillReport::default();
     for phase in &options.phases {
         let word = phase.word();
         if let Some(reason) = phase.trouble().and_then(|trouble| trouble.obstacle(reporter)) {
             reporter.line(&format!("skipped: {word}: {reason}"));
-            tally.skip(word, reason);
+            report.skip(word, reason);
             continue;
         }
         reporter.line(&format!("phase: {word}"));
-        tally.note(word, demo::run(&options.demo(*phase), reporter).await);
+        report.note(word, demo::run(&options.demo(*phase), reporter).await);
     }
-    tally
+    report
 }

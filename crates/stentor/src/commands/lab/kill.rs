@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use stentor_stage::kill::{self, BOUND, KillOptions, KillPhase, PhaseReport, Tally};
+use stentor_stage::kill::{self, KillOptions, KillPhase, KillReport, PhaseReport};
 
 /// Kill server and emulators again and again while campaigns run, stop emulators, fill the disk, fail its syncs, turn the clock, and prove that nothing was lost
 #[derive(Debug, Args)]
@@ -80,20 +80,20 @@ impl Kill {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
         let (options, reporter) = (self.options(), on_the_terminal());
-        let tally = tokio::select! {
-            tally = kill::run(&options, &reporter) => tally,
+        let report = tokio::select! {
+            report = kill::run(&options, &reporter) => report,
             () = ended => {
                 return Err(Failure::new(Exit::Interrupted, "interrupted; every process is ended").into());
             }
         };
-        let object = tally.object(self.seed);
+        let object = report.object(self.seed);
         let written = self.out.as_deref().map(|path| write(path, &object)).transpose();
         // What was found is told first: it may have taken hours.
-        output.result(&object, || describe(&tally))?;
+        output.result(&object, || describe(&report))?;
         if let Some(path) = written?.filter(|_| !output.is_json()) {
             line(&format!("\nreport: {}", path.display()))?;
         }
-        Ok(if tally.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     fn options(&self) -> KillOptions {
@@ -111,15 +111,15 @@ fn write<'a>(path: &'a Path, report: &Value) -> anyhow::Result<&'a Path> {
 }
 
 /// Writes the phases as text, and the sums in a line.
-fn describe(tally: &Tally) -> String {
-    let mut parts: Vec<String> = tally.phases().iter().map(describe_phase).collect();
+fn describe(report: &KillReport) -> String {
+    let mut parts: Vec<String> = report.phases().iter().map(describe_phase).collect();
     parts.extend(
-        tally
+        report
             .skipped()
             .iter()
             .map(|skipped| format!("skipped: {}: {}", said(&skipped["what"]), said(&skipped["reason"]))),
     );
-    parts.push(sums(tally));
+    parts.push(sums(report));
     parts.join("\n\n")
 }
 
@@ -128,19 +128,19 @@ fn describe_phase(phase: &PhaseReport) -> String {
     format!("phase {}\n\n{text}", phase.phase)
 }
 
-fn sums(tally: &Tally) -> String {
-    if tally.phases().is_empty() {
+fn sums(report: &KillReport) -> String {
+    if report.phases().is_empty() {
         return "no phase was made: nothing is proven".to_owned();
     }
     format!(
         "all phases: {} lost, {} stuck, {} duplicates of at most {} ({} by the ledgers, the others were never answered), \
          the books {}",
-        tally.sum("lost"),
-        tally.sum("stuck"),
-        tally.sum("duplicates"),
-        tally.duplicate_bound(),
-        tally.sum(BOUND),
-        if tally.is_balanced() { "balance" } else { "DO NOT BALANCE" }
+        report.sum("lost"),
+        report.sum("stuck"),
+        report.sum("duplicates"),
+        report.duplicate_bound(),
+        report.ledger_duplicate_bound(),
+        if report.is_balanced() { "balance" } else { "DO NOT BALANCE" }
     )
 }
 
@@ -154,12 +154,12 @@ mod tests {
 
     #[test]
     fn what_was_only_skipped_or_broke_off_proves_nothing() {
-        let mut tally = Tally::default();
-        tally.skip("disk-full", "no root".to_owned());
-        let text = describe(&tally);
+        let mut report = KillReport::default();
+        report.skip("disk-full", "no root".to_owned());
+        let text = describe(&report);
         assert!(text.contains("skipped: disk-full: no root") && text.contains("nothing is proven"), "{text}");
-        tally.note("kills", Err(anyhow::anyhow!("the server ended by itself")));
-        let text = describe(&tally);
+        report.note("kills", Err(anyhow::anyhow!("the server ended by itself")));
+        let text = describe(&report);
         assert!(text.starts_with("phase kills\n\nbroken off: the server ended by itself"), "{text}");
         assert!(text.contains("all phases: 0 lost") && text.ends_with("the books DO NOT BALANCE"), "{text}");
     }

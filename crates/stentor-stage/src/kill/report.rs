@@ -20,7 +20,7 @@ const SUMS: [&str; 12] = [
 ];
 
 /// The bound that a phase's ledger states.
-pub const BOUND: &str = "duplicate_bound";
+const BOUND: &str = "duplicate_bound";
 
 /// A phase that came to its end, or broke off.
 pub struct PhaseReport {
@@ -34,12 +34,12 @@ pub struct PhaseReport {
 
 /// What is known so far.
 #[derive(Default)]
-pub struct Tally {
+pub struct KillReport {
     phases: Vec<PhaseReport>,
     skipped: Vec<Value>,
 }
 
-impl Tally {
+impl KillReport {
     /// Notes a phase that came to its end, or broke off.
     pub fn note(&mut self, phase: &'static str, report: anyhow::Result<Report>) {
         let (mut object, ended) = match report {
@@ -70,7 +70,7 @@ impl Tally {
         for field in SUMS {
             object.insert(field.to_owned(), self.known(self.sum(field)));
         }
-        object.insert("ledger_duplicate_bound".to_owned(), self.known(self.sum(BOUND)));
+        object.insert("ledger_duplicate_bound".to_owned(), self.known(self.ledger_duplicate_bound()));
         object.insert("duplicate_bound".to_owned(), self.known(self.duplicate_bound()));
         object.insert("duplicates_per_kill".to_owned(), self.duplicates_per_kill().map(rounded).into());
         object.insert("ledger_balanced".to_owned(), self.known(self.is_balanced()));
@@ -88,6 +88,11 @@ impl Tally {
     /// The phases that could not be made, each with `what` and `reason`.
     pub fn skipped(&self) -> &[Value] {
         &self.skipped
+    }
+
+    /// Returns how many duplicates the ledgers of all phases allow for.
+    pub fn ledger_duplicate_bound(&self) -> u64 {
+        self.sum(BOUND)
     }
 
     /// Returns whether the books of all phases balanced.
@@ -114,7 +119,7 @@ impl Tally {
     /// Returns how many duplicates there may be, by the rule of each phase: what its ledger allows for, and where emulators were
     /// killed those whose first request was taken and never answered.
     pub fn duplicate_bound(&self) -> u64 {
-        self.sum(BOUND)
+        self.ledger_duplicate_bound()
             + self.sum_where("unanswered_duplicates", |phase| phase["emulator_kills"].as_u64() > Some(0))
     }
 
