@@ -1,6 +1,6 @@
 //! Sends one campaign to everyone and watches it to its end, killing on the way if asked to.
 
-use super::kills::{Plan, Victim};
+use super::kills::{KillSchedule, KillTarget};
 use super::{DemoOptions, SECONDS_PER_KILL};
 use crate::devices::Half;
 use crate::emulated::told;
@@ -18,7 +18,7 @@ const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// When kills have to be timed in a campaign that lasts a second: two thousand deliveries end meanwhile.
 const KILLING_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How long emulators stop: beyond a sender's patience with a silent connection, and within it.
+/// How long emulators stop: beyond a sender's patience_span with a silent connection, and within it.
 const STALLS: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(1)];
 
 /// How the campaign went.
@@ -67,7 +67,7 @@ pub(super) async fn run(
     let mut running = RunningCampaign {
         stage,
         campaign: cell(&reply["campaign"]),
-        plan: Plan::new(options.kills, SECONDS_PER_KILL, options.stage.seed),
+        plan: KillSchedule::new(options.kills, SECONDS_PER_KILL, options.stage.seed),
         progress: reporter.begin("campaign", devices),
         devices,
         is_fast: options.stage.services.are_sinks(),
@@ -118,7 +118,7 @@ fn message() -> Value {
 struct RunningCampaign<'a> {
     stage: &'a mut Stage,
     campaign: String,
-    plan: Plan,
+    plan: KillSchedule,
     progress: Box<dyn Phase>,
     devices: u64,
     is_fast: bool,
@@ -146,8 +146,8 @@ impl RunningCampaign<'_> {
                     .remark(&format!("campaign: nothing moved for {:?}, giving up", self.give_up_after));
                 return Ok(());
             }
-            if let Some(victim) = self.plan.due(&self.latest.totals, self.devices) {
-                self.kill(victim).await?;
+            if let Some(target) = self.plan.due(&self.latest.totals, self.devices) {
+                self.kill(target).await?;
             } else {
                 tokio::time::sleep(self.interval()).await;
             }
@@ -167,27 +167,27 @@ impl RunningCampaign<'_> {
         Ok(())
     }
 
-    async fn kill(&mut self, victim: Victim) -> anyhow::Result<()> {
+    async fn kill(&mut self, target: KillTarget) -> anyhow::Result<()> {
         let started = Instant::now();
-        let name = match victim {
-            Victim::Server => {
+        let name = match target {
+            KillTarget::Server => {
                 self.stage.server.kill_and_restart().await?;
                 self.kills += 1;
                 "server"
             }
-            Victim::Emulator => {
+            KillTarget::Emulator => {
                 let half = Half::BOTH[self.emulator_kills as usize % 2];
                 self.stage.emulators.of_mut(half).kill_and_restart().await?;
                 self.emulator_kills += 1;
                 half.word()
             }
-            Victim::Stalled => {
+            KillTarget::Stalled => {
                 let span = STALLS[self.stalls as usize % STALLS.len()];
                 self.stage.emulators.stall(span).await;
                 self.stalls += 1;
                 "emulators"
             }
-            Victim::Troubled => {
+            KillTarget::Troubled => {
                 self.stage.inject(&mut self.acceptance).await?;
                 self.troubles += 1;
                 "server"
@@ -197,7 +197,7 @@ impl RunningCampaign<'_> {
         let done = thousands(self.latest.totals.ended());
         self.progress.remark(&format!(
             "{} {name} at {done} deliveries{}",
-            victim.history(),
+            target.participle(),
             told(", back after ", started.elapsed())
         ));
         Ok(())

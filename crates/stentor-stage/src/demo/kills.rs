@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Who is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Victim {
+pub(super) enum KillTarget {
     /// The server.
     Server,
     /// One of the emulators, in turn.
@@ -20,9 +20,9 @@ pub(super) enum Victim {
     Troubled,
 }
 
-impl Victim {
-    /// Says in a word what becomes of it.
-    pub(super) const fn history(self) -> &'static str {
+impl KillTarget {
+    /// Returns in a word what was done to it.
+    pub(super) const fn participle(self) -> &'static str {
         match self {
             Self::Server | Self::Emulator => "killed",
             Self::Stalled => "stopped",
@@ -53,44 +53,44 @@ impl Kills {
 
 /// A kill to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Moment {
-    victim: Victim,
+struct ScheduledKill {
+    target: KillTarget,
     /// The share of the campaign that is done when it is due.
     share: f64,
     /// It is due as well when nothing was seen to move for so long: small campaigns move in few steps.
     /// Not before anything has ended at all.
-    patience: Duration,
+    impatient_after: Duration,
 }
 
 /// The share of a campaign in which all kills are due: a look that comes late still finds deliveries on their way.
 const ALL_WITHIN: f64 = 0.9;
 
 /// All kills to come.
-pub(super) struct Plan {
-    moments: std::vec::IntoIter<Moment>,
-    next: Option<Moment>,
+pub(super) struct KillSchedule {
+    scheduled: std::vec::IntoIter<ScheduledKill>,
+    next: Option<ScheduledKill>,
     done: u64,
     moved_at: Instant,
 }
 
-impl Plan {
+impl KillSchedule {
     /// Plans so many kills of each.
     pub(super) fn new(kills: Kills, seconds_per_kill: f64, seed: u64) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);
-        let mut victims = vec![Victim::Server; kills.server as usize];
-        victims.resize(victims.len() + kills.emulators as usize, Victim::Emulator);
-        victims.resize(victims.len() + kills.stalls as usize, Victim::Stalled);
-        victims.resize(victims.len() + kills.troubles as usize, Victim::Troubled);
-        victims.shuffle(&mut dice);
-        let shares = (victims.len() as f64 + 1.0) / ALL_WITHIN;
-        let moment = |(index, victim): (usize, Victim)| Moment {
-            victim,
+        let mut targets = vec![KillTarget::Server; kills.server as usize];
+        targets.resize(targets.len() + kills.emulators as usize, KillTarget::Emulator);
+        targets.resize(targets.len() + kills.stalls as usize, KillTarget::Stalled);
+        targets.resize(targets.len() + kills.troubles as usize, KillTarget::Troubled);
+        targets.shuffle(&mut dice);
+        let shares = (targets.len() as f64 + 1.0) / ALL_WITHIN;
+        let kill = |(index, target): (usize, KillTarget)| ScheduledKill {
+            target,
             share: (index as f64 + 0.6 + 0.8 * dice.random::<f64>()) / shares,
-            patience: Duration::from_secs_f64(seconds_per_kill * (0.2 + 0.6 * dice.random::<f64>())),
+            impatient_after: Duration::from_secs_f64(seconds_per_kill * (0.2 + 0.6 * dice.random::<f64>())),
         };
-        let moments: Vec<Moment> = victims.into_iter().enumerate().map(moment).collect();
-        let mut moments = moments.into_iter();
-        Self { next: moments.next(), moments, done: 0, moved_at: Instant::now() }
+        let scheduled: Vec<ScheduledKill> = targets.into_iter().enumerate().map(kill).collect();
+        let mut scheduled = scheduled.into_iter();
+        Self { next: scheduled.next(), scheduled, done: 0, moved_at: Instant::now() }
     }
 
     /// Returns whether kills are still to come.
@@ -100,20 +100,20 @@ impl Plan {
 
     /// Looks at a campaign to so many devices and returns who is to be killed now, if anybody: nobody before the first
     /// delivery has ended, and nobody while none is leased.
-    pub(super) fn due(&mut self, totals: &Totals, devices: u64) -> Option<Victim> {
+    pub(super) fn due(&mut self, totals: &Totals, devices: u64) -> Option<KillTarget> {
         let done = totals.ended();
         if done != self.done {
             self.done = done;
             self.moved_at = Instant::now();
         }
-        let moment = self.next?;
-        let reached = done as f64 >= moment.share * devices as f64;
-        let impatient = self.moved_at.elapsed() >= moment.patience;
+        let kill = self.next?;
+        let reached = done as f64 >= kill.share * devices as f64;
+        let impatient = self.moved_at.elapsed() >= kill.impatient_after;
         if done == 0 || totals.sending == 0 || !(reached || impatient) {
             return None;
         }
-        self.next = self.moments.next();
-        Some(moment.victim)
+        self.next = self.scheduled.next();
+        Some(kill.target)
     }
 
     /// Begins to wait anew, after whoever was killed is back.
