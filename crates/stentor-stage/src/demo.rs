@@ -16,10 +16,10 @@ use crate::reporter::Reporter;
 use crate::stage::{PushServices, Stage, StageOptions};
 use crate::text::thousands;
 use crate::troubles::{self, Trouble};
-pub use campaign::Run;
-pub use comparison::{Comparison, Counted};
+pub use campaign::CampaignResult;
+pub use comparison::{Comparison, EmulatorCounts};
 pub use kills::Kills;
-pub use report::{Import, Report, rounded};
+pub use report::{DemoReport, ImportCost, rounded};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -99,7 +99,7 @@ fn latency_for(kills: u32, devices: u64) -> Option<f64> {
 }
 
 /// Plays it from beginning to end.
-pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<Report> {
+pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<DemoReport> {
     let (services, population) = (options.stage.services, options.devices());
     let mut stage = Stage::build(&options.stage, reporter).await?;
     let import_seconds = import::run(&stage.client, population, &**reporter).await?.as_secs_f64();
@@ -116,7 +116,7 @@ pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow:
         thousands(comparison.asked)
     ));
     let usage = stage.server.stop();
-    let import = Import { seconds: import_seconds, usage: import_usage };
+    let import = ImportCost { seconds: import_seconds, usage: import_usage };
     let limits = stage.server.limits()?;
-    Ok(Report::new(options, run, comparison, usage, import, limits))
+    Ok(DemoReport::new(options, run, comparison, usage, import, limits))
 }

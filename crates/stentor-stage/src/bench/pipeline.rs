@@ -1,6 +1,6 @@
 //! One campaign through sinks, from the 202 to the settled ledger.
 
-use crate::demo::{self, DemoOptions, Report};
+use crate::demo::{self, DemoOptions, DemoReport};
 use crate::reporter::Reporter;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct PipelineOptions {
 /// What was measured: the rounds in their order.
 pub struct PipelineReport {
     latency_ms: Option<f64>,
-    rounds: Vec<Report>,
+    rounds: Vec<DemoReport>,
 }
 
 /// What is sampled of every round.
@@ -52,17 +52,17 @@ pub async fn run(options: &PipelineOptions, reporter: &Arc<dyn Reporter>) -> any
 impl PipelineReport {
     /// Returns whether the proof of every round holds.
     pub fn holds(&self) -> bool {
-        self.rounds.iter().all(Report::holds)
+        self.rounds.iter().all(DemoReport::holds)
     }
 
     /// The report of the last round.
-    pub fn last(&self) -> Option<&Report> {
+    pub fn last(&self) -> Option<&DemoReport> {
         self.rounds.last()
     }
 
     /// The last round as an object, with the medians and samples of all rounds.
     pub fn object(&self) -> Value {
-        let rounds: Vec<Value> = self.rounds.iter().map(Report::object).collect();
+        let rounds: Vec<Value> = self.rounds.iter().map(DemoReport::object).collect();
         let mut object = rounds.last().cloned().unwrap_or_else(|| json!({}));
         for field in SAMPLED {
             let samples: Samples = rounds.iter().filter_map(|round| round[field].as_f64()).collect();

@@ -22,7 +22,7 @@ const KILLING_POLL_INTERVAL: Duration = Duration::from_millis(2);
 const STALLS: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(1)];
 
 /// How the campaign went.
-pub struct Run {
+pub struct CampaignResult {
     /// The books at the end.
     pub ledger: Ledger,
     /// Whether the books balanced whenever they were looked at.
@@ -47,7 +47,7 @@ pub struct Run {
     pub stuck: u64,
 }
 
-impl Run {
+impl CampaignResult {
     /// Returns whether the books balanced at every reading, by their own word and by our sum.
     pub fn is_balanced(&self) -> bool {
         self.always_balanced && self.ledger.balanced && self.ledger.sums_up()
@@ -59,7 +59,7 @@ pub(super) async fn run(
     options: &DemoOptions,
     stage: &mut Stage,
     reporter: &dyn Reporter,
-) -> anyhow::Result<Run> {
+) -> anyhow::Result<CampaignResult> {
     let devices = options.stage.devices;
     let before = stage.server.usage();
     let reply = stage.client.post("/v1/messages", &message()).await?;
@@ -92,7 +92,7 @@ pub(super) async fn run(
     progress.finish(ledger.totals.ended());
     // Devices that are not even in the books have no final state either.
     let stuck = ledger.totals.open() + devices.saturating_sub(ledger.audience);
-    Ok(Run {
+    Ok(CampaignResult {
         ledger,
         always_balanced,
         wall_seconds,

@@ -35,14 +35,14 @@ pub struct Comparison {
     /// Devices that the ledger was asked about one by one.
     pub asked: u64,
     /// What each emulator counted.
-    pub counted: HashMap<Half, Counted>,
+    pub counted: HashMap<Half, EmulatorCounts>,
     /// Some of what differs.
     pub examples: Vec<String>,
 }
 
 /// What one emulator counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counted {
+pub struct EmulatorCounts {
     /// Requests that carried a token.
     pub attempts: u64,
     /// Requests answered with success.
@@ -69,7 +69,7 @@ pub(super) async fn run(
     ledger: &Ledger,
     reporter: &dyn Reporter,
 ) -> anyhow::Result<Comparison> {
-    let books = Books { fcm: stage.emulators.fcm.counted()?, apns: stage.emulators.apns.counted()? };
+    let books = ObserverFiles { fcm: stage.emulators.fcm.counted()?, apns: stage.emulators.apns.counted()? };
     let (mut comparison, mut odd) = survey(population, &books);
     let accepted: u64 = comparison.counted.values().map(|counted| counted.tokens_accepted).sum();
     if accepted != ledger.totals.accepted {
@@ -94,12 +94,12 @@ fn sample(population: DevicePopulation) -> impl Iterator<Item = Member> {
     (0..population.devices()).step_by(step as usize).map(move |place| population.member(place))
 }
 
-struct Books {
+struct ObserverFiles {
     fcm: ObserverFile,
     apns: ObserverFile,
 }
 
-impl Books {
+impl ObserverFiles {
     fn of(&self, half: Half) -> &ObserverFile {
         match half {
             Half::Fcm => &self.fcm,
@@ -113,7 +113,7 @@ impl Books {
 }
 
 /// Looks every token up; returns the sums and the devices that the ledger has to be asked about.
-fn survey(population: DevicePopulation, books: &Books) -> (Comparison, HashSet<Member>) {
+fn survey(population: DevicePopulation, books: &ObserverFiles) -> (Comparison, HashSet<Member>) {
     let (mut comparison, mut odd) = (Comparison::default(), HashSet::new());
     let mut known: HashMap<Half, u64> = HashMap::new();
     for member in population.members() {
@@ -134,7 +134,7 @@ fn survey(population: DevicePopulation, books: &Books) -> (Comparison, HashSet<M
     (comparison, odd)
 }
 
-impl Counted {
+impl EmulatorCounts {
     fn add(&mut self, counts: Counts) {
         self.attempts += u64::from(counts.attempts);
         self.accepted += u64::from(counts.accepted);

@@ -1,8 +1,8 @@
 //! What the demo says at its end: counted numbers only, and whether the proof holds.
 
 use super::DemoOptions;
-use super::campaign::Run;
-use super::comparison::{Comparison, Counted};
+use super::campaign::CampaignResult;
+use super::comparison::{Comparison, EmulatorCounts};
 use super::proof::ProofFacts;
 use crate::child::Usage;
 use crate::devices::Half;
@@ -27,7 +27,7 @@ const TIMED: [&str; 9] = [
 ];
 
 /// How the import went.
-pub struct Import {
+pub struct ImportCost {
     /// How long it took.
     pub seconds: f64,
     /// What the server used for it, when it was a process of its own.
@@ -35,17 +35,17 @@ pub struct Import {
 }
 
 /// Everything that was found.
-pub struct Report {
+pub struct DemoReport {
     /// How many devices there were.
     pub devices: u64,
     /// How the campaign went.
-    pub run: Run,
+    pub run: CampaignResult,
     /// What the comparison of ledger and emulators found.
     pub comparison: Comparison,
     /// What the server's processes used.
     pub usage: Usage,
     /// How the import went.
-    pub import: Import,
+    pub import: ImportCost,
     /// The limits in force.
     pub limits: Value,
     /// How many duplicates the ledger says there may be.
@@ -54,14 +54,14 @@ pub struct Report {
     pub broken: Vec<String>,
 }
 
-impl Report {
+impl DemoReport {
     /// Draws the conclusions.
     pub fn new(
         options: &DemoOptions,
-        run: Run,
+        run: CampaignResult,
         comparison: Comparison,
         usage: Usage,
-        import: Import,
+        import: ImportCost,
         limits: Value,
     ) -> Self {
         let (devices, trouble, planned) = (options.stage.devices, options.stage.trouble, options.kills);
@@ -173,7 +173,7 @@ impl Report {
     }
 
     /// Returns what the emulator of a half counted.
-    pub fn counted(&self, half: Half) -> Counted {
+    pub fn counted(&self, half: Half) -> EmulatorCounts {
         self.comparison.counted.get(&half).copied().unwrap_or_default()
     }
 }

@@ -1,6 +1,6 @@
 //! What the phases of a kill suite came to, side by side and together.
 
-use crate::demo::{Report, rounded};
+use crate::demo::{DemoReport, rounded};
 use serde_json::{Map, Value, json};
 
 /// Numbers that are the sum of those of all phases.
@@ -29,7 +29,7 @@ pub struct PhaseReport {
     /// Its report as an object.
     pub object: Value,
     /// Its report, or why it broke off.
-    pub ended: Result<Box<Report>, String>,
+    pub ended: Result<Box<DemoReport>, String>,
 }
 
 /// What is known so far.
@@ -41,7 +41,7 @@ pub struct KillReport {
 
 impl KillReport {
     /// Notes a phase that came to its end, or broke off.
-    pub fn note(&mut self, phase: &'static str, report: anyhow::Result<Report>) {
+    pub fn note(&mut self, phase: &'static str, report: anyhow::Result<DemoReport>) {
         let (mut object, ended) = match report {
             Ok(report) => (report.object(), Ok(Box::new(report))),
             Err(error) => {

@@ -1,4 +1,4 @@
-use super::{Comparison, Counted, DeviceFinding, judge, sample};
+use super::{Comparison, DeviceFinding, EmulatorCounts, judge, sample};
 use crate::demo::histories::DeliveryHistory;
 use crate::devices::{DevicePopulation, Half, Member};
 use crate::ledger::{Ledger, Totals};
@@ -98,7 +98,9 @@ fn a_device_that_is_not_in_the_audience_is_lost() {
 #[test]
 fn strangers_and_dropped_counts_spoil_the_proof() {
     let mut comparison = Comparison::default();
-    comparison.counted.insert(Half::Fcm, Counted { strangers: 1, overflow: 2, ..Counted::default() });
+    comparison
+        .counted
+        .insert(Half::Fcm, EmulatorCounts { strangers: 1, overflow: 2, ..EmulatorCounts::default() });
     comparison.settle_sums(DevicePopulation::new(2, 1), &Ledger { audience: 2, ..Ledger::default() }, 0);
     assert_eq!(comparison.disagreeing, 3);
 }

@@ -4,11 +4,11 @@ use crate::emulated;
 use crate::ledger::{self, ProviderBooks};
 use crate::output::{ledger as table, thousands};
 use stentor_lab::emulation::NOT_TIMED;
-use stentor_stage::demo::Report;
+use stentor_stage::demo::DemoReport;
 use stentor_stage::devices::Half;
 
 /// Writes a report as tables and sentences.
-pub(crate) fn describe(report: &Report) -> String {
+pub(crate) fn describe(report: &DemoReport) -> String {
     let mut parts = vec![ledger::describe(&report.run.ledger), side_by_side(report), figures(report)];
     if !report.comparison.examples.is_empty() {
         parts.push(format!("for example\n  {}", report.comparison.examples.join("\n  ")));
@@ -17,7 +17,7 @@ pub(crate) fn describe(report: &Report) -> String {
     parts.join("\n\n")
 }
 
-fn side_by_side(report: &Report) -> String {
+fn side_by_side(report: &DemoReport) -> String {
     let header = [
         "",
         "accepted: ledger",
@@ -48,12 +48,12 @@ fn side_by_side(report: &Report) -> String {
     )
 }
 
-fn books(report: &Report, half: Half) -> ProviderBooks {
+fn books(report: &DemoReport, half: Half) -> ProviderBooks {
     let books = report.run.ledger.providers.iter().find(|books| books.provider == half.word());
     books.cloned().unwrap_or_default()
 }
 
-fn figures(report: &Report) -> String {
+fn figures(report: &DemoReport) -> String {
     let run = &report.run;
     let mut lines = if emulated::is_timed() { times(report) } else { vec![NOT_TIMED.to_owned()] };
     if run.kills + run.emulator_kills > 0 {
@@ -77,7 +77,7 @@ fn figures(report: &Report) -> String {
     lines.join("\n")
 }
 
-fn times(report: &Report) -> Vec<String> {
+fn times(report: &DemoReport) -> Vec<String> {
     let (run, usage) = (&report.run, report.usage);
     vec![
         format!("import    {} devices in {:.2} s", thousands(report.devices), report.import.seconds),
@@ -95,7 +95,7 @@ fn times(report: &Report) -> Vec<String> {
     ]
 }
 
-fn verdict(report: &Report) -> String {
+fn verdict(report: &DemoReport) -> String {
     if !report.holds() {
         return format!("THE PROOF DOES NOT HOLD: {}", report.broken.join("; "));
     }
