@@ -7,12 +7,12 @@ mod tenth;
 
 use crate::reporter::Reporter;
 use hostility::Attack;
-pub use hostility::{Count, Kind};
+pub use hostility::{HostileAppCounts, HostileBehaviour};
 use serde_json::{Value, json};
 use setting::FairStage;
 use std::sync::Arc;
 use std::time::Duration;
-pub use tenth::Felt;
+pub use tenth::TenthAppTimes;
 
 /// How many times as long as on an idle server the tenth app may wait.
 const TIMES: f64 = 3.0;
@@ -23,7 +23,7 @@ const MARGIN_MS: f64 = 50.0;
 #[derive(Clone, Debug)]
 pub struct FairOptions {
     /// What the hostile apps do.
-    pub kinds: Vec<Kind>,
+    pub behaviours: Vec<HostileBehaviour>,
     /// How long they act.
     pub span: Duration,
     /// How long the tenth app is measured alone.
@@ -35,20 +35,20 @@ pub struct FairOptions {
 /// The tenth app alone and beside the others, and what these did.
 pub struct FairReport {
     /// What it felt alone.
-    pub idle: Felt,
+    pub idle: TenthAppTimes,
     /// What it felt beside the others.
-    pub hostile: Felt,
+    pub hostile: TenthAppTimes,
     /// What became of the others' requests.
-    pub counts: Vec<Count>,
+    pub counts: Vec<HostileAppCounts>,
 }
 
 /// Measures.
 pub async fn run(options: &FairOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<FairReport> {
-    let mut stage = FairStage::build(options.devices, &options.kinds, reporter).await?;
+    let mut stage = FairStage::build(options.devices, &options.behaviours, reporter).await?;
     reporter.line("the tenth app alone");
     let idle = stage.measure(options.idle_span).await?;
     reporter.line("the tenth app beside hostile ones");
-    let attack = Attack::begin(stage.tenants())?;
+    let attack = Attack::begin(stage.apps())?;
     let hostile = stage.measure(options.span).await?;
     let counts = attack.end();
     stage.check_alive()?;
@@ -77,7 +77,7 @@ impl FairReport {
     pub fn object(&self) -> Value {
         let ([idle_accept, hostile_accept], [idle_push, hostile_push]) =
             (self.accept_ms(), self.first_push_ms());
-        let most = |felt: &Felt| {
+        let most = |felt: &TenthAppTimes| {
             json!({
                 "accept_max_ms": felt.accept_ms.quantile(1.0),
                 "first_push_max_ms": felt.first_push_ms.quantile(1.0),
@@ -93,7 +93,7 @@ impl FairReport {
             "hostile_first_push_ms": hostile_push,
             "idle": most(&self.idle),
             "hostile": most(&self.hostile),
-            "hostile_apps": self.counts.iter().map(hostility::Count::object).collect::<Vec<_>>(),
+            "hostile_apps": self.counts.iter().map(hostility::HostileAppCounts::object).collect::<Vec<_>>(),
             "ok": self.holds(),
         })
     }

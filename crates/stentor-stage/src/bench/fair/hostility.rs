@@ -30,7 +30,7 @@ const CAMPAIGN_EVERY: Duration = Duration::from_secs(10);
 
 /// What a hostile app does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum HostileBehaviour {
     /// Imports lines of 2,000 topics.
     HeavyImport,
     /// Sends to a device of a provider for which it has no credential.
@@ -51,8 +51,8 @@ pub enum Kind {
     BadAnswers,
 }
 
-impl Kind {
-    /// All kinds, in the order in which their apps are made.
+impl HostileBehaviour {
+    /// All behaviours, in the order in which their apps are made.
     pub const ALL: [Self; 9] = [
         Self::HeavyImport,
         Self::NoCredential,
@@ -83,9 +83,9 @@ impl Kind {
 
 /// A hostile app and where its callers come from.
 #[derive(Clone)]
-pub(super) struct Tenant {
-    pub(super) kind: Kind,
-    pub(super) app: String,
+pub(super) struct HostileApp {
+    pub(super) behaviour: HostileBehaviour,
+    pub(super) id: String,
     pub(super) key: String,
     pub(super) address: IpAddr,
     pub(super) client: Client,
@@ -93,14 +93,14 @@ pub(super) struct Tenant {
 
 /// What became of the requests of one hostile app.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct RequestCounters {
     pub(super) asked: AtomicU64,
     pub(super) done: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) broken: AtomicU64,
 }
 
-impl Tally {
+impl RequestCounters {
     /// Counts a request before it is made, and notes what came of it; returns whether that was good.
     async fn count(&self, call: impl Future<Output = anyhow::Result<(StatusCode, Value)>>) -> bool {
         self.asked.fetch_add(1, Ordering::Relaxed);
@@ -120,49 +120,52 @@ impl Tally {
 }
 
 /// What became of the requests of one hostile app, at its end.
-pub struct Count {
+pub struct HostileAppCounts {
     /// What it did.
-    pub kind: Kind,
+    pub behaviour: HostileBehaviour,
     /// Asked, done, refused, broken.
     pub numbers: [u64; 4],
 }
 
-impl Count {
+impl HostileAppCounts {
     /// Returns them as an object.
     pub fn object(&self) -> Value {
         let [asked, done, refused, broken] = self.numbers;
-        json!({"kind": self.kind.word(), "asked": asked, "done": done, "refused": refused, "broken": broken})
+        json!({"kind": self.behaviour.word(), "asked": asked, "done": done, "refused": refused, "broken": broken})
     }
 }
 
 /// All hostile apps at work.
 pub(super) struct Attack {
     runtime: Runtime,
-    tallies: Vec<(Kind, Arc<Tally>)>,
+    counters: Vec<(HostileBehaviour, Arc<RequestCounters>)>,
 }
 
 impl Attack {
     /// Lets all of them begin.
-    pub(super) fn begin(tenants: &[Tenant]) -> anyhow::Result<Self> {
+    pub(super) fn begin(apps: &[HostileApp]) -> anyhow::Result<Self> {
         let mut builder = Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).on_thread_start(give_way).enable_all().build()?;
-        let mut tallies = Vec::new();
-        for tenant in tenants {
-            let tally = Arc::new(Tally::default());
-            runtime.spawn(act(tenant.clone(), tally.clone()));
-            tallies.push((tenant.kind, tally));
+        let mut all = Vec::new();
+        for app in apps {
+            let counters = Arc::new(RequestCounters::default());
+            runtime.spawn(act(app.clone(), counters.clone()));
+            all.push((app.behaviour, counters));
         }
-        Ok(Self { runtime, tallies })
+        Ok(Self { runtime, counters: all })
     }
 
     /// Ends all of them and returns what became of their requests.
-    pub(super) fn end(self) -> Vec<Count> {
+    pub(super) fn end(self) -> Vec<HostileAppCounts> {
         self.runtime.shutdown_background();
-        let read = |tally: &Tally| {
-            [&tally.asked, &tally.done, &tally.refused, &tally.broken]
+        let read = |counters: &RequestCounters| {
+            [&counters.asked, &counters.done, &counters.refused, &counters.broken]
                 .map(|count| count.load(Ordering::Relaxed))
         };
-        self.tallies.into_iter().map(|(kind, tally)| Count { kind, numbers: read(&tally) }).collect()
+        self.counters
+            .into_iter()
+            .map(|(behaviour, counters)| HostileAppCounts { behaviour, numbers: read(&counters) })
+            .collect()
     }
 }
 
@@ -171,33 +174,33 @@ fn give_way() {
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), GIVING_WAY);
 }
 
-async fn act(tenant: Tenant, tally: Arc<Tally>) {
-    match tenant.kind {
-        Kind::HeavyImport => import_heavily(tenant, tally).await,
-        Kind::NoCredential => fill_the_queue(tenant, tally).await,
-        Kind::DryRun => many(DRY_RUN_CALLERS, tenant, tally, "/v1/messages", dry_run).await,
-        Kind::SlowUpload => sockets::upload_slowly(tenant, tally).await,
-        Kind::Connections => {
-            let guesses = many(GUESSING_CALLERS, stranger(&tenant), tally.clone(), "/v1/messages", single);
-            tokio::join!(guesses, sockets::hold_idle(tenant, tally)).1
+async fn act(app: HostileApp, counters: Arc<RequestCounters>) {
+    match app.behaviour {
+        HostileBehaviour::HeavyImport => import_heavily(app, counters).await,
+        HostileBehaviour::NoCredential => fill_the_queue(app, counters).await,
+        HostileBehaviour::DryRun => many(DRY_RUN_CALLERS, app, counters, "/v1/messages", dry_run).await,
+        HostileBehaviour::SlowUpload => sockets::upload_slowly(app, counters).await,
+        HostileBehaviour::Connections => {
+            let guesses = many(GUESSING_CALLERS, stranger(&app), counters.clone(), "/v1/messages", single);
+            tokio::join!(guesses, sockets::hold_idle(app, counters)).1
         }
-        Kind::UnfinishedBodies => sockets::leave_unfinished(tenant, tally).await,
-        Kind::Schedules => make_schedules(tenant, tally).await,
-        Kind::Tarpit | Kind::BadAnswers => send_to_everyone(tenant, tally).await,
+        HostileBehaviour::UnfinishedBodies => sockets::leave_unfinished(app, counters).await,
+        HostileBehaviour::Schedules => make_schedules(app, counters).await,
+        HostileBehaviour::Tarpit | HostileBehaviour::BadAnswers => send_to_everyone(app, counters).await,
     }
 }
 
 /// Asks again and again, so many callers side by side.
-async fn many<B>(callers: u64, tenant: Tenant, tally: Arc<Tally>, path: &'static str, body: B)
+async fn many<B>(callers: u64, app: HostileApp, counters: Arc<RequestCounters>, path: &'static str, body: B)
 where
     B: Fn() -> Value + Clone + Send + 'static,
 {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..callers {
-        let (tenant, tally, body) = (tenant.clone(), tally.clone(), body.clone());
+        let (app, counters, body) = (app.clone(), counters.clone(), body.clone());
         tasks.spawn(async move {
             loop {
-                if !tally.count(tenant.client.offer(path, &body())).await {
+                if !counters.count(app.client.offer(path, &body())).await {
                     tokio::time::sleep(REFUSED_PAUSE).await;
                 }
             }
@@ -222,14 +225,14 @@ fn single() -> Value {
 }
 
 /// The same app with a key that looks right and does not exist.
-fn stranger(tenant: &Tenant) -> Tenant {
+fn stranger(app: &HostileApp) -> HostileApp {
     let key = Key(format!("sk_{}", "A".repeat(43)));
-    let client = Client::new(tenant.client.server(), Some(key), None);
-    let client = client.and_then(|client| client.with_source(tenant.address));
-    Tenant { client: client.unwrap_or_else(|_| tenant.client.clone()), ..tenant.clone() }
+    let client = Client::new(app.client.server(), Some(key), None);
+    let client = client.and_then(|client| client.with_source(app.address));
+    HostileApp { client: client.unwrap_or_else(|_| app.client.clone()), ..app.clone() }
 }
 
-async fn import_heavily(tenant: Tenant, tally: Arc<Tally>) {
+async fn import_heavily(app: HostileApp, counters: Arc<RequestCounters>) {
     let topics: Vec<String> = (0..HEAVY_TOPICS).map(|number| format!("t{number}")).collect();
     let line = |number: u64| {
         json!({"platform": "android", "token": format!("heavy-{number}"), "topics": topics}).to_string()
@@ -239,29 +242,29 @@ async fn import_heavily(tenant: Tenant, tally: Arc<Tally>) {
     let query = [("format", "ndjson".to_owned())];
     loop {
         let body = Body::from(lines.clone());
-        let import = tenant.client.stream("/v1/devices/import", &query, "application/x-ndjson", body);
-        if !tally.count(async { import.await.map(|reply| (StatusCode::OK, reply)) }).await {
+        let import = app.client.stream("/v1/devices/import", &query, "application/x-ndjson", body);
+        if !counters.count(async { import.await.map(|reply| (StatusCode::OK, reply)) }).await {
             tokio::time::sleep(REFUSED_PAUSE).await;
         }
     }
 }
 
-async fn fill_the_queue(tenant: Tenant, tally: Arc<Tally>) {
+async fn fill_the_queue(app: HostileApp, counters: Arc<RequestCounters>) {
     let body = json!({"platform": "android", "token": "without-credential"});
-    let device = tenant.client.post("/v1/devices", &body).await.map(|device| device["id"].clone());
+    let device = app.client.post("/v1/devices", &body).await.map(|device| device["id"].clone());
     let message = json!({"target": {"device": device.unwrap_or_default()}, "data": {"k": "v"}});
-    many(QUEUE_CALLERS, tenant, tally, "/v1/messages", move || message.clone()).await;
+    many(QUEUE_CALLERS, app, counters, "/v1/messages", move || message.clone()).await;
 }
 
-async fn make_schedules(tenant: Tenant, tally: Arc<Tally>) {
+async fn make_schedules(app: HostileApp, counters: Arc<RequestCounters>) {
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..SCHEDULE_CALLERS {
-        let (tenant, tally, next) = (tenant.clone(), tally.clone(), next.clone());
+        let (app, counters, next) = (app.clone(), counters.clone(), next.clone());
         tasks.spawn(async move {
             while next.fetch_add(1, Ordering::Relaxed) < SCHEDULES_MAX_COUNT {
                 let schedule = json!({"cron": "* * * * *", "time_zone": "UTC", "message": single()});
-                if !tally.count(tenant.client.offer("/v1/schedules", &schedule)).await {
+                if !counters.count(app.client.offer("/v1/schedules", &schedule)).await {
                     tokio::time::sleep(REFUSED_PAUSE).await;
                 }
             }
@@ -270,10 +273,10 @@ async fn make_schedules(tenant: Tenant, tally: Arc<Tally>) {
     while tasks.join_next().await.is_some() {}
 }
 
-async fn send_to_everyone(tenant: Tenant, tally: Arc<Tally>) {
+async fn send_to_everyone(app: HostileApp, counters: Arc<RequestCounters>) {
     let message = json!({"target": "everyone", "notification": {"title": "to everyone"}});
     loop {
-        tally.count(tenant.client.offer("/v1/messages", &message)).await;
+        counters.count(app.client.offer("/v1/messages", &message)).await;
         tokio::time::sleep(CAMPAIGN_EVERY).await;
     }
 }

@@ -1,7 +1,7 @@
 //! The server of the bench, its push services, the hostile apps and the tenth.
 
-use super::hostility::{Kind, Tenant};
-use super::tenth::{Felt, Tenth};
+use super::hostility::{HostileApp, HostileBehaviour};
+use super::tenth::{TenthApp, TenthAppTimes};
 use crate::client::{Client, Key, segment};
 use crate::devices::Half;
 use crate::emulator::Emulator;
@@ -30,8 +30,8 @@ const LINES_PER_PART: u64 = 256;
 /// Everything that runs.
 pub(super) struct FairStage {
     stage: Stage,
-    tenants: Vec<Tenant>,
-    tenth: Tenth,
+    apps: Vec<HostileApp>,
+    tenth: TenthApp,
     /// Ended with the stage.
     tarpit: Emulator,
 }
@@ -40,7 +40,7 @@ impl FairStage {
     /// Starts a server with ten apps and imports their devices.
     pub(super) async fn build(
         devices: u64,
-        kinds: &[Kind],
+        behaviours: &[HostileBehaviour],
         reporter: &Arc<dyn Reporter>,
     ) -> anyhow::Result<Self> {
         let stage =
@@ -49,25 +49,25 @@ impl FairStage {
         let control = stage.emulators.fcm.control.as_deref().unwrap_or_default();
         Client::new(control, None, None)?.put("/policy", &policy).await?;
         let tarpit = start_tarpit(&stage, devices).await?;
-        let mut tenants = Vec::new();
-        for (number, kind) in kinds.iter().enumerate() {
-            let tenant = make_tenant(&stage, number, *kind).await?;
-            furnish(&stage, &tenant, &tarpit, devices).await?;
-            tenants.push(tenant);
+        let mut apps = Vec::new();
+        for (number, behaviour) in behaviours.iter().enumerate() {
+            let app = make_app(&stage, number, *behaviour).await?;
+            furnish(&stage, &app, &tarpit, devices).await?;
+            apps.push(app);
         }
-        reporter.line(&format!("{} hostile apps and their devices are there", tenants.len()));
+        reporter.line(&format!("{} hostile apps and their devices are there", apps.len()));
         import(&stage.client, "tenth", 0..TENTH_DEVICES, "\"tenth\"").await?;
-        let tenth = Tenth::new(stage.client.clone());
-        Ok(Self { stage, tenants, tenth, tarpit })
+        let tenth = TenthApp::new(stage.client.clone());
+        Ok(Self { stage, apps, tenth, tarpit })
     }
 
     /// The hostile apps.
-    pub(super) fn tenants(&self) -> &[Tenant] {
-        &self.tenants
+    pub(super) fn apps(&self) -> &[HostileApp] {
+        &self.apps
     }
 
     /// Lets the tenth app send for so long.
-    pub(super) async fn measure(&mut self, span: Duration) -> anyhow::Result<Felt> {
+    pub(super) async fn measure(&mut self, span: Duration) -> anyhow::Result<TenthAppTimes> {
         let tokens: Vec<String> = (0..TENTH_DEVICES).map(|number| token("tenth", number)).collect();
         self.tenth.send(&self.stage.emulators.fcm, &tokens, span).await
     }
@@ -91,31 +91,31 @@ async fn start_tarpit(stage: &Stage, devices: u64) -> anyhow::Result<Emulator> {
 }
 
 /// Makes an app with a key of its own; its callers come from an address of their own.
-async fn make_tenant(stage: &Stage, number: usize, kind: Kind) -> anyhow::Result<Tenant> {
+async fn make_app(stage: &Stage, number: usize, behaviour: HostileBehaviour) -> anyhow::Result<HostileApp> {
     let root = stage.server.client()?;
-    let app = cell(&root.post("/v1/apps", &json!({"name": kind.word()})).await?["id"]);
-    let path = format!("/v1/apps/{}/keys", segment(&app));
+    let id = cell(&root.post("/v1/apps", &json!({"name": behaviour.word()})).await?["id"]);
+    let path = format!("/v1/apps/{}/keys", segment(&id));
     let asked = json!({"name": "key", "scopes": ["send", "register", "admin"]});
     let key = root.post(&path, &asked).await?;
     let key = key["secret"].as_str().ok_or_else(|| Failure::not_done("a key has no secret"))?.to_owned();
     let address = IpAddr::V4(Ipv4Addr::new(127, 0, 1, number as u8 + 1));
     let client = Client::new(root.server(), Some(Key(key.clone())), None)?.with_source(address)?;
-    Ok(Tenant { kind, app, key, address, client })
+    Ok(HostileApp { behaviour, id, key, address, client })
 }
 
 /// Returns a hostile app the credential and the devices that it needs.
-async fn furnish(stage: &Stage, tenant: &Tenant, tarpit: &Emulator, devices: u64) -> anyhow::Result<()> {
+async fn furnish(stage: &Stage, app: &HostileApp, tarpit: &Emulator, devices: u64) -> anyhow::Result<()> {
     let (mut provider, mut credential) = ("null", json!({}));
-    if matches!(tenant.kind, Kind::Tarpit | Kind::BadAnswers) {
-        let emulator = if tenant.kind == Kind::Tarpit { tarpit } else { &stage.emulators.fcm };
+    if matches!(app.behaviour, HostileBehaviour::Tarpit | HostileBehaviour::BadAnswers) {
+        let emulator = if app.behaviour == HostileBehaviour::Tarpit { tarpit } else { &stage.emulators.fcm };
         (provider, credential) = ("fcm", fcm_credential(stage, emulator)?);
     }
-    let path = format!("/v1/apps/{}/credentials/{provider}", segment(&tenant.app));
+    let path = format!("/v1/apps/{}/credentials/{provider}", segment(&app.id));
     stage.server.client()?.put(&path, &credential).await?;
-    match tenant.kind {
-        Kind::Tarpit => import(&tenant.client, "tarpit", 0..devices, "").await,
-        Kind::BadAnswers => import(&tenant.client, "bad", 0..BAD_DEVICES, "").await,
-        Kind::DryRun => import(&tenant.client, "counted", 0..devices, "\"all\"").await,
+    match app.behaviour {
+        HostileBehaviour::Tarpit => import(&app.client, "tarpit", 0..devices, "").await,
+        HostileBehaviour::BadAnswers => import(&app.client, "bad", 0..BAD_DEVICES, "").await,
+        HostileBehaviour::DryRun => import(&app.client, "counted", 0..devices, "\"all\"").await,
         _ => Ok(()),
     }
 }

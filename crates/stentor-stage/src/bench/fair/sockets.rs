@@ -1,6 +1,6 @@
 //! Hostility by sockets that do not finish what they begin.
 
-use super::hostility::{Tally, Tenant};
+use super::hostility::{HostileApp, RequestCounters};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ const APART: Duration = Duration::from_millis(1);
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Uploads imports by a byte a second.
-pub(super) async fn upload_slowly(tenant: Tenant, tally: Arc<Tally>) {
-    side_by_side(UPLOADS, tenant, tally, |tenant: Tenant| async move {
-        let mut stream = connect(&tenant).await?;
-        let head = head(&tenant, "/v1/devices/import", "application/x-ndjson", "Transfer-Encoding: chunked");
+pub(super) async fn upload_slowly(app: HostileApp, counters: Arc<RequestCounters>) {
+    side_by_side(UPLOADS, app, counters, |app: HostileApp| async move {
+        let mut stream = connect(&app).await?;
+        let head = head(&app, "/v1/devices/import", "application/x-ndjson", "Transfer-Encoding: chunked");
         stream.write_all(head.as_bytes()).await?;
         loop {
             stream.write_all(b"1\r\n\n\r\n").await?;
@@ -45,9 +45,9 @@ pub(super) async fn upload_slowly(tenant: Tenant, tally: Arc<Tally>) {
 }
 
 /// Holds connections without ever asking anything.
-pub(super) async fn hold_idle(tenant: Tenant, tally: Arc<Tally>) {
-    side_by_side(IDLE_CONNECTIONS, tenant, tally, |tenant: Tenant| async move {
-        let mut stream = connect(&tenant).await?;
+pub(super) async fn hold_idle(app: HostileApp, counters: Arc<RequestCounters>) {
+    side_by_side(IDLE_CONNECTIONS, app, counters, |app: HostileApp| async move {
+        let mut stream = connect(&app).await?;
         stream.write_all(PREFACE).await?;
         until_closed(&mut stream).await
     })
@@ -55,11 +55,11 @@ pub(super) async fn hold_idle(tenant: Tenant, tally: Arc<Tally>) {
 }
 
 /// Sends the larger part of a body and waits.
-pub(super) async fn leave_unfinished(tenant: Tenant, tally: Arc<Tally>) {
-    side_by_side(UNFINISHED, tenant, tally, |tenant: Tenant| async move {
-        let mut stream = connect(&tenant).await?;
+pub(super) async fn leave_unfinished(app: HostileApp, counters: Arc<RequestCounters>) {
+    side_by_side(UNFINISHED, app, counters, |app: HostileApp| async move {
+        let mut stream = connect(&app).await?;
         let length = format!("Content-Length: {PROMISED_BYTES}");
-        stream.write_all(head(&tenant, "/v1/messages", "application/json", &length).as_bytes()).await?;
+        stream.write_all(head(&app, "/v1/messages", "application/json", &length).as_bytes()).await?;
         stream.write_all(br#"{"target":"everyone","data":{"k":""#).await?;
         stream.write_all(&vec![b'x'; SENT_BYTES]).await?;
         until_closed(&mut stream).await
@@ -68,18 +68,19 @@ pub(super) async fn leave_unfinished(tenant: Tenant, tally: Arc<Tally>) {
 }
 
 /// Does one thing on so many connections, each again when it has ended.
-async fn side_by_side<F, W>(count: u64, tenant: Tenant, tally: Arc<Tally>, work: F)
+async fn side_by_side<F, W>(count: u64, app: HostileApp, counters: Arc<RequestCounters>, work: F)
 where
-    F: Fn(Tenant) -> W + Copy + Send + 'static,
+    F: Fn(HostileApp) -> W + Copy + Send + 'static,
     W: Future<Output = io::Result<()>> + Send,
 {
     let mut tasks = JoinSet::new();
     for _ in 0..count {
-        let (tenant, tally) = (tenant.clone(), tally.clone());
+        let (app, counters) = (app.clone(), counters.clone());
         tasks.spawn(async move {
             loop {
-                tally.asked.fetch_add(1, Ordering::Relaxed);
-                let counter = if work(tenant.clone()).await.is_ok() { &tally.refused } else { &tally.broken };
+                counters.asked.fetch_add(1, Ordering::Relaxed);
+                let counter =
+                    if work(app.clone()).await.is_ok() { &counters.refused } else { &counters.broken };
                 counter.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(AGAIN).await;
             }
@@ -89,20 +90,20 @@ where
     while tasks.join_next().await.is_some() {}
 }
 
-/// Connects from the tenant's own address.
-async fn connect(tenant: &Tenant) -> io::Result<TcpStream> {
-    let authority = tenant.client.server().trim_start_matches("http://");
+/// Connects from the app's own address.
+async fn connect(app: &HostileApp) -> io::Result<TcpStream> {
+    let authority = app.client.server().trim_start_matches("http://");
     let server: SocketAddr =
         authority.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let socket = TcpSocket::new_v4()?;
-    socket.bind(SocketAddr::new(tenant.address, 0))?;
+    socket.bind(SocketAddr::new(app.address, 0))?;
     socket.connect(server).await
 }
 
-fn head(tenant: &Tenant, path: &str, content_type: &str, length: &str) -> String {
+fn head(app: &HostileApp, path: &str, content_type: &str, length: &str) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: {content_type}\r\n{length}\r\n\r\n",
-        tenant.key
+        app.key
     )
 }
 

@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What the tenth app felt.
 #[derive(Default)]
-pub struct Felt {
+pub struct TenthAppTimes {
     /// From asking to the 202, in milliseconds.
     pub accept_ms: Samples,
     /// From asking for a campaign to its first push at the push service, in milliseconds.
@@ -33,12 +33,12 @@ pub struct Felt {
 }
 
 /// The app that only wants to send.
-pub(super) struct Tenth {
+pub(super) struct TenthApp {
     client: Client,
     next: Arc<AtomicU64>,
 }
 
-impl Tenth {
+impl TenthApp {
     /// An app that has sent nothing yet.
     pub(super) fn new(client: Client) -> Self {
         Self { client, next: Arc::default() }
@@ -50,7 +50,7 @@ impl Tenth {
         fcm: &Emulator,
         tokens: &[String],
         span: Duration,
-    ) -> anyhow::Result<Felt> {
+    ) -> anyhow::Result<TenthAppTimes> {
         let until = Instant::now() + span;
         let (client, next) = (self.client.clone(), self.next.clone());
         // A thread of its own: what is measured is the server, not how busy the other callers are.
@@ -60,7 +60,7 @@ impl Tenth {
         });
         let first_push_ms = self.campaigns(fcm, tokens, until).await?;
         let (accept_ms, refused) = singles.await??;
-        Ok(Felt { accept_ms, first_push_ms: first_push_ms.0, refused: refused + first_push_ms.1 })
+        Ok(TenthAppTimes { accept_ms, first_push_ms: first_push_ms.0, refused: refused + first_push_ms.1 })
     }
 
     async fn campaigns(

@@ -5,7 +5,9 @@ use crate::progress::on_the_terminal;
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
 use std::time::Duration;
-use stentor_stage::bench::fair::{self, Count, FairOptions, FairReport, Kind, is_within};
+use stentor_stage::bench::fair::{
+    self, FairOptions, FairReport, HostileAppCounts, HostileBehaviour, is_within,
+};
 
 /// Let nine hostile apps do what their keys allow, and measure a tenth app beside an idle server
 #[derive(Debug, Args)]
@@ -22,7 +24,7 @@ in this program with a low priority: what they do is limited by what the server 
 pub(crate) struct Fair {
     /// What the hostile apps do; several with commas; without it everything
     #[arg(long, value_enum, value_delimiter = ',')]
-    kind: Vec<KindName>,
+    kind: Vec<BehaviourName>,
     /// How long the hostile apps act
     #[arg(long, default_value_t = 75, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(2..=600))]
     seconds: u64,
@@ -35,7 +37,7 @@ pub(crate) struct Fair {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum KindName {
+enum BehaviourName {
     /// Imports lines of 2,000 topics
     HeavyImport,
     /// Sends to a device of a provider for which it has no credential
@@ -56,18 +58,18 @@ enum KindName {
     BadAnswers,
 }
 
-impl From<KindName> for Kind {
-    fn from(name: KindName) -> Self {
+impl From<BehaviourName> for HostileBehaviour {
+    fn from(name: BehaviourName) -> Self {
         match name {
-            KindName::HeavyImport => Self::HeavyImport,
-            KindName::NoCredential => Self::NoCredential,
-            KindName::DryRun => Self::DryRun,
-            KindName::SlowUpload => Self::SlowUpload,
-            KindName::Connections => Self::Connections,
-            KindName::UnfinishedBodies => Self::UnfinishedBodies,
-            KindName::Schedules => Self::Schedules,
-            KindName::Tarpit => Self::Tarpit,
-            KindName::BadAnswers => Self::BadAnswers,
+            BehaviourName::HeavyImport => Self::HeavyImport,
+            BehaviourName::NoCredential => Self::NoCredential,
+            BehaviourName::DryRun => Self::DryRun,
+            BehaviourName::SlowUpload => Self::SlowUpload,
+            BehaviourName::Connections => Self::Connections,
+            BehaviourName::UnfinishedBodies => Self::UnfinishedBodies,
+            BehaviourName::Schedules => Self::Schedules,
+            BehaviourName::Tarpit => Self::Tarpit,
+            BehaviourName::BadAnswers => Self::BadAnswers,
         }
     }
 }
@@ -75,9 +77,9 @@ impl From<KindName> for Kind {
 impl Fair {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let named: Vec<Kind> = self.kind.into_iter().map(Kind::from).collect();
+        let named: Vec<HostileBehaviour> = self.kind.into_iter().map(HostileBehaviour::from).collect();
         let options = FairOptions {
-            kinds: if named.is_empty() { Kind::ALL.into() } else { named },
+            behaviours: if named.is_empty() { HostileBehaviour::ALL.into() } else { named },
             span: Duration::from_secs(self.seconds),
             idle_span: Duration::from_secs(self.idle_seconds),
             devices: self.devices,
@@ -102,7 +104,7 @@ fn describe(report: &FairReport) -> String {
     format!("{times}\n{counts}\nrefused to the tenth app: {}", report.hostile.refused)
 }
 
-fn row_of(count: &Count) -> [String; 5] {
+fn row_of(count: &HostileAppCounts) -> [String; 5] {
     let [asked, done, refused, broken] = count.numbers.map(|number| number.to_string());
-    [count.kind.word().to_owned(), asked, done, refused, broken]
+    [count.behaviour.word().to_owned(), asked, done, refused, broken]
 }
