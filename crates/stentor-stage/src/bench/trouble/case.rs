@@ -26,7 +26,7 @@ pub(super) const SINGLES: &str = "single-";
 
 /// What the push service does to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BadAnswer {
     /// 429 `QUOTA_EXCEEDED` with `Retry-After: 1`.
     AskedToWait,
     /// 429 `QUOTA_EXCEEDED` without `Retry-After`.
@@ -41,7 +41,7 @@ pub enum Kind {
     NoAnswer,
 }
 
-impl Kind {
+impl BadAnswer {
     /// All kinds, in the order of the cells.
     pub const ALL: [Self; 6] =
         [Self::AskedToWait, Self::Throttled, Self::Internal, Self::Unavailable, Self::Reset, Self::NoAnswer];
@@ -118,16 +118,16 @@ impl Persistence {
 
 /// A cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Case {
+pub struct TroubleCase {
     /// Of the tokens, so many percent.
     pub share: f64,
     /// What they meet.
-    pub kind: Kind,
+    pub kind: BadAnswer,
     /// How many attempts meet it.
     pub persistence: Persistence,
 }
 
-impl Case {
+impl TroubleCase {
     /// What the push service is told to do.
     pub(super) fn policy(self) -> Value {
         let answer = self.kind.answer();
@@ -171,9 +171,9 @@ impl Case {
 
 /// What was measured of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub struct TroubleCell {
     /// The cell.
-    pub case: Case,
+    pub case: TroubleCase,
     /// Devices of its campaign.
     pub devices: u64,
     /// Devices that meet the trouble.
@@ -198,7 +198,7 @@ pub struct Measured {
     pub requests: u64,
 }
 
-impl Measured {
+impl TroubleCell {
     /// Returns whether the cell holds: the others went on where few met the trouble, got through where some did, and the service was spared where many did.
     pub fn holds(&self) -> bool {
         if self.case.share >= MANY_PERCENT {

@@ -2,9 +2,10 @@
 
 use super::*;
 
-const CASE: Case = Case { share: 5.0, kind: Kind::AskedToWait, persistence: Persistence::Once };
+const CASE: TroubleCase =
+    TroubleCase { share: 5.0, kind: BadAnswer::AskedToWait, persistence: Persistence::Once };
 
-const GOOD: Measured = Measured {
+const GOOD: TroubleCell = TroubleCell {
     case: CASE,
     devices: 1_000,
     troubled: 50,
@@ -21,9 +22,9 @@ const GOOD: Measured = Measured {
 
 #[test]
 fn every_policy_is_one_that_the_emulator_reads_and_leaves_single_messages_alone() {
-    for kind in Kind::ALL {
+    for kind in BadAnswer::ALL {
         for persistence in Persistence::ALL {
-            let case = Case { share: 100.0, kind, persistence };
+            let case = TroubleCase { share: 100.0, kind, persistence };
             let meets = case.meets().unwrap();
             assert!(meets("device") && !meets("single-1"), "{case:?}");
         }
@@ -40,32 +41,32 @@ fn a_share_in_percent_is_that_share_of_the_tokens() {
 #[test]
 fn few_troubled_deliveries_are_judged_by_the_others() {
     assert!(GOOD.holds());
-    assert!(!Measured { rate: 759.0, ..GOOD }.holds());
-    assert!(!Measured { left: 1, ..GOOD }.holds());
-    assert!(!Measured { unsent: 1, ..GOOD }.holds());
-    assert!(!Measured { single_p99_ms: 111.0, ..GOOD }.holds());
+    assert!(!TroubleCell { rate: 759.0, ..GOOD }.holds());
+    assert!(!TroubleCell { left: 1, ..GOOD }.holds());
+    assert!(!TroubleCell { unsent: 1, ..GOOD }.holds());
+    assert!(!TroubleCell { single_p99_ms: 111.0, ..GOOD }.holds());
 }
 
 #[test]
 fn many_troubled_deliveries_are_judged_by_the_requests_that_arrived() {
-    let case = Case { share: 50.0, persistence: Persistence::Always, ..CASE };
-    let many = Measured { case, troubled: 500, rate: 0.0, unsent: 9, requests: 5_096, ..GOOD };
+    let case = TroubleCase { share: 50.0, persistence: Persistence::Always, ..CASE };
+    let many = TroubleCell { case, troubled: 500, rate: 0.0, unsent: 9, requests: 5_096, ..GOOD };
     assert!(many.holds());
-    assert!(!Measured { requests: 5_097, ..many }.holds());
-    let once = Case { persistence: Persistence::Once, ..case };
-    assert!(Measured { case: once, requests: 5_596, ..many }.holds());
+    assert!(!TroubleCell { requests: 5_097, ..many }.holds());
+    let once = TroubleCase { persistence: Persistence::Once, ..case };
+    assert!(TroubleCell { case: once, requests: 5_596, ..many }.holds());
 }
 
 #[test]
 fn between_few_and_many_the_good_deliveries_get_through() {
-    let some = Measured { case: Case { share: 20.0, ..CASE }, rate: 1.0, requests: 99_999, ..GOOD };
+    let some = TroubleCell { case: TroubleCase { share: 20.0, ..CASE }, rate: 1.0, requests: 99_999, ..GOOD };
     assert!(some.holds());
-    assert!(!Measured { left: 1, ..some }.holds());
+    assert!(!TroubleCell { left: 1, ..some }.holds());
 }
 
 #[test]
 fn a_delivery_that_fails_twice_has_longer_than_one_that_fails_once() {
-    let twice = Case { persistence: Persistence::Twice, ..CASE };
+    let twice = TroubleCase { persistence: Persistence::Twice, ..CASE };
     assert!(twice.repeats_max() > CASE.repeats_max());
-    assert!(Case { kind: Kind::Throttled, ..CASE }.repeats_max() > THROTTLED);
+    assert!(TroubleCase { kind: BadAnswer::Throttled, ..CASE }.repeats_max() > THROTTLED);
 }

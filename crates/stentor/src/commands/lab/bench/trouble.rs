@@ -5,7 +5,7 @@ use crate::progress::on_the_terminal;
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
 use std::time::Duration;
-use stentor_stage::bench::trouble::{self, Case, Kind, Measured, Persistence, TroubleOptions};
+use stentor_stage::bench::trouble::{self, BadAnswer, Persistence, TroubleCase, TroubleCell, TroubleOptions};
 
 /// Send campaigns of which a share meets bad answers, and compare the others with a campaign without any
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub(crate) struct Trouble {
     share: Vec<f64>,
     /// What they meet; several with commas; without it everything
     #[arg(long, value_enum, value_delimiter = ',')]
-    kind: Vec<KindName>,
+    kind: Vec<BadAnswerName>,
     /// How many attempts meet it; several with commas; without it once, twice and always
     #[arg(long, value_enum, value_delimiter = ',')]
     persistence: Vec<PersistenceName>,
@@ -39,7 +39,7 @@ pub(crate) struct Trouble {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum KindName {
+enum BadAnswerName {
     /// 429 `QUOTA_EXCEEDED` with `Retry-After: 1`
     #[value(name = "429-retry-after")]
     AskedToWait,
@@ -58,15 +58,15 @@ enum KindName {
     NoAnswer,
 }
 
-impl From<KindName> for Kind {
-    fn from(name: KindName) -> Self {
+impl From<BadAnswerName> for BadAnswer {
+    fn from(name: BadAnswerName) -> Self {
         match name {
-            KindName::AskedToWait => Self::AskedToWait,
-            KindName::Throttled => Self::Throttled,
-            KindName::Internal => Self::Internal,
-            KindName::Unavailable => Self::Unavailable,
-            KindName::Reset => Self::Reset,
-            KindName::NoAnswer => Self::NoAnswer,
+            BadAnswerName::AskedToWait => Self::AskedToWait,
+            BadAnswerName::Throttled => Self::Throttled,
+            BadAnswerName::Internal => Self::Internal,
+            BadAnswerName::Unavailable => Self::Unavailable,
+            BadAnswerName::Reset => Self::Reset,
+            BadAnswerName::NoAnswer => Self::NoAnswer,
         }
     }
 }
@@ -104,14 +104,14 @@ impl Trouble {
         Ok(super::exit(report.holds()))
     }
 
-    fn cases(&self) -> Vec<Case> {
-        let kinds = named_or(&self.kind, &Kind::ALL);
+    fn cases(&self) -> Vec<TroubleCase> {
+        let kinds = named_or(&self.kind, &BadAnswer::ALL);
         let persistences = named_or(&self.persistence, &Persistence::ALL);
         let mut cases = Vec::new();
         for share in &self.share {
             for kind in &kinds {
                 for persistence in &persistences {
-                    cases.push(Case { share: *share, kind: *kind, persistence: *persistence });
+                    cases.push(TroubleCase { share: *share, kind: *kind, persistence: *persistence });
                 }
             }
         }
@@ -129,9 +129,9 @@ fn percent(text: &str) -> Result<f64, String> {
     if (0.0..=100.0).contains(&share) { Ok(share) } else { Err("a share is 0 to 100 percent".to_owned()) }
 }
 
-fn told(measured: &Measured) -> String {
+fn told(measured: &TroubleCell) -> String {
     let verdict = if measured.holds() { "ok" } else { "NOT ok" };
-    let Measured { rate, clean_rate, unsent, single_p99_ms, .. } = measured;
+    let TroubleCell { rate, clean_rate, unsent, single_p99_ms, .. } = measured;
     let [share, kind, persistence] = measured.case.words();
     format!(
         "{share} % {kind} {persistence}: {rate:.0} of {clean_rate:.0} per second, {unsent} unsent, \
@@ -139,13 +139,13 @@ fn told(measured: &Measured) -> String {
     )
 }
 
-fn rows(cells: &[Measured]) -> String {
+fn rows(cells: &[TroubleCell]) -> String {
     let header =
         ["share %", "kind", "persistence", "rate", "clean", "unsent", "single p99 ms", "requests", "ok"];
     table(header, cells.iter().map(row))
 }
 
-fn row(cell: &Measured) -> [String; 9] {
+fn row(cell: &TroubleCell) -> [String; 9] {
     let [share, kind, persistence] = cell.case.words();
     let whole = |number: f64| format!("{number:.0}");
     [

@@ -1,6 +1,6 @@
-//! Plays a cell: a server of its own, a campaign without trouble, and the same one with it, single messages beside.
+//! Measures a cell: a server of its own, a campaign without trouble, and the same one with it, single messages beside.
 
-use super::case::{Case, Measured, SINGLES};
+use super::case::{SINGLES, TroubleCase, TroubleCell};
 use crate::bench::campaigns::millis;
 use crate::client::{Client, segment};
 use crate::devices::{DevicePopulation, Half, Member};
@@ -29,14 +29,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
 /// A server, its push service and a population of Android devices.
-pub(super) struct Scene {
+pub(super) struct CellStage {
     stage: Stage,
     devices: u64,
     /// Longest time for the good deliveries, and for all of a cell in which many meet trouble.
     limit: Duration,
 }
 
-impl Scene {
+impl CellStage {
     /// Starts everything; the devices are imported and the connections are warm.
     pub(super) async fn build(
         devices: u64,
@@ -51,7 +51,7 @@ impl Scene {
     }
 
     /// Measures a cell.
-    pub(super) async fn play(&self, case: Case) -> anyhow::Result<Measured> {
+    pub(super) async fn measure(&self, case: TroubleCase) -> anyhow::Result<TroubleCell> {
         let singles = |first| tokio::spawn(send_singles(self.stage.client.clone(), first));
         let single_idle_p99_ms = p99(&self.stage.client, singles(0).await??).await?;
         let clean_rate = self.clean_rate(case).await?;
@@ -65,7 +65,7 @@ impl Scene {
         self.until_repeated(&mut open, began, case, &beside).await?;
         let single_p99_ms = p99(&self.stage.client, beside.await??).await?;
         let requests = self.requests_since(&counted)?;
-        Ok(Measured {
+        Ok(TroubleCell {
             case,
             devices: self.devices,
             troubled: open.troubled,
@@ -82,8 +82,8 @@ impl Scene {
     }
 
     /// Returns the median rate of some campaigns without trouble; the push service has as much to look up for each request.
-    async fn clean_rate(&self, case: Case) -> anyhow::Result<f64> {
-        self.tell(&Case { share: 0.0, ..case }.policy()).await?;
+    async fn clean_rate(&self, case: TroubleCase) -> anyhow::Result<f64> {
+        self.tell(&TroubleCase { share: 0.0, ..case }.policy()).await?;
         let mut rates = Samples::default();
         for round in 1..=CLEAN_ROUNDS {
             let mut open = OpenDeliveries::of(&self.stage.emulators.fcm.counted()?, self.devices, |_| false);
@@ -113,14 +113,17 @@ impl Scene {
     }
 
     /// Waits until the good deliveries are accepted, or too long.
-    async fn until_good(&self, open: &mut OpenDeliveries, began: Instant) -> anyhow::Result<Good> {
+    async fn until_good(&self, open: &mut OpenDeliveries, began: Instant) -> anyhow::Result<GoodDeliveries> {
         loop {
             open.remove_accepted(&self.stage.emulators.fcm.counted()?);
             let elapsed = began.elapsed();
             if open.good.is_empty() || elapsed > self.limit {
                 let pending = open.repeated.len() as u64;
                 let accepted = self.devices - pending - open.good.len() as u64;
-                return Ok(Good { rate: accepted as f64 / elapsed.as_secs_f64().max(1e-9), pending });
+                return Ok(GoodDeliveries {
+                    rate: accepted as f64 / elapsed.as_secs_f64().max(1e-9),
+                    pending,
+                });
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -131,7 +134,7 @@ impl Scene {
         &self,
         open: &mut OpenDeliveries,
         began: Instant,
-        case: Case,
+        case: TroubleCase,
         beside: &JoinHandle<T>,
     ) -> anyhow::Result<()> {
         let bound = began.elapsed() + case.repeats_max();
@@ -165,18 +168,18 @@ impl Scene {
 }
 
 /// What was seen when the last good delivery was accepted, or the waiting ended.
-struct Good {
+struct GoodDeliveries {
     rate: f64,
     pending: u64,
 }
 
 /// A token by its hash, and how often it was accepted before.
-type Seen = (u64, u32);
+type AcceptedBefore = (u64, u32);
 
 /// The deliveries that are waited for.
 struct OpenDeliveries {
-    good: Vec<Seen>,
-    repeated: Vec<Seen>,
+    good: Vec<AcceptedBefore>,
+    repeated: Vec<AcceptedBefore>,
     troubled: u64,
 }
 
