@@ -1,7 +1,7 @@
 //! What Stentor costs, beside others where there are any, as ratios within one run.
 
 pub mod accept;
-mod answers;
+
 mod campaigns;
 pub mod cold;
 pub mod fair;
@@ -10,5 +10,6 @@ pub mod import;
 pub mod pipeline;
 mod singles;
 mod sink;
+mod sink_log;
 pub mod trouble;
 pub mod urgent;

@@ -1,7 +1,7 @@
 //! How many single messages a second are on disk and answered with 202.
 
-use super::answers::{self, Kept};
-use super::singles::{self, Sent};
+use super::singles::{self, SentMessages};
+use super::sink_log::{self, DeliveryCheck};
 use crate::reporter::Reporter;
 use crate::stage::{Stage, StageOptions};
 use serde_json::{Value, json};
@@ -20,8 +20,8 @@ pub struct AcceptOptions {
 /// What was measured.
 pub struct AcceptReport {
     options: AcceptOptions,
-    sent: Sent,
-    kept: Kept,
+    sent: SentMessages,
+    kept: DeliveryCheck,
     /// How long as many requests took that do nothing.
     idle: Duration,
     /// Processor time of the server for those that do nothing, and for the messages.
@@ -41,7 +41,7 @@ pub async fn run(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyhow
     let before = stage.server.usage().cpu_seconds;
     let sent = singles::send(&stage.client, (0, messages), callers, None).await?;
     let usage = stage.server.usage();
-    let kept = answers::kept(stage.directory(), &[&warm, &sent]).await?;
+    let kept = sink_log::kept(stage.directory(), &[&warm, &sent]).await?;
     let limits = stage.server.limits()?;
     let cpu_seconds = [before - start, usage.cpu_seconds - before];
     Ok(AcceptReport { options, sent, kept, idle, cpu_seconds, peak_rss_bytes: usage.peak_rss_bytes, limits })

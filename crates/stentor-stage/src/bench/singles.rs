@@ -14,17 +14,17 @@ use stentor_lab::statistics::Samples;
 use tokio::task::JoinSet;
 
 /// What the callers saw.
-pub(super) struct Sent {
+pub(super) struct SentMessages {
     /// Milliseconds from asking to the 202.
     pub(super) latency_ms: Samples,
     /// From the first call to the last 202.
     pub(super) wall: Duration,
-    /// What was promised.
-    pub(super) messages: Vec<Promised>,
+    /// What was accepted.
+    pub(super) messages: Vec<AcceptedMessage>,
 }
 
-/// A message that a 202 promised.
-pub(super) struct Promised {
+/// A message that a 202 accepted.
+pub(super) struct AcceptedMessage {
     /// Its token.
     pub(super) token: String,
     /// Its campaign.
@@ -35,7 +35,7 @@ pub(super) struct Promised {
 
 /// What callers ask.
 #[derive(Clone, Copy)]
-enum Question {
+enum RequestKind {
     /// A route that does nothing.
     Nothing,
     /// A message to a token of its own, and then a pause.
@@ -44,7 +44,7 @@ enum Question {
 
 /// Asks a route that does nothing, as often and by as many: what callers, HTTP and the machine cost by themselves.
 pub(super) async fn ask_nothing(client: &Client, count: u64, callers: u64) -> anyhow::Result<Duration> {
-    Ok(side_by_side(client, count, callers, Question::Nothing).await?.0)
+    Ok(side_by_side(client, count, callers, RequestKind::Nothing).await?.0)
 }
 
 /// Asks for `count` messages, each to a token of its own from the `first` on, `callers` at a time; `pace` spreads the calls
@@ -54,23 +54,23 @@ pub(super) async fn send(
     (first, count): (u64, u64),
     callers: u64,
     pace: Option<Duration>,
-) -> anyhow::Result<Sent> {
-    let question = Question::Message { first, pause: pace };
-    let (wall, seen) = side_by_side(client, count, callers, question).await?;
+) -> anyhow::Result<SentMessages> {
+    let kind = RequestKind::Message { first, pause: pace };
+    let (wall, seen) = side_by_side(client, count, callers, kind).await?;
     let (mut latency_ms, mut messages) = (Samples::default(), Vec::new());
-    for Seen { number, took, at, reply } in seen {
+    for Answered { number, took, at, reply } in seen {
         latency_ms.push(took.as_secs_f64() * 1e3);
-        messages.push(Promised {
+        messages.push(AcceptedMessage {
             token: token(first + number),
             campaign: cell(&serde_json::from_slice::<Value>(&reply)?["campaign"]),
             at_us: at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros(),
         });
     }
-    Ok(Sent { latency_ms, wall, messages })
+    Ok(SentMessages { latency_ms, wall, messages })
 }
 
 /// One answer.
-struct Seen {
+struct Answered {
     number: u64,
     took: Duration,
     at: SystemTime,
@@ -82,13 +82,13 @@ async fn side_by_side(
     client: &Client,
     count: u64,
     callers: u64,
-    question: Question,
-) -> anyhow::Result<(Duration, Vec<Seen>)> {
+    kind: RequestKind,
+) -> anyhow::Result<(Duration, Vec<Answered>)> {
     let client = client.clone();
     // One thread for all of them: callers that wake each other's threads cost the machine more than their calls do.
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(on_one_thread(&client, count, callers, question))
+        runtime.block_on(on_one_thread(&client, count, callers, kind))
     };
     tokio::task::spawn_blocking(work).await?
 }
@@ -97,8 +97,8 @@ async fn on_one_thread(
     client: &Client,
     count: u64,
     callers: u64,
-    question: Question,
-) -> anyhow::Result<(Duration, Vec<Seen>)> {
+    kind: RequestKind,
+) -> anyhow::Result<(Duration, Vec<Answered>)> {
     let mut open = Vec::new();
     for _ in 0..callers {
         open.push(client.caller().await?);
@@ -107,7 +107,7 @@ async fn on_one_thread(
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
     for caller in open {
-        tasks.spawn(call(caller, next.clone(), count, question));
+        tasks.spawn(call(caller, next.clone(), count, kind));
     }
     let mut all = Vec::new();
     while let Some(given) = tasks.join_next().await {
@@ -121,8 +121,8 @@ async fn call(
     mut caller: Caller,
     next: Arc<AtomicU64>,
     count: u64,
-    question: Question,
-) -> anyhow::Result<Vec<Seen>> {
+    kind: RequestKind,
+) -> anyhow::Result<Vec<Answered>> {
     let mut seen = Vec::new();
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
@@ -130,17 +130,17 @@ async fn call(
             return Ok(seen);
         }
         let asked = Instant::now();
-        let (status, reply) = match question {
-            Question::Nothing => caller.call(Method::GET, "/healthz", bytes::Bytes::new()).await?,
-            Question::Message { first, .. } => {
+        let (status, reply) = match kind {
+            RequestKind::Nothing => caller.call(Method::GET, "/healthz", bytes::Bytes::new()).await?,
+            RequestKind::Message { first, .. } => {
                 caller.call(Method::POST, "/v1/messages", message(first + number)).await?
             }
         };
-        seen.push(Seen { number, took: asked.elapsed(), at: SystemTime::now(), reply });
+        seen.push(Answered { number, took: asked.elapsed(), at: SystemTime::now(), reply });
         if !matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {
             return Err(Failure::not_done(format!("the server answered {status}")).into());
         }
-        if let Question::Message { pause: Some(pause), .. } = question {
+        if let RequestKind::Message { pause: Some(pause), .. } = kind {
             tokio::time::sleep(pause).await;
         }
     }

@@ -1,8 +1,8 @@
 //! How long single messages take while a campaign runs, beside when nothing runs.
 
-use super::answers::{self, Answers, Kept};
 use super::campaigns::{ended, millis};
-use super::singles::{self, Promised, Sent};
+use super::singles::{self, AcceptedMessage, SentMessages};
+use super::sink_log::{self, DeliveryCheck, SinkLog};
 use crate::client::{Client, segment};
 use crate::devices::DevicePopulation;
 use crate::import;
@@ -33,7 +33,7 @@ pub struct UrgentReport {
     answered: [Samples; 2],
     /// From the acceptance to the commit of the answer, as the ledger has it.
     settled: [Samples; 2],
-    kept: Kept,
+    kept: DeliveryCheck,
     limits: Value,
 }
 
@@ -48,8 +48,8 @@ pub async fn run(options: UrgentOptions, reporter: &Arc<dyn Reporter>) -> anyhow
     let sent = options.send(&stage.client, options.messages).await?;
     let ended_at = ended(&stage.client, &campaign).await?;
     let settled = times(&stage.client, &sent, Some(&ended_at)).await?;
-    let kept = answers::kept(stage.directory(), &[&idle, &sent]).await?;
-    let answers = Answers::read(stage.directory())?;
+    let kept = sink_log::kept(stage.directory(), &[&idle, &sent]).await?;
+    let answers = SinkLog::read(stage.directory())?;
     Ok(UrgentReport {
         options,
         answered: [answers.times(&idle, &idle_settled), answers.times(&sent, &settled)],
@@ -60,7 +60,7 @@ pub async fn run(options: UrgentOptions, reporter: &Arc<dyn Reporter>) -> anyhow
 }
 
 impl UrgentOptions {
-    async fn send(&self, client: &Client, first: u64) -> anyhow::Result<Sent> {
+    async fn send(&self, client: &Client, first: u64) -> anyhow::Result<SentMessages> {
         let pace = Some(Duration::from_millis(10));
         singles::send(client, (first, self.messages), self.callers, pace).await
     }
@@ -116,9 +116,13 @@ fn quantiles(samples: &Samples) -> Value {
 }
 
 /// Reads how long each campaign took, of those accepted before `until`.
-async fn times(client: &Client, sent: &Sent, until: Option<&Value>) -> anyhow::Result<HashMap<String, f64>> {
+async fn times(
+    client: &Client,
+    sent: &SentMessages,
+    until: Option<&Value>,
+) -> anyhow::Result<HashMap<String, f64>> {
     let mut times = HashMap::new();
-    for Promised { campaign, .. } in &sent.messages {
+    for AcceptedMessage { campaign, .. } in &sent.messages {
         let ended_at = ended(client, campaign).await?;
         let path = format!("/v1/campaigns/{}", segment(campaign));
         let created_at = client.get(&path).await?["created_at"].clone();
