@@ -1,6 +1,6 @@
 //! An emulator as a process of its own, which may be killed and comes back as itself.
 
-use crate::child::{Child, Usage};
+use crate::child_process::{ChildProcess, ResourceUsage};
 use crate::devices::Half;
 use crate::keys::Keys;
 use anyhow::Context;
@@ -91,7 +91,7 @@ pub struct Emulator {
     /// Where it is controlled, if its settings ask for that; another place after each start.
     pub control: Option<String>,
     settings: Value,
-    child: Option<Child>,
+    child: Option<ChildProcess>,
 }
 
 impl Emulator {
@@ -121,12 +121,12 @@ impl Emulator {
 
     /// Stops it where it is (SIGSTOP): connections stay open and nobody answers.
     pub fn pause(&self) {
-        self.child.iter().for_each(Child::pause);
+        self.child.iter().for_each(ChildProcess::pause);
     }
 
     /// Lets it go on.
     pub fn resume(&self) {
-        self.child.iter().for_each(Child::resume);
+        self.child.iter().for_each(ChildProcess::resume);
     }
 
     /// Ends it and starts it again at the same address, with another policy and without any counts.
@@ -155,13 +155,13 @@ impl Emulator {
     }
 
     /// Returns what its process has used so far.
-    pub fn usage(&mut self) -> Usage {
-        self.child.as_mut().map(Child::usage).unwrap_or_default()
+    pub fn usage(&mut self) -> ResourceUsage {
+        self.child.as_mut().map(ChildProcess::usage).unwrap_or_default()
     }
 
     /// Fails when it has ended by itself.
     pub fn check_alive(&mut self) -> anyhow::Result<()> {
-        self.child.as_mut().map_or(Ok(()), Child::check_alive)
+        self.child.as_mut().map_or(Ok(()), ChildProcess::check_alive)
     }
 
     /// Reads what it has counted.
@@ -195,7 +195,7 @@ impl Emulator {
             ready.clone().into(),
             "--end-with-parent".into(),
         ];
-        let child = self.child.insert(Child::start(name, &arguments, &log)?);
+        let child = self.child.insert(ChildProcess::start(name, &arguments, &log)?);
         let facts = child.ready(&ready).await?;
         self.control = facts["control"].as_str().map(str::to_owned);
         Ok(facts)

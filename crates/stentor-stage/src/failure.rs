@@ -8,7 +8,7 @@ pub enum Exit {
     /// Refused or failed.
     NotDone = 1,
     /// Not understood.
-    Usage = 2,
+    ResourceUsage = 2,
     /// Nobody answers.
     Unreachable = 3,
     /// The key does not open this.
@@ -39,7 +39,7 @@ impl Failure {
 
     /// Makes a failure of the command line's user.
     pub fn usage(sentence: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, sentence)
+        Self::new(Exit::ResourceUsage, sentence)
     }
 
     /// Makes a failure of the thing itself.

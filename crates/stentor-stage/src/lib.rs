@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
-pub mod child;
+pub mod child_process;
 pub mod client;
 pub mod demo;
 pub mod devices;

@@ -1,6 +1,6 @@
 //! The server as a process of its own, which may be killed and goes on where it was.
 
-use crate::child::{Child, Usage};
+use crate::child_process::{ChildProcess, ResourceUsage};
 use crate::client::Client;
 use crate::client::read_key;
 use crate::failure::Failure;
@@ -22,10 +22,10 @@ pub struct Server {
     /// What its environment holds beyond ours.
     environment: Vec<(&'static str, OsString)>,
     address: Option<String>,
-    child: Option<Child>,
+    child: Option<ChildProcess>,
     /// What limits it, if anything does; behind the process, which must have ended before.
     cgroup: Option<Cgroup>,
-    past: Usage,
+    past: ResourceUsage,
 }
 
 /// Where the server of a directory keeps its data.
@@ -61,7 +61,7 @@ impl Server {
             address: None,
             child: None,
             cgroup: None,
-            past: Usage::default(),
+            past: ResourceUsage::default(),
         };
         server.launch().await?;
         Ok(server)
@@ -73,7 +73,7 @@ impl Server {
     }
 
     /// Its process, while there is one.
-    pub fn process(&mut self) -> Option<&mut Child> {
+    pub fn process(&mut self) -> Option<&mut ChildProcess> {
         self.child.as_mut()
     }
 
@@ -88,7 +88,7 @@ impl Server {
     pub async fn restart_with(&mut self, settings: &str, cgroup: Option<Cgroup>) -> anyhow::Result<()> {
         self.stop();
         self.cgroup = cgroup;
-        self.past = Usage::default();
+        self.past = ResourceUsage::default();
         self.config = Some(publish_settings(&self.data_dir, settings)?);
         self.launch().await
     }
@@ -103,9 +103,9 @@ impl Server {
 
     /// Asks it to end, starts it again, and returns what it used, as soon as its credentials have their access tokens and
     /// connections; from then on only the new process is looked at.
-    pub async fn restart(&mut self) -> anyhow::Result<Usage> {
+    pub async fn restart(&mut self) -> anyhow::Result<ResourceUsage> {
         let used = self.stop();
-        self.past = Usage::default();
+        self.past = ResourceUsage::default();
         self.launch().await?;
         self.until_warm().await?;
         Ok(used)
@@ -117,7 +117,7 @@ impl Server {
     }
 
     /// Asks it to end and returns what all its processes used.
-    pub fn stop(&mut self) -> Usage {
+    pub fn stop(&mut self) -> ResourceUsage {
         if let Some(child) = self.child.take() {
             self.remember(child.terminate());
         }
@@ -125,9 +125,9 @@ impl Server {
     }
 
     /// Returns what all its processes have used so far.
-    pub fn usage(&mut self) -> Usage {
-        let now = self.child.as_mut().map(Child::usage).unwrap_or_default();
-        Usage {
+    pub fn usage(&mut self) -> ResourceUsage {
+        let now = self.child.as_mut().map(ChildProcess::usage).unwrap_or_default();
+        ResourceUsage {
             cpu_seconds: self.past.cpu_seconds + now.cpu_seconds,
             peak_rss_bytes: self.past.peak_rss_bytes.max(now.peak_rss_bytes),
         }
@@ -135,10 +135,10 @@ impl Server {
 
     /// Fails when it has ended by itself.
     pub fn check_alive(&mut self) -> anyhow::Result<()> {
-        self.child.as_mut().map_or(Ok(()), Child::check_alive)
+        self.child.as_mut().map_or(Ok(()), ChildProcess::check_alive)
     }
 
-    fn remember(&mut self, usage: Usage) {
+    fn remember(&mut self, usage: ResourceUsage) {
         self.past.cpu_seconds += usage.cpu_seconds;
         self.past.peak_rss_bytes = self.past.peak_rss_bytes.max(usage.peak_rss_bytes);
     }
@@ -163,7 +163,8 @@ impl Server {
         if let Some(config) = &self.config {
             arguments.extend(["--config".into(), config.clone().into()]);
         }
-        let child = self.child.insert(Child::start_with("server", &arguments, &self.environment, &self.log)?);
+        let child =
+            self.child.insert(ChildProcess::start_with("server", &arguments, &self.environment, &self.log)?);
         if let Some(cgroup) = &self.cgroup {
             cgroup.take(child.id()).context("the server cannot be moved into its control group")?;
         }

@@ -9,7 +9,7 @@ mod disk;
 
 mod sync;
 
-use crate::child::Child;
+use crate::child_process::ChildProcess;
 use crate::client::Client;
 use crate::reporter::Reporter;
 pub use acceptance::AcceptanceCheck;
@@ -103,7 +103,7 @@ impl TroubleInjector {
     /// Makes the trouble, asks the server to keep messages meanwhile, mends everything, and asks until it keeps them again.
     pub async fn inject(
         &mut self,
-        server: &mut Child,
+        server: &mut ChildProcess,
         client: &Client,
         acceptance: &mut AcceptanceCheck,
     ) -> anyhow::Result<()> {
@@ -115,12 +115,12 @@ impl TroubleInjector {
         }
         server.check_alive()?;
         let mended = acceptance.until_kept(client, LIMIT).await;
-        mended.with_context(|| format!("the server's log ends with:\n{}", server.last_words()))
+        mended.with_context(|| format!("the server's log ends with:\n{}", server.log_end()))
     }
 
     async fn fill_the_disk(
         &self,
-        server: &mut Child,
+        server: &mut ChildProcess,
         client: &Client,
         acceptance: &mut AcceptanceCheck,
     ) -> anyhow::Result<()> {
@@ -140,7 +140,7 @@ impl TroubleInjector {
 
     async fn shift_the_clock(
         &self,
-        server: &mut Child,
+        server: &mut ChildProcess,
         client: &Client,
         acceptance: &mut AcceptanceCheck,
     ) -> anyhow::Result<()> {
@@ -148,7 +148,7 @@ impl TroubleInjector {
         for offset_seconds in clock::JUMPS_SECONDS {
             clock.shift(offset_seconds)?;
             let shifted = acceptance.until_it_is(offset_seconds, client, LIMIT).await;
-            shifted.with_context(|| format!("the server's log ends with:\n{}", server.last_words()))?;
+            shifted.with_context(|| format!("the server's log ends with:\n{}", server.log_end()))?;
             let began = Instant::now();
             while began.elapsed() < LASTS {
                 acceptance.ask(client).await?;
@@ -160,7 +160,7 @@ impl TroubleInjector {
 
 /// From the first sync that was made to fail until the last, nothing may be kept.
 async fn fail_to_sync(
-    server: &mut Child,
+    server: &mut ChildProcess,
     client: &Client,
     acceptance: &mut AcceptanceCheck,
 ) -> anyhow::Result<()> {

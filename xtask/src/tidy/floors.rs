@@ -42,7 +42,7 @@ const HOUSES: &[Floors] = &[
         module: &[],
         floors: &[
             &["failure", "files", "text", "reporter", "devices"],
-            &["emulated", "client", "child", "keys", "policy", "limits"],
+            &["emulated", "client", "child_process", "keys", "policy", "limits"],
             &["ledger", "emulator", "import"],
             &["server", "troubles"],
             &["stage"],

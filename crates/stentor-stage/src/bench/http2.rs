@@ -1,7 +1,7 @@
 //! The sender beside h2load, against one sink, in turns.
 
 use super::sink::Sink;
-use crate::child::{Child, Usage};
+use crate::child_process::{ChildProcess, ResourceUsage};
 use crate::failure::Failure;
 use crate::reporter::Reporter;
 use anyhow::Context;
@@ -56,7 +56,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    fn push(&mut self, requests: u64, rate: f64, usage: Usage, sink_cpu_seconds: f64) {
+    fn push(&mut self, requests: u64, rate: f64, usage: ResourceUsage, sink_cpu_seconds: f64) {
         let each = 1e6 / requests as f64;
         self.requests_per_second.push(rate);
         self.cpu_microseconds.push(usage.cpu_seconds * each);
@@ -140,7 +140,7 @@ impl Http2Options {
             format!("--streams={}", self.streams).into(),
         ];
         let before = sink.usage().cpu_seconds;
-        let usage = Child::start("sender", &arguments, &log)?.finish(RUN_LIMIT)?;
+        let usage = ChildProcess::start("sender", &arguments, &log)?.finish(RUN_LIMIT)?;
         let text = std::fs::read_to_string(&log)?;
         let said: Value = serde_json::from_str(text.lines().last().unwrap_or_default())?;
         let rate = said["requests_per_second"].as_f64().unwrap_or(0.0);
@@ -187,7 +187,7 @@ impl H2load {
             command.arg("-H").arg(header);
         }
         let before = sink.usage().cpu_seconds;
-        let child = Child::spawn("h2load", command, &log);
+        let child = ChildProcess::spawn("h2load", command, &log);
         let usage = child.context("h2load is needed: apt-get install nghttp2-client")?.finish(RUN_LIMIT)?;
         let said = std::fs::read_to_string(&log)?;
         let rate = rate_of(&said).ok_or_else(|| {

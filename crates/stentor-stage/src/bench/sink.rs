@@ -1,13 +1,13 @@
 //! A sink as a process of its own.
 
-use crate::child::{Child, Usage};
+use crate::child_process::{ChildProcess, ResourceUsage};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// A running sink.
 pub(super) struct Sink {
-    child: Child,
+    child: ChildProcess,
     /// Where it listens.
     pub(super) address: SocketAddr,
     /// Who vouches for it.
@@ -29,14 +29,14 @@ impl Sink {
             ready.clone().into(),
             "--end-with-parent".into(),
         ];
-        let mut child = Child::start("sink", &arguments, &directory.join("sink.log"))?;
+        let mut child = ChildProcess::start("sink", &arguments, &directory.join("sink.log"))?;
         let facts = child.ready(&ready).await?;
         let address = facts["address"].as_str().unwrap_or_default().parse()?;
         Ok(Self { child, address, ca: ca.join("ca.pem") })
     }
 
     /// Asks the system what it has used so far.
-    pub(super) fn usage(&mut self) -> Usage {
+    pub(super) fn usage(&mut self) -> ResourceUsage {
         self.child.usage()
     }
 

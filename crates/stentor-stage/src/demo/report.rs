@@ -4,7 +4,7 @@ use super::DemoOptions;
 use super::campaign::CampaignResult;
 use super::comparison::{Comparison, EmulatorCounts};
 use super::proof::ProofFacts;
-use crate::child::Usage;
+use crate::child_process::ResourceUsage;
 use crate::devices::Half;
 use crate::emulated;
 use crate::ledger::Totals;
@@ -31,7 +31,7 @@ pub struct ImportCost {
     /// How long it took.
     pub seconds: f64,
     /// What the server used for it, when it was a process of its own.
-    pub usage: Option<Usage>,
+    pub usage: Option<ResourceUsage>,
 }
 
 /// Everything that was found.
@@ -43,7 +43,7 @@ pub struct DemoReport {
     /// What the comparison of ledger and emulators found.
     pub comparison: Comparison,
     /// What the server's processes used.
-    pub usage: Usage,
+    pub usage: ResourceUsage,
     /// How the import went.
     pub import: ImportCost,
     /// The limits in force.
@@ -60,7 +60,7 @@ impl DemoReport {
         options: &DemoOptions,
         run: CampaignResult,
         comparison: Comparison,
-        usage: Usage,
+        usage: ResourceUsage,
         import: ImportCost,
         limits: Value,
     ) -> Self {

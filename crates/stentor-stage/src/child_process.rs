@@ -17,7 +17,7 @@ const TOLD_LINES: usize = 5;
 
 /// What a process used, as the operating system counted it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Usage {
+pub struct ResourceUsage {
     /// Seconds of CPU, in user and in system mode.
     pub cpu_seconds: f64,
     /// The most memory that was resident (VmHWM).
@@ -25,14 +25,14 @@ pub struct Usage {
 }
 
 /// A running child; dropping it kills it.
-pub struct Child {
+pub struct ChildProcess {
     name: &'static str,
     process: std::process::Child,
     log: PathBuf,
     peak_rss_bytes: u64,
 }
 
-impl Child {
+impl ChildProcess {
     /// Starts this program once more with other arguments, away from the user's environment; its output is appended
     /// to a log.
     pub fn start(name: &'static str, arguments: &[OsString], log: &Path) -> anyhow::Result<Self> {
@@ -79,7 +79,7 @@ impl Child {
                 let sentence = format!(
                     "the {} ended by itself ({status}); its log ends with:\n{}",
                     self.name,
-                    self.last_words()
+                    self.log_end()
                 );
                 Err(Failure::not_done(sentence).into())
             }
@@ -97,7 +97,7 @@ impl Child {
             self.check_alive()?;
             if started.elapsed() > START_LIMIT {
                 let sentence =
-                    format!("the {} does not start; its log ends with:\n{}", self.name, self.last_words());
+                    format!("the {} does not start; its log ends with:\n{}", self.name, self.log_end());
                 return Err(Failure::not_done(sentence).into());
             }
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -105,7 +105,7 @@ impl Child {
     }
 
     /// Asks the operating system what the process has used so far.
-    pub fn usage(&mut self) -> Usage {
+    pub fn usage(&mut self) -> ResourceUsage {
         let process = Process::new(self.process.id().cast_signed());
         let Ok(process) = process else { return self.past(0.0) };
         if let Ok(status) = process.status() {
@@ -116,7 +116,7 @@ impl Child {
     }
 
     /// Waits until it has ended by itself and returns what it used; fails when it takes too long or fails.
-    pub fn finish(mut self, limit: Duration) -> anyhow::Result<Usage> {
+    pub fn finish(mut self, limit: Duration) -> anyhow::Result<ResourceUsage> {
         let started = Instant::now();
         while !self.is_over() {
             if started.elapsed() > limit {
@@ -132,19 +132,18 @@ impl Child {
         if status.success() {
             return Ok(usage);
         }
-        let sentence =
-            format!("the {} failed ({status}); its log ends with:\n{}", self.name, self.last_words());
+        let sentence = format!("the {} failed ({status}); its log ends with:\n{}", self.name, self.log_end());
         Err(Failure::not_done(sentence).into())
     }
 
     /// Kills it (kill -9) and returns what it had used at its very end.
-    pub fn kill(mut self) -> Usage {
+    pub fn kill(mut self) -> ResourceUsage {
         self.usage();
         self.end(Signal::KILL, DRAIN_LIMIT)
     }
 
     /// Asks it to end, kills it when it does not, and returns what it had used.
-    pub fn terminate(mut self) -> Usage {
+    pub fn terminate(mut self) -> ResourceUsage {
         self.usage();
         self.end(Signal::TERM, DRAIN_LIMIT)
     }
@@ -159,11 +158,11 @@ impl Child {
         self.signal(Signal::CONT);
     }
 
-    fn past(&self, cpu_seconds: f64) -> Usage {
-        Usage { cpu_seconds, peak_rss_bytes: self.peak_rss_bytes }
+    fn past(&self, cpu_seconds: f64) -> ResourceUsage {
+        ResourceUsage { cpu_seconds, peak_rss_bytes: self.peak_rss_bytes }
     }
 
-    fn end(&mut self, signal: Signal, limit: Duration) -> Usage {
+    fn end(&mut self, signal: Signal, limit: Duration) -> ResourceUsage {
         self.signal(signal);
         let asked = Instant::now();
         while !self.is_over() {
@@ -191,14 +190,14 @@ impl Child {
     }
 
     /// The end of its log.
-    pub fn last_words(&self) -> String {
+    pub fn log_end(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(TOLD_LINES)..].join("\n")
     }
 }
 
-impl Drop for Child {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         // Both fail only when it is gone already.
         let _ = self.process.kill();
