@@ -9,7 +9,7 @@ mod proof;
 mod report;
 
 use crate::devices::DevicePopulation;
-use crate::emulated::told;
+use crate::emulated::elapsed_text;
 use crate::import;
 use crate::policy::DemoPolicy;
 use crate::reporter::Reporter;
@@ -112,7 +112,7 @@ pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow:
     reporter.line(&format!(
         "comparison: {} tokens{}, the ledger asked about {}",
         thousands(population.devices()),
-        told(" in ", compared.elapsed()),
+        elapsed_text(" in ", compared.elapsed()),
         thousands(comparison.asked)
     ));
     let usage = stage.server.stop();

@@ -1,4 +1,4 @@
-//! What is not done and not told where the processor is emulated: no time there says anything of any processor.
+//! What is neither done nor reported where the processor is emulated: times there say nothing of any processor.
 
 use crate::failure::{Exit, Failure};
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ pub fn why() -> Option<&'static str> {
     WHY.as_deref()
 }
 
-/// Returns whether times may be told.
+/// Returns whether times may be reported.
 pub fn is_timed() -> bool {
     why().is_none()
 }
@@ -29,7 +29,7 @@ fn judged(why: Option<&str>) -> Result<(), Failure> {
 }
 
 /// Writes a time with what stands before it, or nothing where nothing is timed.
-pub fn told(before: &str, took: Duration) -> String {
+pub fn elapsed_text(before: &str, took: Duration) -> String {
     if is_timed() { format!("{before}{:.2} s", took.as_secs_f64()) } else { String::new() }
 }
 
@@ -42,7 +42,7 @@ mod tests {
         assert!(judged(None).is_ok());
         let refused = judged(Some("built for aarch64")).expect_err("refused");
         assert_eq!(refused.exit, Exit::NotTestable);
-        let told = "this processor is emulated (built for aarch64): nothing is timed here";
-        assert_eq!(refused.to_string(), told);
+        let sentence = "this processor is emulated (built for aarch64): nothing is timed here";
+        assert_eq!(refused.to_string(), sentence);
     }
 }

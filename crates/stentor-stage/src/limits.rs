@@ -28,8 +28,8 @@ pub fn in_force(config: Option<&Path>) -> anyhow::Result<Value> {
     Ok(limits.into())
 }
 
-/// Says them in a line.
-pub fn told(limits: &Value) -> String {
+/// Returns them in a line.
+pub fn describe(limits: &Value) -> String {
     let said = |(key, value): (&String, &Value)| {
         format!("{} {}", key.rsplit('.').next().unwrap_or(key), value.to_string().trim_matches('"'))
     };
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(limits["sender.connections_max_count"], 3);
         assert_eq!(limits["pipeline.chunk_max_devices"], 1_000);
         assert_eq!(limits.as_object().unwrap().len(), NAMED.len() + 1, "{limits}");
-        assert!(told(&limits).contains("connections_max_count 3, "), "{}", told(&limits));
-        assert!(told(&limits).ends_with("quota none") || told(&limits).contains("quota none, "));
+        assert!(describe(&limits).contains("connections_max_count 3, "), "{}", describe(&limits));
+        assert!(describe(&limits).ends_with("quota none") || describe(&limits).contains("quota none, "));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::client::{Client, segment};
 use crate::devices::{DevicePopulation, Half};
-use crate::emulated::told;
+use crate::emulated::elapsed_text;
 use crate::emulator::Emulators;
 use crate::failure::Failure;
 use crate::keys::Keys;
@@ -74,7 +74,7 @@ impl StageOptions {
         Self { services: PushServices::Sinks, ..Self::with_emulators(devices) }
     }
 
-    /// Emulators that accept all until they are told otherwise.
+    /// Emulators that accept all until they get another policy.
     pub const fn with_emulators(devices: u64) -> Self {
         let services = PushServices::Emulators(DemoPolicy::AcceptAll);
         Self { devices, seed: 1, keep: None, services, latency_ms: None, trouble: None }
@@ -140,14 +140,14 @@ impl Stage {
         let stage = Self::start(options, reporter).await?;
         reporter.line(&format!(
             "server and emulators are ready{} in {}",
-            told(" after ", started.elapsed()),
+            elapsed_text(" after ", started.elapsed()),
             stage.directory().display()
         ));
         let pace = match options.latency_ms {
             Some(ms) => format!("answers take {ms:.1} ms"),
             None => "answers come at once".to_owned(),
         };
-        let limits = limits::told(&stage.server.limits()?);
+        let limits = limits::describe(&stage.server.limits()?);
         reporter.line(&format!("policy {}, {pace}; limits in force: {limits}", options.services.word()));
         Ok(stage)
     }

@@ -3,7 +3,7 @@
 use super::kills::{KillSchedule, KillTarget};
 use super::{DemoOptions, SECONDS_PER_KILL};
 use crate::devices::Half;
-use crate::emulated::told;
+use crate::emulated::elapsed_text;
 use crate::ledger::Ledger;
 use crate::reporter::{Phase, Reporter};
 use crate::stage::Stage;
@@ -198,7 +198,7 @@ impl RunningCampaign<'_> {
         self.progress.remark(&format!(
             "{} {name} at {done} deliveries{}",
             target.participle(),
-            told(", back after ", started.elapsed())
+            elapsed_text(", back after ", started.elapsed())
         ));
         Ok(())
     }

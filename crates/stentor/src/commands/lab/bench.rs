@@ -28,7 +28,7 @@ enum Subject {
     Http2(http2::Http2),
     Import(import::Import),
     Pipeline(pipeline::Pipeline),
-    Trouble(trouble::Trouble),
+    Trouble(trouble::TroubleBench),
     Urgent(urgent::Urgent),
 }
 
