@@ -55,7 +55,7 @@ pub(crate) struct Demo {
     /// Answer with sinks, which do nothing but count, instead of emulators: success always, and fast
     #[arg(long, conflicts_with = "policy")]
     sinks: bool,
-    /// Give up when nothing has moved for so long
+    /// Stop when no delivery changed for this long
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
 }
