@@ -60,7 +60,7 @@ enum Command {
 pub(crate) fn run() -> ExitCode {
     let arguments = Stentor::parse();
     if matches!(arguments.command, Command::Serve(_) | Command::Emulate(_)) {
-        crate::copying::mend();
+        crate::copying::restart_with_tunable();
     }
     let output = Output::new(arguments.json);
     match perform(arguments.command, output) {
