@@ -24,7 +24,7 @@ impl Known {
         for half in halves(mix) {
             let token = site.apps[app].fleet.token(Member { half: *half, number: 0 });
             let control =
-                site.emulator(*half).control.as_deref().context("an emulator has no control port")?;
+                site.emulators.of(*half).control.as_deref().context("an emulator has no control port")?;
             let register = http.post(format!("{control}/device/register")).json(&json!({"token": token}));
             register.send().await?.error_for_status()?;
             let messages = http.get(format!("{control}/device/{token}/messages")).send().await?;
