@@ -34,9 +34,9 @@ pub struct FairOptions {
 
 /// The tenth app alone and beside the others, and what these did.
 pub struct FairReport {
-    /// What it felt alone.
+    /// How long it waited alone.
     pub idle: TenthAppTimes,
-    /// What it felt beside the others.
+    /// How long it waited beside the others.
     pub hostile: TenthAppTimes,
     /// What became of the others' requests.
     pub counts: Vec<HostileAppCounts>,

@@ -1,6 +1,6 @@
 //! Sends one campaign to everyone and watches it to its end, killing on the way if asked to.
 
-use super::kills::{KillSchedule, KillTarget};
+use super::kills::{KillSchedule, KillTarget, Kills};
 use super::{DemoOptions, SECONDS_PER_KILL};
 use crate::devices::Half;
 use crate::emulated::elapsed_text;
@@ -18,7 +18,7 @@ const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// When kills have to be timed in a campaign that lasts a second: two thousand deliveries end meanwhile.
 const KILLING_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How long emulators stop: beyond a sender's patience_span with a silent connection, and within it.
+/// How long emulators stop: beyond a sender's patience with a silent connection, and within it.
 const STALLS: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(1)];
 
 /// How the campaign went.
@@ -33,14 +33,8 @@ pub struct CampaignResult {
     pub cpu_seconds: f64,
     /// The most memory that the server had resident until then.
     pub peak_rss_bytes: u64,
-    /// How often the server was killed.
-    pub kills: u32,
-    /// How often an emulator was killed.
-    pub emulator_kills: u32,
-    /// How often the emulators stopped for a while.
-    pub stalls: u32,
-    /// How often what is below the server was in trouble.
-    pub troubles: u32,
+    /// What was killed, stopped and troubled, and how often.
+    pub done: Kills,
     /// What the server was asked meanwhile.
     pub acceptance: AcceptanceCheck,
     /// Deliveries without a final state when it was over, or given up.
@@ -72,10 +66,7 @@ pub(super) async fn run(
         devices,
         is_fast: options.stage.services.are_sinks(),
         give_up_after: options.give_up_after,
-        kills: 0,
-        emulator_kills: 0,
-        stalls: 0,
-        troubles: 0,
+        done: Kills::default(),
         acceptance: AcceptanceCheck::default(),
         always_balanced: true,
         latest: Ledger::default(),
@@ -87,8 +78,7 @@ pub(super) async fn run(
     running.acceptance.check_kept(&running.stage.client, running.give_up_after).await;
     let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
     let peak_rss_bytes = usage.peak_rss_bytes;
-    let RunningCampaign { progress, always_balanced, latest: ledger, .. } = running;
-    let RunningCampaign { kills, emulator_kills, stalls, troubles, acceptance, .. } = running;
+    let RunningCampaign { progress, always_balanced, latest: ledger, done, acceptance, .. } = running;
     progress.finish(ledger.totals.ended());
     // Devices that are not even in the books have no final state either.
     let stuck = ledger.totals.open() + devices.saturating_sub(ledger.audience);
@@ -98,10 +88,7 @@ pub(super) async fn run(
         wall_seconds,
         cpu_seconds,
         peak_rss_bytes,
-        kills,
-        emulator_kills,
-        stalls,
-        troubles,
+        done,
         acceptance,
         stuck,
     })
@@ -123,10 +110,7 @@ struct RunningCampaign<'a> {
     devices: u64,
     is_fast: bool,
     give_up_after: Duration,
-    kills: u32,
-    emulator_kills: u32,
-    stalls: u32,
-    troubles: u32,
+    done: Kills,
     acceptance: AcceptanceCheck,
     always_balanced: bool,
     latest: Ledger,
@@ -172,24 +156,24 @@ impl RunningCampaign<'_> {
         let name = match target {
             KillTarget::Server => {
                 self.stage.server.kill_and_restart().await?;
-                self.kills += 1;
+                self.done.server += 1;
                 "server"
             }
             KillTarget::Emulator => {
-                let half = Half::BOTH[self.emulator_kills as usize % 2];
+                let half = Half::BOTH[self.done.emulators as usize % 2];
                 self.stage.emulators.of_mut(half).kill_and_restart().await?;
-                self.emulator_kills += 1;
+                self.done.emulators += 1;
                 half.word()
             }
             KillTarget::Stalled => {
-                let span = STALLS[self.stalls as usize % STALLS.len()];
+                let span = STALLS[self.done.stalls as usize % STALLS.len()];
                 self.stage.emulators.stall(span).await;
-                self.stalls += 1;
+                self.done.stalls += 1;
                 "emulators"
             }
             KillTarget::Troubled => {
                 self.stage.inject(&mut self.acceptance).await?;
-                self.troubles += 1;
+                self.done.troubles += 1;
                 "server"
             }
         };

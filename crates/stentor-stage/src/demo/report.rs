@@ -64,7 +64,8 @@ impl DemoReport {
         import: ImportCost,
         limits: Value,
     ) -> Self {
-        let (devices, trouble, planned) = (options.stage.devices, options.stage.trouble, options.kills);
+        let (devices, trouble) = (options.stage.devices, options.stage.trouble);
+        let (planned, done) = (options.kills, run.done);
         let mut facts = ProofFacts {
             devices,
             audience: run.ledger.audience,
@@ -75,10 +76,10 @@ impl DemoReport {
             duplicate_bound: run.ledger.duplicate_bound,
             max_unsettled: PipelineConfig::default().max_unsettled_deliveries,
             attempts: run.ledger.attempts,
-            kills: [planned.server, run.kills],
+            kills: [planned.server, done.server],
             // An emulator that stops for longer than anybody waits leaves as much in doubt as one that is killed.
-            emulator_kills: [planned.emulators + planned.stalls, run.emulator_kills + run.stalls],
-            troubles: [planned.troubles, run.troubles],
+            emulator_kills: [planned.emulators + planned.stalls, done.emulators + done.stalls],
+            troubles: [planned.troubles, done.troubles],
             has_wrong_dates: trouble == Some(Trouble::ClockJump),
             acceptance: run.acceptance.broken(trouble.is_some_and(Trouble::refuses)),
             ..ProofFacts::default()
@@ -102,7 +103,8 @@ impl DemoReport {
 
     /// Devices that got it twice for each kill of the server; `None` without kills.
     pub fn duplicates_per_kill(&self) -> Option<f64> {
-        (self.run.kills > 0).then(|| self.comparison.duplicates as f64 / f64::from(self.run.kills))
+        let kills = self.run.done.server;
+        (kills > 0).then(|| self.comparison.duplicates as f64 / f64::from(kills))
     }
 
     /// The report as one object; without times where the processor is emulated.
@@ -116,7 +118,7 @@ impl DemoReport {
     }
 
     fn whole_object(&self) -> Value {
-        let (ledger, comparison) = (&self.run.ledger, &self.comparison);
+        let (ledger, comparison, done) = (&self.run.ledger, &self.comparison, self.run.done);
         json!({
             "ok": self.holds(),
             "broken": self.broken,
@@ -137,11 +139,11 @@ impl DemoReport {
             "attempts": ledger.attempts,
             "ledger_balanced": self.run.is_balanced(),
             "stuck": self.run.stuck,
-            "kills": self.run.kills,
+            "kills": done.server,
             "duplicates_per_kill": self.duplicates_per_kill().map(rounded),
-            "emulator_kills": self.run.emulator_kills,
-            "stalls": self.run.stalls,
-            "troubles": self.run.troubles,
+            "emulator_kills": done.emulators,
+            "stalls": done.stalls,
+            "troubles": done.troubles,
             "inquiry": self.run.acceptance.object(),
             "wall_seconds": rounded(self.run.wall_seconds),
             "pushes_per_second": rounded(self.pushes_per_second()),

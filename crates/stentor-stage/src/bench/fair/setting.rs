@@ -103,7 +103,7 @@ async fn make_app(stage: &Stage, number: usize, behaviour: HostileBehaviour) -> 
     Ok(HostileApp { behaviour, id, key, address, client })
 }
 
-/// Returns a hostile app the credential and the devices that it needs.
+/// Makes the credential and the devices that a hostile app needs.
 async fn furnish(stage: &Stage, app: &HostileApp, tarpit: &Emulator, devices: u64) -> anyhow::Result<()> {
     let (mut provider, mut credential) = ("null", json!({}));
     if matches!(app.behaviour, HostileBehaviour::Tarpit | HostileBehaviour::BadAnswers) {

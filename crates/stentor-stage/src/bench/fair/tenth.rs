@@ -21,7 +21,7 @@ const PUSH_LIMIT: Duration = Duration::from_secs(30);
 /// How often the push service's counts are looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What the tenth app felt.
+/// How long the tenth app waited.
 #[derive(Default)]
 pub struct TenthAppTimes {
     /// From asking to the 202, in milliseconds.
@@ -44,7 +44,7 @@ impl TenthApp {
         Self { client, next: Arc::default() }
     }
 
-    /// Sends for so long and returns what it felt.
+    /// Sends for so long and returns how long it waited.
     pub(super) async fn send(
         &self,
         fcm: &Emulator,

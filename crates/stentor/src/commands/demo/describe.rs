@@ -54,21 +54,21 @@ fn books(report: &DemoReport, half: Half) -> ProviderBooks {
 }
 
 fn figures(report: &DemoReport) -> String {
-    let run = &report.run;
+    let (run, done) = (&report.run, report.run.done);
     let mut lines = if emulated::is_timed() { times(report) } else { vec![NOT_TIMED.to_owned()] };
-    if run.kills + run.emulator_kills > 0 {
-        lines.push(format!("kills     server {}, emulators {}", run.kills, run.emulator_kills));
+    if done.server + done.emulators > 0 {
+        lines.push(format!("kills     server {}, emulators {}", done.server, done.emulators));
     }
-    if let Some(duplicates) = report.duplicates_per_kill().filter(|_| run.emulator_kills == 0) {
+    if let Some(duplicates) = report.duplicates_per_kill().filter(|_| done.emulators == 0) {
         lines.push(format!("doubled   {} devices for each kill of the server", thousands(duplicates as u64)));
     }
-    if run.stalls > 0 {
-        lines.push(format!("stopped   emulators {} times", run.stalls));
+    if done.stalls > 0 {
+        lines.push(format!("stopped   emulators {} times", done.stalls));
     }
-    if run.troubles > 0 {
+    if done.troubles > 0 {
         lines.push(format!(
             "trouble   {} times below the server; of {} messages meanwhile it kept {} and refused {}",
-            run.troubles,
+            done.troubles,
             run.acceptance.kept() + run.acceptance.refused(),
             run.acceptance.kept(),
             run.acceptance.refused()
