@@ -11,7 +11,7 @@ mod report;
 use crate::devices::DevicePopulation;
 use crate::emulated::elapsed_text;
 use crate::import;
-use crate::policy::DemoPolicy;
+use crate::policy::AnswerPolicy;
 use crate::reporter::Reporter;
 use crate::stage::{PushServices, Stage, StageOptions};
 use crate::text::thousands;
@@ -79,7 +79,7 @@ impl DemoOptions {
     }
 
     fn through_emulators(devices: u64, kills: Kills, seed: u64, trouble: Option<Trouble>) -> Self {
-        let services = PushServices::Emulators(DemoPolicy::Realistic);
+        let services = PushServices::Emulators(AnswerPolicy::Realistic);
         let stage = StageOptions { services, seed, trouble, ..StageOptions::with_emulators(devices) };
         Self::new(stage, kills, Duration::from_secs(300))
     }

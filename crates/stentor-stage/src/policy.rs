@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// What the emulators answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DemoPolicy {
+pub enum AnswerPolicy {
     /// A few dead tokens, a few passing errors.
     Realistic,
     /// Success, always.
@@ -55,7 +55,7 @@ const PASSING_APNS: &[(&str, u32)] =
     &[("ServiceUnavailable", 10), ("InternalServerError", 5), ("TooManyRequests", 5)];
 const ATTEMPTS: u32 = 10_000;
 
-impl DemoPolicy {
+impl AnswerPolicy {
     /// The policy of an emulator as JSON.
     pub fn of(self, half: Half) -> Value {
         if self == Self::AcceptAll {

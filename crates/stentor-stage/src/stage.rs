@@ -7,7 +7,7 @@ use crate::emulator::Emulators;
 use crate::failure::Failure;
 use crate::keys::Keys;
 use crate::limits;
-use crate::policy::DemoPolicy;
+use crate::policy::AnswerPolicy;
 use crate::reporter::Reporter;
 use crate::server::{Server, data_dir};
 use crate::text::cell;
@@ -42,14 +42,14 @@ pub enum PushServices {
     /// Sinks, which accept everything and do nothing but count.
     Sinks,
     /// Emulators with this policy.
-    Emulators(DemoPolicy),
+    Emulators(AnswerPolicy),
 }
 
 impl PushServices {
     /// Returns what they answer.
-    pub const fn answers(self) -> DemoPolicy {
+    pub const fn answers(self) -> AnswerPolicy {
         match self {
-            Self::Sinks => DemoPolicy::AcceptAll,
+            Self::Sinks => AnswerPolicy::AcceptAll,
             Self::Emulators(policy) => policy,
         }
     }
@@ -62,8 +62,8 @@ impl PushServices {
     const fn word(self) -> &'static str {
         match self {
             Self::Sinks => "accept-all (sinks)",
-            Self::Emulators(DemoPolicy::Realistic) => "realistic",
-            Self::Emulators(DemoPolicy::AcceptAll) => "accept-all",
+            Self::Emulators(AnswerPolicy::Realistic) => "realistic",
+            Self::Emulators(AnswerPolicy::AcceptAll) => "accept-all",
         }
     }
 }
@@ -76,7 +76,7 @@ impl StageOptions {
 
     /// Emulators that accept all until they get another policy.
     pub const fn with_emulators(devices: u64) -> Self {
-        let services = PushServices::Emulators(DemoPolicy::AcceptAll);
+        let services = PushServices::Emulators(AnswerPolicy::AcceptAll);
         Self { devices, seed: 1, keep: None, services, latency_ms: None, trouble: None }
     }
 
@@ -116,18 +116,18 @@ pub struct Stage {
     pub keys: Keys,
     // Gone before its directory, and after the server that stands on it.
     injector: TroubleInjector,
-    directory: Directory,
+    directory: StageDirectory,
 }
 
-enum Directory {
-    Passing(TempDir),
+enum StageDirectory {
+    Temporary(TempDir),
     Kept(PathBuf),
 }
 
-impl Directory {
+impl StageDirectory {
     fn path(&self) -> &Path {
         match self {
-            Self::Passing(directory) => directory.path(),
+            Self::Temporary(directory) => directory.path(),
             Self::Kept(path) => path,
         }
     }
@@ -187,10 +187,10 @@ impl Stage {
     }
 }
 
-fn make_directory(keep: Option<&Path>) -> anyhow::Result<Directory> {
+fn make_directory(keep: Option<&Path>) -> anyhow::Result<StageDirectory> {
     let Some(path) = keep else {
         let directory = tempfile::Builder::new().prefix("stentor-demo-").tempdir();
-        return Ok(Directory::Passing(directory.context("no directory can be made for the demo")?));
+        return Ok(StageDirectory::Temporary(directory.context("no directory can be made for the demo")?));
     };
     let usable = std::fs::create_dir_all(path).and_then(|()| std::fs::read_dir(path));
     let mut entries = usable.with_context(|| format!("{} cannot be used", path.display()))?;
@@ -199,7 +199,7 @@ fn make_directory(keep: Option<&Path>) -> anyhow::Result<Directory> {
         return Err(Failure::usage(sentence).into());
     }
     let path = std::path::absolute(path).context("the directory has no absolute path")?;
-    Ok(Directory::Kept(path))
+    Ok(StageDirectory::Kept(path))
 }
 
 /// Makes an app with both credentials; returns a client that acts for it.

@@ -7,7 +7,7 @@
 use super::histories::{self, DeliveryHistory};
 use crate::devices::{DevicePopulation, Half, Member};
 use crate::ledger::Ledger;
-use crate::policy::DemoPolicy;
+use crate::policy::AnswerPolicy;
 use crate::reporter::Reporter;
 use crate::stage::Stage;
 use std::collections::{HashMap, HashSet};
@@ -63,7 +63,7 @@ pub struct EmulatorCounts {
 
 /// Compares.
 pub(super) async fn run(
-    policy: DemoPolicy,
+    policy: AnswerPolicy,
     stage: &Stage,
     population: DevicePopulation,
     ledger: &Ledger,

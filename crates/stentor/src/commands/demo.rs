@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use stentor_stage::demo::{self, DemoOptions, Kills};
 use stentor_stage::devices::MAX_DEVICES;
-use stentor_stage::policy::DemoPolicy;
+use stentor_stage::policy::AnswerPolicy;
 use stentor_stage::stage::{PushServices, StageOptions};
 
 /// How often an emulator is killed where the server is not.
@@ -68,7 +68,7 @@ enum PolicyName {
     AcceptAll,
 }
 
-impl From<PolicyName> for DemoPolicy {
+impl From<PolicyName> for AnswerPolicy {
     fn from(name: PolicyName) -> Self {
         match name {
             PolicyName::Realistic => Self::Realistic,
