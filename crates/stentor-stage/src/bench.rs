@@ -1,7 +1,6 @@
 //! What Stentor costs, beside others where there are any, as ratios within one run.
 
 pub mod accept;
-
 mod campaigns;
 pub mod cold;
 pub mod fair;

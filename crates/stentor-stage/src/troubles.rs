@@ -6,7 +6,6 @@
 mod acceptance;
 mod clock;
 mod disk;
-
 mod sync;
 
 use crate::child_process::ChildProcess;

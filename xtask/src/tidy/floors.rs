@@ -51,6 +51,22 @@ const HOUSES: &[Floors] = &[
         ],
         back: &[],
     },
+    Floors {
+        folder: "crates/stentor-stage/src/demo/",
+        module: &["demo"],
+        floors: &[&["kills", "histories"], &["options", "comparison"], &["campaign", "proof"], &["report"]],
+        back: &[],
+    },
+    Floors {
+        folder: "crates/stentor-stage/src/bench/",
+        module: &["bench"],
+        floors: &[
+            &["singles", "campaigns", "sink"],
+            &["sink_log"],
+            &["accept", "cold", "fair", "http2", "import", "pipeline", "trouble", "urgent"],
+        ],
+        back: &[],
+    },
 ];
 
 /// Reports every use that runs back up in one file.

@@ -1,13 +1,14 @@
 //! What nine hostile apps cost a tenth one.
 
+mod apps;
 mod hostility;
 mod setting;
 mod sockets;
 mod tenth;
 
 use crate::reporter::Reporter;
+pub use apps::{HostileAppCounts, HostileBehaviour};
 use hostility::Attack;
-pub use hostility::{HostileAppCounts, HostileBehaviour};
 use serde_json::{Value, json};
 use setting::FairStage;
 use std::sync::Arc;
@@ -93,7 +94,7 @@ impl FairReport {
             "hostile_first_push_ms": hostile_push,
             "idle": most(&self.idle),
             "hostile": most(&self.hostile),
-            "hostile_apps": self.counts.iter().map(hostility::HostileAppCounts::object).collect::<Vec<_>>(),
+            "hostile_apps": self.counts.iter().map(HostileAppCounts::object).collect::<Vec<_>>(),
             "ok": self.holds(),
         })
     }

@@ -1,7 +1,7 @@
 //! Sends one campaign to everyone and watches it to its end, killing on the way if asked to.
 
 use super::kills::{KillSchedule, KillTarget, Kills};
-use super::{DemoOptions, SECONDS_PER_KILL};
+use super::options::{DemoOptions, SECONDS_PER_KILL};
 use crate::devices::Half;
 use crate::emulated::elapsed_text;
 use crate::ledger::Ledger;

@@ -1,8 +1,8 @@
 //! What the demo says at its end: counted numbers only, and whether the proof holds.
 
-use super::DemoOptions;
 use super::campaign::CampaignResult;
 use super::comparison::{Comparison, EmulatorCounts};
+use super::options::DemoOptions;
 use super::proof::ProofFacts;
 use crate::child_process::ResourceUsage;
 use crate::devices::Half;

@@ -1,7 +1,7 @@
 //! The server of the bench, its push services, the hostile apps and the tenth.
 
-use super::hostility::{HostileApp, HostileBehaviour};
-use super::tenth::{TenthApp, TenthAppTimes};
+use super::apps::{HostileApp, HostileBehaviour};
+use super::tenth::{TenthApp, TenthAppTimes, token};
 use crate::client::{Client, Key, segment};
 use crate::devices::Half;
 use crate::emulator::Emulator;
@@ -125,11 +125,6 @@ fn fcm_credential(stage: &Stage, emulator: &Emulator) -> anyhow::Result<Value> {
     let beside = if std::ptr::eq(emulator, &raw const stage.emulators.fcm) { "ca" } else { "tarpit/ca" };
     let ca_pem = std::fs::read_to_string(stage.directory().join(beside).join("ca.pem"))?;
     Ok(stage.keys.fcm_credential(&emulator.url, &ca_pem))
-}
-
-/// A token as it was imported.
-pub(super) fn token(name: &str, number: u64) -> String {
-    format!("{name}-{number:0140}")
 }
 
 /// Imports Android devices with these topics.

@@ -1,6 +1,6 @@
 //! Hostility by sockets that do not finish what they begin.
 
-use super::hostility::{HostileApp, RequestCounters};
+use super::apps::{HostileApp, RequestCounters};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! The tenth app: what it asks for and how long it waits.
 
-use super::setting::token;
 use crate::client::Client;
 use crate::emulator::Emulator;
 use reqwest::{Method, StatusCode};
@@ -87,6 +86,11 @@ impl TenthApp {
         }
         Ok((times, refused))
     }
+}
+
+/// A token as it was imported.
+pub(super) fn token(name: &str, number: u64) -> String {
+    format!("{name}-{number:0140}")
 }
 
 /// Counts the pushes that the push service got for these tokens.
