@@ -6,6 +6,7 @@ mod campaign;
 mod completions;
 mod config;
 mod credential;
+mod demo;
 mod device;
 mod doctor;
 mod emulate;
@@ -17,7 +18,6 @@ mod secret;
 mod serve;
 mod topic;
 
-use crate::demo;
 use crate::failure::{EXIT_CODES, judge};
 use crate::output::Output;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -60,7 +60,7 @@ enum Command {
 pub(crate) fn run() -> ExitCode {
     let arguments = Stentor::parse();
     if matches!(arguments.command, Command::Serve(_) | Command::Emulate(_)) {
-        crate::copying::mend();
+        crate::copying::restart_with_tunable();
     }
     let output = Output::new(arguments.json);
     match perform(arguments.command, output) {

@@ -1,29 +1,10 @@
 //! Where the server is and who asks: the options that every client command has.
 
-use crate::client::Client;
+use crate::client::{Client, Key, read_key};
 use crate::failure::{Exit, Failure};
 use anyhow::Context;
 use serde_json::Value;
-use std::fmt;
-use std::path::{Path, PathBuf};
-
-/// A key that does not print itself.
-#[derive(Clone)]
-pub(crate) struct Key(pub(crate) String);
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(…)")
-    }
-}
-
-impl std::str::FromStr for Key {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(text.trim().to_owned()))
-    }
-}
+use std::path::PathBuf;
 
 /// The options that say where the server is and who asks.
 #[derive(Clone, Debug, clap::Args)]
@@ -102,11 +83,6 @@ impl Connection {
             Failure::new(Exit::Denied, sentence).into()
         })
     }
-}
-
-/// Reads a key file of one line.
-pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
-    Ok(Key(std::fs::read_to_string(path)?.trim().to_owned()))
 }
 
 fn is_app_key(error: &anyhow::Error) -> bool {

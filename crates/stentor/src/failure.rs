@@ -1,6 +1,6 @@
-//! Failures: one sentence that says what to do next, and an exit code that scripts can rely on.
+//! What the exit codes mean; failures that know theirs are those of the stage.
 
-use std::fmt;
+pub(crate) use stentor_stage::failure::{Exit, Failure, judge};
 
 /// What the exit codes mean, as printed by `--help`.
 pub(crate) const EXIT_CODES: &str = "\
@@ -13,70 +13,3 @@ Exit codes:
   5  there is no such thing
   6  this machine cannot do it: rights or devices are missing
   130  interrupted";
-
-/// The kinds of failure, one exit code each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// Refused or failed.
-    NotDone = 1,
-    /// Not understood.
-    Usage = 2,
-    /// Nobody answers.
-    Unreachable = 3,
-    /// The key does not open this.
-    Denied = 4,
-    /// No such thing.
-    NotFound = 5,
-    /// The machine cannot do it.
-    NotTestable = 6,
-    /// Stopped by the user.
-    Interrupted = 130,
-}
-
-/// An error that knows its exit code and the server's word for it, if the server said one.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) exit: Exit,
-    /// The server's stable code.
-    pub(crate) code: Option<String>,
-    sentence: String,
-}
-
-impl Failure {
-    /// Makes a failure from a sentence.
-    pub(crate) fn new(exit: Exit, sentence: impl Into<String>) -> Self {
-        Self { exit, code: None, sentence: sentence.into() }
-    }
-
-    /// Makes a failure of the command line's user.
-    pub(crate) fn usage(sentence: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, sentence)
-    }
-
-    /// Makes a failure of the thing itself.
-    pub(crate) fn not_done(sentence: impl Into<String>) -> Self {
-        Self::new(Exit::NotDone, sentence)
-    }
-
-    /// Adds the server's code.
-    pub(crate) fn with_code(mut self, code: Option<String>) -> Self {
-        self.code = code;
-        self
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// Returns the exit code and the server's code of any error.
-pub(crate) fn judge(error: &anyhow::Error) -> (Exit, Option<&str>) {
-    match error.downcast_ref::<Failure>() {
-        Some(failure) => (failure.exit, failure.code.as_deref()),
-        None => (Exit::NotDone, None),
-    }
-}

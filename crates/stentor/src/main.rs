@@ -1,19 +1,18 @@
 //! The `stentor` binary: one download, one command line.
 #![forbid(unsafe_code)]
 
-mod child;
-mod client;
 mod commands;
 mod connection;
 mod copying;
-mod demo;
-mod emulated;
 mod failure;
 mod ledger;
 mod logging;
 mod output;
 mod process;
 mod progress;
+
+// What commands and the stage have in common.
+use stentor_stage::{client, emulated};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -6,6 +6,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};
 use std::io::{self, Write};
+pub(crate) use stentor_stage::text::{cell, thousands};
 
 /// Decides between people and programs.
 #[derive(Clone, Copy, Debug)]
@@ -118,31 +119,6 @@ pub(crate) fn listing<const N: usize>(list: &Value, fields: [&str; N]) -> String
         return "(none)".to_owned();
     }
     table(fields, rows.iter().map(|row| fields.map(|field| cell(&row[field]))))
-}
-
-/// Writes one JSON value in few characters.
-pub(crate) fn cell(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) if items.iter().all(|item| !item.is_object()) => {
-            items.iter().map(cell).collect::<Vec<_>>().join(", ")
-        }
-        other => other.to_string(),
-    }
-}
-
-/// Writes a number with its thousands apart.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -3,7 +3,6 @@
 use crate::output::note;
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
-use std::path::Path;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Completes when the process is asked to end; a second request ends it at once.
@@ -49,11 +48,4 @@ pub(crate) fn use_small_pages() {
 pub(crate) fn end_with_parent() {
     // Where the system cannot do that, the parent still ends its children itself.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-}
-
-/// Puts a whole file in place at once, so that whoever waits for it never reads half of it.
-pub(crate) fn publish(path: &Path, text: &str) -> anyhow::Result<()> {
-    let draft = path.with_extension("draft");
-    let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path));
-    written.with_context(|| format!("{} cannot be written", path.display()))
 }

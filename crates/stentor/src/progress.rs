@@ -4,7 +4,9 @@ use crate::emulated;
 use crate::output::{note, thousands};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use stentor_stage::reporter::{Phase, Reporter};
 
 const LINE_EVERY: Duration = Duration::from_secs(2);
 const RATE_OVER: Duration = Duration::from_secs(3);
@@ -99,6 +101,42 @@ impl Progress {
         };
         let seconds = to.duration_since(*from).as_secs_f64();
         if seconds > 0.0 { after.saturating_sub(*before) as f64 / seconds } else { 0.0 }
+    }
+}
+
+/// Returns whoever tells on standard error what is done on a stage.
+pub(crate) fn on_the_terminal() -> Arc<dyn Reporter> {
+    Arc::new(Terminal)
+}
+
+/// Tells on standard error.
+struct Terminal;
+
+impl Reporter for Terminal {
+    fn line(&self, text: &str) {
+        note(text);
+    }
+
+    fn begin(&self, name: &str, total: u64) -> Box<dyn Phase> {
+        Box::new(Progress::start(name, total))
+    }
+}
+
+impl Phase for Progress {
+    fn update(&mut self, done: u64) {
+        self.update(done);
+    }
+
+    fn update_with(&mut self, done: u64, rest: &str) {
+        self.update_with(done, rest);
+    }
+
+    fn remark(&self, text: &str) {
+        self.remark(text);
+    }
+
+    fn finish(self: Box<Self>, done: u64) {
+        (*self).finish(done);
     }
 }
 

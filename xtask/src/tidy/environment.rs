@@ -22,6 +22,10 @@ const WALL_CLOCK: &[(&str, &str)] =
 /// Places that may do both, with the reason.
 const FREE_PLACES: &[(&str, &str)] = &[
     ("crates/stentor/", "the binary is where the outside world comes in"),
+    (
+        "crates/stentor-stage/",
+        "it starts processes in an environment of their own, and dates what callers saw",
+    ),
     ("crates/stentor-emulators/", "an emulator is a foreign server with a clock of its own"),
     ("xtask/", "a script"),
 ];

@@ -19,7 +19,8 @@ pub(crate) struct Floors {
 }
 
 /// Every crate whose floors are held.
-const HOUSES: &[Floors] = &[SERVER, PIPELINE, HTTP2, HTTP2_CONNECTION, HTTP2_HPACK];
+const HOUSES: &[Floors] =
+    &[SERVER, PIPELINE, HTTP2, HTTP2_CONNECTION, HTTP2_HPACK, STAGE, STAGE_DEMO, STAGE_BENCH];
 
 const SERVER: Floors = Floors {
     folder: "crates/stentor-server/src/",
@@ -102,6 +103,39 @@ const HTTP2_HPACK: Floors = Floors {
         &["stateless"],
         &["decoder", "encoder"],
         &["tests"],
+    ],
+    back: &[],
+};
+
+const STAGE: Floors = Floors {
+    folder: "crates/stentor-stage/src/",
+    module: &[],
+    floors: &[
+        &["failure", "files", "text", "reporter", "devices"],
+        &["emulated", "client", "child_process", "keys", "policy", "limits"],
+        &["ledger", "emulator", "import"],
+        &["server", "troubles"],
+        &["stage"],
+        &["demo"],
+        &["kill", "bench"],
+    ],
+    back: &[],
+};
+
+const STAGE_DEMO: Floors = Floors {
+    folder: "crates/stentor-stage/src/demo/",
+    module: &["demo"],
+    floors: &[&["kills", "histories"], &["options", "comparison"], &["campaign", "proof"], &["report"]],
+    back: &[],
+};
+
+const STAGE_BENCH: Floors = Floors {
+    folder: "crates/stentor-stage/src/bench/",
+    module: &["bench"],
+    floors: &[
+        &["singles", "campaigns", "sink"],
+        &["sink_log"],
+        &["accept", "cold", "fair", "http2", "import", "pipeline", "trouble", "urgent"],
     ],
     back: &[],
 };

@@ -3,7 +3,7 @@
 use crate::client::{Client, segment};
 use crate::connection::Connection;
 use crate::failure::{Exit, Failure};
-use crate::ledger::Ledger;
+use crate::ledger::{self, Ledger};
 use crate::output::{Output, cell, listing};
 use crate::progress::Progress;
 use clap::{Args, Subcommand};
@@ -76,7 +76,7 @@ impl Campaign {
             }
             CampaignCommand::Progress { campaign, once: true } => {
                 let (said, ledger) = Ledger::fetch(&client, &campaign).await?;
-                output.result(&said, || ledger.describe())?;
+                output.result(&said, || ledger::describe(&ledger))?;
             }
             CampaignCommand::List { limit, before } => list(&client, limit, before, output).await?,
             CampaignCommand::Pause { campaign } => steer(&client, &campaign, "pause", output).await?,
@@ -129,7 +129,7 @@ pub(super) async fn follow(client: &Client, campaign: &str, output: Output) -> a
 }
 
 fn close(said: &Value, ledger: &Ledger, output: Output) -> anyhow::Result<ExitCode> {
-    output.result(said, || ledger.describe())?;
+    output.result(said, || ledger::describe(ledger))?;
     let closed = ledger.sums_up() && ledger.balanced && ledger.totals.open() == 0;
     Ok(if closed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,11 +1,5 @@
-use super::{facts, listing, thousands};
+use super::{facts, listing};
 use serde_json::json;
-
-#[test]
-fn numbers_are_grouped_by_three() {
-    let grouped = [0, 999, 1000, 1_234_567].map(thousands);
-    assert_eq!(grouped, ["0", "999", "1,000", "1,234,567"]);
-}
 
 #[test]
 fn facts_leave_out_what_is_empty() {

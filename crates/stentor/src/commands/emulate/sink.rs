@@ -1,14 +1,14 @@
 //! `stentor emulate sink`: the push service that does nothing, for load.
 
-use super::{announce, facts, parse, read, refused, with};
+use super::options::{StartOptions, TlsOptions, facts};
+use super::refused;
 use crate::output::Output;
-use crate::process;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use stentor_emulators::policy::Latency;
-use stentor_emulators::{RunningSink, Sink, SinkConfig, TlsConfig};
+use stentor_emulators::{RunningSink, Sink, SinkConfig};
 
 /// Which push service is to be measured; a sink understands both, and is introduced as this one.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -30,7 +30,7 @@ impl SinkService {
 
 /// How a sink is started.
 #[derive(Debug, Args)]
-pub(super) struct Settings {
+pub(super) struct SinkOptions {
     /// The push service that it stands for
     #[arg(long, value_enum, default_value = "apns")]
     service: SinkService,
@@ -46,34 +46,19 @@ pub(super) struct Settings {
     /// How many different tokens can be counted; without a file in memory
     #[arg(long, value_name = "N")]
     capacity_tokens: Option<u64>,
-    /// Where the certificate authority is kept; clients trust its ca.pem
-    #[arg(long, value_name = "DIR", conflicts_with = "plaintext")]
-    ca_dir: Option<PathBuf>,
-    /// Speak without TLS
-    #[arg(long)]
-    plaintext: bool,
+    #[command(flatten)]
+    tls: TlsOptions,
     /// How many requests a client may have open on one connection
     #[arg(long, value_name = "N")]
     streams: Option<u32>,
-    /// All settings as a JSON file; options win
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Write the addresses to this file as JSON once everything is ready
-    #[arg(long, value_name = "FILE")]
-    ready_file: Option<PathBuf>,
-    #[arg(long, hide = true)]
-    end_with_parent: bool,
+    #[command(flatten)]
+    start: StartOptions,
 }
 
-impl Settings {
+impl SinkOptions {
     /// Runs the sink until it is asked to end, and returns what it has counted.
     pub(super) async fn run(self, output: Output) -> anyhow::Result<()> {
-        if self.end_with_parent {
-            process::end_with_parent();
-        }
-        process::use_small_pages();
-        process::raise_file_limit();
-        let ended = process::asked_to_end()?;
+        let ended = self.start.prepare()?;
         let running = Sink::start(self.sink()?).await.map_err(refused)?;
         self.introduce(&running, output)?;
         ended.await;
@@ -83,24 +68,17 @@ impl Settings {
     }
 
     fn introduce(&self, running: &RunningSink, output: Output) -> anyhow::Result<()> {
-        let tls = running.ca_pem().is_some();
-        let facts = facts(self.service.word(), running.addr(), tls, self.ca_dir.as_deref());
-        announce(&with(facts, "kind", json!("sink")), self.ready_file.as_deref(), output)
+        let mut facts = facts(self.service.word(), running.addr(), running.ca_pem().is_some(), &self.tls);
+        facts["kind"] = json!("sink");
+        self.start.announce(&facts, output)
     }
 
     fn sink(&self) -> anyhow::Result<SinkConfig> {
-        let mut config: SinkConfig = match self.config.as_deref() {
-            Some(path) => parse(&read(path)?, &path.display().to_string())?,
-            None => SinkConfig::default(),
-        };
+        let mut config: SinkConfig = self.start.configured()?;
         config.listen = self.listen.unwrap_or(config.listen);
         config.latency = self.latency_ms.map(|ms| Latency::Fixed { ms }).or(config.latency);
         config.max_concurrent_streams = self.streams.unwrap_or(config.max_concurrent_streams);
-        if self.plaintext {
-            config.tls = TlsConfig::Plaintext;
-        } else if let Some(directory) = &self.ca_dir {
-            config.tls = TlsConfig::Authority { directory: Some(directory.clone()) };
-        }
+        config.tls = self.tls.apply(config.tls);
         if self.observer.is_some() || self.capacity_tokens.is_some() {
             let observer = config.observer.get_or_insert_default();
             observer.path = self.observer.clone().or(observer.path.take());

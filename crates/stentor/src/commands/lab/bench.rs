@@ -1,14 +1,11 @@
 //! `stentor lab bench`: what Stentor costs, beside others where there are any, as ratios within one run.
 
 mod accept;
-mod answers;
 mod cold;
 mod fair;
 mod http2;
 mod import;
 mod pipeline;
-mod singles;
-mod sink;
 mod trouble;
 mod urgent;
 
@@ -31,7 +28,7 @@ enum Subject {
     Http2(http2::Http2),
     Import(import::Import),
     Pipeline(pipeline::Pipeline),
-    Trouble(trouble::Trouble),
+    Trouble(trouble::TroubleBench),
     Urgent(urgent::Urgent),
 }
 
@@ -50,4 +47,9 @@ impl Bench {
             Subject::Urgent(urgent) => urgent.run(output).await,
         }
     }
+}
+
+/// Returns the exit code of a bench that holds, or does not.
+fn exit(holds: bool) -> ExitCode {
+    if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,22 +1,15 @@
 //! `stentor lab kill`: campaigns while everything is killed and troubled that can be, and a proof at the end of each.
 
-mod tally;
-
-use crate::demo::Demo;
-use crate::demo::troubles::Trouble;
+use crate::commands::demo::describe::describe as describe_campaign;
 use crate::failure::{Exit, Failure};
-use crate::output::{Output, line, note};
+use crate::output::{Output, line};
+use crate::progress::on_the_terminal;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tally::Tally;
-
-/// Most devices of a campaign in trouble: what matters there is the trouble, and the disk is small.
-const TROUBLED_MAX_DEVICES: u64 = 20_000;
-/// Fewest devices for a kill at full speed, or the campaign would end before all kills had happened.
-const FAST_MIN_DEVICES_PER_KILL: u64 = 10_000;
+use stentor_stage::kill::{self, KillOptions, KillPhase, KillReport, PhaseReport};
 
 /// Kill server and emulators again and again while campaigns run, stop emulators, fill the disk, fail its syncs, turn the clock, and prove that nothing was lost
 #[derive(Debug, Args)]
@@ -47,7 +40,7 @@ pub(crate) struct Kill {
     kills: u32,
     /// Only these phases
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PHASE")]
-    only: Vec<Phase>,
+    only: Vec<PhaseName>,
     /// Makes tokens, answers and moments repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
@@ -56,9 +49,8 @@ pub(crate) struct Kill {
     out: Option<PathBuf>,
 }
 
-/// A campaign of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Phase {
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PhaseName {
     /// All that can be killed is, and emulators stop
     Kills,
     /// The server is killed while nothing slows it down
@@ -71,24 +63,14 @@ enum Phase {
     ClockJump,
 }
 
-impl Phase {
-    /// Its name on the command line and in the report.
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Kills => "kills",
-            Self::FullSpeed => "full-speed",
-            Self::DiskFull => "disk-full",
-            Self::FsyncError => "fsync-error",
-            Self::ClockJump => "clock-jump",
-        }
-    }
-
-    const fn trouble(self) -> Option<Trouble> {
-        match self {
-            Self::Kills | Self::FullSpeed => None,
-            Self::DiskFull => Some(Trouble::DiskFull),
-            Self::FsyncError => Some(Trouble::FsyncError),
-            Self::ClockJump => Some(Trouble::ClockJump),
+impl From<PhaseName> for KillPhase {
+    fn from(name: PhaseName) -> Self {
+        match name {
+            PhaseName::Kills => Self::Kills,
+            PhaseName::FullSpeed => Self::FullSpeed,
+            PhaseName::DiskFull => Self::DiskFull,
+            PhaseName::FsyncError => Self::FsyncError,
+            PhaseName::ClockJump => Self::ClockJump,
         }
     }
 }
@@ -97,46 +79,28 @@ impl Kill {
     /// Runs it; the exit code says whether the proofs hold.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
-        let tally = tokio::select! {
-            tally = self.perform() => tally,
+        let (options, reporter) = (self.options(), on_the_terminal());
+        let report = tokio::select! {
+            report = kill::run(&options, &reporter) => report,
             () = ended => {
                 return Err(Failure::new(Exit::Interrupted, "interrupted; every process is ended").into());
             }
         };
-        let object = tally.object(self.seed);
+        let object = report.object(self.seed);
         let written = self.out.as_deref().map(|path| write(path, &object)).transpose();
         // What was found is told first: it may have taken hours.
-        output.result(&object, || tally.describe())?;
+        output.result(&object, || describe(&report))?;
         if let Some(path) = written?.filter(|_| !output.is_json()) {
             line(&format!("\nreport: {}", path.display()))?;
         }
-        Ok(if tally.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    async fn perform(&self) -> Tally {
-        let mut tally = Tally::default();
-        let all = Phase::value_variants().iter();
-        for phase in all.filter(|phase| self.only.is_empty() || self.only.contains(phase)) {
-            if let Some(reason) = phase.trouble().and_then(Trouble::obstacle) {
-                note(&format!("skipped: {}: {reason}", phase.word()));
-                tally.skip(phase.word(), reason);
-                continue;
-            }
-            note(&format!("phase: {}", phase.word()));
-            tally.note(phase.word(), self.demo(*phase).perform().await);
-        }
-        tally
-    }
-
-    fn demo(&self, phase: Phase) -> Demo {
-        let fast_devices = self.devices.max(FAST_MIN_DEVICES_PER_KILL * u64::from(self.kills));
-        match phase.trouble() {
-            None if phase == Phase::FullSpeed => {
-                Demo::killed_at_full_speed(fast_devices, self.kills, self.seed)
-            }
-            None => Demo::under_fire(self.devices, self.kills, self.seed),
-            Some(trouble) => Demo::in_trouble(self.devices.min(TROUBLED_MAX_DEVICES), trouble, self.seed),
-        }
+    fn options(&self) -> KillOptions {
+        let only: Vec<KillPhase> = self.only.iter().copied().map(KillPhase::from).collect();
+        let is_wanted = |phase: &KillPhase| only.is_empty() || only.contains(phase);
+        let phases = KillPhase::ALL.into_iter().filter(is_wanted).collect();
+        KillOptions { devices: self.devices, kills: self.kills, phases, seed: self.seed }
     }
 }
 
@@ -144,4 +108,59 @@ fn write<'a>(path: &'a Path, report: &Value) -> anyhow::Result<&'a Path> {
     let text = serde_json::to_string_pretty(report)?;
     std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(path)
+}
+
+/// Writes the phases as text, and the sums in a line.
+fn describe(report: &KillReport) -> String {
+    let mut parts: Vec<String> = report.phases().iter().map(describe_phase).collect();
+    parts.extend(
+        report
+            .skipped()
+            .iter()
+            .map(|skipped| format!("skipped: {}: {}", said(&skipped["what"]), said(&skipped["reason"]))),
+    );
+    parts.push(sums(report));
+    parts.join("\n\n")
+}
+
+fn describe_phase(phase: &PhaseReport) -> String {
+    let text = phase.ended.as_ref().map_or_else(Clone::clone, |report| describe_campaign(report));
+    format!("phase {}\n\n{text}", phase.phase)
+}
+
+fn sums(report: &KillReport) -> String {
+    if report.phases().is_empty() {
+        return "no phase was made: nothing is proven".to_owned();
+    }
+    format!(
+        "all phases: {} lost, {} stuck, {} duplicates of at most {} ({} by the ledgers, the others were never answered), \
+         the books {}",
+        report.sum("lost"),
+        report.sum("stuck"),
+        report.sum("duplicates"),
+        report.duplicate_bound(),
+        report.ledger_duplicate_bound(),
+        if report.is_balanced() { "balance" } else { "DO NOT BALANCE" }
+    )
+}
+
+fn said(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_only_skipped_or_broke_off_proves_nothing() {
+        let mut report = KillReport::default();
+        report.skip("disk-full", "no root".to_owned());
+        let text = describe(&report);
+        assert!(text.contains("skipped: disk-full: no root") && text.contains("nothing is proven"), "{text}");
+        report.note("kills", Err(anyhow::anyhow!("the server ended by itself")));
+        let text = describe(&report);
+        assert!(text.starts_with("phase kills\n\nbroken off: the server ended by itself"), "{text}");
+        assert!(text.contains("all phases: 0 lost") && text.ends_with("the books DO NOT BALANCE"), "{text}");
+    }
 }

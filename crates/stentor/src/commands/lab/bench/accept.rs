@@ -1,11 +1,10 @@
 //! `stentor lab bench accept`: how many single messages a second are on disk and answered with 202.
 
-use super::{answers, singles};
-use crate::demo::Demo;
 use crate::output::Output;
+use crate::progress::on_the_terminal;
 use clap::Args;
-use serde_json::json;
 use std::process::ExitCode;
+use stentor_stage::bench::accept::{self, AcceptOptions};
 
 /// Ask for many single messages side by side and measure the 202s, each after a commit that is on disk
 #[derive(Debug, Args)]
@@ -28,43 +27,13 @@ pub(crate) struct Accept {
 impl Accept {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let mut stage = Demo::through_sinks(2_100_000, None, None).build().await?;
-        // Connections, plans and pages are there before the clock starts.
-        let warm =
-            singles::send(&stage.client, (self.messages, self.callers * 4), self.callers, None).await?;
-        let start = stage.server.usage().cpu_seconds;
-        let idle = singles::ask_nothing(&stage.client, self.messages, self.callers).await?;
-        let before = stage.server.usage().cpu_seconds;
-        let sent = singles::send(&stage.client, (0, self.messages), self.callers, None).await?;
-        let usage = stage.server.usage();
-        let kept = answers::kept(stage.directory(), &[&warm, &sent]).await?;
-        let limits = stage.server.limits()?;
-        let rate = self.messages as f64 / sent.wall.as_secs_f64();
-        let at = |part: f64| sent.latency_ms.quantile(part);
-        let object = json!({
-            "messages": self.messages,
-            "callers": self.callers,
-            "ok": kept.lost == 0,
-            "accepted": sent.messages.len(),
-            "lost": kept.lost,
-            "duplicates": kept.duplicates,
-            "wall_seconds": sent.wall.as_secs_f64(),
-            "server_cpu_seconds": usage.cpu_seconds - before,
-            "accepted_per_second": rate,
-            "latency_ms": {"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1.0)},
-            "server_cpu_microseconds_per_message":
-                (usage.cpu_seconds - before) * 1e6 / self.messages as f64,
-            "floor": {
-                "requests_per_second": self.messages as f64 / idle.as_secs_f64(),
-                "server_cpu_microseconds_per_request": (before - start) * 1e6 / self.messages as f64,
-            },
-            "server_peak_rss_bytes": usage.peak_rss_bytes,
-            "limits": limits,
-        });
-        output.result(&object, || {
-            let (p50, p99) = (at(0.5).unwrap_or_default(), at(0.99).unwrap_or_default());
+        let options = AcceptOptions { messages: self.messages, callers: self.callers };
+        let report = accept::run(options, &on_the_terminal()).await?;
+        output.result(&report.object(), || {
+            let [p50, p99] = [0.5, 0.99].map(|part| report.latency_ms(part).unwrap_or_default());
+            let rate = report.accepted_per_second();
             format!("{rate:.0} messages per second on disk and answered; p50 {p50:.2} ms, p99 {p99:.2} ms")
         })?;
-        Ok(if kept.lost == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(super::exit(report.holds()))
     }
 }

@@ -1,20 +1,10 @@
 //! `stentor lab bench cold`: how long a server that was shut down cleanly takes from its start to its first push.
 
-use super::urgent::{ended, millis};
-use crate::demo::Demo;
-use crate::demo::fleet::Fleet;
-use crate::demo::stage::Stage;
-use crate::output::{Output, cell};
+use crate::output::Output;
+use crate::progress::on_the_terminal;
 use clap::Args;
-use jiff::{Timestamp, ToSpan};
-use serde_json::json;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-use stentor_lab::statistics::Samples;
-
-const DAY_MS: i64 = 24 * 3_600 * 1_000;
-/// How far ahead a message is asked for, so that the server is down when it falls due.
-const AHEAD_SECONDS: i64 = 2;
+use stentor_stage::bench::cold::{self, ColdOptions};
 
 /// Start a server over a large registry while a message is due, and measure the time until it is sent
 #[derive(Debug, Args)]
@@ -38,47 +28,13 @@ pub(crate) struct Cold {
 impl Cold {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let mut stage = Demo::through_sinks(self.devices + 10_000, None, None).build().await?;
-        crate::demo::import::run(&stage.client, Fleet::new(self.devices, 1)).await?;
-        let (mut sent, mut ready) = (Samples::default(), Samples::default());
-        for round in 0..self.rounds {
-            let (to_sent, to_ready) = start(&mut stage, round).await?;
-            sent.push(to_sent);
-            ready.push(to_ready);
-        }
-        let object = json!({
-            "devices": self.devices,
-            "rounds": self.rounds,
-            "first_push_ms": sent.quantile(0.5),
-            "ready_ms": ready.quantile(0.5),
-            "samples": {"first_push_ms": sent.summary(), "ready_ms": ready.summary()},
-        });
-        let (first, ready) =
-            (sent.quantile(0.5).unwrap_or_default(), ready.quantile(0.5).unwrap_or_default());
-        output.result(&object, || {
+        let options = ColdOptions { devices: self.devices, rounds: self.rounds };
+        let report = cold::run(options, &on_the_terminal()).await?;
+        output.result(&report.object(), || {
+            let [first, ready] = [&report.first_push_ms, &report.ready_ms]
+                .map(|samples| samples.quantile(0.5).unwrap_or_default());
             format!("{first:.0} ms to the first push, {ready:.0} ms to /readyz (medians)")
         })?;
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// Stops the server over a message for later and starts it when that is due; milliseconds to the push, and until ready.
-async fn start(stage: &mut Stage, round: u32) -> anyhow::Result<(f64, f64)> {
-    let due_at = Timestamp::now() + AHEAD_SECONDS.seconds();
-    let message = json!({
-        "target": {"token": {"platform": "android", "token": format!("cold-start-{round:0150}")}},
-        "notification": {"title": "after a start"},
-        "send_at": due_at.to_string(),
-        "exact": true,
-    });
-    let campaign = cell(&stage.client.post("/v1/messages", &message).await?["campaign"]);
-    stage.server.stop();
-    let wait = due_at.duration_since(Timestamp::now()).try_into().unwrap_or(Duration::ZERO);
-    tokio::time::sleep(wait + Duration::from_millis(10)).await;
-    let (began_at, began) = (Timestamp::now().as_millisecond(), Instant::now());
-    stage.server.start_again().await?;
-    let ready = began.elapsed();
-    let ended_at = millis(&ended(&stage.client, &campaign).await?).unwrap_or_default();
-    let sent = (ended_at - began_at).rem_euclid(DAY_MS);
-    Ok((sent as f64, ready.as_secs_f64() * 1e3))
 }

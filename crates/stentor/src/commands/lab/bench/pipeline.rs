@@ -1,12 +1,12 @@
 //! `stentor lab bench pipeline`: one campaign through sinks, from the 202 to the settled ledger.
 
-use crate::demo::Demo;
-use crate::output::{Output, note};
+use crate::commands::demo::describe::describe;
+use crate::output::Output;
+use crate::progress::on_the_terminal;
 use clap::Args;
-use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use stentor_lab::statistics::Samples;
+use stentor_stage::bench::pipeline::{self, PipelineOptions};
 
 /// Send one campaign through sinks, which answer everything with success, and measure the server
 #[derive(Debug, Args)]
@@ -35,39 +35,13 @@ pub(crate) struct Pipeline {
     keep: Option<PathBuf>,
 }
 
-/// What is told of every round.
-const SAMPLED: [&str; 8] = [
-    "pushes_per_second",
-    "wall_seconds",
-    "server_cpu_seconds",
-    "server_peak_rss_bytes",
-    "campaign_peak_rss_bytes",
-    "import_seconds",
-    "import_cpu_seconds",
-    "import_peak_rss_bytes",
-];
-
 impl Pipeline {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let (mut rounds, mut holds, mut told) = (Vec::new(), true, String::new());
-        for round in 1..=self.rounds {
-            let report =
-                Demo::through_sinks(self.devices, self.latency_ms, self.keep.clone()).perform().await?;
-            holds &= report.holds();
-            told = report.describe();
-            rounds.push(report.object());
-            note(&format!("round {round} of {}", self.rounds));
-        }
-        let mut object = rounds.last().cloned().unwrap_or_else(|| json!({}));
-        for field in SAMPLED {
-            let samples: Samples = rounds.iter().filter_map(|round| round[field].as_f64()).collect();
-            object["rounds"][field] = json!({"summary": samples.summary(), "samples": samples.values()});
-            object[field] = samples.quantile(0.5).map_or(Value::Null, Value::from);
-        }
-        object["latency_ms"] = json!(self.latency_ms);
-        object["ok"] = holds.into();
-        output.result(&object, || told)?;
-        Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let Self { devices, latency_ms, rounds, keep } = self;
+        let options = PipelineOptions { devices, latency_ms, rounds, keep };
+        let report = pipeline::run(&options, &on_the_terminal()).await?;
+        output.result(&report.object(), || report.last().map(describe).unwrap_or_default())?;
+        Ok(super::exit(report.holds()))
     }
 }

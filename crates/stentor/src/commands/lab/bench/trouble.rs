@@ -1,16 +1,11 @@
 //! `stentor lab bench trouble`: what bad answers to a share of the deliveries cost the others.
 
-mod case;
-mod scene;
-
-use crate::output::{Output, note, table};
-use crate::progress::Progress;
-use case::{Case, Kind, Measured, Persistence};
+use crate::output::{Output, table};
+use crate::progress::on_the_terminal;
 use clap::{Args, ValueEnum};
-use scene::Scene;
-use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
+use stentor_stage::bench::trouble::{self, BadAnswer, Persistence, TroubleCase, TroubleCell, TroubleOptions};
 
 /// Send campaigns of which a share meets bad answers, and compare the others with a campaign without any
 #[derive(Debug, Args)]
@@ -25,16 +20,16 @@ Each cell has a server and an FCM emulator of its own on 127.0.0.1. Below 20 % a
 messages to healthy devices have a p99 of at most 100 ms above idle. From 20 % on it is ok when every good delivery is accepted;
 from 50 % on when the push service is spared: it gets one request for each device, the repeats that bring a delivery through,
 and 4,096 that were on their way. All 108 cells take about half an hour, more where a server waits long before it repeats.")]
-pub(crate) struct Trouble {
+pub(crate) struct TroubleBench {
     /// Of the devices, so many percent meet trouble; several with commas
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, default_values_t = [0.1, 1.0, 5.0, 20.0, 50.0, 100.0])]
     share: Vec<f64>,
     /// What they meet; several with commas; without it everything
     #[arg(long, value_enum, value_delimiter = ',')]
-    kind: Vec<Kind>,
+    kind: Vec<BadAnswerName>,
     /// How many attempts meet it; several with commas; without it once, twice and always
     #[arg(long, value_enum, value_delimiter = ',')]
-    persistence: Vec<Persistence>,
+    persistence: Vec<PersistenceName>,
     /// Devices of each campaign
     #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     devices: u64,
@@ -43,33 +38,80 @@ pub(crate) struct Trouble {
     cell_seconds: u64,
 }
 
-impl Trouble {
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum BadAnswerName {
+    /// 429 `QUOTA_EXCEEDED` with `Retry-After: 1`
+    #[value(name = "429-retry-after")]
+    AskedToWait,
+    /// 429 `QUOTA_EXCEEDED` without `Retry-After`
+    #[value(name = "429")]
+    Throttled,
+    /// 500 `INTERNAL`
+    #[value(name = "500")]
+    Internal,
+    /// 503 `UNAVAILABLE`
+    #[value(name = "503")]
+    Unavailable,
+    /// `RST_STREAM` with `INTERNAL_ERROR`
+    Reset,
+    /// Nothing
+    NoAnswer,
+}
+
+impl From<BadAnswerName> for BadAnswer {
+    fn from(name: BadAnswerName) -> Self {
+        match name {
+            BadAnswerName::AskedToWait => Self::AskedToWait,
+            BadAnswerName::Throttled => Self::Throttled,
+            BadAnswerName::Internal => Self::Internal,
+            BadAnswerName::Unavailable => Self::Unavailable,
+            BadAnswerName::Reset => Self::Reset,
+            BadAnswerName::NoAnswer => Self::NoAnswer,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PersistenceName {
+    /// The first
+    Once,
+    /// The first two
+    Twice,
+    /// All
+    Always,
+}
+
+impl From<PersistenceName> for Persistence {
+    fn from(name: PersistenceName) -> Self {
+        match name {
+            PersistenceName::Once => Self::Once,
+            PersistenceName::Twice => Self::Twice,
+            PersistenceName::Always => Self::Always,
+        }
+    }
+}
+
+impl TroubleBench {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let cases = self.cases();
-        let mut progress = Progress::start("trouble", cases.len() as u64);
-        let mut cells = Vec::new();
-        for case in cases {
-            let scene = Scene::build(self.devices, Duration::from_secs(self.cell_seconds)).await?;
-            let measured = scene.play(case).await?;
-            note(&told(&measured));
-            cells.push(measured);
-            progress.update_with(cells.len() as u64, &case.words().join(" "));
-        }
-        progress.finish(cells.len() as u64);
-        let ok = cells.iter().all(Measured::holds);
-        let objects: Vec<Value> = cells.iter().map(Measured::object).collect();
-        let object = json!({"cells": objects, "devices": self.devices, "ok": ok});
-        output.result(&object, || rows(&cells))?;
-        Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let options = TroubleOptions {
+            cases: self.cases(),
+            devices: self.devices,
+            cell_limit: Duration::from_secs(self.cell_seconds),
+        };
+        let report = trouble::run(&options, told, &on_the_terminal()).await?;
+        output.result(&report.object(), || rows(&report.cells))?;
+        Ok(super::exit(report.holds()))
     }
 
-    fn cases(&self) -> Vec<Case> {
+    fn cases(&self) -> Vec<TroubleCase> {
+        let kinds = named_or(&self.kind, &BadAnswer::ALL);
+        let persistences = named_or(&self.persistence, &Persistence::ALL);
         let mut cases = Vec::new();
         for share in &self.share {
-            for kind in all_or(&self.kind) {
-                for persistence in all_or(&self.persistence) {
-                    cases.push(Case { share: *share, kind: *kind, persistence: *persistence });
+            for kind in &kinds {
+                for persistence in &persistences {
+                    cases.push(TroubleCase { share: *share, kind: *kind, persistence: *persistence });
                 }
             }
         }
@@ -77,9 +119,9 @@ impl Trouble {
     }
 }
 
-/// Returns what was chosen, or everything there is.
-fn all_or<T: ValueEnum>(chosen: &[T]) -> &[T] {
-    if chosen.is_empty() { T::value_variants() } else { chosen }
+/// Returns what was named, or everything there is.
+fn named_or<N: Copy, T: From<N> + Copy>(named: &[N], all: &[T]) -> Vec<T> {
+    if named.is_empty() { all.into() } else { named.iter().copied().map(T::from).collect() }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -87,9 +129,9 @@ fn percent(text: &str) -> Result<f64, String> {
     if (0.0..=100.0).contains(&share) { Ok(share) } else { Err("a share is 0 to 100 percent".to_owned()) }
 }
 
-fn told(measured: &Measured) -> String {
+fn told(measured: &TroubleCell) -> String {
     let verdict = if measured.holds() { "ok" } else { "NOT ok" };
-    let Measured { rate, clean_rate, unsent, single_p99_ms, .. } = measured;
+    let TroubleCell { rate, clean_rate, unsent, single_p99_ms, .. } = measured;
     let [share, kind, persistence] = measured.case.words();
     format!(
         "{share} % {kind} {persistence}: {rate:.0} of {clean_rate:.0} per second, {unsent} unsent, \
@@ -97,8 +139,24 @@ fn told(measured: &Measured) -> String {
     )
 }
 
-fn rows(cells: &[Measured]) -> String {
+fn rows(cells: &[TroubleCell]) -> String {
     let header =
         ["share %", "kind", "persistence", "rate", "clean", "unsent", "single p99 ms", "requests", "ok"];
-    table(header, cells.iter().map(Measured::row))
+    table(header, cells.iter().map(row))
+}
+
+fn row(cell: &TroubleCell) -> [String; 9] {
+    let [share, kind, persistence] = cell.case.words();
+    let whole = |number: f64| format!("{number:.0}");
+    [
+        share,
+        kind,
+        persistence,
+        whole(cell.rate),
+        whole(cell.clean_rate),
+        cell.unsent.to_string(),
+        whole(cell.single_p99_ms),
+        cell.requests.to_string(),
+        if cell.holds() { "yes" } else { "no" }.to_owned(),
+    ]
 }

@@ -2,13 +2,13 @@
 
 use super::site::{App, registration};
 use crate::client::Client;
-use crate::demo::fleet::Fleet;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
 use stentor_lab::study::Background;
+use stentor_stage::devices::DevicePopulation;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -58,7 +58,7 @@ impl Saves {
 }
 
 /// Saves one after the other: a slow answer delays the next, and the count tells.
-async fn save(kind: Kind, client: Client, fleet: Fleet, every: Duration, counts: Arc<Counts>) {
+async fn save(kind: Kind, client: Client, fleet: DevicePopulation, every: Duration, counts: Arc<Counts>) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for place in (0..fleet.devices()).cycle() {

@@ -1,11 +1,11 @@
 //! The known device of each platform: it listens at its emulator, and must get the push.
 
 use super::site::{Site, halves};
-use crate::demo::fleet::Member;
 use anyhow::Context;
 use serde_json::json;
 use std::time::Duration;
 use stentor_lab::study::Mix;
+use stentor_stage::devices::Member;
 use tokio::task::JoinHandle;
 
 /// How long after the campaign's end a device may still hear of it.
@@ -24,7 +24,7 @@ impl Known {
         for half in halves(mix) {
             let token = site.apps[app].fleet.token(Member { half: *half, number: 0 });
             let control =
-                site.emulator(*half).control.as_deref().context("an emulator has no control port")?;
+                site.emulators.of(*half).control.as_deref().context("an emulator has no control port")?;
             let register = http.post(format!("{control}/device/register")).json(&json!({"token": token}));
             register.send().await?.error_for_status()?;
             let messages = http.get(format!("{control}/device/{token}/messages")).send().await?;

@@ -1,13 +1,13 @@
 //! What the emulators answer in a cell; the known devices are always registered.
 
-use crate::demo::DemoPolicy;
-use crate::demo::fleet::Half;
 use serde_json::{Value, json};
 use stentor_lab::study::{Cell, ProviderModel};
+use stentor_stage::devices::Half;
+use stentor_stage::policy::AnswerPolicy;
 
 /// The policy of an emulator.
 pub(super) fn of(cell: &Cell, usual: ProviderModel, half: Half, known_tokens: &[String]) -> Value {
-    let answers = if cell.some_errors { DemoPolicy::Realistic } else { DemoPolicy::AcceptAll };
+    let answers = if cell.some_errors { AnswerPolicy::Realistic } else { AnswerPolicy::AcceptAll };
     let mut policy = answers.of(half);
     let ProviderModel { latency_median_ms, latency_sigma } = cell.latency(usual);
     if latency_median_ms > 0.0 {

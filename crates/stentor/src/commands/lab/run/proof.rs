@@ -23,7 +23,7 @@ impl Proof {
     pub(super) fn take(site: &Site, apps: &[usize], mix: Mix) -> anyhow::Result<Self> {
         let mut counted = HashMap::new();
         for half in halves(mix) {
-            counted.insert(*half, site.emulator(*half).counted()?);
+            counted.insert(*half, site.emulators.of(*half).counted()?);
         }
         let mut proof = Self::default();
         for App { fleet, .. } in apps.iter().map(|app| &site.apps[*app]) {

@@ -1,19 +1,20 @@
 //! The site of a study: a server with its apps, and an emulator of each push service.
 
 use crate::client::Client;
-use crate::demo::emulator::Emulator;
-use crate::demo::fleet::{Fleet, Half, Member};
-use crate::demo::import;
-use crate::demo::keys::Keys;
-use crate::demo::server::Server;
-use crate::demo::stage::make_app;
 use crate::output::cell;
+use crate::progress::on_the_terminal;
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use stentor_lab::study::{Background, Cell, Devices, Mix, Study};
+use stentor_stage::devices::{DevicePopulation, Half, Member};
+use stentor_stage::emulator::Emulators;
+use stentor_stage::import;
+use stentor_stage::keys::Keys;
+use stentor_stage::server::Server;
+use stentor_stage::stage::make_app;
 use tempfile::TempDir;
 
 /// The app of tests of one platform.
@@ -30,23 +31,22 @@ pub(super) const DIRECTORY: &str = "site-";
 pub(super) struct Site {
     // The server is first, so that it is ended before those it talks to.
     pub(super) server: Server,
-    pub(super) fcm: Emulator,
-    pub(super) apns: Emulator,
+    pub(super) emulators: Emulators,
     pub(super) apps: Vec<App>,
     /// What goes on beside every trial.
     pub(super) background: Background,
     /// Apps that send at once, by their number and whether they send to both platforms.
     at_once: HashMap<(u32, bool), Vec<usize>>,
     devices: [Devices; 2],
-    keys: Keys,
-    ca_pem: String,
+    /// What every app reaches the emulators with.
+    credentials: [Value; 2],
     _directory: TempDir,
 }
 
 /// An app and its devices.
 pub(super) struct App {
     pub(super) client: Client,
-    pub(super) fleet: Fleet,
+    pub(super) fleet: DevicePopulation,
 }
 
 impl Site {
@@ -59,20 +59,17 @@ impl Site {
         let tokens: u64 = devices.iter().map(|devices| devices.gcm.max(devices.apns)).sum();
         // A run meets no more than these; the rest is for tokens that should not be there.
         let settings = |half| settings(half, &keys, 4 * tokens + 1000);
-        let fcm = Emulator::start(Half::Fcm, false, &path, settings(Half::Fcm)).await?;
-        let apns = Emulator::start(Half::Apns, false, &path, settings(Half::Apns)).await?;
+        let emulators = Emulators::start(false, &path, settings).await?;
         let server = Server::start(&path).await?;
-        let ca_pem = std::fs::read_to_string(path.join("ca").join("ca.pem"))?;
+        let credentials = emulators.credentials(&keys)?;
         let mut site = Self {
             server,
-            fcm,
-            apns,
+            emulators,
             apps: Vec::new(),
             background: study.background,
             at_once: HashMap::new(),
             devices,
-            keys,
-            ca_pem,
+            credentials,
             _directory: directory,
         };
         for devices in devices {
@@ -129,26 +126,10 @@ impl Site {
         Ok(())
     }
 
-    /// One of the emulators.
-    pub(super) fn emulator(&self, half: Half) -> &Emulator {
-        match half {
-            Half::Fcm => &self.fcm,
-            Half::Apns => &self.apns,
-        }
-    }
-
-    /// One of the emulators.
-    pub(super) fn emulator_mut(&mut self, half: Half) -> &mut Emulator {
-        match half {
-            Half::Fcm => &mut self.fcm,
-            Half::Apns => &mut self.apns,
-        }
-    }
-
     /// Asks the emulators how many connections they have taken since they were started.
     pub(super) async fn connections_opened(&self) -> anyhow::Result<u64> {
         let mut opened = 0;
-        for emulator in [&self.fcm, &self.apns] {
+        for emulator in [&self.emulators.fcm, &self.emulators.apns] {
             let control = Client::new(emulator.control.as_deref().unwrap_or_default(), None, None)?;
             opened += control.get("/counts").await?["wire"]["connections"].as_u64().unwrap_or(0);
         }
@@ -169,20 +150,15 @@ impl Site {
     /// Fails when a process has ended by itself.
     pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
         self.server.check_alive()?;
-        self.fcm.check_alive()?;
-        self.apns.check_alive()
+        self.emulators.check_alive()
     }
 
     async fn add_app(&mut self, devices: Devices) -> anyhow::Result<()> {
-        let credentials = [
-            self.keys.fcm_credential(&self.fcm.url, &self.ca_pem),
-            self.keys.apns_credential(&self.apns.url, &self.ca_pem),
-        ];
         let number = self.apps.len() as u64 + 1;
-        let client = make_app(self.server.client()?, &format!("app {number}"), &credentials).await?;
+        let client = make_app(self.server.client()?, &format!("app {number}"), &self.credentials).await?;
         // Both platforms have as many devices, which is what a fleet is made of.
-        let fleet = Fleet::new(2 * devices.gcm.min(devices.apns), number);
-        import::run_with(&client, fleet, write_line).await?;
+        let fleet = DevicePopulation::new(2 * devices.gcm.min(devices.apns), number);
+        import::run_with(&client, fleet, write_line, &*on_the_terminal()).await?;
         self.apps.push(App { client, fleet });
         Ok(())
     }
@@ -211,7 +187,7 @@ pub(super) fn part(half: Half, parts: u32, number: u64) -> String {
 }
 
 /// A device as the API wants it.
-pub(super) fn registration(fleet: Fleet, member: Member) -> Value {
+pub(super) fn registration(fleet: DevicePopulation, member: Member) -> Value {
     let platform = match member.half {
         Half::Fcm => "android",
         Half::Apns => "apple",
@@ -219,7 +195,7 @@ pub(super) fn registration(fleet: Fleet, member: Member) -> Value {
     json!({"platform": platform, "token": fleet.token(member)})
 }
 
-fn write_line(fleet: Fleet, member: Member, lines: &mut String) {
+fn write_line(fleet: DevicePopulation, member: Member, lines: &mut String) {
     let mut device = registration(fleet, member);
     let parts = PARTS.map(|parts| part(member.half, parts, member.number));
     let topics: Vec<&str> =

@@ -9,13 +9,13 @@ use super::records::Records;
 use super::settings;
 use super::site::{Site, halves, part, topic};
 use super::watch::{Watch, Watched};
-use crate::demo::fleet::Half;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use stentor_lab::rates::fairness;
 use stentor_lab::report::Row;
 use stentor_lab::study::{Background, Cell, Mix, ProviderModel};
 use stentor_rig::cgroup::{Cgroup, Limits};
+use stentor_stage::devices::Half;
 
 /// So long after its connections broke a server may still be ending.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -90,7 +90,7 @@ pub(super) async fn run(trial: Trial<'_>, site: &mut Site, records: &mut Records
     let apps = site.apps_for(trial.cell).await?;
     for half in Half::BOTH {
         let policy = policy::of(trial.cell, trial.usual, half, &site.known_tokens(&apps, half));
-        site.emulator_mut(half).renew(policy).await?;
+        site.emulators.of_mut(half).renew(policy).await?;
     }
     let measured = match site.server.restart_with(&settings::of(trial.cell), cgroup).await {
         Ok(()) => measure(trial, &apps, site, records).await,
@@ -156,7 +156,8 @@ async fn measure(
         saves_p99_ms,
         server_cpu_seconds: usage.cpu_seconds - before.cpu_seconds,
         server_peak_rss_bytes: usage.peak_rss_bytes,
-        emulators_cpu_seconds: site.fcm.usage().cpu_seconds + site.apns.usage().cpu_seconds,
+        emulators_cpu_seconds: site.emulators.fcm.usage().cpu_seconds
+            + site.emulators.apns.usage().cpu_seconds,
         lateness_p95_ms: late_ms,
         invalid: lateness::verdict(late_ms),
         ..told(trial, &watch, &proof)

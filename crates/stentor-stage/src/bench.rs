@@ -1,0 +1,14 @@
+//! What Stentor costs, beside others where there are any, as ratios within one run.
+
+pub mod accept;
+mod campaigns;
+pub mod cold;
+pub mod fair;
+pub mod http2;
+pub mod import;
+pub mod pipeline;
+mod singles;
+mod sink;
+mod sink_log;
+pub mod trouble;
+pub mod urgent;

@@ -1,0 +1,91 @@
+//! How many single messages a second are on disk and answered with 202.
+
+use super::singles::{self, SentMessages};
+use super::sink_log::{self, DeliveryCheck};
+use crate::reporter::Reporter;
+use crate::stage::{Stage, StageOptions};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct AcceptOptions {
+    /// How many messages, each to a token of its own.
+    pub messages: u64,
+    /// Callers side by side.
+    pub callers: u64,
+}
+
+/// What was measured.
+pub struct AcceptReport {
+    options: AcceptOptions,
+    sent: SentMessages,
+    kept: DeliveryCheck,
+    /// How long as many requests took that do nothing.
+    idle: Duration,
+    /// Processor time of the server for those that do nothing, and for the messages.
+    cpu_seconds: [f64; 2],
+    peak_rss_bytes: u64,
+    limits: Value,
+}
+
+/// Measures.
+pub async fn run(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<AcceptReport> {
+    let AcceptOptions { messages, callers } = options;
+    let mut stage = Stage::build(&StageOptions::with_sinks(2_100_000), reporter).await?;
+    // Connections, plans and pages are there before the clock starts.
+    let warm = singles::send(&stage.client, (messages, callers * 4), callers, None).await?;
+    let start = stage.server.usage().cpu_seconds;
+    let idle = singles::ask_nothing(&stage.client, messages, callers).await?;
+    let before = stage.server.usage().cpu_seconds;
+    let sent = singles::send(&stage.client, (0, messages), callers, None).await?;
+    let usage = stage.server.usage();
+    let kept = sink_log::kept(stage.directory(), &[&warm, &sent]).await?;
+    let limits = stage.server.limits()?;
+    let cpu_seconds = [before - start, usage.cpu_seconds - before];
+    Ok(AcceptReport { options, sent, kept, idle, cpu_seconds, peak_rss_bytes: usage.peak_rss_bytes, limits })
+}
+
+impl AcceptReport {
+    /// Returns whether the push service got every message.
+    pub const fn holds(&self) -> bool {
+        self.kept.lost == 0
+    }
+
+    /// Messages that were answered with 202, per second.
+    pub fn accepted_per_second(&self) -> f64 {
+        self.options.messages as f64 / self.sent.wall.as_secs_f64()
+    }
+
+    /// The time within which this part of the messages was answered, in milliseconds.
+    pub fn latency_ms(&self, part: f64) -> Option<f64> {
+        self.sent.latency_ms.quantile(part)
+    }
+
+    /// The report as one object.
+    pub fn object(&self) -> Value {
+        let AcceptOptions { messages, callers } = self.options;
+        let [idle_cpu_seconds, cpu_seconds] = self.cpu_seconds;
+        let at = |part| self.latency_ms(part);
+        json!({
+            "messages": messages,
+            "callers": callers,
+            "ok": self.holds(),
+            "accepted": self.sent.messages.len(),
+            "lost": self.kept.lost,
+            "duplicates": self.kept.duplicates,
+            "wall_seconds": self.sent.wall.as_secs_f64(),
+            "server_cpu_seconds": cpu_seconds,
+            "accepted_per_second": self.accepted_per_second(),
+            "latency_ms": {"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1.0)},
+            "server_cpu_microseconds_per_message": cpu_seconds * 1e6 / messages as f64,
+            "floor": {
+                "requests_per_second": messages as f64 / self.idle.as_secs_f64(),
+                "server_cpu_microseconds_per_request": idle_cpu_seconds * 1e6 / messages as f64,
+            },
+            "server_peak_rss_bytes": self.peak_rss_bytes,
+            "limits": self.limits,
+        })
+    }
+}

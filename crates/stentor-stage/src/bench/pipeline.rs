@@ -1,0 +1,76 @@
+//! One campaign through sinks, from the 202 to the settled ledger.
+
+use crate::demo::{self, DemoOptions, DemoReport};
+use crate::reporter::Reporter;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use stentor_lab::statistics::Samples;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct PipelineOptions {
+    /// How many devices: half through FCM, half through APNs.
+    pub devices: u64,
+    /// How long the sinks take to answer.
+    pub latency_ms: Option<f64>,
+    /// How often it is repeated, each time from nothing.
+    pub rounds: u32,
+    /// Where everything of the only round is kept.
+    pub keep: Option<PathBuf>,
+}
+
+/// What was measured: the rounds in their order.
+pub struct PipelineReport {
+    latency_ms: Option<f64>,
+    rounds: Vec<DemoReport>,
+}
+
+/// What is sampled of every round.
+const SAMPLED: [&str; 8] = [
+    "pushes_per_second",
+    "wall_seconds",
+    "server_cpu_seconds",
+    "server_peak_rss_bytes",
+    "campaign_peak_rss_bytes",
+    "import_seconds",
+    "import_cpu_seconds",
+    "import_peak_rss_bytes",
+];
+
+/// Measures.
+pub async fn run(options: &PipelineOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<PipelineReport> {
+    let demo = DemoOptions::through_sinks(options.devices, options.latency_ms, options.keep.clone());
+    let mut rounds = Vec::new();
+    for round in 1..=options.rounds {
+        rounds.push(demo::run(&demo, reporter).await?);
+        reporter.line(&format!("round {round} of {}", options.rounds));
+    }
+    Ok(PipelineReport { latency_ms: options.latency_ms, rounds })
+}
+
+impl PipelineReport {
+    /// Returns whether the proof of every round holds.
+    pub fn holds(&self) -> bool {
+        self.rounds.iter().all(DemoReport::holds)
+    }
+
+    /// The report of the last round.
+    pub fn last(&self) -> Option<&DemoReport> {
+        self.rounds.last()
+    }
+
+    /// The last round as an object, with the medians and samples of all rounds.
+    pub fn object(&self) -> Value {
+        let rounds: Vec<Value> = self.rounds.iter().map(DemoReport::object).collect();
+        let mut object = rounds.last().cloned().unwrap_or_else(|| json!({}));
+        for field in SAMPLED {
+            let samples: Samples = rounds.iter().filter_map(|round| round[field].as_f64()).collect();
+            object["rounds"][field] = json!({"summary": samples.summary(), "samples": samples.values()});
+            object[field] = samples.quantile(0.5).map_or(Value::Null, Value::from);
+        }
+        object["latency_ms"] = json!(self.latency_ms);
+        object["ok"] = self.holds().into();
+        object
+    }
+}

@@ -1,0 +1,206 @@
+//! A process that this one started, and that never outlives it.
+
+use crate::failure::Failure;
+use anyhow::Context;
+use procfs::process::Process;
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+const START_LIMIT: Duration = Duration::from_secs(30);
+const DRAIN_LIMIT: Duration = Duration::from_secs(30);
+const TOLD_LINES: usize = 5;
+
+/// What a process used, as the operating system counted it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ResourceUsage {
+    /// Seconds of CPU, in user and in system mode.
+    pub cpu_seconds: f64,
+    /// The most memory that was resident (VmHWM).
+    pub peak_rss_bytes: u64,
+}
+
+/// A running child; dropping it kills it.
+pub struct ChildProcess {
+    name: &'static str,
+    process: std::process::Child,
+    log: PathBuf,
+    peak_rss_bytes: u64,
+}
+
+impl ChildProcess {
+    /// Starts this program once more with other arguments, away from the user's environment; its output is appended
+    /// to a log.
+    pub fn start(name: &'static str, arguments: &[OsString], log: &Path) -> anyhow::Result<Self> {
+        Self::start_with(name, arguments, &[], log)
+    }
+
+    /// Starts this program once more, with variables of its own.
+    pub fn start_with(
+        name: &'static str,
+        arguments: &[OsString],
+        environment: &[(&'static str, OsString)],
+        log: &Path,
+    ) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("this program cannot find itself")?;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(environment.iter().map(|(variable, value)| (variable, value)));
+        Self::spawn(name, command, log)
+    }
+
+    /// Starts another program, away from the user's environment; its output is appended to a log.
+    pub fn spawn(name: &'static str, mut command: Command, log: &Path) -> anyhow::Result<Self> {
+        let file = File::options().create(true).append(true).open(log);
+        let file = file.with_context(|| format!("{} cannot be written", log.display()))?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        for (variable, _) in std::env::vars_os() {
+            if variable.to_string_lossy().starts_with("STENTOR_") {
+                command.env_remove(variable);
+            }
+        }
+        let process = command.spawn().with_context(|| format!("the {name} cannot be started"))?;
+        Ok(Self { name, process, log: log.to_owned(), peak_rss_bytes: 0 })
+    }
+
+    /// The operating system's number of the process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Fails when the process has ended by itself, with the end of its log.
+    pub fn check_alive(&mut self) -> anyhow::Result<()> {
+        match self.process.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => {
+                let sentence = format!(
+                    "the {} ended by itself ({status}); its log ends with:\n{}",
+                    self.name,
+                    self.log_end()
+                );
+                Err(Failure::not_done(sentence).into())
+            }
+            Err(error) => Err(error).context("a child cannot be waited for"),
+        }
+    }
+
+    /// Waits for the file that the process writes when it is ready, and reads it as JSON.
+    pub async fn ready(&mut self, file: &Path) -> anyhow::Result<serde_json::Value> {
+        let started = Instant::now();
+        loop {
+            if let Ok(text) = std::fs::read_to_string(file) {
+                return Ok(serde_json::from_str(&text)?);
+            }
+            self.check_alive()?;
+            if started.elapsed() > START_LIMIT {
+                let sentence =
+                    format!("the {} does not start; its log ends with:\n{}", self.name, self.log_end());
+                return Err(Failure::not_done(sentence).into());
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    /// Asks the operating system what the process has used so far.
+    pub fn usage(&mut self) -> ResourceUsage {
+        let process = Process::new(self.process.id().cast_signed());
+        let Ok(process) = process else { return self.past(0.0) };
+        if let Ok(status) = process.status() {
+            self.peak_rss_bytes = self.peak_rss_bytes.max(status.vmhwm.unwrap_or(0) * 1024);
+        }
+        let ticks = process.stat().map(|stat| stat.utime + stat.stime).unwrap_or(0);
+        self.past(ticks as f64 / procfs::ticks_per_second() as f64)
+    }
+
+    /// Waits until it has ended by itself and returns what it used; fails when it takes too long or fails.
+    pub fn finish(mut self, limit: Duration) -> anyhow::Result<ResourceUsage> {
+        let started = Instant::now();
+        while !self.is_over() {
+            if started.elapsed() > limit {
+                let sentence = format!("the {} does not end within {limit:?}", self.name);
+                return Err(Failure::not_done(sentence).into());
+            }
+            self.usage();
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        // Not waited for yet, so the operating system still knows the final CPU time.
+        let usage = self.usage();
+        let status = self.process.wait()?;
+        if status.success() {
+            return Ok(usage);
+        }
+        let sentence = format!("the {} failed ({status}); its log ends with:\n{}", self.name, self.log_end());
+        Err(Failure::not_done(sentence).into())
+    }
+
+    /// Kills it (kill -9) and returns what it had used at its very end.
+    pub fn kill(mut self) -> ResourceUsage {
+        self.usage();
+        self.end(Signal::KILL, DRAIN_LIMIT)
+    }
+
+    /// Asks it to end, kills it when it does not, and returns what it had used.
+    pub fn terminate(mut self) -> ResourceUsage {
+        self.usage();
+        self.end(Signal::TERM, DRAIN_LIMIT)
+    }
+
+    /// Stops it where it is; nothing else notices but by its silence.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn past(&self, cpu_seconds: f64) -> ResourceUsage {
+        ResourceUsage { cpu_seconds, peak_rss_bytes: self.peak_rss_bytes }
+    }
+
+    fn end(&mut self, signal: Signal, limit: Duration) -> ResourceUsage {
+        self.signal(signal);
+        let asked = Instant::now();
+        while !self.is_over() {
+            if asked.elapsed() > limit {
+                self.signal(Signal::KILL);
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        // Not waited for yet, so the operating system still knows the final CPU time.
+        let usage = self.usage();
+        let _ = self.process.wait();
+        usage
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = Pid::from_raw(self.process.id().cast_signed()) {
+            // It may have ended already, which is what was wanted.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let stat = Process::new(self.process.id().cast_signed()).and_then(|process| process.stat());
+        stat.map_or(true, |stat| matches!(stat.state, 'Z' | 'X'))
+    }
+
+    /// The end of its log.
+    pub fn log_end(&self) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(TOLD_LINES)..].join("\n")
+    }
+}
+
+impl Drop for ChildProcess {
+    fn drop(&mut self) {
+        // Both fail only when it is gone already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,263 @@
+//! A small client of the public REST API; the command line knows the server in no other way.
+
+use crate::failure::{Exit, Failure};
+use anyhow::Context;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
+use serde_json::Value;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+use stentor_lab::caller::Caller;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+/// A key that does not print itself.
+#[derive(Clone)]
+pub struct Key(pub String);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+impl std::str::FromStr for Key {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.trim().to_owned()))
+    }
+}
+
+/// A connection to one server in one role.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    server: String,
+    key: Option<Key>,
+    app: Option<String>,
+}
+
+impl Client {
+    /// Prepares a client; nothing is sent yet.
+    pub fn new(server: &str, key: Option<Key>, app: Option<String>) -> anyhow::Result<Self> {
+        let http = http(None)?;
+        Ok(Self { http, server: server.trim_end_matches('/').to_owned(), key, app })
+    }
+
+    /// Returns the same client, acting for an app.
+    pub fn for_app(mut self, app: String) -> Self {
+        self.app = Some(app);
+        self
+    }
+
+    /// Returns the same client, whose connections begin at an address of this machine.
+    pub fn with_source(mut self, address: IpAddr) -> anyhow::Result<Self> {
+        self.http = http(Some(address))?;
+        Ok(self)
+    }
+
+    /// Returns the server's URL.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Names the app it acts for.
+    pub fn app(&self) -> Option<&str> {
+        self.app.as_deref()
+    }
+
+    /// Reads.
+    pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.call(self.request(Method::GET, path).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Reads with query parameters.
+    pub async fn get_with(&self, path: &str, query: &[(&str, String)]) -> anyhow::Result<Value> {
+        self.call(self.request(Method::GET, path).query(query).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Reads what is no JSON.
+    pub async fn text(&self, path: &str) -> anyhow::Result<String> {
+        let request = self.request(Method::GET, path).timeout(ANSWER_LIMIT);
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        response.text().await.map_err(|error| self.unreachable(&error))
+    }
+
+    /// Posts an object.
+    pub async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        self.call(self.request(Method::POST, path).json(body).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Posts an object, and returns status and body whatever the server says.
+    pub async fn offer(&self, path: &str, body: &Value) -> anyhow::Result<(StatusCode, Value)> {
+        let request = self.request(Method::POST, path).json(body).timeout(ANSWER_LIMIT);
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        Ok((status, body_of(response).await?))
+    }
+
+    /// Posts an object that may be repeated without harm.
+    pub async fn post_once(&self, path: &str, key: Option<&str>, body: &Value) -> anyhow::Result<Value> {
+        let mut request = self.request(Method::POST, path).json(body).timeout(ANSWER_LIMIT);
+        if let Some(key) = key {
+            request = request.header("Idempotency-Key", key);
+        }
+        self.call(request).await
+    }
+
+    /// Posts without a body.
+    pub async fn act(&self, path: &str) -> anyhow::Result<Value> {
+        self.call(self.request(Method::POST, path).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Puts an object.
+    pub async fn put(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        self.call(self.request(Method::PUT, path).json(body).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Deletes.
+    pub async fn delete(&self, path: &str) -> anyhow::Result<Value> {
+        self.call(self.request(Method::DELETE, path).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Posts a stream of any length; there is no limit on how long it takes.
+    pub async fn stream(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+        content_type: &str,
+        body: Body,
+    ) -> anyhow::Result<Value> {
+        let request = self.request(Method::POST, path).query(query).header("Content-Type", content_type);
+        self.call(request.body(body)).await
+    }
+
+    /// Opens a connection that says the same of itself and costs as little as can be; without TLS.
+    pub async fn caller(&self) -> anyhow::Result<Caller> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = &self.key {
+            headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {}", key.0))?);
+        }
+        if let Some(app) = &self.app {
+            headers.insert(HeaderName::from_static("x-stentor-app"), HeaderValue::from_str(app)?);
+        }
+        let authority = self.server.strip_prefix("http://").context("a caller speaks without TLS only")?;
+        Ok(Caller::connect(authority, headers).await?)
+    }
+
+    /// Asks a path that answers without a key, and returns its status and body whatever it says.
+    pub async fn probe(&self, path: &str) -> anyhow::Result<(StatusCode, Value)> {
+        let request = self.http.get(format!("{}{path}", self.server)).timeout(ANSWER_LIMIT);
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        Ok((status, body_of(response).await?))
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let mut request = self.http.request(method, format!("{}{path}", self.server));
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(&key.0);
+        }
+        if let Some(app) = &self.app {
+            request = request.header("X-Stentor-App", app);
+        }
+        request
+    }
+
+    async fn call(&self, request: RequestBuilder) -> anyhow::Result<Value> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        let body = body_of(response).await?;
+        if status.is_success() { Ok(body) } else { Err(refusal(status, &body).into()) }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> anyhow::Error {
+        let server = &self.server;
+        let sentence = if error.is_builder() {
+            format!("{server} is not a URL: write it like http://127.0.0.1:8686")
+        } else if error.is_connect() {
+            format!(
+                "no server answers at {server}: start one with `stentor serve`, or give its address with --server"
+            )
+        } else if error.is_timeout() {
+            format!("{server} took too long to answer: look at its log, and try again")
+        } else {
+            format!(
+                "the connection to {server} broke ({}): look at its log, and try again",
+                root_cause(error)
+            )
+        };
+        Failure::new(Exit::Unreachable, sentence).into()
+    }
+}
+
+/// Reads a key file of one line.
+pub fn read_key(path: &Path) -> anyhow::Result<Key> {
+    Ok(Key(std::fs::read_to_string(path)?.trim().to_owned()))
+}
+
+fn http(address: Option<IpAddr>) -> anyhow::Result<reqwest::Client> {
+    let builder = reqwest::Client::builder().connect_timeout(CONNECT_LIMIT).local_address(address).no_proxy();
+    builder.build().context("the HTTP client cannot be set up")
+}
+
+/// Makes one path segment of a name that may hold any character.
+pub fn segment(name: &str) -> String {
+    let mut segment = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            segment.push(char::from(byte));
+        } else {
+            segment.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    segment
+}
+
+async fn body_of(response: Response) -> anyhow::Result<Value> {
+    let bytes = response.bytes().await.map_err(|error| {
+        let sentence = format!("the answer broke off ({}): try again", root_cause(&error));
+        anyhow::Error::from(Failure::new(Exit::Unreachable, sentence))
+    })?;
+    // What is not JSON came from something that is not Stentor; its status says enough.
+    Ok(serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+}
+
+/// Turns a problem (RFC 9457) into one sentence.
+fn refusal(status: StatusCode, problem: &Value) -> Failure {
+    let text = |field: &str| problem[field].as_str().filter(|text| !text.is_empty());
+    let said = text("detail")
+        .or(text("title"))
+        .map_or_else(|| format!("the server answered {status}"), str::to_owned);
+    let field = text("field").filter(|field| !said.contains(*field)).map(|field| format!("{field}: "));
+    let hint = text("hint").map(|hint| format!(" ({hint})"));
+    let sentence = format!("{}{said}{}", field.unwrap_or_default(), hint.unwrap_or_default());
+    Failure::new(exit_for(status), sentence).with_code(text("code").map(str::to_owned))
+}
+
+fn exit_for(status: StatusCode) -> Exit {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Exit::Denied,
+        StatusCode::NOT_FOUND => Exit::NotFound,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => {
+            Exit::Unreachable
+        }
+        _ => Exit::NotDone,
+    }
+}
+
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests;

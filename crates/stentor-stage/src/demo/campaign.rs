@@ -1,0 +1,197 @@
+//! Sends one campaign to everyone and watches it to its end, killing on the way if asked to.
+
+use super::kills::{KillSchedule, KillTarget, Kills};
+use super::options::{DemoOptions, SECONDS_PER_KILL};
+use crate::devices::Half;
+use crate::emulated::elapsed_text;
+use crate::ledger::Ledger;
+use crate::reporter::{Phase, Reporter};
+use crate::stage::Stage;
+use crate::text::{cell, thousands};
+use crate::troubles::AcceptanceCheck;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// When kills have to be timed, or when the whole campaign lasts a second.
+const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// When kills have to be timed in a campaign that lasts a second: two thousand deliveries end meanwhile.
+const KILLING_POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// How long emulators stop: beyond a sender's patience with a silent connection, and within it.
+const STALLS: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(1)];
+
+/// How the campaign went.
+pub struct CampaignResult {
+    /// The books at the end.
+    pub ledger: Ledger,
+    /// Whether the books balanced whenever they were looked at.
+    pub always_balanced: bool,
+    /// From the 202 to the ledger that says that everything is settled.
+    pub wall_seconds: f64,
+    /// What the server's processes used in that time.
+    pub cpu_seconds: f64,
+    /// The most memory that the server had resident until then.
+    pub peak_rss_bytes: u64,
+    /// What was killed, stopped and troubled, and how often.
+    pub done: Kills,
+    /// What the server was asked meanwhile.
+    pub acceptance: AcceptanceCheck,
+    /// Deliveries without a final state when it was over, or given up.
+    pub stuck: u64,
+}
+
+impl CampaignResult {
+    /// Returns whether the books balanced at every reading, by their own word and by our sum.
+    pub fn is_balanced(&self) -> bool {
+        self.always_balanced && self.ledger.balanced && self.ledger.sums_up()
+    }
+}
+
+/// Sends and watches.
+pub(super) async fn run(
+    options: &DemoOptions,
+    stage: &mut Stage,
+    reporter: &dyn Reporter,
+) -> anyhow::Result<CampaignResult> {
+    let devices = options.stage.devices;
+    let before = stage.server.usage();
+    let reply = stage.client.post("/v1/messages", &message()).await?;
+    let accepted_at = Instant::now();
+    let mut running = RunningCampaign {
+        stage,
+        campaign: cell(&reply["campaign"]),
+        plan: KillSchedule::new(options.kills, SECONDS_PER_KILL, options.stage.seed),
+        progress: reporter.begin("campaign", devices),
+        devices,
+        is_fast: options.stage.services.are_sinks(),
+        give_up_after: options.give_up_after,
+        done: Kills::default(),
+        acceptance: AcceptanceCheck::default(),
+        always_balanced: true,
+        latest: Ledger::default(),
+        moved_at: accepted_at,
+    };
+    running.follow().await?;
+    let wall_seconds = accepted_at.elapsed().as_secs_f64();
+    let usage = running.stage.server.usage();
+    running.acceptance.check_kept(&running.stage.client, running.give_up_after).await;
+    let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
+    let peak_rss_bytes = usage.peak_rss_bytes;
+    let RunningCampaign { progress, always_balanced, latest: ledger, done, acceptance, .. } = running;
+    progress.finish(ledger.totals.ended());
+    // Devices that are not even in the books have no final state either.
+    let stuck = ledger.totals.open() + devices.saturating_sub(ledger.audience);
+    Ok(CampaignResult {
+        ledger,
+        always_balanced,
+        wall_seconds,
+        cpu_seconds,
+        peak_rss_bytes,
+        done,
+        acceptance,
+        stuck,
+    })
+}
+
+fn message() -> Value {
+    json!({
+        "target": "everyone",
+        "notification": {"title": "Stentor", "body": "One request, every device."},
+        "data": {"kind": "demo"},
+    })
+}
+
+struct RunningCampaign<'a> {
+    stage: &'a mut Stage,
+    campaign: String,
+    plan: KillSchedule,
+    progress: Box<dyn Phase>,
+    devices: u64,
+    is_fast: bool,
+    give_up_after: Duration,
+    done: Kills,
+    acceptance: AcceptanceCheck,
+    always_balanced: bool,
+    latest: Ledger,
+    moved_at: Instant,
+}
+
+impl RunningCampaign<'_> {
+    /// Returns when the campaign has ended or has not moved for too long.
+    async fn follow(&mut self) -> anyhow::Result<()> {
+        loop {
+            self.poll().await?;
+            if self.latest.is_ended() {
+                return Ok(());
+            }
+            if self.moved_at.elapsed() > self.give_up_after {
+                self.progress
+                    .remark(&format!("campaign: nothing moved for {:?}, giving up", self.give_up_after));
+                return Ok(());
+            }
+            if let Some(target) = self.plan.due(&self.latest.totals, self.devices) {
+                self.kill(target).await?;
+            } else {
+                tokio::time::sleep(self.interval()).await;
+            }
+        }
+    }
+
+    async fn poll(&mut self) -> anyhow::Result<()> {
+        self.stage.check_alive()?;
+        let (_, ledger) = Ledger::fetch(&self.stage.client, &self.campaign).await?;
+        self.always_balanced &= ledger.balanced && ledger.sums_up();
+        if (ledger.totals, ledger.attempts) != (self.latest.totals, self.latest.attempts) {
+            self.moved_at = Instant::now();
+        }
+        self.progress.update(ledger.totals.ended());
+        self.latest = ledger;
+        self.stage.server.usage();
+        Ok(())
+    }
+
+    async fn kill(&mut self, target: KillTarget) -> anyhow::Result<()> {
+        let started = Instant::now();
+        let name = match target {
+            KillTarget::Server => {
+                self.stage.server.kill_and_restart().await?;
+                self.done.server += 1;
+                "server"
+            }
+            KillTarget::Emulator => {
+                let half = Half::BOTH[self.done.emulators as usize % 2];
+                self.stage.emulators.of_mut(half).kill_and_restart().await?;
+                self.done.emulators += 1;
+                half.word()
+            }
+            KillTarget::Stalled => {
+                let span = STALLS[self.done.stalls as usize % STALLS.len()];
+                self.stage.emulators.stall(span).await;
+                self.done.stalls += 1;
+                "emulators"
+            }
+            KillTarget::Troubled => {
+                self.stage.inject(&mut self.acceptance).await?;
+                self.done.troubles += 1;
+                "server"
+            }
+        };
+        self.plan.is_back();
+        let done = thousands(self.latest.totals.ended());
+        self.progress.remark(&format!(
+            "{} {name} at {done} deliveries{}",
+            target.participle(),
+            elapsed_text(", back after ", started.elapsed())
+        ));
+        Ok(())
+    }
+
+    fn interval(&self) -> Duration {
+        match (self.plan.is_pending(), self.is_fast) {
+            (true, true) => KILLING_POLL_INTERVAL,
+            (false, false) => POLL_INTERVAL,
+            _ => SHORT_POLL_INTERVAL,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Compares the ledger with what the emulators counted, token by token.
+//!
+//! Every token is looked up in the counts. Where a count says "accepted once" and nothing else is odd, the ledger is
+//! asked about some of the devices only: if it calls accepted nobody whom the emulators never accepted, and as many as
+//! the emulators accepted, then both speak of the same devices. It is asked about every other device.
+
+use super::histories::{self, DeliveryHistory};
+use crate::devices::{DevicePopulation, Half, Member};
+use crate::ledger::Ledger;
+use crate::policy::AnswerPolicy;
+use crate::reporter::Reporter;
+use crate::stage::Stage;
+use std::collections::{HashMap, HashSet};
+use stentor_emulators::{Counts, ObserverFile};
+
+const MAX_EXAMPLES: usize = 5;
+/// So many devices are asked about though nothing is odd about them.
+const SAMPLE: u64 = 1000;
+/// When the sums differ every accepted device is asked about, up to this many.
+const MAX_SUSPECTS: usize = 200_000;
+
+/// What the comparison found.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    /// Devices accepted in the ledger and never seen, seen and not in the books, or without a final state.
+    pub lost: u64,
+    /// Devices about which ledger and emulators say different things otherwise.
+    pub disagreeing: u64,
+    /// Pushes that an emulator accepted beyond the first of each token.
+    pub duplicates: u64,
+    /// Devices with such pushes that the ledger does not mark as ambiguous.
+    pub unmarked_duplicates: u64,
+    /// Duplicates at devices of which the ledger says that so many attempts were never answered.
+    pub unanswered_duplicates: u64,
+    /// Devices that the ledger was asked about one by one.
+    pub asked: u64,
+    /// What each emulator counted.
+    pub counted: HashMap<Half, EmulatorCounts>,
+    /// Some of what differs.
+    pub examples: Vec<String>,
+}
+
+/// What one emulator counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmulatorCounts {
+    /// Requests that carried a token.
+    pub attempts: u64,
+    /// Requests answered with success.
+    pub accepted: u64,
+    /// Requests answered with an error.
+    pub rejected: u64,
+    /// Tokens accepted at least once.
+    pub tokens_accepted: u64,
+    /// Tokens that were only ever refused.
+    pub tokens_rejected: u64,
+    /// Tokens accepted more than once.
+    pub tokens_accepted_twice: u64,
+    /// Tokens that are no device's.
+    pub strangers: u64,
+    /// Counts that did not fit into the table.
+    pub overflow: u64,
+}
+
+/// Compares.
+pub(super) async fn run(
+    policy: AnswerPolicy,
+    stage: &Stage,
+    population: DevicePopulation,
+    ledger: &Ledger,
+    reporter: &dyn Reporter,
+) -> anyhow::Result<Comparison> {
+    let books = ObserverFiles { fcm: stage.emulators.fcm.counted()?, apns: stage.emulators.apns.counted()? };
+    let (mut comparison, mut odd) = survey(population, &books);
+    let accepted: u64 = comparison.counted.values().map(|counted| counted.tokens_accepted).sum();
+    if accepted != ledger.totals.accepted {
+        let suspects = population.members().filter(|member| books.counts(population, *member).accepted > 0);
+        odd.extend(suspects.take(MAX_SUSPECTS));
+    }
+    odd.extend(sample(population));
+    let histories = histories::fetch(&stage.client, population, &ledger.message, &odd, reporter).await?;
+    comparison.asked = odd.len() as u64;
+    for member in &odd {
+        let is_dead = policy.is_dead(member.half, &population.token(*member));
+        comparison.judge(*member, is_dead, books.counts(population, *member), histories.get(member));
+    }
+    comparison.settle_sums(population, ledger, accepted);
+    Ok(comparison)
+}
+
+/// Some devices, evenly from the whole population.
+fn sample(population: DevicePopulation) -> impl Iterator<Item = Member> {
+    // An odd step meets both halves.
+    let step = (population.devices() / SAMPLE) | 1;
+    (0..population.devices()).step_by(step as usize).map(move |place| population.member(place))
+}
+
+struct ObserverFiles {
+    fcm: ObserverFile,
+    apns: ObserverFile,
+}
+
+impl ObserverFiles {
+    fn of(&self, half: Half) -> &ObserverFile {
+        match half {
+            Half::Fcm => &self.fcm,
+            Half::Apns => &self.apns,
+        }
+    }
+
+    fn counts(&self, population: DevicePopulation, member: Member) -> Counts {
+        self.of(member.half).lookup(&population.token(member))
+    }
+}
+
+/// Looks every token up; returns the sums and the devices that the ledger has to be asked about.
+fn survey(population: DevicePopulation, books: &ObserverFiles) -> (Comparison, HashSet<Member>) {
+    let (mut comparison, mut odd) = (Comparison::default(), HashSet::new());
+    let mut known: HashMap<Half, u64> = HashMap::new();
+    for member in population.members() {
+        let counts = books.counts(population, member);
+        *known.entry(member.half).or_default() += u64::from(counts != Counts::default());
+        comparison.counted.entry(member.half).or_default().add(counts);
+        comparison.duplicates += u64::from(counts.accepted.saturating_sub(1));
+        if counts.accepted != 1 {
+            odd.insert(member);
+        }
+    }
+    for half in Half::BOTH {
+        let totals = books.of(half).totals();
+        let counted = comparison.counted.entry(half).or_default();
+        counted.strangers = totals.tokens - known.get(&half).copied().unwrap_or(0);
+        counted.overflow = totals.overflow;
+    }
+    (comparison, odd)
+}
+
+impl EmulatorCounts {
+    fn add(&mut self, counts: Counts) {
+        self.attempts += u64::from(counts.attempts);
+        self.accepted += u64::from(counts.accepted);
+        self.rejected += u64::from(counts.rejected);
+        self.tokens_accepted += u64::from(counts.accepted > 0);
+        self.tokens_rejected += u64::from(counts.accepted == 0 && counts.rejected > 0);
+        self.tokens_accepted_twice += u64::from(counts.accepted > 1);
+    }
+}
+
+impl Comparison {
+    /// Judges one device by what its token is, what the emulator counted and what the ledger answered.
+    fn judge(&mut self, member: Member, is_dead: bool, counts: Counts, history: Option<&DeliveryHistory>) {
+        let unanswered = history.map_or(0, |history| history.unanswered);
+        self.unanswered_duplicates += u64::from(counts.accepted.saturating_sub(1).min(unanswered));
+        let finding = judge(is_dead, counts, history);
+        match finding {
+            DeviceFinding::Agree => return,
+            DeviceFinding::Lost => self.lost += 1,
+            DeviceFinding::Disagree => self.disagreeing += 1,
+            DeviceFinding::Unmarked => self.unmarked_duplicates += 1,
+        }
+        if self.examples.len() < MAX_EXAMPLES {
+            let (half, number) = (member.half.word(), member.number);
+            self.examples.push(format!(
+                "{finding:?}: {half} device {number}: emulator accepted {} and refused {} of {} requests, ledger says {history:?}",
+                counts.accepted, counts.rejected, counts.attempts
+            ));
+        }
+    }
+
+    /// Adds what the sums say beyond the devices that were asked about.
+    fn settle_sums(&mut self, population: DevicePopulation, ledger: &Ledger, accepted: u64) {
+        let explained = self.lost + self.disagreeing;
+        let unexplained = accepted.abs_diff(ledger.totals.accepted).saturating_sub(explained);
+        self.disagreeing += unexplained;
+        self.lost += population.devices().saturating_sub(ledger.audience);
+        for counted in self.counted.values() {
+            self.disagreeing += counted.strangers + counted.overflow;
+        }
+    }
+}
+
+/// What ledger and emulator say of one device, put side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DeviceFinding {
+    /// Both say the same.
+    Agree,
+    /// It is lost.
+    Lost,
+    /// Both say different things.
+    Disagree,
+    /// It got the message more than once, and the ledger does not say that this may be.
+    Unmarked,
+}
+
+/// In this campaign a delivery ends accepted, or rejected when its token is dead, and never otherwise: trouble that
+/// passes may refuse a living token for good as little as the loss of an answer may.
+fn judge(is_dead: bool, counts: Counts, history: Option<&DeliveryHistory>) -> DeviceFinding {
+    let Some(history) = history else { return DeviceFinding::Lost };
+    let Some(state) = history.state.as_deref() else { return DeviceFinding::Lost };
+    match (state, counts.accepted) {
+        ("accepted" | "delivered", 0) => DeviceFinding::Lost,
+        ("accepted" | "delivered", _) if is_dead => DeviceFinding::Disagree,
+        ("accepted" | "delivered", 2..) if !history.ambiguous => DeviceFinding::Unmarked,
+        ("accepted" | "delivered", _) => DeviceFinding::Agree,
+        ("rejected", 0) if is_dead && counts.rejected > 0 => DeviceFinding::Agree,
+        (_, _) => DeviceFinding::Disagree,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! What the demo says at its end: counted numbers only, and whether the proof holds.
+
+use super::campaign::CampaignResult;
+use super::comparison::{Comparison, EmulatorCounts};
+use super::options::DemoOptions;
+use super::proof::ProofFacts;
+use crate::child_process::ResourceUsage;
+use crate::devices::Half;
+use crate::emulated;
+use crate::ledger::Totals;
+use crate::troubles::Trouble;
+use serde_json::{Value, json};
+use stentor_lab::emulation::NOT_TIMED;
+use stentor_server::pipeline::PipelineConfig;
+
+/// Fields that are times, what rests on times, or memory, which is the emulator's where there is one.
+const TIMED: [&str; 9] = [
+    "wall_seconds",
+    "pushes_per_second",
+    "import_seconds",
+    "server_cpu_seconds",
+    "server_cpu_seconds_total",
+    "server_peak_rss_bytes",
+    "campaign_peak_rss_bytes",
+    "import_cpu_seconds",
+    "import_peak_rss_bytes",
+];
+
+/// How the import went.
+pub struct ImportCost {
+    /// How long it took.
+    pub seconds: f64,
+    /// What the server used for it, when it was a process of its own.
+    pub usage: Option<ResourceUsage>,
+}
+
+/// Everything that was found.
+pub struct DemoReport {
+    /// How many devices there were.
+    pub devices: u64,
+    /// How the campaign went.
+    pub run: CampaignResult,
+    /// What the comparison of ledger and emulators found.
+    pub comparison: Comparison,
+    /// What the server's processes used.
+    pub usage: ResourceUsage,
+    /// How the import went.
+    pub import: ImportCost,
+    /// The limits in force.
+    pub limits: Value,
+    /// How many duplicates the ledger says there may be.
+    pub allowed_duplicates: u64,
+    /// What does not hold, a sentence each.
+    pub broken: Vec<String>,
+}
+
+impl DemoReport {
+    /// Draws the conclusions.
+    pub fn new(
+        options: &DemoOptions,
+        run: CampaignResult,
+        comparison: Comparison,
+        usage: ResourceUsage,
+        import: ImportCost,
+        limits: Value,
+    ) -> Self {
+        let (devices, trouble) = (options.stage.devices, options.stage.trouble);
+        let (planned, done) = (options.kills, run.done);
+        let mut facts = ProofFacts {
+            devices,
+            audience: run.ledger.audience,
+            totals: run.ledger.totals,
+            state: run.ledger.state_text(),
+            balanced: run.is_balanced(),
+            stuck: run.stuck,
+            duplicate_bound: run.ledger.duplicate_bound,
+            max_unsettled: PipelineConfig::default().max_unsettled_deliveries,
+            attempts: run.ledger.attempts,
+            kills: [planned.server, done.server],
+            // An emulator that stops for longer than anybody waits leaves as much in doubt as one that is killed.
+            emulator_kills: [planned.emulators + planned.stalls, done.emulators + done.stalls],
+            troubles: [planned.troubles, done.troubles],
+            has_wrong_dates: trouble == Some(Trouble::ClockJump),
+            acceptance: run.acceptance.broken(trouble.is_some_and(Trouble::refuses)),
+            ..ProofFacts::default()
+        };
+        facts.compare(&comparison);
+        let allowed_duplicates = facts.allowed_duplicates();
+        let broken = facts.broken();
+        Self { devices, run, comparison, usage, import, limits, allowed_duplicates, broken }
+    }
+
+    /// Returns whether the proof holds.
+    pub fn holds(&self) -> bool {
+        self.broken.is_empty()
+    }
+
+    /// Deliveries that a push service answered for good, per second of the campaign.
+    pub fn pushes_per_second(&self) -> f64 {
+        let Totals { accepted, rejected, .. } = self.run.ledger.totals;
+        (accepted + rejected) as f64 / self.run.wall_seconds.max(1e-9)
+    }
+
+    /// Devices that got it twice for each kill of the server; `None` without kills.
+    pub fn duplicates_per_kill(&self) -> Option<f64> {
+        let kills = self.run.done.server;
+        (kills > 0).then(|| self.comparison.duplicates as f64 / f64::from(kills))
+    }
+
+    /// The report as one object; without times where the processor is emulated.
+    pub fn object(&self) -> Value {
+        let mut object = self.whole_object();
+        if !emulated::is_timed() {
+            TIMED.iter().for_each(|field| object[field] = Value::Null);
+            object["not_timed"] = NOT_TIMED.into();
+        }
+        object
+    }
+
+    fn whole_object(&self) -> Value {
+        let (ledger, comparison, done) = (&self.run.ledger, &self.comparison, self.run.done);
+        json!({
+            "ok": self.holds(),
+            "broken": self.broken,
+            "devices": self.devices,
+            "accepted": ledger.totals.accepted,
+            "rejected": ledger.totals.rejected,
+            "expired": ledger.totals.expired,
+            "canceled": ledger.totals.canceled,
+            "collapsed": ledger.totals.collapsed,
+            "failed": ledger.totals.failed,
+            "lost": comparison.lost,
+            "disagreeing": comparison.disagreeing,
+            "duplicates": comparison.duplicates,
+            "unmarked_duplicates": comparison.unmarked_duplicates,
+            "unanswered_duplicates": comparison.unanswered_duplicates,
+            "duplicate_bound": ledger.duplicate_bound,
+            "ambiguous": ledger.ambiguous,
+            "attempts": ledger.attempts,
+            "ledger_balanced": self.run.is_balanced(),
+            "stuck": self.run.stuck,
+            "kills": done.server,
+            "duplicates_per_kill": self.duplicates_per_kill().map(rounded),
+            "emulator_kills": done.emulators,
+            "stalls": done.stalls,
+            "troubles": done.troubles,
+            "inquiry": self.run.acceptance.object(),
+            "wall_seconds": rounded(self.run.wall_seconds),
+            "pushes_per_second": rounded(self.pushes_per_second()),
+            "import_seconds": rounded(self.import.seconds),
+            "server_cpu_seconds": rounded(self.run.cpu_seconds),
+            "server_cpu_seconds_total": rounded(self.usage.cpu_seconds),
+            "server_peak_rss_bytes": self.usage.peak_rss_bytes,
+            "campaign_peak_rss_bytes": self.run.peak_rss_bytes,
+            "import_cpu_seconds": self.import.usage.map(|usage| rounded(usage.cpu_seconds)),
+            "import_peak_rss_bytes": self.import.usage.map(|usage| usage.peak_rss_bytes),
+            "asked": comparison.asked,
+            "limits": self.limits,
+            "emulators": {"fcm": self.counted_object(Half::Fcm), "apns": self.counted_object(Half::Apns)},
+        })
+    }
+
+    fn counted_object(&self, half: Half) -> Value {
+        let counted = self.counted(half);
+        json!({
+            "attempts": counted.attempts,
+            "accepted": counted.accepted,
+            "rejected": counted.rejected,
+            "tokens_accepted": counted.tokens_accepted,
+            "tokens_rejected": counted.tokens_rejected,
+            "tokens_accepted_twice": counted.tokens_accepted_twice,
+            "strangers": counted.strangers,
+            "overflow": counted.overflow,
+        })
+    }
+
+    /// Returns what the emulator of a half counted.
+    pub fn counted(&self, half: Half) -> EmulatorCounts {
+        self.comparison.counted.get(&half).copied().unwrap_or_default()
+    }
+}
+
+/// Rounds to three decimals.
+pub fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}

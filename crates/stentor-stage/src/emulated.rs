@@ -1,0 +1,48 @@
+//! What is neither done nor reported where the processor is emulated: times there say nothing of any processor.
+
+use crate::failure::{Exit, Failure};
+use std::sync::LazyLock;
+use std::time::Duration;
+use stentor_lab::emulation;
+
+/// What speaks for an emulated processor; looked up once.
+static WHY: LazyLock<Option<String>> = LazyLock::new(emulation::here);
+
+/// Returns what speaks for an emulated processor; `None` where nothing does.
+pub fn why() -> Option<&'static str> {
+    WHY.as_deref()
+}
+
+/// Returns whether times may be reported.
+pub fn is_timed() -> bool {
+    why().is_none()
+}
+
+/// Refuses what does nothing but measure times.
+pub fn refuse() -> anyhow::Result<()> {
+    judged(why()).map_err(anyhow::Error::from)
+}
+
+fn judged(why: Option<&str>) -> Result<(), Failure> {
+    let sentence = |why| format!("this processor is emulated ({why}): nothing is timed here");
+    why.map_or(Ok(()), |why| Err(Failure::new(Exit::NotTestable, sentence(why))))
+}
+
+/// Writes a time with what stands before it, or nothing where nothing is timed.
+pub fn elapsed_text(before: &str, took: Duration) -> String {
+    if is_timed() { format!("{before}{:.2} s", took.as_secs_f64()) } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emulated_processor_refuses_what_is_timed_with_a_code_of_its_own() {
+        assert!(judged(None).is_ok());
+        let refused = judged(Some("built for aarch64")).expect_err("refused");
+        assert_eq!(refused.exit, Exit::NotTestable);
+        let sentence = "this processor is emulated (built for aarch64): nothing is timed here";
+        assert_eq!(refused.to_string(), sentence);
+    }
+}

@@ -1,0 +1,211 @@
+//! An emulator as a process of its own, which may be killed and comes back as itself.
+
+use crate::child_process::{ChildProcess, ResourceUsage};
+use crate::devices::Half;
+use crate::keys::Keys;
+use anyhow::Context;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use stentor_emulators::ObserverFile;
+
+/// Where APNs' sink notes when single messages were answered: lines of a token and microseconds since 1970.
+pub const ANSWERS: &str = "answers.log";
+
+/// How the tokens begin whose answers are noted; no token of a population does.
+pub const NOTED_TOKENS: &str = "000000000000000000000000000000000000000000000000";
+
+/// The push services of a stage: an emulator of each, in one directory.
+pub struct Emulators {
+    /// The one of FCM.
+    pub fcm: Emulator,
+    /// The one of APNs.
+    pub apns: Emulator,
+    directory: PathBuf,
+}
+
+impl Emulators {
+    /// Starts both, each with the settings of its half.
+    pub async fn start(
+        are_sinks: bool,
+        directory: &Path,
+        settings: impl Fn(Half) -> Value,
+    ) -> anyhow::Result<Self> {
+        let fcm = Emulator::start(Half::Fcm, are_sinks, directory, settings(Half::Fcm)).await?;
+        let apns = Emulator::start(Half::Apns, are_sinks, directory, settings(Half::Apns)).await?;
+        Ok(Self { fcm, apns, directory: directory.to_owned() })
+    }
+
+    /// Returns the credentials with which a server reaches them, FCM's first.
+    pub fn credentials(&self, keys: &Keys) -> anyhow::Result<[Value; 2]> {
+        let ca_pem = std::fs::read_to_string(self.directory.join("ca").join("ca.pem"))
+            .context("the emulators left no ca.pem")?;
+        let Self { fcm, apns, .. } = self;
+        Ok([keys.fcm_credential(&fcm.url, &ca_pem), keys.apns_credential(&apns.url, &ca_pem)])
+    }
+
+    /// One of them.
+    pub fn of(&self, half: Half) -> &Emulator {
+        match half {
+            Half::Fcm => &self.fcm,
+            Half::Apns => &self.apns,
+        }
+    }
+
+    /// One of them, to be changed.
+    pub fn of_mut(&mut self, half: Half) -> &mut Emulator {
+        match half {
+            Half::Fcm => &mut self.fcm,
+            Half::Apns => &mut self.apns,
+        }
+    }
+
+    /// Ends both, so that their counts are final.
+    pub fn stop(&mut self) {
+        self.fcm.stop();
+        self.apns.stop();
+    }
+
+    /// Stops both where they are for so long: a campaign cannot end meanwhile.
+    pub async fn stall(&self, span: Duration) {
+        let both = [&self.fcm, &self.apns];
+        both.into_iter().for_each(Emulator::pause);
+        tokio::time::sleep(span).await;
+        both.into_iter().for_each(Emulator::resume);
+    }
+
+    /// Fails when one has ended by itself.
+    pub fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.fcm.check_alive()?;
+        self.apns.check_alive()
+    }
+}
+
+/// An emulator as a process.
+pub struct Emulator {
+    half: Half,
+    is_sink: bool,
+    directory: PathBuf,
+    /// Where it listens; fixed by the first start.
+    pub url: String,
+    /// Where it is controlled, if its settings ask for that; another place after each start.
+    pub control: Option<String>,
+    settings: Value,
+    child: Option<ChildProcess>,
+}
+
+impl Emulator {
+    /// Starts an emulator with these settings (everything but address, TLS and observer).
+    pub async fn start(
+        half: Half,
+        is_sink: bool,
+        directory: &Path,
+        mut settings: Value,
+    ) -> anyhow::Result<Self> {
+        settings["tls"] = serde_json::json!({"kind": "authority", "directory": directory.join("ca")});
+        settings["observer"]["path"] = serde_json::json!(observer_path(directory, half));
+        if is_sink && half == Half::Apns {
+            let path = directory.join(ANSWERS);
+            settings["log"] = serde_json::json!({"path": path, "token_prefix": NOTED_TOKENS});
+        }
+        let (directory, url) = (directory.to_owned(), String::new());
+        let mut emulator = Self { half, is_sink, directory, url, control: None, settings, child: None };
+        emulator.configure()?;
+        let ready = emulator.launch().await?;
+        // It comes back at the same address after a kill, or the server could not find it again.
+        emulator.settings["listen"] = ready["address"].clone();
+        emulator.configure()?;
+        ready["url"].as_str().unwrap_or_default().clone_into(&mut emulator.url);
+        Ok(emulator)
+    }
+
+    /// Stops it where it is (SIGSTOP): connections stay open and nobody answers.
+    pub fn pause(&self) {
+        self.child.iter().for_each(ChildProcess::pause);
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.child.iter().for_each(ChildProcess::resume);
+    }
+
+    /// Ends it and starts it again at the same address, with another policy and without any counts.
+    pub async fn renew(&mut self, policy: Value) -> anyhow::Result<()> {
+        self.stop();
+        self.settings["policy"] = policy;
+        self.configure()?;
+        let counts = observer_path(&self.directory, self.half);
+        std::fs::remove_file(&counts).with_context(|| format!("{} cannot be removed", counts.display()))?;
+        self.launch().await.map(drop)
+    }
+
+    /// Kills it (kill -9) and starts it again.
+    pub async fn kill_and_restart(&mut self) -> anyhow::Result<()> {
+        if let Some(child) = self.child.take() {
+            child.kill();
+        }
+        self.launch().await.map(drop)
+    }
+
+    /// Asks it to end.
+    pub fn stop(&mut self) {
+        if let Some(child) = self.child.take() {
+            child.terminate();
+        }
+    }
+
+    /// Returns what its process has used so far.
+    pub fn usage(&mut self) -> ResourceUsage {
+        self.child.as_mut().map(ChildProcess::usage).unwrap_or_default()
+    }
+
+    /// Fails when it has ended by itself.
+    pub fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.child.as_mut().map_or(Ok(()), ChildProcess::check_alive)
+    }
+
+    /// Reads what it has counted.
+    pub fn counted(&self) -> anyhow::Result<ObserverFile> {
+        let path = observer_path(&self.directory, self.half);
+        ObserverFile::open(&path).with_context(|| format!("the counts in {} cannot be read", path.display()))
+    }
+
+    fn configure(&self) -> anyhow::Result<()> {
+        crate::files::publish(&self.file("json"), &self.settings.to_string())
+    }
+
+    async fn launch(&mut self) -> anyhow::Result<Value> {
+        let ready = self.file("ready");
+        match std::fs::remove_file(&ready) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let name = match self.half {
+            Half::Fcm => "FCM emulator",
+            Half::Apns => "APNs emulator",
+        };
+        let (config, log) = (self.file("json"), self.file("log"));
+        let service = if self.is_sink { "sink" } else { self.half.word() };
+        let arguments = [
+            "emulate".into(),
+            service.into(),
+            "--config".into(),
+            config.into(),
+            "--ready-file".into(),
+            ready.clone().into(),
+            "--end-with-parent".into(),
+        ];
+        let child = self.child.insert(ChildProcess::start(name, &arguments, &log)?);
+        let facts = child.ready(&ready).await?;
+        self.control = facts["control"].as_str().map(str::to_owned);
+        Ok(facts)
+    }
+
+    fn file(&self, extension: &str) -> PathBuf {
+        self.directory.join(format!("{}.{extension}", self.half.word()))
+    }
+}
+
+fn observer_path(directory: &Path, half: Half) -> PathBuf {
+    directory.join(format!("{}.observer", half.word()))
+}

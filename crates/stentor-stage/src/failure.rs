@@ -1,0 +1,71 @@
+//! Failures: one sentence that says what to do next, and an exit code that scripts can rely on.
+
+use std::fmt;
+
+/// The kinds of failure, one exit code each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Refused or failed.
+    NotDone = 1,
+    /// Not understood.
+    ResourceUsage = 2,
+    /// Nobody answers.
+    Unreachable = 3,
+    /// The key does not open this.
+    Denied = 4,
+    /// No such thing.
+    NotFound = 5,
+    /// The machine cannot do it.
+    NotTestable = 6,
+    /// Stopped by the user.
+    Interrupted = 130,
+}
+
+/// An error that knows its exit code and the server's word for it, if the server said one.
+#[derive(Debug)]
+pub struct Failure {
+    /// The kind, which is the exit code.
+    pub exit: Exit,
+    /// The server's stable code.
+    pub code: Option<String>,
+    sentence: String,
+}
+
+impl Failure {
+    /// Makes a failure from a sentence.
+    pub fn new(exit: Exit, sentence: impl Into<String>) -> Self {
+        Self { exit, code: None, sentence: sentence.into() }
+    }
+
+    /// Makes a failure of the command line's user.
+    pub fn usage(sentence: impl Into<String>) -> Self {
+        Self::new(Exit::ResourceUsage, sentence)
+    }
+
+    /// Makes a failure of the thing itself.
+    pub fn not_done(sentence: impl Into<String>) -> Self {
+        Self::new(Exit::NotDone, sentence)
+    }
+
+    /// Adds the server's code.
+    pub fn with_code(mut self, code: Option<String>) -> Self {
+        self.code = code;
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Returns the exit code and the server's code of any error.
+pub fn judge(error: &anyhow::Error) -> (Exit, Option<&str>) {
+    match error.downcast_ref::<Failure>() {
+        Some(failure) => (failure.exit, failure.code.as_deref()),
+        None => (Exit::NotDone, None),
+    }
+}

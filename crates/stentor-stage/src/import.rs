@@ -1,0 +1,79 @@
+//! Imports the population through the public API, as one stream of NDJSON.
+
+use crate::client::Client;
+use crate::devices::{DevicePopulation, Member};
+use crate::failure::Failure;
+use crate::reporter::Reporter;
+use crate::text::thousands;
+use bytes::Bytes;
+use futures_util::stream;
+use reqwest::Body;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const LINES_PER_PART: u64 = 256;
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Writes the line with which a device is imported.
+pub type Writer = fn(DevicePopulation, Member, &mut String);
+
+/// Imports every device and returns how long that took.
+pub async fn run(
+    client: &Client,
+    population: DevicePopulation,
+    reporter: &dyn Reporter,
+) -> anyhow::Result<Duration> {
+    run_with(client, population, DevicePopulation::write_line, reporter).await
+}
+
+/// Imports every device by lines of another kind and returns how long that took.
+pub async fn run_with(
+    client: &Client,
+    population: DevicePopulation,
+    writer: Writer,
+    reporter: &dyn Reporter,
+) -> anyhow::Result<Duration> {
+    let sent = Arc::new(AtomicU64::new(0));
+    let query = [("format", "ndjson".to_owned())];
+    let import =
+        client.stream("/v1/devices/import", &query, "application/x-ndjson", lines(population, writer, &sent));
+    let mut import = std::pin::pin!(import);
+    let (started, mut progress) = (Instant::now(), reporter.begin("import", population.devices()));
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
+    let reply = loop {
+        tokio::select! {
+            reply = &mut import => break reply?,
+            _ = ticks.tick() => progress.update(sent.load(Ordering::Relaxed)),
+        }
+    };
+    let created = reply["created"].as_u64().unwrap_or(0);
+    let took = started.elapsed();
+    progress.finish(created);
+    if created == population.devices() && reply["failed"].as_u64() == Some(0) {
+        return Ok(took);
+    }
+    let sentence = format!(
+        "of {} devices {} were imported; the server said: {reply}",
+        thousands(population.devices()),
+        thousands(created)
+    );
+    Err(Failure::not_done(sentence).into())
+}
+
+/// Makes the lines only when the connection takes them.
+fn lines(population: DevicePopulation, writer: Writer, sent: &Arc<AtomicU64>) -> Body {
+    let sent = Arc::clone(sent);
+    let starts = (0..population.devices()).step_by(LINES_PER_PART as usize);
+    let parts = starts.map(move |start| {
+        let end = (start + LINES_PER_PART).min(population.devices());
+        let mut lines = String::with_capacity(256 * LINES_PER_PART as usize);
+        for place in start..end {
+            writer(population, population.member(place), &mut lines);
+        }
+        sent.store(end, Ordering::Relaxed);
+        Ok::<_, Infallible>(Bytes::from(lines))
+    });
+    Body::wrap_stream(stream::iter(parts))
+}

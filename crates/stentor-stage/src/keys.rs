@@ -1,0 +1,85 @@
+//! The keys of the demo: made for one run, known to nobody else.
+
+use crate::devices::Half;
+use anyhow::Context;
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RsaKeySize};
+use serde_json::{Value, json};
+
+const PROJECT: &str = "stentor-demo";
+const BUNDLE: &str = "com.example.stentor";
+const ACCOUNT: &str = "sender@stentor-demo.iam.gserviceaccount.com";
+const TEAM: &str = "DEMOTEAM01";
+const KEY: &str = "DEMOKEY001";
+
+/// A service account for FCM and a signing key for APNs.
+pub struct Keys {
+    rsa: KeyPair,
+    p256: KeyPair,
+}
+
+impl Keys {
+    /// Makes both.
+    pub fn make() -> anyhow::Result<Self> {
+        let rsa = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
+            .context("no RSA key can be made")?;
+        let p256 = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).context("no P-256 key can be made")?;
+        Ok(Self { rsa, p256 })
+    }
+
+    /// What the FCM emulator must know to check signatures.
+    fn fcm_auth(&self) -> Value {
+        json!({"accounts": [{"client_email": ACCOUNT, "public_key_pem": self.rsa.public_key_pem()}]})
+    }
+
+    /// What the APNs emulator must know to check signatures.
+    fn apns_keys(&self) -> Value {
+        json!([{"team_id": TEAM, "key_id": KEY, "public_key_pem": self.p256.public_key_pem()}])
+    }
+
+    /// Tells an emulator, by its settings, whose requests it shall take.
+    pub fn introduce(&self, half: Half, settings: &mut Value) {
+        match half {
+            Half::Fcm => {
+                settings["projects"] = json!([PROJECT]);
+                settings["auth"] = self.fcm_auth();
+            }
+            Half::Apns => {
+                settings["topics"] = json!([BUNDLE]);
+                settings["keys"] = self.apns_keys();
+            }
+        }
+    }
+
+    /// The FCM credential, in the shape in which Google issues service accounts.
+    pub fn fcm_credential(&self, endpoint: &str, ca_pem: &str) -> Value {
+        let token_uri = format!("{endpoint}/token");
+        json!({
+            "service_account": {
+                "type": "service_account",
+                "project_id": PROJECT,
+                "private_key_id": "0000000000000000000000000000000000000001",
+                "private_key": self.rsa.serialize_pem(),
+                "client_email": ACCOUNT,
+                "client_id": "100000000000000000001",
+                "auth_uri": "https://accounts.google.com/o/oauth2/auth",
+                "token_uri": token_uri,
+                "universe_domain": "googleapis.com",
+            },
+            "endpoint": endpoint,
+            "ca_pem": ca_pem,
+            "quota": "none",
+        })
+    }
+
+    /// The APNs credential.
+    pub fn apns_credential(&self, endpoint: &str, ca_pem: &str) -> Value {
+        json!({
+            "key_p8": self.p256.serialize_pem(),
+            "key_id": KEY,
+            "team_id": TEAM,
+            "bundle_id": BUNDLE,
+            "endpoint": endpoint,
+            "ca_pem": ca_pem,
+        })
+    }
+}

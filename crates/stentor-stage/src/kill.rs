@@ -1,0 +1,99 @@
+//! Campaigns while everything is killed and troubled that can be, and a proof at the end of each.
+
+mod report;
+
+use crate::demo::{self, DemoOptions};
+use crate::reporter::Reporter;
+use crate::troubles::Trouble;
+pub use report::{KillReport, PhaseReport};
+use std::sync::Arc;
+
+/// Most devices of a campaign in trouble: what matters there is the trouble, and the disk is small.
+const TROUBLED_MAX_DEVICES: u64 = 20_000;
+/// Fewest devices for a kill at full speed, or the campaign would end before all kills had happened.
+const FAST_MIN_DEVICES_PER_KILL: u64 = 10_000;
+
+/// What is to be killed, and how often.
+#[derive(Clone, Debug)]
+pub struct KillOptions {
+    /// How many devices: half through FCM, half through APNs.
+    pub devices: u64,
+    /// How often the server is killed, how often an emulator is, and how often both stop for a while.
+    pub kills: u32,
+    /// The phases, in their order.
+    pub phases: Vec<KillPhase>,
+    /// What tokens, answers and moments follow from.
+    pub seed: u64,
+}
+
+/// A campaign of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KillPhase {
+    /// All that can be killed is, and emulators stop.
+    Kills,
+    /// The server is killed while nothing slows it down.
+    FullSpeed,
+    /// The disk is full for a while.
+    DiskFull,
+    /// Every sync fails for a while.
+    FsyncError,
+    /// The clock jumps.
+    ClockJump,
+}
+
+impl KillPhase {
+    /// All phases, in the order in which they are run.
+    pub const ALL: [Self; 5] =
+        [Self::Kills, Self::FullSpeed, Self::DiskFull, Self::FsyncError, Self::ClockJump];
+
+    /// Its name on the command line and in the report.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Kills => "kills",
+            Self::FullSpeed => "full-speed",
+            Self::DiskFull => "disk-full",
+            Self::FsyncError => "fsync-error",
+            Self::ClockJump => "clock-jump",
+        }
+    }
+
+    const fn trouble(self) -> Option<Trouble> {
+        match self {
+            Self::Kills | Self::FullSpeed => None,
+            Self::DiskFull => Some(Trouble::DiskFull),
+            Self::FsyncError => Some(Trouble::FsyncError),
+            Self::ClockJump => Some(Trouble::ClockJump),
+        }
+    }
+}
+
+impl KillOptions {
+    fn demo(&self, phase: KillPhase) -> DemoOptions {
+        let fast_devices = self.devices.max(FAST_MIN_DEVICES_PER_KILL * u64::from(self.kills));
+        match phase.trouble() {
+            None if phase == KillPhase::FullSpeed => {
+                DemoOptions::killed_at_full_speed(fast_devices, self.kills, self.seed)
+            }
+            None => DemoOptions::under_fire(self.devices, self.kills, self.seed),
+            Some(trouble) => {
+                DemoOptions::in_trouble(self.devices.min(TROUBLED_MAX_DEVICES), trouble, self.seed)
+            }
+        }
+    }
+}
+
+/// Runs the phases one after the other; one that breaks off does not keep the next from running.
+pub async fn run(options: &KillOptions, reporter: &Arc<dyn Reporter>) -> KillReport {
+    let mut report = KillReport::default();
+    for phase in &options.phases {
+        let word = phase.word();
+        if let Some(reason) = phase.trouble().and_then(|trouble| trouble.obstacle(reporter)) {
+            reporter.line(&format!("skipped: {word}: {reason}"));
+            report.skip(word, reason);
+            continue;
+        }
+        reporter.line(&format!("phase: {word}"));
+        report.note(word, demo::run(&options.demo(*phase), reporter).await);
+    }
+    report
+}

@@ -1,0 +1,151 @@
+//! The ledger of a campaign as the REST API tells it.
+
+use crate::client::{Client, segment};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A snapshot of a campaign's books.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Ledger {
+    /// The campaign.
+    pub campaign: String,
+    /// The message that asked for it.
+    pub message: String,
+    /// Its state.
+    pub state: String,
+    /// When the last delivery ended.
+    pub ended_at: Option<String>,
+    /// Why it was stopped, if it was.
+    pub stop: Option<Stop>,
+    /// How many devices it is for.
+    pub audience: u64,
+    /// Whether every device of the audience is in the books.
+    pub audience_complete: bool,
+    /// Whether the books balance, as the server says.
+    pub balanced: bool,
+    /// How many deliveries are in each state.
+    pub totals: Totals,
+    /// How often a push service was asked.
+    pub attempts: u64,
+    /// How many deliveries may have arrived more than once.
+    pub ambiguous: u64,
+    /// How many duplicates there may be.
+    pub duplicate_bound: u64,
+    /// The books of each provider.
+    pub providers: Vec<ProviderBooks>,
+}
+
+/// Why a campaign was stopped early, at a provider or as a whole.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Stop {
+    /// The reason, as a code.
+    pub reason: String,
+    /// What the push service said.
+    pub detail: String,
+}
+
+/// How many deliveries are in each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Totals {
+    /// Waiting.
+    pub queued: u64,
+    /// On their way.
+    pub sending: u64,
+    /// Accepted by the push service.
+    pub accepted: u64,
+    /// Refused by the push service for good.
+    pub rejected: u64,
+    /// Too late to be sent.
+    pub expired: u64,
+    /// Replaced by a newer message.
+    pub collapsed: u64,
+    /// Canceled on request.
+    pub canceled: u64,
+    /// Given up.
+    pub failed: u64,
+}
+
+/// The books of one provider.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ProviderBooks {
+    /// The provider.
+    pub provider: String,
+    /// How many devices it is for.
+    pub audience: u64,
+    /// How many deliveries are in each state.
+    pub totals: Totals,
+    /// How often a push service was asked.
+    pub attempts: u64,
+    /// How many deliveries may have arrived more than once.
+    pub ambiguous: u64,
+    /// Why it was stopped, if it was.
+    pub stop: Option<Stop>,
+    /// How many deliveries are in a state for a reason.
+    pub reasons: Vec<ReasonCount>,
+}
+
+/// How many deliveries are in a state for a reason.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ReasonCount {
+    /// Its state.
+    pub state: String,
+    /// The reason, as a code.
+    pub reason: String,
+    /// How many deliveries.
+    pub count: u64,
+}
+
+impl Totals {
+    /// Adds the states that are final.
+    pub const fn ended(&self) -> u64 {
+        self.accepted + self.rejected + self.expired + self.collapsed + self.canceled + self.failed
+    }
+
+    /// Adds the states that are not final.
+    pub const fn open(&self) -> u64 {
+        self.queued + self.sending
+    }
+}
+
+impl Ledger {
+    /// Asks for the ledger of a campaign or message; returns what the server said beside what it means.
+    pub async fn fetch(client: &Client, campaign: &str) -> anyhow::Result<(Value, Self)> {
+        let said = client.get(&format!("/v1/campaigns/{}", segment(campaign))).await?;
+        let ledger = Self::deserialize(&said)?;
+        Ok((said, ledger))
+    }
+
+    /// Returns whether the last delivery has ended, as the server says; whether that can be true is for the books.
+    pub const fn is_ended(&self) -> bool {
+        self.ended_at.is_some()
+    }
+
+    /// Adds the books up, without trusting the server's own sum.
+    pub fn sums_up(&self) -> bool {
+        let sums_up = |audience: u64, totals: &Totals| audience == totals.ended() + totals.open();
+        let add =
+            |field: fn(&Totals) -> u64| self.providers.iter().map(|books| field(&books.totals)).sum::<u64>();
+        sums_up(self.audience, &self.totals)
+            && self.providers.iter().all(|books| sums_up(books.audience, &books.totals))
+            && add(|totals| totals.accepted) == self.totals.accepted
+            && add(|totals| totals.rejected) == self.totals.rejected
+            && add(Totals::ended) == self.totals.ended()
+            && add(Totals::open) == self.totals.open()
+    }
+
+    /// Names the state, and why it was stopped if it was.
+    pub fn state_text(&self) -> String {
+        match &self.stop {
+            Some(stop) => format!("{} ({}: {})", self.state, stop.reason, stop.detail),
+            None => self.state.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! The stage of demos, benches and studies: servers and emulators as processes of their own, devices, kills, troubles, and
+//! the proof that nothing was lost. Options go in and reports come out; what is told on the way goes to a [`reporter::Reporter`].
+#![forbid(unsafe_code)]
+
+pub mod bench;
+pub mod child_process;
+pub mod client;
+pub mod demo;
+pub mod devices;
+pub mod emulated;
+pub mod emulator;
+pub mod failure;
+pub mod files;
+pub mod import;
+pub mod keys;
+pub mod kill;
+pub mod ledger;
+pub mod limits;
+pub mod policy;
+pub mod reporter;
+pub mod server;
+pub mod stage;
+pub mod text;
+pub mod troubles;

@@ -1,0 +1,99 @@
+//! What the emulators are told to answer, and what that means for each token.
+//!
+//! Whether a token is dead shows in how it begins, so that the demo knows it from neither the ledger nor the emulators.
+//! Passing trouble meets any token at any attempt. A project is never throttled: without a `Retry-After` a sender has
+//! to rest for a whole minute then, and a demo would show little else.
+
+use crate::devices::Half;
+use serde_json::{Value, json};
+
+/// What the emulators answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerPolicy {
+    /// A few dead tokens, a few passing errors.
+    Realistic,
+    /// Success, always.
+    AcceptAll,
+}
+
+/// One way to be refused for good.
+struct Dead {
+    code: &'static str,
+    /// What FCM blames: the same code without it would be about the payload, and so about everybody.
+    field: Option<&'static str>,
+    /// How the tokens begin that meet it.
+    prefixes: &'static [&'static str],
+}
+
+/// Of FCM's tokens, each letter begins one in 64.
+const DEAD_FCM: &[Dead] = &[
+    Dead { code: "UNREGISTERED", field: None, prefixes: &["A", "B"] },
+    Dead {
+        code: "SENDER_ID_MISMATCH",
+        field: None,
+        prefixes: &["Ca", "Cb", "Cc", "Cd", "Ce", "Cf", "Cg", "Ch"],
+    },
+    Dead {
+        code: "INVALID_ARGUMENT",
+        field: Some("message.token"),
+        prefixes: &["Ci", "Cj", "Ck", "Cl", "Cm", "Cn", "Co", "Cp"],
+    },
+];
+/// Of APNs' tokens, each pair of digits begins one in 256.
+const DEAD_APNS: &[Dead] = &[
+    Dead { code: "Unregistered", field: None, prefixes: &["00", "01", "02", "03", "04"] },
+    Dead { code: "BadDeviceToken", field: None, prefixes: &["10", "11"] },
+    Dead {
+        code: "DeviceTokenNotForTopic",
+        field: None,
+        prefixes: &["200", "201", "202", "203", "204", "205", "206", "207"],
+    },
+];
+/// Of 10,000 attempts, so many meet this. Few enough that hardly any meets it three times in a row.
+const PASSING_FCM: &[(&str, u32)] = &[("UNAVAILABLE", 10), ("INTERNAL", 5)];
+const PASSING_APNS: &[(&str, u32)] =
+    &[("ServiceUnavailable", 10), ("InternalServerError", 5), ("TooManyRequests", 5)];
+const ATTEMPTS: u32 = 10_000;
+
+impl AnswerPolicy {
+    /// The policy of an emulator as JSON.
+    pub fn of(self, half: Half) -> Value {
+        if self == Self::AcceptAll {
+            return json!({});
+        }
+        let scripts = dead(half).iter().flat_map(|Dead { code, field, prefixes }| {
+            let error = json!({"code": code, "field": field});
+            prefixes.iter().map(move |prefix| json!({"prefix": prefix, "then": {"error": error}}))
+        });
+        let passing = passing(half);
+        let errors = passing.iter().map(|(code, weight)| json!({"error": {"code": code}, "weight": weight}));
+        let accept = ATTEMPTS - passing.iter().map(|(_, weight)| weight).sum::<u32>();
+        json!({
+            "scripts": scripts.collect::<Vec<_>>(),
+            "mix": {"accept": accept, "errors": errors.collect::<Vec<_>>()},
+        })
+    }
+
+    /// Returns whether a token is refused for good.
+    pub fn is_dead(self, half: Half, token: &str) -> bool {
+        let mut prefixes = dead(half).iter().flat_map(|dead| dead.prefixes);
+        self == Self::Realistic && prefixes.any(|prefix| token.starts_with(prefix))
+    }
+}
+
+fn dead(half: Half) -> &'static [Dead] {
+    match half {
+        Half::Fcm => DEAD_FCM,
+        Half::Apns => DEAD_APNS,
+    }
+}
+
+fn passing(half: Half) -> &'static [(&'static str, u32)] {
+    match half {
+        Half::Fcm => PASSING_FCM,
+        Half::Apns => PASSING_APNS,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! The server as a process of its own, which may be killed and goes on where it was.
+
+use crate::child_process::{ChildProcess, ResourceUsage};
+use crate::client::Client;
+use crate::client::read_key;
+use crate::failure::Failure;
+use anyhow::Context;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use stentor_rig::cgroup::Cgroup;
+
+const START_LIMIT: Duration = Duration::from_secs(120);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// The server of the demo; sums up what all its processes used.
+pub struct Server {
+    data_dir: PathBuf,
+    log: PathBuf,
+    /// Its configuration file, if it has one.
+    config: Option<PathBuf>,
+    /// What its environment holds beyond ours.
+    environment: Vec<(&'static str, OsString)>,
+    address: Option<String>,
+    child: Option<ChildProcess>,
+    /// What limits it, if anything does; behind the process, which must have ended before.
+    cgroup: Option<Cgroup>,
+    past: ResourceUsage,
+}
+
+/// Where the server of a directory keeps its data.
+pub fn data_dir(directory: &Path) -> PathBuf {
+    directory.join("server")
+}
+
+fn publish_settings(data_dir: &Path, settings: &str) -> anyhow::Result<PathBuf> {
+    let path = data_dir.with_extension("toml");
+    crate::files::publish(&path, settings)?;
+    Ok(path)
+}
+
+impl Server {
+    /// Starts the server and waits until it is ready.
+    pub async fn start(directory: &Path) -> anyhow::Result<Self> {
+        Self::start_with(directory, None, Vec::new()).await
+    }
+
+    /// Starts the server with settings and variables of its own, now and after every kill.
+    pub async fn start_with(
+        directory: &Path,
+        settings: Option<String>,
+        environment: Vec<(&'static str, OsString)>,
+    ) -> anyhow::Result<Self> {
+        let data_dir = data_dir(directory);
+        let config = settings.map(|settings| publish_settings(&data_dir, &settings)).transpose()?;
+        let mut server = Self {
+            data_dir,
+            log: directory.join("server.log"),
+            config,
+            environment,
+            address: None,
+            child: None,
+            cgroup: None,
+            past: ResourceUsage::default(),
+        };
+        server.launch().await?;
+        Ok(server)
+    }
+
+    /// The limits that it has from its configuration.
+    pub fn limits(&self) -> anyhow::Result<serde_json::Value> {
+        crate::limits::in_force(self.config.as_deref())
+    }
+
+    /// Its process, while there is one.
+    pub fn process(&mut self) -> Option<&mut ChildProcess> {
+        self.child.as_mut()
+    }
+
+    /// Returns a client with the root key.
+    pub fn client(&self) -> anyhow::Result<Client> {
+        let key = read_key(&self.data_dir.join("root.key")).context("the server made no root key")?;
+        Client::new(&self.url(), Some(key), None)
+    }
+
+    /// Ends it and starts it again at the same address with these settings and in this group; what it used is counted
+    /// anew.
+    pub async fn restart_with(&mut self, settings: &str, cgroup: Option<Cgroup>) -> anyhow::Result<()> {
+        self.stop();
+        self.cgroup = cgroup;
+        self.past = ResourceUsage::default();
+        self.config = Some(publish_settings(&self.data_dir, settings)?);
+        self.launch().await
+    }
+
+    /// Kills it (kill -9), starts it again at once, and waits until it is ready.
+    pub async fn kill_and_restart(&mut self) -> anyhow::Result<()> {
+        if let Some(child) = self.child.take() {
+            self.remember(child.kill());
+        }
+        self.launch().await
+    }
+
+    /// Asks it to end, starts it again, and returns what it used, as soon as its credentials have their access tokens and
+    /// connections; from then on only the new process is looked at.
+    pub async fn restart(&mut self) -> anyhow::Result<ResourceUsage> {
+        let used = self.stop();
+        self.past = ResourceUsage::default();
+        self.launch().await?;
+        self.until_warm().await?;
+        Ok(used)
+    }
+
+    /// Starts it again after it was stopped, and waits until it is ready.
+    pub async fn start_again(&mut self) -> anyhow::Result<()> {
+        self.launch().await
+    }
+
+    /// Asks it to end and returns what all its processes used.
+    pub fn stop(&mut self) -> ResourceUsage {
+        if let Some(child) = self.child.take() {
+            self.remember(child.terminate());
+        }
+        self.past
+    }
+
+    /// Returns what all its processes have used so far.
+    pub fn usage(&mut self) -> ResourceUsage {
+        let now = self.child.as_mut().map(ChildProcess::usage).unwrap_or_default();
+        ResourceUsage {
+            cpu_seconds: self.past.cpu_seconds + now.cpu_seconds,
+            peak_rss_bytes: self.past.peak_rss_bytes.max(now.peak_rss_bytes),
+        }
+    }
+
+    /// Fails when it has ended by itself.
+    pub fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.child.as_mut().map_or(Ok(()), ChildProcess::check_alive)
+    }
+
+    fn remember(&mut self, usage: ResourceUsage) {
+        self.past.cpu_seconds += usage.cpu_seconds;
+        self.past.peak_rss_bytes = self.past.peak_rss_bytes.max(usage.peak_rss_bytes);
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address.as_deref().unwrap_or_default())
+    }
+
+    async fn launch(&mut self) -> anyhow::Result<()> {
+        let listen = self.address.clone().unwrap_or_else(|| "127.0.0.1:0".to_owned());
+        let mut arguments: Vec<OsString> = vec![
+            "serve".into(),
+            "--data-dir".into(),
+            self.data_dir.clone().into(),
+            "--listen".into(),
+            listen.into(),
+            "--end-with-parent".into(),
+            // The emulators are on this machine.
+            "--allow-network".into(),
+            "loopback".into(),
+        ];
+        if let Some(config) = &self.config {
+            arguments.extend(["--config".into(), config.clone().into()]);
+        }
+        let child =
+            self.child.insert(ChildProcess::start_with("server", &arguments, &self.environment, &self.log)?);
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.take(child.id()).context("the server cannot be moved into its control group")?;
+        }
+        let started = Instant::now();
+        while !self.is_ready().await {
+            self.check_alive()?;
+            if started.elapsed() > START_LIMIT {
+                return Err(
+                    Failure::not_done("the server does not get ready: look at its log (--keep DIR)").into()
+                );
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    async fn until_warm(&mut self) -> anyhow::Result<()> {
+        let started = Instant::now();
+        let client = Client::new(&self.url(), None, None)?;
+        while client.probe("/readyz").await.is_ok_and(|(_, told)| told["getting_ready"] == true) {
+            self.check_alive()?;
+            if started.elapsed() > START_LIMIT {
+                return Err(Failure::not_done("the push services give no access token or connection").into());
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    async fn is_ready(&mut self) -> bool {
+        if self.address.is_none() {
+            let written = std::fs::read_to_string(self.data_dir.join("listen.addr"));
+            self.address = written.ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        }
+        if self.address.is_none() {
+            return false;
+        }
+        let Ok(client) = Client::new(&self.url(), None, None) else { return false };
+        client.probe("/readyz").await.is_ok_and(|(status, _)| status.is_success())
+    }
+}

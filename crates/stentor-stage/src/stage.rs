@@ -1,0 +1,214 @@
+//! The stage: a directory, two emulators, a server, an app with its credentials.
+
+use crate::client::{Client, segment};
+use crate::devices::{DevicePopulation, Half};
+use crate::emulated::elapsed_text;
+use crate::emulator::Emulators;
+use crate::failure::Failure;
+use crate::keys::Keys;
+use crate::limits;
+use crate::policy::AnswerPolicy;
+use crate::reporter::Reporter;
+use crate::server::{Server, data_dir};
+use crate::text::cell;
+use crate::troubles::{self, AcceptanceCheck, Trouble, TroubleInjector};
+use anyhow::Context;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+use tempfile::TempDir;
+
+/// What is to be set up.
+#[derive(Clone, Debug)]
+pub struct StageOptions {
+    /// How many devices the emulators have room for: half through FCM, half through APNs.
+    pub devices: u64,
+    /// What tokens and answers follow from.
+    pub seed: u64,
+    /// Where everything is kept; without it in a directory that goes with the stage.
+    pub keep: Option<PathBuf>,
+    /// Who answers for the push services.
+    pub services: PushServices,
+    /// How long every answer takes, in milliseconds; without it answers come at once.
+    pub latency_ms: Option<f64>,
+    /// The trouble that is to be made below the server.
+    pub trouble: Option<Trouble>,
+}
+
+/// Who answers for the push services.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PushServices {
+    /// Sinks, which accept everything and do nothing but count.
+    Sinks,
+    /// Emulators with this policy.
+    Emulators(AnswerPolicy),
+}
+
+impl PushServices {
+    /// Returns what they answer.
+    pub const fn answers(self) -> AnswerPolicy {
+        match self {
+            Self::Sinks => AnswerPolicy::AcceptAll,
+            Self::Emulators(policy) => policy,
+        }
+    }
+
+    /// Returns whether they are sinks.
+    pub const fn are_sinks(self) -> bool {
+        matches!(self, Self::Sinks)
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Sinks => "accept-all (sinks)",
+            Self::Emulators(AnswerPolicy::Realistic) => "realistic",
+            Self::Emulators(AnswerPolicy::AcceptAll) => "accept-all",
+        }
+    }
+}
+
+impl StageOptions {
+    /// Sinks that answer at once.
+    pub fn with_sinks(devices: u64) -> Self {
+        Self { services: PushServices::Sinks, ..Self::with_emulators(devices) }
+    }
+
+    /// Emulators that accept all until they get another policy.
+    pub const fn with_emulators(devices: u64) -> Self {
+        let services = PushServices::Emulators(AnswerPolicy::AcceptAll);
+        Self { devices, seed: 1, keep: None, services, latency_ms: None, trouble: None }
+    }
+
+    /// The settings of one push service: everything but address, TLS and the observer's file.
+    fn settings(&self, half: Half, keys: &Keys) -> Value {
+        // Every token fits in, with room for ones that should not be there.
+        let capacity_tokens = DevicePopulation::new(self.devices, self.seed).devices_of(half) + 1000;
+        let latency = self.latency_ms.map(|ms| json!({"kind": "fixed", "ms": ms}));
+        let PushServices::Emulators(answers) = self.services else {
+            return json!({"latency": latency, "observer": {"capacity_tokens": capacity_tokens}});
+        };
+        let mut policy = answers.of(half);
+        if let Some(latency) = latency {
+            policy["latency"] = latency;
+        }
+        let mut settings = json!({
+            "seed": self.seed,
+            "policy": policy,
+            "observer": {"capacity_tokens": capacity_tokens},
+            "control": "127.0.0.1:0",
+        });
+        keys.introduce(half, &mut settings);
+        settings
+    }
+}
+
+/// Everything that runs.
+pub struct Stage {
+    // The server is first, so that it is ended before those it talks to.
+    /// The server.
+    pub server: Server,
+    /// Both push services.
+    pub emulators: Emulators,
+    /// A client that acts for the app.
+    pub client: Client,
+    /// The keys that its emulators know.
+    pub keys: Keys,
+    // Gone before its directory, and after the server that stands on it.
+    injector: TroubleInjector,
+    directory: StageDirectory,
+}
+
+enum StageDirectory {
+    Temporary(TempDir),
+    Kept(PathBuf),
+}
+
+impl StageDirectory {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(directory) => directory.path(),
+            Self::Kept(path) => path,
+        }
+    }
+}
+
+impl Stage {
+    /// Starts everything, waits until it is ready, and reports where it is and what is in force.
+    pub async fn build(options: &StageOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<Self> {
+        let started = Instant::now();
+        let stage = Self::start(options, reporter).await?;
+        reporter.line(&format!(
+            "server and emulators are ready{} in {}",
+            elapsed_text(" after ", started.elapsed()),
+            stage.directory().display()
+        ));
+        let pace = match options.latency_ms {
+            Some(ms) => format!("answers take {ms:.1} ms"),
+            None => "answers come at once".to_owned(),
+        };
+        let limits = limits::describe(&stage.server.limits()?);
+        reporter.line(&format!("policy {}, {pace}; limits in force: {limits}", options.services.word()));
+        Ok(stage)
+    }
+
+    async fn start(options: &StageOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<Self> {
+        let directory = make_directory(options.keep.as_deref())?;
+        let path = directory.path();
+        let keys = Keys::make()?;
+        let settings = |half| options.settings(half, &keys);
+        let emulators = Emulators::start(options.services.are_sinks(), path, settings).await?;
+        let injector =
+            TroubleInjector::prepare(options.trouble, path, &data_dir(path), options.devices, reporter)?;
+        let settings = options.trouble.map(|_| troubles::settings(options.devices));
+        let server = Server::start_with(path, settings, injector.environment()).await?;
+        let credentials = emulators.credentials(&keys)?;
+        let client = make_app(server.client()?, "demo", &credentials).await?;
+        Ok(Self { server, emulators, client, keys, injector, directory })
+    }
+
+    /// Where everything lies.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Makes the trouble for which this stage was built.
+    pub async fn inject(&mut self, acceptance: &mut AcceptanceCheck) -> anyhow::Result<()> {
+        match self.server.process() {
+            Some(server) => self.injector.inject(server, &self.client, acceptance).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Fails when a process has ended by itself.
+    pub fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.server.check_alive()?;
+        self.emulators.check_alive()
+    }
+}
+
+fn make_directory(keep: Option<&Path>) -> anyhow::Result<StageDirectory> {
+    let Some(path) = keep else {
+        let directory = tempfile::Builder::new().prefix("stentor-demo-").tempdir();
+        return Ok(StageDirectory::Temporary(directory.context("no directory can be made for the demo")?));
+    };
+    let usable = std::fs::create_dir_all(path).and_then(|()| std::fs::read_dir(path));
+    let mut entries = usable.with_context(|| format!("{} cannot be used", path.display()))?;
+    if entries.next().is_some() {
+        let sentence = format!("{} is not empty: name a new directory with --keep", path.display());
+        return Err(Failure::usage(sentence).into());
+    }
+    let path = std::path::absolute(path).context("the directory has no absolute path")?;
+    Ok(StageDirectory::Kept(path))
+}
+
+/// Makes an app with both credentials; returns a client that acts for it.
+pub async fn make_app(root: Client, name: &str, credentials: &[Value; 2]) -> anyhow::Result<Client> {
+    let app = root.post("/v1/apps", &json!({"name": name})).await?;
+    let app = cell(&app["id"]);
+    let path = format!("/v1/apps/{}/credentials", segment(&app));
+    for (half, credential) in Half::BOTH.iter().zip(credentials) {
+        root.put(&format!("{path}/{}", half.word()), credential).await?;
+    }
+    Ok(root.for_app(app))
+}

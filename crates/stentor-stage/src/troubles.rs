@@ -1,0 +1,180 @@
+//! Trouble below the server while a campaign runs: a disk that is full, a disk that fails, a clock that jumps.
+//!
+//! Each is made to the real process by means of the operating system. Where those means are missing the trouble is not
+//! made, and the reason is said.
+
+mod acceptance;
+mod clock;
+mod disk;
+mod sync;
+
+use crate::child_process::ChildProcess;
+use crate::client::Client;
+use crate::reporter::Reporter;
+pub use acceptance::AcceptanceCheck;
+use anyhow::Context;
+use clock::ShiftedClock;
+use disk::SmallDisk;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often the trouble comes in one campaign.
+pub const TIMES: u32 = 2;
+/// How long it lasts, at least.
+const LASTS: Duration = Duration::from_millis(1_500);
+/// By when it must have been noticed, and by when it must be over.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Refusals that are enough to believe that it was noticed.
+const ENOUGH_REFUSALS: u64 = 3;
+
+/// What a server is told that is to be in trouble: small chunks, and few of them at a time, so that its campaign lasts.
+pub fn settings(devices: u64) -> String {
+    let chunk = (devices / 100).clamp(10, 1_000);
+    let unsettled = 10 * chunk;
+    // A credential refused for the clock's sake is tried again soon, or the campaign would wait for that and show nothing.
+    format!(
+        "[pipeline]\nchunk_max_devices = {chunk}\nmax_unsettled_deliveries = {unsettled}\ncredential_probe_ms = 2_000\n"
+    )
+}
+
+/// What goes wrong below the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The file system of the data directory has no room left.
+    DiskFull,
+    /// Every fsync of the server fails.
+    FsyncError,
+    /// The server's clock goes an hour ahead, an hour behind, and back.
+    ClockJump,
+}
+
+impl Trouble {
+    /// Returns why it cannot be made here and what would help; nothing when it can.
+    pub fn obstacle(self, reporter: &Arc<dyn Reporter>) -> Option<String> {
+        match self {
+            Self::DiskFull => disk::obstacle(reporter),
+            Self::FsyncError => sync::obstacle(),
+            Self::ClockJump => clock::obstacle(),
+        }
+    }
+
+    /// Returns whether a server in this trouble has to refuse what it is asked to keep.
+    pub const fn refuses(self) -> bool {
+        matches!(self, Self::DiskFull | Self::FsyncError)
+    }
+}
+
+/// What is needed to make the trouble of one server.
+#[derive(Default)]
+pub struct TroubleInjector {
+    trouble: Option<Trouble>,
+    disk: Option<SmallDisk>,
+    clock: Option<ShiftedClock>,
+}
+
+impl TroubleInjector {
+    /// Prepares it for a server that will keep `devices` in `data_dir`.
+    pub fn prepare(
+        trouble: Option<Trouble>,
+        directory: &Path,
+        data_dir: &Path,
+        devices: u64,
+        reporter: &Arc<dyn Reporter>,
+    ) -> anyhow::Result<Self> {
+        let disk = match trouble {
+            Some(Trouble::DiskFull) => Some(SmallDisk::mount(data_dir, devices, reporter)?),
+            _ => None,
+        };
+        let clock = match trouble {
+            Some(Trouble::ClockJump) => Some(ShiftedClock::set_up(&directory.join("clock"))?),
+            _ => None,
+        };
+        Ok(Self { trouble, disk, clock })
+    }
+
+    /// What the server's environment must hold.
+    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+        self.clock.as_ref().map(ShiftedClock::environment).unwrap_or_default()
+    }
+
+    /// Makes the trouble, asks the server to keep messages meanwhile, mends everything, and asks until it keeps them again.
+    pub async fn inject(
+        &mut self,
+        server: &mut ChildProcess,
+        client: &Client,
+        acceptance: &mut AcceptanceCheck,
+    ) -> anyhow::Result<()> {
+        match self.trouble {
+            None => return Ok(()),
+            Some(Trouble::DiskFull) => self.fill_the_disk(server, client, acceptance).await?,
+            Some(Trouble::FsyncError) => fail_to_sync(server, client, acceptance).await?,
+            Some(Trouble::ClockJump) => self.shift_the_clock(server, client, acceptance).await?,
+        }
+        server.check_alive()?;
+        let mended = acceptance.until_kept(client, LIMIT).await;
+        mended.with_context(|| format!("the server's log ends with:\n{}", server.log_end()))
+    }
+
+    async fn fill_the_disk(
+        &self,
+        server: &mut ChildProcess,
+        client: &Client,
+        acceptance: &mut AcceptanceCheck,
+    ) -> anyhow::Result<()> {
+        let Some(disk) = &self.disk else { return Ok(()) };
+        let (began, before) = (Instant::now(), acceptance.refused());
+        while began.elapsed() < LASTS || acceptance.refused() < before + ENOUGH_REFUSALS {
+            // What the server gives back meanwhile is taken again.
+            disk.fill()?;
+            acceptance.ask(client).await?;
+            server.check_alive()?;
+            if began.elapsed() > LIMIT {
+                break;
+            }
+        }
+        disk.empty()
+    }
+
+    async fn shift_the_clock(
+        &self,
+        server: &mut ChildProcess,
+        client: &Client,
+        acceptance: &mut AcceptanceCheck,
+    ) -> anyhow::Result<()> {
+        let Some(clock) = &self.clock else { return Ok(()) };
+        for offset_seconds in clock::JUMPS_SECONDS {
+            clock.shift(offset_seconds)?;
+            let shifted = acceptance.until_it_is(offset_seconds, client, LIMIT).await;
+            shifted.with_context(|| format!("the server's log ends with:\n{}", server.log_end()))?;
+            let began = Instant::now();
+            while began.elapsed() < LASTS {
+                acceptance.ask(client).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// From the first sync that was made to fail until the last, nothing may be kept.
+async fn fail_to_sync(
+    server: &mut ChildProcess,
+    client: &Client,
+    acceptance: &mut AcceptanceCheck,
+) -> anyhow::Result<()> {
+    let mut failures = sync::SyncFailures::attach(server.id())?;
+    let (began, mut asked) = (Instant::now(), 0);
+    while !failures.has_failed_one() && began.elapsed() < LIMIT {
+        acceptance.ask(client).await?;
+        server.check_alive()?;
+    }
+    let (kept_before, began) = (acceptance.kept(), Instant::now());
+    while began.elapsed() < LASTS || asked < ENOUGH_REFUSALS {
+        acceptance.ask(client).await?;
+        asked += 1;
+        server.check_alive()?;
+    }
+    acceptance.note_lies(acceptance.kept() - kept_before);
+    failures.detach()
+}

@@ -1,0 +1,66 @@
+//! A clock that can be shifted: libfaketime stands between the server and the time of day; spans stay true.
+
+use anyhow::Context;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Where the clock stands, one after the other, beside the true time.
+pub(super) const JUMPS_SECONDS: [i64; 3] = [3_600, -3_600, 0];
+
+const LIBRARY: &str = "libfaketimeMT.so.1";
+const FOLDERS: [&str; 3] = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
+
+/// Returns why no clock can be shifted here.
+pub(super) fn obstacle() -> Option<String> {
+    if library().is_none() {
+        return Some("libfaketime is missing: install faketime".to_owned());
+    }
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let is_dynamic = maps.lines().any(|line| line.contains("/ld-linux") || line.contains("/libc.so"));
+    (!is_dynamic).then(|| {
+        "this binary is linked statically, so nothing can stand between it and the clock: use a build against glibc"
+            .to_owned()
+    })
+}
+
+/// Finds the library, in a folder of its own or in that of an architecture.
+fn library() -> Option<PathBuf> {
+    let folders = FOLDERS.iter().map(PathBuf::from).flat_map(|folder| {
+        let below = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        std::iter::once(folder).chain(below).collect::<Vec<_>>()
+    });
+    folders.map(|folder| folder.join("faketime").join(LIBRARY)).find(|library| library.is_file())
+}
+
+/// The clock of one server.
+pub(super) struct ShiftedClock {
+    library: PathBuf,
+    offset: PathBuf,
+}
+
+impl ShiftedClock {
+    /// Sets it up so that it is right at first; what it shows is kept in a file.
+    pub(super) fn set_up(offset: &Path) -> anyhow::Result<Self> {
+        let library = library().context("libfaketime is missing")?;
+        let clock = Self { library, offset: offset.to_owned() };
+        clock.shift(0)?;
+        Ok(clock)
+    }
+
+    /// What a server's environment must hold to look at this clock.
+    pub(super) fn environment(&self) -> Vec<(&'static str, OsString)> {
+        vec![
+            ("LD_PRELOAD", self.library.clone().into()),
+            ("FAKETIME_TIMESTAMP_FILE", self.offset.clone().into()),
+            ("FAKETIME_CACHE_DURATION", "1".into()),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
+            ("FAKETIME_NO_CACHE", "0".into()),
+            ("NO_FAKE_STAT", "1".into()),
+        ]
+    }
+
+    /// Shifts it by so much from the true time.
+    pub(super) fn shift(&self, offset_seconds: i64) -> anyhow::Result<()> {
+        crate::files::publish(&self.offset, &format!("{offset_seconds:+}s\n"))
+    }
+}

@@ -1,0 +1,114 @@
+//! `stentor demo`: the main job, with real processes, and a proof at its end.
+
+pub(super) mod describe;
+
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::progress::on_the_terminal;
+use clap::{Args, ValueEnum};
+use describe::describe;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use stentor_stage::demo::{self, DemoOptions, Kills};
+use stentor_stage::devices::MAX_DEVICES;
+use stentor_stage::policy::AnswerPolicy;
+use stentor_stage::stage::{PushServices, StageOptions};
+
+/// How often an emulator is killed where the server is not.
+const EMULATOR_KILLS: u32 = 3;
+
+/// Send one campaign to a million emulated devices and prove where every message went
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor demo
+  stentor demo --devices 10000
+  stentor demo --devices 100000 --kills 20
+  stentor demo --devices 100000 --kills 5 --kill-emulators --json
+
+Starts the server and both emulators as processes of their own on 127.0.0.1, with real TLS and HTTP/2, in a directory
+of their own. Exits 0 only if ledger and emulators agree for every single token, each is accepted or rejected and none
+lost or stuck, the books balance, and duplicates are marked and stay within the bound that the ledger states.")]
+pub(crate) struct Demo {
+    /// How many devices: half Android through FCM, half Apple through APNs
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=MAX_DEVICES))]
+    devices: u64,
+    /// How often the server is killed (kill -9) while the campaign runs
+    #[arg(long, default_value_t = 0, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=1000))]
+    kills: u32,
+    /// Kill the emulators as often (three times without --kills)
+    #[arg(long)]
+    kill_emulators: bool,
+    /// Keep everything in this directory, which must not exist or be empty
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Makes tokens, answers and moments repeatable
+    #[arg(long, default_value_t = 1, value_name = "S")]
+    seed: u64,
+    /// What the emulators answer
+    #[arg(long, value_enum, default_value_t = PolicyName::Realistic)]
+    policy: PolicyName,
+    /// How long every answer takes, in milliseconds; with kills it is chosen so that they fit in
+    #[arg(long, value_name = "MS")]
+    latency_ms: Option<f64>,
+    /// Answer with sinks, which do nothing but count, instead of emulators: success always, and fast
+    #[arg(long, conflicts_with = "policy")]
+    sinks: bool,
+    /// Stop when no delivery changed for this long
+    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+    give_up_after_seconds: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PolicyName {
+    /// A few dead tokens, a few passing errors
+    Realistic,
+    /// Success, always
+    AcceptAll,
+}
+
+impl From<PolicyName> for AnswerPolicy {
+    fn from(name: PolicyName) -> Self {
+        match name {
+            PolicyName::Realistic => Self::Realistic,
+            PolicyName::AcceptAll => Self::AcceptAll,
+        }
+    }
+}
+
+impl Demo {
+    /// Runs the demo; the exit code says whether the proof holds.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let ended = crate::process::asked_to_end()?;
+        let (options, reporter) = (self.options(), on_the_terminal());
+        let report = tokio::select! {
+            report = demo::run(&options, &reporter) => report?,
+            () = ended => {
+                return Err(Failure::new(Exit::Interrupted, "interrupted; every process of the demo is ended").into());
+            }
+        };
+        output.result(&report.object(), || describe(&report))?;
+        Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn options(self) -> DemoOptions {
+        let services =
+            if self.sinks { PushServices::Sinks } else { PushServices::Emulators(self.policy.into()) };
+        let emulators = match (self.kill_emulators, self.kills) {
+            (false, _) => 0,
+            (true, 0) => EMULATOR_KILLS,
+            (true, kills) => kills,
+        };
+        let stage = StageOptions {
+            devices: self.devices,
+            seed: self.seed,
+            keep: self.keep,
+            services,
+            latency_ms: self.latency_ms,
+            trouble: None,
+        };
+        let kills = Kills { server: self.kills, emulators, ..Kills::default() };
+        DemoOptions::new(stage, kills, Duration::from_secs(self.give_up_after_seconds))
+    }
+}

@@ -1,0 +1,108 @@
+//! What the demo says at its end: counted numbers only, and whether the proof holds.
+
+use crate::emulated;
+use crate::ledger::{self, ProviderBooks};
+use crate::output::{ledger as table, thousands};
+use stentor_lab::emulation::NOT_TIMED;
+use stentor_stage::demo::DemoReport;
+use stentor_stage::devices::Half;
+
+/// Writes a report as tables and sentences.
+pub(crate) fn describe(report: &DemoReport) -> String {
+    let mut parts = vec![ledger::describe(&report.run.ledger), side_by_side(report), figures(report)];
+    if !report.comparison.examples.is_empty() {
+        parts.push(format!("for example\n  {}", report.comparison.examples.join("\n  ")));
+    }
+    parts.push(verdict(report));
+    parts.join("\n\n")
+}
+
+fn side_by_side(report: &DemoReport) -> String {
+    let header = [
+        "",
+        "accepted: ledger",
+        "emulator",
+        "refused: ledger",
+        "emulator",
+        "attempts: ledger",
+        "emulator",
+        "twice",
+    ];
+    let rows = Half::BOTH.map(|half| {
+        let (books, counted) = (books(report, half), report.counted(half));
+        let numbers = [
+            books.totals.accepted,
+            counted.tokens_accepted,
+            books.totals.rejected,
+            counted.tokens_rejected,
+            books.attempts,
+            counted.attempts,
+            counted.tokens_accepted_twice,
+        ];
+        let [a, b, c, d, e, f, g] = numbers.map(thousands);
+        [half.word().to_owned(), a, b, c, d, e, f, g]
+    });
+    format!(
+        "the ledger beside the emulators' own counts (tokens; attempts are requests)\n\n{}",
+        table(header, rows)
+    )
+}
+
+fn books(report: &DemoReport, half: Half) -> ProviderBooks {
+    let books = report.run.ledger.providers.iter().find(|books| books.provider == half.word());
+    books.cloned().unwrap_or_default()
+}
+
+fn figures(report: &DemoReport) -> String {
+    let (run, done) = (&report.run, report.run.done);
+    let mut lines = if emulated::is_timed() { times(report) } else { vec![NOT_TIMED.to_owned()] };
+    if done.server + done.emulators > 0 {
+        lines.push(format!("kills     server {}, emulators {}", done.server, done.emulators));
+    }
+    if let Some(duplicates) = report.duplicates_per_kill().filter(|_| done.emulators == 0) {
+        lines.push(format!("doubled   {} devices for each kill of the server", thousands(duplicates as u64)));
+    }
+    if done.stalls > 0 {
+        lines.push(format!("stopped   emulators {} times", done.stalls));
+    }
+    if done.troubles > 0 {
+        lines.push(format!(
+            "trouble   {} times below the server; of {} messages meanwhile it kept {} and refused {}",
+            done.troubles,
+            run.acceptance.kept() + run.acceptance.refused(),
+            run.acceptance.kept(),
+            run.acceptance.refused()
+        ));
+    }
+    lines.join("\n")
+}
+
+fn times(report: &DemoReport) -> Vec<String> {
+    let (run, usage) = (&report.run, report.usage);
+    vec![
+        format!("import    {} devices in {:.2} s", thousands(report.devices), report.import.seconds),
+        format!(
+            "campaign  {:.2} s from the 202 to the settled ledger, {} pushes/s",
+            run.wall_seconds,
+            thousands(report.pushes_per_second() as u64)
+        ),
+        format!(
+            "server    {:.2} CPU s for the campaign ({:.2} in all), at most {} MiB resident",
+            run.cpu_seconds,
+            usage.cpu_seconds,
+            thousands(usage.peak_rss_bytes >> 20)
+        ),
+    ]
+}
+
+fn verdict(report: &DemoReport) -> String {
+    if !report.holds() {
+        return format!("THE PROOF DOES NOT HOLD: {}", report.broken.join("; "));
+    }
+    format!(
+        "ledger and emulators agree for every one of {} tokens: 0 lost, 0 stuck, {} duplicates (at most {} were possible)",
+        thousands(report.devices),
+        thousands(report.comparison.duplicates),
+        thousands(report.allowed_duplicates)
+    )
+}

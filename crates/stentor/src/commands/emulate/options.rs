@@ -1,0 +1,125 @@
+//! Options that emulators and sinks have in common.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::process;
+use anyhow::Context;
+use clap::Args;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use stentor_emulators::TlsConfig;
+use stentor_stage::files::publish;
+
+/// Whether clients speak TLS, and whom they trust.
+#[derive(Debug, Args)]
+pub(super) struct TlsOptions {
+    /// Where the certificate authority is kept; clients trust its ca.pem
+    #[arg(long, value_name = "DIR", conflicts_with = "plaintext")]
+    ca_dir: Option<PathBuf>,
+    /// Speak without TLS
+    #[arg(long)]
+    plaintext: bool,
+}
+
+impl TlsOptions {
+    /// Returns what is configured, changed by the options.
+    pub(super) fn apply(&self, configured: TlsConfig) -> TlsConfig {
+        match &self.ca_dir {
+            _ if self.plaintext => TlsConfig::Plaintext,
+            Some(directory) => TlsConfig::Authority { directory: Some(directory.clone()) },
+            None => configured,
+        }
+    }
+}
+
+/// How the process starts and says that it is ready.
+#[derive(Debug, Args)]
+pub(super) struct StartOptions {
+    /// All settings as a JSON file; options win
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Write the addresses to this file as JSON once everything is ready
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    end_with_parent: bool,
+}
+
+impl StartOptions {
+    /// Prepares the process; returns what completes when it is asked to end.
+    pub(super) fn prepare(&self) -> anyhow::Result<impl Future<Output = ()> + use<>> {
+        if self.end_with_parent {
+            process::end_with_parent();
+        }
+        process::use_small_pages();
+        process::raise_file_limit();
+        process::asked_to_end()
+    }
+
+    /// Returns the settings of the file, or the default ones.
+    pub(super) fn configured<T: DeserializeOwned + Default>(&self) -> anyhow::Result<T> {
+        self.config
+            .as_deref()
+            .map_or_else(|| Ok(T::default()), |path| parse(&read(path)?, &path.display().to_string()))
+    }
+
+    /// Writes where the emulator is, for whoever looks at the terminal and whoever waits for the file.
+    pub(super) fn announce(&self, facts: &Value, output: Output) -> anyhow::Result<()> {
+        if let Some(path) = &self.ready_file {
+            publish(path, &facts.to_string())?;
+        }
+        output.result(facts, || describe(facts))
+    }
+}
+
+/// Returns where a service listens and whom its clients trust.
+pub(super) fn facts(service: &str, address: SocketAddr, has_tls: bool, tls: &TlsOptions) -> Value {
+    let scheme = if has_tls { "https" } else { "http" };
+    json!({
+        "service": service,
+        "url": format!("{scheme}://{address}"),
+        "address": address,
+        "ca_file": tls.ca_dir.as_ref().map(|directory| directory.join("ca.pem")),
+    })
+}
+
+fn describe(facts: &Value) -> String {
+    let text = |field: &str| facts[field].as_str();
+    let (service, url) = (text("service").unwrap_or_default(), text("url").unwrap_or_default());
+    let kind = text("kind").unwrap_or("emulator");
+    let mut lines = vec![format!("The {service} {kind} listens on {url}")];
+    match (text("ca_file"), url.starts_with("https")) {
+        (Some(ca), _) => {
+            lines.push(format!("  clients trust      {ca}"));
+            lines.push(format!(
+                "  point Stentor here stentor app credential set --provider {service} … --endpoint {url} --ca {ca}"
+            ));
+        }
+        (None, true) => {
+            lines.push("  clients must trust its certificate: give --ca-dir to get a ca.pem".to_owned())
+        }
+        (None, false) => lines.push("  without TLS".to_owned()),
+    }
+    if service == "fcm" {
+        lines.push(format!("  token endpoint     {url}/token"));
+    }
+    if let Some(control) = text("control") {
+        lines.push(format!(
+            "  control            {control}/counts  {control}/policy  {control}/device/register"
+        ));
+    }
+    lines.join("\n")
+}
+
+/// Reads a file of settings.
+pub(super) fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+}
+
+/// Understands settings; `name` says where they come from.
+pub(super) fn parse<T: DeserializeOwned>(text: &str, name: &str) -> anyhow::Result<T> {
+    serde_json::from_str(text)
+        .map_err(|error| Failure::usage(format!("{name} cannot be understood: {error}")).into())
+}
