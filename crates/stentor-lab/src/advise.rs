@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::claims::Verdict;
 use crate::claims::{ClaimsError, Dossier};
-use crate::study::Verdict;
 use crate::subject::dialect::Dialect;
 use crate::subject::reference::Op;
 

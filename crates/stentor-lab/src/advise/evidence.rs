@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::CHOICES;
 use super::rules::rules;
 use crate::claims::ClaimsError;
+use crate::claims::Verdict;
 use crate::results::{Cell, METRICS, Results, part, verdicts};
-use crate::study::Verdict;
 
 /// What the committed records of `docs/studies` say, one object a line; see [`write`].
 const COMMITTED: &str = include_str!("committed.jsonl");

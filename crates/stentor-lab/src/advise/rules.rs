@@ -3,7 +3,7 @@
 use super::evidence::Told;
 use super::{Known, Reason, Wish};
 use crate::claims::ClaimsError;
-use crate::study::Verdict;
+use crate::claims::Verdict;
 use serde::Deserialize;
 
 const TEXT: &str = include_str!("rules.toml");

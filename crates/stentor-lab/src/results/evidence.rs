@@ -9,14 +9,12 @@ use super::overhead;
 use super::paper::{self, Reading};
 use super::{Cell, Results, setting};
 use crate::claims::figures::{Figure, Figures, Interval, Value};
-use crate::record::{Record, phase};
+use crate::record::{FINISHED, Record, phase};
 use crate::statistics::Samples;
 
 const HEADER: &str = "paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note,low,high";
 /// How many times more or less a figure may be whose spread nobody knows.
 const ANYTHING: f64 = 1e9;
-/// The outcome of a fork that came to its end.
-const FINISHED: &str = "finished";
 /// Milliseconds of a second.
 const MS: f64 = 1000.0;
 
@@ -66,6 +64,10 @@ fn quoted(text: &str) -> String {
 /// where there are several readings, on one platform, in the paper's setting, and at one level of each factor that the paper
 /// does not have.
 pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
+    if results.is_of_campaigns() {
+        let is_papers = |cell: &&Cell| period && cell.variant == "paper";
+        return results.cells.iter().filter(is_papers).collect();
+    }
     let of_stack = |cell: &&Cell| cell.is_period() == period;
     let cells: Vec<&Cell> = results.cells.iter().filter(of_stack).collect();
     let has_paper = cells.iter().any(|cell| cell.variant == "paper");

@@ -7,7 +7,7 @@ use super::evidence::client_load_percent;
 use super::metric::{captured, median, phase_ms};
 use super::{Cell, Results, setting};
 use crate::claims::figures::{Figure, Value};
-use crate::record::{Record, phase};
+use crate::record::{FINISHED, Record, phase};
 
 /// Milliseconds of a second.
 const MS: f64 = 1000.0;
@@ -124,12 +124,41 @@ const NUNES: &[Reading] = &[
 ];
 const CAI: &[Reading] =
     &[Reading { experiment: "", metric: "latency", unit: "s", basis: Basis::Whole, of: seconds }];
+/// Pushes of each test in the paper; only such a test takes as long.
+const PUSHES: u64 = 1_000_000;
+const ISIKLIGIL: &[Reading] = &[
+    Reading {
+        experiment: "",
+        metric: "throughput",
+        unit: "push/s",
+        basis: Basis::Whole,
+        of: Record::pushes_per_second,
+    },
+    Reading {
+        experiment: "",
+        metric: "duration",
+        unit: "s",
+        basis: Basis::Whole,
+        of: |r| Some(r.campaign.as_ref().filter(|one| one.pushes == PUSHES)?.wall_seconds),
+    },
+    Reading {
+        experiment: "",
+        metric: "finished share",
+        unit: "",
+        basis: Basis::Whole,
+        of: |r| {
+            let one = r.campaign.as_ref().filter(|one| one.pushes > 0 && r.outcome == FINISHED)?;
+            Some(1.0 - one.stuck as f64 / one.pushes as f64)
+        },
+    },
+];
 /// Lists the figures of a study's paper; those of albertengo-2020 are made from several cells (`overhead`).
 pub(super) fn readings(study: &str) -> &'static [Reading] {
     match study {
         "anacleto-2012" => ANACLETO,
         "nunes-2014" => NUNES,
         "cai-2009" => CAI,
+        "isikligil-2017" => ISIKLIGIL,
         _ => &[],
     }
 }

@@ -12,7 +12,7 @@ use super::Results;
 pub(super) use energy::joules;
 
 /// Width of every drawing.
-const WIDTH: f64 = 960.0;
+pub(super) const WIDTH: f64 = 960.0;
 
 /// A drawing.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ pub fn plots(results: &Results) -> Vec<Plot> {
         [forest::draw, band::draw, ecdf::draw, anatomy::phases, anatomy::bytes, cost::draw, energy::draw];
     // Without times of ours, drawings of time would show the paper's alone.
     let kinds = if results.is_untimed() { &[anatomy::bytes as Draw][..] } else { &all };
-    kinds.iter().flat_map(|draw| draw(results)).collect()
+    kinds.iter().flat_map(|draw| draw(results)).chain(super::campaigns::plots(results)).collect()
 }
 
 /// Makes a name for links of text.

@@ -13,9 +13,9 @@ use super::ground::{Ground, Passage};
 use super::power;
 use super::samples::{self, Kept};
 use super::watch::Watch;
-use super::{RAW, Settings};
+use super::{Ended, RAW, Settings};
 use crate::plan::Cell;
-use crate::record::{Bytes, Clock, Raw, Record, SCHEMA, Sides, Subject};
+use crate::record::{Bytes, Clock, FINISHED, Raw, Record, SCHEMA, Sides, Subject};
 use crate::subject::clock::{epoch_ns, monotonic_ns};
 use crate::subject::host::Host;
 use crate::subject::protocol::{Order, Prepare, Report, Role, Schedule};
@@ -45,16 +45,6 @@ const CLOCK: &str = "clock";
 const REPLY: &str = "reply";
 /// Factors that name a file which the fork provides.
 const FILES: [&str; 2] = ["store", "insert"];
-
-/// How an attempt ended.
-pub(super) enum Ended {
-    /// With a record, whether or not it counts.
-    Kept(Box<Record>),
-    /// The cell cannot be run here, for this reason.
-    NotHere(String),
-    /// The cell's subjects cannot be measured, for this reason.
-    LeftOut(String),
-}
 
 /// One attempt at a fork.
 #[derive(Clone, Copy)]
@@ -115,7 +105,7 @@ impl Trial<'_> {
     /// Runs it.
     pub(super) async fn run(self, ground: &mut dyn Ground) -> Ended {
         if let Some(reason) = ground.objection(self.cell) {
-            return Ended::NotHere(reason);
+            return Ended::Skipped(reason);
         }
         let mut record = Record {
             run_id: self.settings.study.clone() + "-" + &self.settings.seed.to_string(),
@@ -131,7 +121,7 @@ impl Trial<'_> {
         record.env.load_after = load();
         record.ended = time_of_day();
         self.forget_times(&mut record);
-        "finished".clone_into(&mut record.outcome);
+        FINISHED.clone_into(&mut record.outcome);
         match measured {
             Ok(()) if samples::ran_out(&record.counts) => OUTCOME_MEMORY.clone_into(&mut record.outcome),
             Ok(()) => record.invalid_reason = self.settings.gate.reason(&record).unwrap_or_default(),
@@ -489,7 +479,9 @@ fn note_versions(record: &mut Record, half: &str, versions: &BTreeMap<String, St
     record.subject.versions.extend(named);
 }
 
-fn time_of_day() -> String {
+/// Returns what time it is, as RFC 3339 in UTC.
+#[must_use]
+pub fn time_of_day() -> String {
     let now = jiff::Timestamp::from_nanosecond(i128::from(epoch_ns()));
     now.map(|now| now.to_string()).unwrap_or_default()
 }

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::claims::Dossier;
+use crate::claims::Verdict;
 use crate::results::tests::study;
 use crate::results::{Results, verdicts};
-use crate::study::Verdict;
 
 fn dossier() -> Dossier {
     Dossier::open(STUDY).expect("readable").expect("on the shelf")

@@ -7,8 +7,8 @@ use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use stentor_lab::plan::Background;
 use stentor_lab::statistics::Samples;
-use stentor_lab::study::Background;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 

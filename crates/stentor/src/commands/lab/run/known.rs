@@ -5,7 +5,7 @@ use crate::demo::fleet::Member;
 use anyhow::Context;
 use serde_json::json;
 use std::time::Duration;
-use stentor_lab::study::Mix;
+use stentor_lab::plan::Mix;
 use tokio::task::JoinHandle;
 
 /// How long after the campaign's end a device may still hear of it.
