@@ -107,7 +107,7 @@ pub struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlaps: Option<BTreeSet<String>>,
     /// What an interruption did; `None` in cells without that factor.
-    pub interruption: Option<Interruption>,
+    pub interruption: Option<InterruptionOutcome>,
     /// What came of a campaign; `None` where exchanges of two halves were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub campaign: Option<Campaign>,
@@ -232,7 +232,7 @@ pub struct Counts {
 /// A synchronisation that was interrupted when half of its pages were there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Interruption {
+pub struct InterruptionOutcome {
     /// Pages of the whole synchronisation.
     pub pages: u64,
     /// Pages that were there in the meantime; all where nothing was interrupted.

@@ -4,7 +4,7 @@ mod digests;
 mod interruption;
 mod leftovers;
 
-pub(super) use interruption::Mishap;
+pub(super) use interruption::Interruption;
 
 use super::certificate;
 use super::environment::{environment, load};
@@ -205,8 +205,8 @@ impl Trial<'_> {
         )
         .await?;
         server.host.tell(&Order::Go { t0_ns: monotonic_ns() }).await?;
-        if let Some(mishap) = Mishap::of(self.cell) {
-            return self.interrupted(mishap, ground, server, record).await;
+        if let Some(interruption) = Interruption::of(self.cell) {
+            return self.interrupted(interruption, ground, server, record).await;
         }
         let mut client = self.start(ground, Role::Client, server.port).await?;
         record.start_ns.client = Some(client.ready_ns);
@@ -302,7 +302,7 @@ impl Trial<'_> {
 
     /// Counts the exchanges before those that are measured.
     fn unmeasured(&self) -> u32 {
-        if Mishap::of(self.cell).is_some() {
+        if Interruption::of(self.cell).is_some() {
             // Each page is asked for once, by processes that are as new as a started app.
             return 0;
         }

@@ -1,6 +1,6 @@
 //! The ground that a fork runs on: where its processes start, what lies between them, and what they use.
 
-use super::fork::Mishap;
+use super::fork::Interruption;
 use crate::plan::Cell;
 use crate::record::{Bytes, Link};
 use crate::subject::host::Host;
@@ -99,7 +99,7 @@ impl Ground for Loopback {
     }
 
     fn objection(&self, cell: &Cell) -> Option<String> {
-        if Mishap::of(cell).is_some_and(|mishap| mishap.cuts) {
+        if Interruption::of(cell).is_some_and(|interruption| interruption.cuts) {
             return Some(NO_LINK_TO_CUT.into());
         }
         let share = cell.cpu_percent.map(|percent| format!("{percent} % of a processor"));

@@ -1,6 +1,6 @@
 //! The rig as ground: two namespaces with a link between them where the machine allows it, and less where it does not.
 
-use super::fork::Mishap;
+use super::fork::Interruption;
 use super::ground::{Ground, NO_LINK_TO_CUT, Passage, Usage};
 use crate::plan::Cell;
 use crate::record::{Bytes, Link as LinkRecord, Quantiles, Traffic};
@@ -102,7 +102,7 @@ impl Ground for Rigged {
     }
 
     fn objection(&self, cell: &Cell) -> Option<String> {
-        if !self.level.shapes() && Mishap::of(cell).is_some_and(|mishap| mishap.cuts) {
+        if !self.level.shapes() && Interruption::of(cell).is_some_and(|interruption| interruption.cuts) {
             return Some(NO_LINK_TO_CUT.into());
         }
         if let (Some(percent), Err(why)) = (cell.cpu_percent, &self.limits) {
