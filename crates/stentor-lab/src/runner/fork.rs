@@ -9,7 +9,7 @@ pub(super) use interruption::Interruption;
 use super::certificate;
 use super::environment::{environment, load};
 use super::greeting::{arm, hello};
-use super::ground::{Ground, Passage};
+use super::ground::{CaptureResult, Ground};
 use super::power;
 use super::samples::{self, Kept};
 use super::watch::Watch;
@@ -75,7 +75,7 @@ impl From<SubjectError> for Failure {
 #[derive(Default)]
 struct Yield {
     first: Vec<ClientSample>,
-    passage: Passage,
+    captured: CaptureResult,
 }
 
 /// Returns the key of a fork's records.
@@ -261,7 +261,7 @@ impl Trial<'_> {
         self.go(&mut client.host, schedule, count, &digests.samples, expected + patience, &out).await?;
         // One capture of each cell is kept: what others make of it, such as a radio's energy, needs no more.
         let pcap = (self.fork == 1).then(|| self.path(Role::Client, ".pcap"));
-        let passage = ground.passage(pcap.as_deref());
+        let captured = ground.captured(pcap.as_deref());
         let after = [ground.usage(Role::Client, &client.host), ground.usage(Role::Server, &server.host)];
         let spent = |place: usize| {
             let (before, after) = (before[place].cpu_ns?, after[place].cpu_ns?);
@@ -269,7 +269,7 @@ impl Trial<'_> {
         };
         record.cpu = Sides { client: spent(0), server: spent(1) };
         record.mem = Sides { client: after[0].peak_bytes, server: after[1].peak_bytes };
-        Ok(Yield { first, passage })
+        Ok(Yield { first, captured })
     }
 
     /// Lets the client make exchanges; a wrong answer is the end of the subject.
@@ -333,8 +333,8 @@ impl Trial<'_> {
         kept.sum_up(record);
         record.clock = Some(Clock::shared());
         let bodies = samples::bodies(&kept);
-        record.link = found.passage.link;
-        record.bytes = Some(match found.passage.bytes {
+        record.link = found.captured.link;
+        record.bytes = Some(match found.captured.bytes {
             Some(frames) => Bytes { exchanges: bodies.exchanges, ..samples::with_bodies(frames, &bodies) },
             None => bodies,
         });

@@ -25,7 +25,7 @@ pub struct Usage {
 
 /// What passed between the halves.
 #[derive(Debug, Clone, Default)]
-pub struct Passage {
+pub struct CaptureResult {
     /// The link and how it did.
     pub link: Link,
     /// Bytes, where frames are seen; for `exchanges` the caller fills in its own count.
@@ -86,7 +86,7 @@ pub trait Ground {
     fn listen(&mut self);
 
     /// Returns what has passed since, and keeps it as a file of packets where one is named and packets are seen.
-    fn passage(&mut self, pcap: Option<&Path>) -> Passage;
+    fn captured(&mut self, pcap: Option<&Path>) -> CaptureResult;
 }
 
 /// This machine's loopback: nothing is emulated, and only bodies are counted.
@@ -130,8 +130,8 @@ impl Ground for Loopback {
 
     fn listen(&mut self) {}
 
-    fn passage(&mut self, _pcap: Option<&Path>) -> Passage {
-        Passage { link: Link { profile: "none".into(), ..Link::default() }, bytes: None }
+    fn captured(&mut self, _pcap: Option<&Path>) -> CaptureResult {
+        CaptureResult { link: Link { profile: "none".into(), ..Link::default() }, bytes: None }
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use stentor_lab::plan::{Cell, Choice, Plan, SampleChoice};
 use stentor_lab::record::{self, Record};
 use stentor_lab::runner::gate::Gate;
-use stentor_lab::runner::ground::{Ground, Loopback, Passage, Usage};
+use stentor_lab::runner::ground::{CaptureResult, Ground, Loopback, Usage};
 use stentor_lab::runner::power::Models;
 use stentor_lab::runner::{self, Settings, roster};
 use stentor_lab::subject::clock::monotonic_ns;
@@ -271,8 +271,8 @@ impl Ground for Noting {
         self.words.push("measure");
     }
 
-    fn passage(&mut self, pcap: Option<&Path>) -> Passage {
-        self.ground.passage(pcap)
+    fn captured(&mut self, pcap: Option<&Path>) -> CaptureResult {
+        self.ground.captured(pcap)
     }
 }
 

@@ -103,7 +103,7 @@ impl Trial<'_> {
             record.latency.insert(phase::SYNC.to_owned(), whole);
         }
         record.interruption = Some(found);
-        Ok(Yield { first: Vec::new(), passage: ground.passage(None) })
+        Ok(Yield { first: Vec::new(), captured: ground.captured(None) })
     }
 
     fn errand(&self, interruption: Interruption) -> Result<Errand, SubjectError> {
