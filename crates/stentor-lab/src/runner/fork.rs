@@ -73,7 +73,7 @@ impl From<SubjectError> for Failure {
 
 /// What a fork's two halves gave, before it is summed up.
 #[derive(Default)]
-struct Yield {
+struct ForkOutput {
     first: Vec<ClientSample>,
     captured: CaptureResult,
 }
@@ -196,7 +196,7 @@ impl Trial<'_> {
         server: &mut Half,
         record: &mut Record,
         digests: &Digests,
-    ) -> Result<Yield, Failure> {
+    ) -> Result<ForkOutput, Failure> {
         arm(
             &mut server.host,
             Schedule::Closed { think_ns: 0 },
@@ -232,7 +232,7 @@ impl Trial<'_> {
         client: &mut Half,
         record: &mut Record,
         digests: &Digests,
-    ) -> Result<Yield, Failure> {
+    ) -> Result<ForkOutput, Failure> {
         ground.hold(self.cell)?;
         let amount = self.cell.amount;
         let closed = Schedule::Closed { think_ns: 0 };
@@ -269,7 +269,7 @@ impl Trial<'_> {
         };
         record.cpu = Sides { client: spent(0), server: spent(1) };
         record.mem = Sides { client: after[0].peak_bytes, server: after[1].peak_bytes };
-        Ok(Yield { first, captured })
+        Ok(ForkOutput { first, captured })
     }
 
     /// Lets the client make exchanges; a wrong answer is the end of the subject.
@@ -315,7 +315,7 @@ impl Trial<'_> {
         Schedule::Open { interval_ns, poisson: false, max_in_flight: self.cell.in_flight }
     }
 
-    fn sum_up(&self, record: &mut Record, found: Yield) -> Result<(), Failure> {
+    fn sum_up(&self, record: &mut Record, found: ForkOutput) -> Result<(), Failure> {
         let client = sample::read_client(&self.path(Role::Client, ""))?;
         let server = sample::read_server(&self.path(Role::Server, ""))?;
         let inserted = sample::read_times(&self.path(Role::Client, ".inserted"))?;

@@ -1,7 +1,7 @@
 //! A synchronisation that is interrupted half way: the link is cut, the client is killed, or both. What the client has can be
 //! read without its server, is marked as stale, and is not asked for again.
 
-use super::{Failure, Ground, Half, Trial, Yield, arm, note_versions};
+use super::{Failure, ForkOutput, Ground, Half, Trial, arm, note_versions};
 use crate::plan::Cell;
 use crate::record::{From as Origin, InterruptionOutcome, Latency, Record, phase};
 use crate::subject::SubjectError;
@@ -70,7 +70,7 @@ impl Trial<'_> {
         ground: &mut dyn Ground,
         server: &Half,
         record: &mut Record,
-    ) -> Result<Yield, Failure> {
+    ) -> Result<ForkOutput, Failure> {
         let client = self.start(ground, Role::Client, server.port).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
@@ -103,7 +103,7 @@ impl Trial<'_> {
             record.latency.insert(phase::SYNC.to_owned(), whole);
         }
         record.interruption = Some(found);
-        Ok(Yield { first: Vec::new(), captured: ground.captured(None) })
+        Ok(ForkOutput { first: Vec::new(), captured: ground.captured(None) })
     }
 
     fn errand(&self, interruption: Interruption) -> Result<Errand, SubjectError> {
