@@ -7,7 +7,7 @@ mod still;
 
 use super::*;
 use crate::subject::reference::Op;
-use crate::subject::server::{Manner, Server};
+use crate::subject::server::{Behaviour, Server};
 use std::net::{Ipv4Addr, SocketAddr};
 
 fn run<F: Future>(future: F) -> F::Output {
@@ -15,9 +15,9 @@ fn run<F: Future>(future: F) -> F::Output {
 }
 
 /// Starts a server that speaks like one protocol.
-async fn server(speaks: Protocol, op: Op, manner: Manner) -> Server {
+async fn server(speaks: Protocol, op: Op, behaviour: Behaviour) -> Server {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Server::start(speaks.dialect().expect("known"), op, bind, manner).await.expect("listening")
+    Server::start(speaks.dialect().expect("known"), op, bind, behaviour).await.expect("listening")
 }
 
 /// Takes it for a face of a protocol, perhaps another than it speaks.

@@ -16,7 +16,9 @@ fn somebodys(dialect: &str, address: SocketAddr) -> Face {
 /// Serves one operation in any dialect.
 async fn served(dialect: &str, op: Op) -> Server {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Server::start(Dialect::named(dialect).expect("known"), op, bind, Manner::Honest).await.expect("listening")
+    Server::start(Dialect::named(dialect).expect("known"), op, bind, Behaviour::Honest)
+        .await
+        .expect("listening")
 }
 
 async fn ask(id: &str, face: &mut Face) -> Told {
