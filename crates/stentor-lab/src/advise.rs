@@ -20,7 +20,7 @@ use crate::claims::{ClaimsError, Dossier};
 use crate::subject::dialect::Dialect;
 use crate::subject::reference::Op;
 
-use evidence::Told;
+use evidence::ClaimVerdict;
 use rules::{Rule, rules};
 
 pub use evidence::{Evidence, Source, Timed, write};
@@ -142,7 +142,7 @@ pub struct Measured {
 struct Claimed {
     says: String,
     published: Verdict,
-    ours: Option<Told>,
+    ours: Option<ClaimVerdict>,
 }
 
 /// Claims, by study and id with a space between.

@@ -93,7 +93,7 @@ pub enum Word {
 
 /// What a probe says of one protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct ProbeResult {
     /// The probe.
     pub id: String,
     /// The row of the paper's tables.
@@ -198,7 +198,7 @@ impl Word {
     }
 }
 
-impl Told {
+impl ProbeResult {
     /// Writes the answer with its unit.
     #[must_use]
     pub fn answer_text(&self) -> String {

@@ -2,7 +2,7 @@
 
 use super::face::Face;
 use super::interviews;
-use super::{Ground, Kind, Protocol, Reply, Told, Word};
+use super::{Ground, Kind, ProbeResult, Protocol, Reply, Word};
 use super::{contract, multicall, security, shapes, size, sources, transport, types};
 use crate::subject::{Definition, SubjectError};
 use serde::Deserialize;
@@ -60,7 +60,7 @@ pub fn list() -> Vec<Probe> {
 }
 
 /// Runs every probe on each face; one that breaks off says why, and the others go on.
-pub async fn run(faces: &mut [Face], ground: &Ground) -> Vec<Told> {
+pub async fn run(faces: &mut [Face], ground: &Ground) -> Vec<ProbeResult> {
     let mut all = Vec::new();
     for probe in list() {
         for face in faces.iter_mut() {
@@ -72,7 +72,7 @@ pub async fn run(faces: &mut [Face], ground: &Ground) -> Vec<Told> {
 
 /// Runs every trial on somebody else's subject, each on a process of its own: what one of them ends is no end of the others.
 /// What the tables tell by counting and by documents is about no subject and is left out.
-pub async fn run_on(definition: &Definition, ground: &Ground) -> Result<Vec<Told>, SubjectError> {
+pub async fn run_on(definition: &Definition, ground: &Ground) -> Result<Vec<ProbeResult>, SubjectError> {
     let mut all = Vec::new();
     for probe in list().into_iter().filter(|probe| probe.kind == Kind::Measured) {
         let mut face = Face::foreign(definition).await?;
@@ -133,13 +133,13 @@ impl Probe {
     }
 
     /// Runs it on one face.
-    pub(super) async fn ask(&self, face: &mut Face, ground: &Ground) -> Told {
+    pub(super) async fn ask(&self, face: &mut Face, ground: &Ground) -> ProbeResult {
         let reply = self.reply(face, ground).await.unwrap_or_else(|error| match error {
             // Somebody else's subject may end itself over what is asked of it, and then does not do it.
             SubjectError::Unanswered if !face.is_ours => Reply::word(Word::No, error.to_string()),
             _ => Reply::word(Word::NotRun, error.to_string()),
         });
-        Told {
+        ProbeResult {
             id: self.id.clone(),
             feature: self.feature.clone(),
             subject: face.protocol.label().to_owned(),

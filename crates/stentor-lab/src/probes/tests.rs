@@ -40,8 +40,8 @@ fn number(reply: &Reply) -> f64 {
 }
 
 /// Makes what a probe told of a protocol.
-fn told(id: &str, feature: &str, subject: &str, answer: Answer) -> Told {
-    Told {
+fn told(id: &str, feature: &str, subject: &str, answer: Answer) -> ProbeResult {
+    ProbeResult {
         id: id.into(),
         feature: feature.into(),
         subject: subject.into(),

@@ -21,7 +21,7 @@ async fn served(dialect: &str, op: Op) -> Server {
         .expect("listening")
 }
 
-async fn ask(id: &str, face: &mut Face) -> Told {
+async fn ask(id: &str, face: &mut Face) -> ProbeResult {
     let probe = list().into_iter().find(|one| one.id == id).expect("listed");
     probe.ask(face, &Ground::default()).await
 }

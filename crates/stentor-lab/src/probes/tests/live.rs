@@ -175,6 +175,6 @@ fn a_probe_whose_face_is_gone_did_not_run_and_says_no_no() {
         let probed = Probed::of(super::super::run(&mut faces, &ground).await);
         let contract = probed.probes.iter().find(|one| one.id == "contract").expect("listed");
         assert_eq!((contract.answer, contract.has_run()), (Answer::Word(Word::NotRun), false));
-        assert!(!probed.have_all_run() && probed.probes.iter().any(Told::has_run));
+        assert!(!probed.have_all_run() && probed.probes.iter().any(ProbeResult::has_run));
     });
 }
