@@ -115,7 +115,7 @@ pub struct ProbeResult {
 
 /// What probes need besides a face.
 #[derive(Debug, Clone, Default)]
-pub struct Ground {
+pub struct ProbeContext {
     /// The paper's figures, with its interviews.
     pub figures: Figures,
     /// Folder of the subjects' sources, where there is one.

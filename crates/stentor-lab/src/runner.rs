@@ -8,12 +8,12 @@ mod environment;
 mod fork;
 pub mod gate;
 mod greeting;
-pub mod ground;
 mod journal;
 pub mod power;
 pub mod rigged;
 pub mod roster;
 mod samples;
+pub mod testbed;
 mod watch;
 
 pub use environment::environment;
@@ -26,13 +26,13 @@ use crate::record::{NOT_MADE, Quantiles, RECORDS, Record, RecordError};
 use crate::subject::SubjectError;
 use fork::Trial;
 use gate::Gate;
-use ground::Ground;
 use journal::Journal;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use testbed::Testbed;
 
 /// A fork that does not count is attempted so often in all.
 pub const ATTEMPTS_MAX: u32 = 3;
@@ -193,13 +193,13 @@ pub trait Adapter {
 pub async fn run(
     cells: &[Cell],
     not_run: Vec<NotRun>,
-    ground: &mut dyn Ground,
+    testbed: &mut dyn Testbed,
     settings: &Settings,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, RunError> {
     let is_encrypted = |cell: &Cell| cell.settings.get("tls").is_some_and(|level| level == "on");
     let encrypts = cells.iter().any(is_encrypted);
-    let mut pairs = Pairs { ground, settings, encrypts, directory: PathBuf::new() };
+    let mut pairs = Pairs { testbed, settings, encrypts, directory: PathBuf::new() };
     run_with(&mut pairs, cells, not_run, settings, tell).await
 }
 
@@ -263,7 +263,7 @@ fn is_over(record: &Record) -> bool {
 
 /// Pairs of subjects, each fork on fresh processes.
 struct Pairs<'a> {
-    ground: &'a mut dyn Ground,
+    testbed: &'a mut dyn Testbed,
     settings: &'a Settings,
     encrypts: bool,
     directory: PathBuf,
@@ -285,7 +285,7 @@ impl Adapter for Pairs<'_> {
 
     async fn attempt(&mut self, cell: &Cell, fork: u32, attempt: u32) -> Result<Ended, RunError> {
         let trial = Trial { cell, fork, attempt, settings: self.settings, raw: &self.directory };
-        Ok(trial.run(self.ground).await)
+        Ok(trial.run(self.testbed).await)
     }
 }
 

@@ -9,9 +9,9 @@ pub(super) use interruption::Interruption;
 use super::certificate;
 use super::environment::{environment, load};
 use super::greeting::{arm, hello};
-use super::ground::{CaptureResult, Ground};
 use super::power;
 use super::samples::{self, Kept};
+use super::testbed::{CaptureResult, Testbed};
 use super::watch::Watch;
 use super::{Ended, RAW, Settings};
 use crate::plan::Cell;
@@ -103,8 +103,8 @@ fn blank(cell: &Cell, fork: u32) -> Record {
 
 impl Trial<'_> {
     /// Runs it.
-    pub(super) async fn run(self, ground: &mut dyn Ground) -> Ended {
-        if let Some(reason) = ground.objection(self.cell) {
+    pub(super) async fn run(self, testbed: &mut dyn Testbed) -> Ended {
+        if let Some(reason) = testbed.objection(self.cell) {
             return Ended::Skipped(reason);
         }
         let mut record = Record {
@@ -112,11 +112,11 @@ impl Trial<'_> {
             study: self.settings.study.clone(),
             seed: self.settings.seed,
             attempt: self.attempt,
-            env: environment(ground.level(), ground.cgroup(), ground.idle(), &self.settings.commit),
+            env: environment(testbed.level(), testbed.cgroup(), testbed.idle(), &self.settings.commit),
             ..blank(self.cell, self.fork)
         };
         let watch = Watch::begin();
-        let measured = self.measure(ground, &mut record).await;
+        let measured = self.measure(testbed, &mut record).await;
         record.instrument = watch.finish();
         record.env.load_after = load();
         record.ended = time_of_day();
@@ -139,15 +139,15 @@ impl Trial<'_> {
         Ended::Kept(Box::new(record))
     }
 
-    async fn measure(&self, ground: &mut dyn Ground, record: &mut Record) -> Result<(), Failure> {
-        ground.prepare(self.cell)?;
+    async fn measure(&self, testbed: &mut dyn Testbed, record: &mut Record) -> Result<(), Failure> {
+        testbed.prepare(self.cell)?;
         // What an earlier attempt or an interrupted run left must not pass for this one's.
         self.clear();
         let digests = Digests::of(self.cell, &self.factors(), self.settings.seed)?;
-        let mut server = self.start(ground, Role::Server, 0).await?;
+        let mut server = self.start(testbed, Role::Server, 0).await?;
         record.start_ns.server = Some(server.ready_ns);
         note_versions(record, "server", &server.versions);
-        let exchanged = self.with_client(ground, &mut server, record, &digests).await;
+        let exchanged = self.with_client(testbed, &mut server, record, &digests).await;
         match exchanged {
             Ok(found) => {
                 let (report, status) = server.host.stop().await?;
@@ -161,7 +161,7 @@ impl Trial<'_> {
                 }
                 self.sum_up(record, found)?;
                 let capture = self.path(Role::Client, ".pcap");
-                power::add(record, &self.settings.models, &capture, ground.address(Role::Client));
+                power::add(record, &self.settings.models, &capture, testbed.address(Role::Client));
                 Ok(())
             }
             Err(failure) => {
@@ -172,16 +172,16 @@ impl Trial<'_> {
     }
 
     /// Starts a half and gets it ready.
-    async fn start(&self, ground: &mut dyn Ground, role: Role, port: u16) -> Result<Half, Failure> {
+    async fn start(&self, testbed: &mut dyn Testbed, role: Role, port: u16) -> Result<Half, Failure> {
         let began = Instant::now();
         let definition = self.definition(role);
-        let started = ground.start(role, &definition, self.settings.patience);
+        let started = testbed.start(role, &definition, self.settings.patience);
         let mut host = started.map_err(Failure::Start)?;
         match hello(&mut host).await {
             Ok(mut versions) => {
                 let collector = definition.collector().map(|name| (COLLECTOR.to_owned(), name.to_owned()));
                 versions.extend(collector);
-                Half { host, began, versions, ready_ns: 0, port }.prepared(self, ground, role).await
+                Half { host, began, versions, ready_ns: 0, port }.prepared(self, testbed, role).await
             }
             Err(error) => {
                 host.end().await;
@@ -192,7 +192,7 @@ impl Trial<'_> {
 
     async fn with_client(
         &self,
-        ground: &mut dyn Ground,
+        testbed: &mut dyn Testbed,
         server: &mut Half,
         record: &mut Record,
         digests: &Digests,
@@ -206,12 +206,12 @@ impl Trial<'_> {
         .await?;
         server.host.tell(&Order::Go { t0_ns: monotonic_ns() }).await?;
         if let Some(interruption) = Interruption::of(self.cell) {
-            return self.interrupted(interruption, ground, server, record).await;
+            return self.interrupted(interruption, testbed, server, record).await;
         }
-        let mut client = self.start(ground, Role::Client, server.port).await?;
+        let mut client = self.start(testbed, Role::Client, server.port).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
-        let exchanged = self.exchange(ground, server, &mut client, record, digests).await;
+        let exchanged = self.exchange(testbed, server, &mut client, record, digests).await;
         match exchanged {
             Ok(found) => {
                 client.host.stop().await?;
@@ -227,13 +227,13 @@ impl Trial<'_> {
     /// The first exchange, the warm-up and the measured exchanges.
     async fn exchange(
         &self,
-        ground: &mut dyn Ground,
+        testbed: &mut dyn Testbed,
         server: &Half,
         client: &mut Half,
         record: &mut Record,
         digests: &Digests,
     ) -> Result<ForkOutput, Failure> {
-        ground.hold(self.cell)?;
+        testbed.hold(self.cell)?;
         let amount = self.cell.amount;
         let closed = Schedule::Closed { think_ns: 0 };
         let patience = self.settings.patience;
@@ -243,26 +243,26 @@ impl Trial<'_> {
         let mut median = record.first_call_ns.unwrap_or(0);
         if amount.warmup > 0 {
             // What is to be warm gets warm sooner with a whole processor.
-            ground.release(self.cell)?;
+            testbed.release(self.cell)?;
             let warm = u64::from(amount.warmup);
             let all = patience.saturating_mul(2);
             let mut paced = self.go(&mut client.host, closed, warm, &digests.warmup, all, &out).await?;
-            ground.hold(self.cell)?;
+            testbed.hold(self.cell)?;
             if self.is_paced() {
                 paced = self.go(&mut client.host, closed, 1, &digests.first, patience, &out).await?;
             }
             median = samples::median_rtt(&paced).max(0).cast_unsigned();
         }
-        let before = [ground.usage(Role::Client, &client.host), ground.usage(Role::Server, &server.host)];
-        ground.listen();
+        let before = [testbed.usage(Role::Client, &client.host), testbed.usage(Role::Server, &server.host)];
+        testbed.listen();
         let (schedule, count) = (self.schedule(median), u64::from(amount.samples));
         let interval = Duration::from_nanos(interval_ns(schedule).max(median));
         let expected = interval.saturating_mul(amount.samples).saturating_mul(PATIENCE_FACTOR);
         self.go(&mut client.host, schedule, count, &digests.samples, expected + patience, &out).await?;
         // One capture of each cell is kept: what others make of it, such as a radio's energy, needs no more.
         let pcap = (self.fork == 1).then(|| self.path(Role::Client, ".pcap"));
-        let captured = ground.captured(pcap.as_deref());
-        let after = [ground.usage(Role::Client, &client.host), ground.usage(Role::Server, &server.host)];
+        let captured = testbed.captured(pcap.as_deref());
+        let after = [testbed.usage(Role::Client, &client.host), testbed.usage(Role::Server, &server.host)];
         let spent = |place: usize| {
             let (before, after) = (before[place].cpu_ns?, after[place].cpu_ns?);
             Some(after.saturating_sub(before))
@@ -435,8 +435,13 @@ struct Half {
 
 impl Half {
     /// Tells it to get ready; a half that cannot is ended.
-    async fn prepared(mut self, trial: &Trial<'_>, ground: &dyn Ground, role: Role) -> Result<Self, Failure> {
-        let address = SocketAddr::new(ground.address(Role::Server), self.port);
+    async fn prepared(
+        mut self,
+        trial: &Trial<'_>,
+        testbed: &dyn Testbed,
+        role: Role,
+    ) -> Result<Self, Failure> {
+        let address = SocketAddr::new(testbed.address(Role::Server), self.port);
         let ready = self.host.ask(&Order::Prepare(trial.prepare(role, address))).await;
         self.ready_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         match ready {

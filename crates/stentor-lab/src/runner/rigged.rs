@@ -1,7 +1,7 @@
-//! The rig as ground: two namespaces with a link between them where the machine allows it, and less where it does not.
+//! The rig as testbed: two namespaces with a link between them where the machine allows it, and less where it does not.
 
 use super::fork::Interruption;
-use super::ground::{CaptureResult, Ground, NO_LINK_TO_CUT, Usage};
+use super::testbed::{CaptureResult, NO_LINK_TO_CUT, Testbed, Usage};
 use crate::plan::Cell;
 use crate::record::{Bytes, Link as LinkRecord, Quantiles, Traffic};
 use crate::subject::host::Host;
@@ -85,7 +85,7 @@ impl Rigged {
     }
 }
 
-impl Ground for Rigged {
+impl Testbed for Rigged {
     fn level(&self) -> &'static str {
         self.level.word()
     }

@@ -23,7 +23,7 @@ async fn served(dialect: &str, op: Op) -> Server {
 
 async fn ask(id: &str, face: &mut Face) -> ProbeResult {
     let probe = list().into_iter().find(|one| one.id == id).expect("listed");
-    probe.ask(face, &Ground::default()).await
+    probe.ask(face, &ProbeContext::default()).await
 }
 
 /// Answers everybody with these bytes, or with none.

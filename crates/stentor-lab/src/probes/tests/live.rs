@@ -156,9 +156,9 @@ fn a_secured_message_is_refused_by_our_soap_face_and_the_others_have_no_place_fo
 fn a_face_without_tls_makes_no_exchange_over_it() {
     run(async {
         let directory = tempfile::tempdir().expect("a directory");
-        let ground = Ground { directory: directory.path().to_owned(), ..Ground::default() };
+        let context = ProbeContext { directory: directory.path().to_owned(), ..ProbeContext::default() };
         let plain = server(Protocol::Rest, Op::Echo, Behaviour::Honest).await;
-        let told = security::tls(&mut taken_for(Protocol::Rest, &plain), &ground).await.expect("tried");
+        let told = security::tls(&mut taken_for(Protocol::Rest, &plain), &context).await.expect("tried");
         assert_eq!(word(&told), Word::No, "{told:?}");
     });
 }
@@ -171,8 +171,8 @@ fn a_probe_whose_face_is_gone_did_not_run_and_says_no_no() {
         drop(gone);
         let mut faces = vec![Face::at(Protocol::Soap, address).expect("a face")];
         let directory = tempfile::tempdir().expect("a directory");
-        let ground = Ground { directory: directory.path().to_owned(), ..Ground::default() };
-        let probed = Probed::of(super::super::run(&mut faces, &ground).await);
+        let context = ProbeContext { directory: directory.path().to_owned(), ..ProbeContext::default() };
+        let probed = Probed::of(super::super::run(&mut faces, &context).await);
         let contract = probed.probes.iter().find(|one| one.id == "contract").expect("listed");
         assert_eq!((contract.answer, contract.has_run()), (Answer::Word(Word::NotRun), false));
         assert!(!probed.have_all_run() && probed.probes.iter().any(ProbeResult::has_run));

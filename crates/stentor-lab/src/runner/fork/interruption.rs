@@ -1,7 +1,7 @@
 //! A synchronisation that is interrupted half way: the link is cut, the client is killed, or both. What the client has can be
 //! read without its server, is marked as stale, and is not asked for again.
 
-use super::{Failure, ForkOutput, Ground, Half, Trial, arm, note_versions};
+use super::{Failure, ForkOutput, Half, Testbed, Trial, arm, note_versions};
 use crate::plan::Cell;
 use crate::record::{From as Origin, InterruptionOutcome, Latency, Record, phase};
 use crate::subject::SubjectError;
@@ -67,17 +67,17 @@ impl Trial<'_> {
     pub(super) async fn interrupted(
         &self,
         interruption: Interruption,
-        ground: &mut dyn Ground,
+        testbed: &mut dyn Testbed,
         server: &Half,
         record: &mut Record,
     ) -> Result<ForkOutput, Failure> {
-        let client = self.start(ground, Role::Client, server.port).await?;
+        let client = self.start(testbed, Role::Client, server.port).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
         let errand = self.errand(interruption)?;
         let mut host = client.host;
         self.arm_all(&mut host, errand.pages).await?;
-        ground.listen();
+        testbed.listen();
         let began_ns = monotonic_ns();
         host.tell(&Order::Go { t0_ns: began_ns }).await?;
         if !interruption.is_none() {
@@ -85,12 +85,12 @@ impl Trial<'_> {
         }
 
         let struck_ns = monotonic_ns();
-        let (host, offline) = self.strike(&errand, ground, host).await?;
+        let (host, offline) = self.strike(&errand, testbed, host).await?;
         let mut found = errand.look(offline)?;
         let looked_ns = monotonic_ns();
         let ended = match host {
             Some(host) => self.hear_out(&errand, host).await?,
-            None => self.go_on(&errand, found.pages_kept, ground, server).await?,
+            None => self.go_on(&errand, found.pages_kept, testbed, server).await?,
         };
         ended.stop().await?;
         errand.whole()?;
@@ -103,7 +103,7 @@ impl Trial<'_> {
             record.latency.insert(phase::SYNC.to_owned(), whole);
         }
         record.interruption = Some(found);
-        Ok(ForkOutput { first: Vec::new(), captured: ground.captured(None) })
+        Ok(ForkOutput { first: Vec::new(), captured: testbed.captured(None) })
     }
 
     fn errand(&self, interruption: Interruption) -> Result<Errand, SubjectError> {
@@ -126,12 +126,12 @@ impl Trial<'_> {
     async fn strike(
         &self,
         errand: &Errand,
-        ground: &mut dyn Ground,
+        testbed: &mut dyn Testbed,
         host: Host,
     ) -> Result<(Option<Host>, Option<(Offline, u64)>), Failure> {
         let Interruption { cuts, kills } = errand.interruption;
         if cuts {
-            ground.cut(true)?;
+            testbed.cut(true)?;
         }
         let host = if kills {
             host.kill().await;
@@ -150,7 +150,7 @@ impl Trial<'_> {
             Some((offline, span(began, monotonic_ns())))
         };
         if cuts {
-            ground.cut(false)?;
+            testbed.cut(false)?;
         }
         Ok((host, offline))
     }
@@ -177,13 +177,13 @@ impl Trial<'_> {
         &self,
         errand: &Errand,
         kept: u64,
-        ground: &mut dyn Ground,
+        testbed: &mut dyn Testbed,
         server: &Half,
     ) -> Result<Host, Failure> {
         let mut cell = self.cell.clone();
         cell.settings.insert("sync".into(), "resume".into());
         let again = Trial { cell: &cell, ..*self };
-        let mut host = again.start(ground, Role::Client, server.port).await?.host;
+        let mut host = again.start(testbed, Role::Client, server.port).await?.host;
         self.arm_all(&mut host, errand.pages).await?;
         let go = Order::Go { t0_ns: monotonic_ns() };
         let report = host.ask_within(&go, self.settings.patience).await?;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::claims::Dossier;
 use stentor_lab::probes::{
-    self, Answer, Face, Ground, Kind, ProbeResult, Probed, Protocol, Row, STUDY, rows,
+    self, Answer, Face, Kind, ProbeContext, ProbeResult, Probed, Protocol, Row, STUDY, rows,
 };
 use stentor_lab::runner::roster;
 use stentor_lab::subject::protocol::Role;
@@ -85,10 +85,10 @@ impl Probe {
 /// Asks subjects that are not ours.
 async fn ask(study: &str, others: &[Definition], output: Output) -> anyhow::Result<ExitCode> {
     let directory = directory()?;
-    let ground = Ground { directory: directory.path().to_owned(), ..Ground::default() };
+    let context = ProbeContext { directory: directory.path().to_owned(), ..ProbeContext::default() };
     let mut told: Vec<(&str, Vec<ProbeResult>)> = Vec::new();
     for definition in others {
-        let of_one = probes::run_on(definition, &ground).await;
+        let of_one = probes::run_on(definition, &context).await;
         let of_one = of_one.map_err(|error| Failure::not_done(format!("{}: {error}", definition.id)))?;
         told.push((&definition.id, of_one));
     }
@@ -129,7 +129,7 @@ async fn all(dossier: &Dossier, subjects: Option<&Path>) -> anyhow::Result<Probe
     let directory = directory()?;
     let here = std::env::current_dir().ok();
     let places = here.iter().map(PathBuf::as_path).chain([program.as_path()]);
-    let ground = Ground {
+    let context = ProbeContext {
         figures: dossier.figures().clone(),
         sources: subjects.map(Path::to_owned).or_else(|| catalogue::folder(places)),
         directory: directory.path().to_owned(),
@@ -138,7 +138,7 @@ async fn all(dossier: &Dossier, subjects: Option<&Path>) -> anyhow::Result<Probe
     for protocol in Protocol::ALL {
         faces.push(start(protocol, &speak).await?);
     }
-    let told = probes::run(&mut faces, &ground).await;
+    let told = probes::run(&mut faces, &context).await;
     for face in faces {
         face.end().await;
     }

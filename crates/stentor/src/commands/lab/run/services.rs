@@ -180,12 +180,12 @@ impl Services<'_> {
 
     async fn measure(&self, expansion: Expansion) -> anyhow::Result<Summary> {
         let link = self.options.link.clone().unwrap_or_else(|| self.plan.link.clone());
-        let mut ground = ground(&link, self.run.seed)?;
+        let mut testbed = testbed(&link, self.run.seed)?;
         let settings = self.settings(link);
         let mut teller = Teller::default();
         let Expansion { cells, not_run } = expansion;
         let summary =
-            runner::run(&cells, not_run, &mut ground, &settings, &mut |event| teller.tell(&event)).await;
+            runner::run(&cells, not_run, &mut testbed, &settings, &mut |event| teller.tell(&event)).await;
         summary.map_err(refused)
     }
 
@@ -286,17 +286,17 @@ fn took(summary: &Summary) -> String {
 }
 
 /// Tries the rig, and returns what is less than it could be.
-fn ground(link: &str, seed: u64) -> anyhow::Result<Rigged> {
+fn testbed(link: &str, seed: u64) -> anyhow::Result<Rigged> {
     let tried = Rigged::try_out(link, seed)?;
     let unknown = || {
         Failure::usage(format!("there is no link {link}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"))
     };
-    let ground = tried.ok_or_else(unknown)?;
-    ground.notes().iter().for_each(|text| note(text));
-    for what in ground.level_of().cannot_test().iter().filter(|_| link != NO_LINK) {
-        note(&format!("{} cannot test {what}", ground.level_of()));
+    let testbed = tried.ok_or_else(unknown)?;
+    testbed.notes().iter().for_each(|text| note(text));
+    for what in testbed.level_of().cannot_test().iter().filter(|_| link != NO_LINK) {
+        note(&format!("{} cannot test {what}", testbed.level_of()));
     }
-    Ok(ground)
+    Ok(testbed)
 }
 
 fn estimate(plan: &Plan, expansion: &Expansion, profile: Profile) -> String {

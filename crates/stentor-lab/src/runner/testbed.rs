@@ -1,4 +1,4 @@
-//! The ground that a fork runs on: where its processes start, what lies between them, and what they use.
+//! The testbed that a fork runs on: where its processes start, what lies between them, and what they use.
 
 use super::fork::Interruption;
 use crate::plan::Cell;
@@ -33,7 +33,7 @@ pub struct CaptureResult {
 }
 
 /// Where forks run.
-pub trait Ground {
+pub trait Testbed {
     /// Names the level: `netns`, `veth` or `loopback`.
     fn level(&self) -> &'static str;
 
@@ -93,7 +93,7 @@ pub trait Ground {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Loopback;
 
-impl Ground for Loopback {
+impl Testbed for Loopback {
     fn level(&self) -> &'static str {
         "loopback"
     }
