@@ -6,7 +6,7 @@
 pub mod expression;
 pub mod figures;
 pub mod judge;
-mod shelf;
+mod shipped;
 mod verdict;
 
 use crate::statistics::{Effect, factorial};
@@ -15,7 +15,7 @@ use figures::{Figures, FiguresError, Interval};
 use judge::{Bench, Compared, JudgeError, Judgment, combinations};
 use serde::{Deserialize, Serialize};
 
-pub use shelf::STUDIES;
+pub use shipped::STUDIES;
 pub use verdict::Verdict;
 
 /// Percent of a whole.
@@ -202,7 +202,7 @@ pub struct Analysis {
 impl Dossier {
     /// Reads the study with an id; `None` when there is no such study.
     pub fn open(id: &str) -> Result<Option<Self>, ClaimsError> {
-        let Some((claims, figures)) = shelf::files(id) else { return Ok(None) };
+        let Some((claims, figures)) = shipped::files(id) else { return Ok(None) };
         Self::read(claims, figures).map(Some)
     }
 

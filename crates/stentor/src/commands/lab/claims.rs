@@ -1,6 +1,6 @@
 //! `stentor lab claims`: what published studies say, judged by their own tables and by ours.
 
-mod telling;
+mod description;
 
 use super::report::read;
 use crate::failure::Failure;
@@ -63,7 +63,7 @@ impl Claims {
         let (derived, analyses) = (dossier.derive()?, dossier.analyse()?);
         let (judged, judged_at) = self.judge(&dossier)?;
         let account = Account { judged, dossier, derived, analyses, judged_at };
-        output.result(&account.object(), || telling::describe(&account))?;
+        output.result(&account.object(), || description::describe(&account))?;
         Ok(if account.is_as_recorded() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 

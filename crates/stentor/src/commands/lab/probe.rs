@@ -111,7 +111,7 @@ fn directory() -> anyhow::Result<tempfile::TempDir> {
 
 /// Opens the study that has tables of features.
 fn dossier() -> anyhow::Result<Dossier> {
-    Dossier::open(STUDY)?.context("the study is not on the shelf")
+    Dossier::open(STUDY)?.context("the study does not come with the program")
 }
 
 /// Probes, and keeps what was said in the directory of a run.
