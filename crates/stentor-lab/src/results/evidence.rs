@@ -7,6 +7,7 @@ use super::basis::{Basis, marked};
 use super::metric::{phase_ms, whole};
 use super::overhead;
 use super::paper::{self, Reading};
+use super::sheet::quoted;
 use super::{Cell, Results, setting};
 use crate::claims::figures::{Figure, Figures, Interval, Value};
 use crate::record::{FINISHED, Record, phase};
@@ -54,10 +55,6 @@ fn bounds(interval: Interval) -> (String, String, String) {
     let is_open = interval.is_open();
     let end = |end: f64| if is_open { String::new() } else { end.to_string() };
     (value, end(interval.low), end(interval.high))
-}
-
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
 /// Chooses the cells that speak for the paper: of the period's software or of what ran in its place, read as the paper does

@@ -8,6 +8,7 @@ mod energy;
 mod forest;
 
 use super::Results;
+use std::collections::BTreeMap;
 
 pub(super) use energy::joules;
 
@@ -44,6 +45,15 @@ pub fn plots(results: &Results) -> Vec<Plot> {
     // Without times of ours, drawings of time would show the paper's alone.
     let kinds = if results.is_untimed() { &[anatomy::bytes as Draw][..] } else { &all };
     kinds.iter().flat_map(|draw| draw(results)).chain(super::campaigns::plots(results)).collect()
+}
+
+/// Groups cells by part of the study: experiment and variant.
+fn parts(results: &Results) -> BTreeMap<(&str, &str), Vec<&super::Cell>> {
+    let mut parts: BTreeMap<(&str, &str), Vec<&super::Cell>> = BTreeMap::new();
+    for cell in &results.cells {
+        parts.entry((&cell.experiment, &cell.variant)).or_default().push(cell);
+    }
+    parts
 }
 
 /// Makes a name for links of text.
