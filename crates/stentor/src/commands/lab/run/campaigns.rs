@@ -61,6 +61,33 @@ struct WithEmulators<'a> {
     settings: &'a Settings,
     /// What runs; it is there once the run has begun.
     running: Option<(Site, Looks)>,
+    /// Why the run ended, with its exit code.
+    error: Option<anyhow::Error>,
+}
+
+impl WithEmulators<'_> {
+    async fn build(&self, directory: &Path) -> anyhow::Result<(Site, Looks)> {
+        remove_leftovers(directory)?;
+        let looks = Looks::open(directory)?;
+        Ok((Site::build(self.study, self.scale, directory).await?, looks))
+    }
+
+    async fn run(&mut self, cell: &CampaignCell, fork: u32, attempt: u32) -> anyhow::Result<Record> {
+        let (site, looks) = self.running.as_mut().context("nothing runs yet")?;
+        let (usual, give_up_after) = (self.study.provider, self.give_up_after);
+        let trial = Trial { cell, fork, attempt, usual, give_up_after, settings: self.settings };
+        let made = trial::run(trial, site, looks).await;
+        let record = made.with_context(|| format!("{} could not be run", cell.id))?;
+        looks.end(record.outcome != NOT_MADE)?;
+        Ok(record)
+    }
+
+    /// Keeps an error with what only this command knows of it.
+    fn failed(&mut self, error: anyhow::Error) -> RunError {
+        let sentence = format!("{error:#}");
+        self.error = Some(error);
+        RunError::Adapter(sentence)
+    }
 }
 
 impl<'a> Adapter for WithEmulators<'a> {
@@ -71,30 +98,15 @@ impl<'a> Adapter for WithEmulators<'a> {
     }
 
     async fn begin(&mut self, directory: &Path) -> Result<(), RunError> {
-        let begun = async {
-            remove_leftovers(directory)?;
-            let looks = Looks::open(directory)?;
-            anyhow::Ok((Site::build(self.study, self.scale, directory).await?, looks))
-        };
-        self.running = Some(begun.await.map_err(failed)?);
+        let built = self.build(directory).await;
+        self.running = Some(built.map_err(|error| self.failed(error))?);
         Ok(())
     }
 
     async fn attempt(&mut self, test: &Self::Cell, fork: u32, attempt: u32) -> Result<Ended, RunError> {
-        let Some((site, looks)) = &mut self.running else {
-            return Err(RunError::Adapter("nothing runs yet".to_owned()));
-        };
-        let (usual, give_up_after) = (self.study.provider, self.give_up_after);
-        let trial = Trial { cell: test.cell, fork, attempt, usual, give_up_after, settings: self.settings };
-        let made = trial::run(trial, site, looks).await;
-        let record = made.with_context(|| format!("{} could not be run", test.cell.id)).map_err(failed)?;
-        looks.end(record.outcome != NOT_MADE).map_err(failed)?;
-        Ok(Ended::Kept(Box::new(record)))
+        let made = self.run(test.cell, fork, attempt).await;
+        made.map(|record| Ended::Kept(Box::new(record))).map_err(|error| self.failed(error))
     }
-}
-
-fn failed(error: anyhow::Error) -> RunError {
-    RunError::Adapter(format!("{error:#}"))
 }
 
 /// Removes what an interrupted run left.
@@ -141,10 +153,12 @@ impl Run {
             give_up_after: Duration::from_secs(self.give_up_after_seconds),
             settings: &settings,
             running: None,
+            error: None,
         };
         let mut runs = 0;
         let mut tell = |event: Event<'_>| tell(&event, &mut runs);
-        run_with(&mut adapter, &tests, Vec::new(), &settings, &mut tell).await.map_err(refused)?;
+        let ran = run_with(&mut adapter, &tests, Vec::new(), &settings, &mut tell).await;
+        ran.map_err(|error| adapter.error.take().unwrap_or_else(|| refused(error)))?;
         if let Some((site, _)) = &adapter.running {
             let mut asked = settings.plan.clone();
             asked["repetitions"] = json!(self.repetitions);
