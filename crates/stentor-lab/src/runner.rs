@@ -19,6 +19,7 @@ mod watch;
 pub use environment::environment;
 pub use fork::time_of_day;
 pub use journal::{PLAN, RAW};
+pub use watch::InstrumentWatch;
 
 use crate::order::rounds;
 use crate::plan::{Cell, NotRun};

@@ -12,7 +12,7 @@ use super::greeting::{arm, hello};
 use super::power;
 use super::samples::{self, Kept};
 use super::testbed::{CaptureResult, Testbed};
-use super::watch::Watch;
+use super::watch::InstrumentWatch;
 use super::{Ended, RAW, Settings};
 use crate::plan::Cell;
 use crate::record::{Bytes, Clock, FINISHED, Raw, Record, SCHEMA, Sides, Subject};
@@ -115,9 +115,9 @@ impl Trial<'_> {
             env: environment(testbed.level(), testbed.cgroup(), testbed.idle(), &self.settings.commit),
             ..blank(self.cell, self.fork)
         };
-        let watch = Watch::begin();
+        let watch = InstrumentWatch::begin();
         let measured = self.measure(testbed, &mut record).await;
-        record.instrument = watch.finish();
+        record.instrument = watch.finish().0;
         record.env.load_after = load();
         record.ended = time_of_day();
         self.forget_times(&mut record);

@@ -2,7 +2,7 @@
 
 use super::background::Saves;
 use super::known::Known;
-use super::lateness::{self, Lateness};
+use super::lateness;
 use super::policy;
 use super::proof::Proof;
 use super::records::Looks;
@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use stentor_lab::plan::{Background, CampaignCell, Mix, ProviderModel};
 use stentor_lab::rates::fairness;
-use stentor_lab::record::{Campaign, Environment, FINISHED, Link, NOT_MADE, Record, SCHEMA, Subject};
-use stentor_lab::runner::{Settings, environment, time_of_day};
+use stentor_lab::record::{
+    Campaign, Environment, FINISHED, Instrument, Link, NOT_MADE, Record, SCHEMA, Subject,
+};
+use stentor_lab::runner::{InstrumentWatch, Settings, environment, time_of_day};
 use stentor_rig::cgroup::{self, Cgroup, Limits};
 
 /// So long after its connections broke a server may still be ending.
@@ -152,12 +154,12 @@ pub(super) async fn run(trial: Trial<'_>, site: &mut Site, looks: &mut Looks) ->
         Err(error) => Err(error),
     };
     match measured {
-        Ok(campaign) => {
+        Ok((campaign, instrument)) => {
             if campaign.stuck > 0 {
                 site.cancel_running(&apps).await?;
             }
             let doubt = lateness::verdict(campaign.lateness_p95_ms);
-            Ok(trial.record(load_before, FINISHED, doubt, campaign))
+            Ok(Record { instrument, ..trial.record(load_before, FINISHED, doubt, campaign) })
         }
         Err(error) if trial.limits() == Limits::default() => Err(error),
         Err(error) => {
@@ -186,11 +188,11 @@ async fn measure(
     apps: &[usize],
     site: &mut Site,
     looks: &mut Looks,
-) -> anyhow::Result<Campaign> {
+) -> anyhow::Result<(Campaign, Instrument)> {
     let mark = format!("run {} of {}", trial.fork, trial.cell.id);
     let known = Known::listen(site, apps[0], trial.cell.mix, &mark).await?;
     let saves = Saves::start(&site.apps[apps[0]], background(trial.cell, site.background));
-    let (before, lateness) = (site.server.usage(), Lateness::watch());
+    let (before, lateness) = (site.server.usage(), InstrumentWatch::begin());
     let started = Instant::now();
     let mut campaigns = Vec::new();
     for app in apps {
@@ -201,13 +203,13 @@ async fn measure(
     let mut watch = Watch::new(campaigns, site.audience(apps, trial.cell.mix), started);
     watch.follow(&trial.name(), site, looks, trial.give_up_after).await?;
     let (usage, counts) = (site.server.usage(), saves.counts());
-    let late_ms = lateness.finish();
+    let (instrument, lateness_p95_ms) = lateness.finish();
     let (saves_p50_ms, saves_p99_ms) = (saves.quantile_ms(0.5), saves.quantile_ms(0.99));
     drop(saves);
     let known_devices_reached = known.reached().await;
     let connections_opened = site.connections_opened().await?;
     let proof = Proof::take(site, apps, trial.cell.mix)?;
-    Ok(Campaign {
+    let campaign = Campaign {
         connections_opened,
         known_devices_reached,
         saves: counts.0,
@@ -217,9 +219,10 @@ async fn measure(
         server_cpu_seconds: usage.cpu_seconds - before.cpu_seconds,
         server_peak_rss_bytes: usage.peak_rss_bytes,
         emulators_cpu_seconds: site.fcm.usage().cpu_seconds + site.apns.usage().cpu_seconds,
-        lateness_p95_ms: late_ms,
+        lateness_p95_ms,
         ..told(trial, &watch, &proof)
-    })
+    };
+    Ok((campaign, instrument))
 }
 
 fn background(cell: &CampaignCell, usual: Background) -> Background {
