@@ -7,7 +7,9 @@
 mod campaigns;
 mod expand;
 
-pub use campaigns::{Background, CampaignCell, Campaigns, Devices, Mix, ProviderModel, Question, Registry};
+pub use campaigns::{
+    Background, CampaignCell, Campaigns, Devices, Mix, OpenQuestion, ProviderModel, Registry,
+};
 pub use expand::{Cell, Choice, Expansion, NotRun, SampleChoice};
 
 use crate::subject::reference::Op;

@@ -37,7 +37,7 @@ use crate::plan::{Campaigns, Plan};
 use crate::probes::Probed;
 use crate::record::{CAMPAIGNS, RECORDS, Record};
 
-pub use campaigns::{Answer, Measured, overview};
+pub use campaigns::{CellSummary, JudgedClaim, overview};
 pub use cell::Cell;
 pub use compare::{Change, Comparison, compare};
 pub use effects::{Design, designs};

@@ -22,7 +22,7 @@ pub struct Campaigns {
     /// What is run.
     pub cells: Vec<CampaignCell>,
     /// Questions that the paper leaves open.
-    pub questions: Vec<Question>,
+    pub questions: Vec<OpenQuestion>,
 }
 
 /// Devices of the two apps at scale 1.
@@ -83,7 +83,7 @@ pub enum Mix {
 /// A question beyond the paper, which cells answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct OpenQuestion {
     /// Short name.
     pub id: String,
     /// Its heading.

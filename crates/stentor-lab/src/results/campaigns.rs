@@ -4,14 +4,14 @@ mod drawing;
 mod measured;
 mod tables;
 
-use super::section::{Part, Section};
+use super::section::{Block, Section};
 use super::{Account, Plot, Results, ResultsError};
 use crate::claims::{Judged, Verdict};
-use crate::plan::Question;
+use crate::plan::OpenQuestion;
 use crate::record::Record;
 use serde::Serialize;
 
-pub use measured::Measured;
+pub use measured::CellSummary;
 pub use tables::overview;
 
 /// Who measured, above the verdicts.
@@ -24,7 +24,7 @@ const PROOF: &str = "Each device of the audience was looked up in the counts of 
 
 /// A claim beside what figures say of it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Answer {
+pub struct JudgedClaim {
     /// A short name.
     pub id: String,
     /// The conclusion.
@@ -61,24 +61,24 @@ impl Results {
 
     /// Sums up the runs of each cell, in the order of the plan: the study's own tests, and what is beyond them.
     #[must_use]
-    pub fn measured(&self) -> (Vec<Measured>, Vec<Measured>) {
+    pub fn measured(&self) -> (Vec<CellSummary>, Vec<CellSummary>) {
         let figures = self.dossier.as_ref().map(|dossier| dossier.figures());
         let cells = self.campaigns.iter().flat_map(|campaigns| &campaigns.cells);
         let measured = cells.filter_map(|cell| {
             let of_cell: Vec<&Record> = self.records.iter().filter(|one| one.experiment == cell.id).collect();
-            Measured::of(cell, figures, &of_cell)
+            CellSummary::of(cell, figures, &of_cell)
         });
         measured.partition(|one| one.question.is_empty())
     }
 
     /// Lists the runs of campaigns that do not count, or that could not be made.
     #[must_use]
-    pub fn uncounted_runs(&self) -> Vec<Measured> {
+    pub fn uncounted_runs(&self) -> Vec<CellSummary> {
         let figures = self.dossier.as_ref().map(|dossier| dossier.figures());
         let cells = || self.campaigns.iter().flat_map(|campaigns| &campaigns.cells);
         let run = |record: &Record| {
             let cell = cells().find(|cell| cell.id == record.experiment)?;
-            Measured::of_run(cell, figures, record)
+            CellSummary::of_run(cell, figures, record)
         };
         self.records.iter().filter(|one| one.pushes_per_second().is_none()).filter_map(run).collect()
     }
@@ -86,25 +86,29 @@ impl Results {
 
 impl Account {
     /// Judges the claims of a study of campaigns, those of its paper and those of ours.
-    pub fn answers(&self) -> Result<Vec<Answer>, ResultsError> {
+    pub fn answers(&self) -> Result<Vec<JudgedClaim>, ResultsError> {
         let claims = self.verdicts.iter().flat_map(|verdicts| &verdicts.claims);
         let of_paper = claims.map(|one| {
-            let ours = Answer::of(&one.judged, &super::tables::evidence(&one.judged.published));
+            let ours = JudgedClaim::of(&one.judged, &super::tables::evidence(&one.judged.published));
             let finding = one.best();
-            Answer { ours: finding.verdict, our_figures: super::tables::grounds(finding).join("; "), ..ours }
+            JudgedClaim {
+                ours: finding.verdict,
+                our_figures: super::tables::grounds(finding).join("; "),
+                ..ours
+            }
         });
-        let mut answers: Vec<Answer> = of_paper.collect();
+        let mut answers: Vec<JudgedClaim> = of_paper.collect();
         for (question, judged) in super::verdicts::expected(&self.results)? {
             let found = judged.ours.as_ref();
             let our_figures = found.map(super::tables::evidence).unwrap_or_default().join("; ");
             let ours = found.map_or(Verdict::NotTestable, |found| found.verdict);
-            answers.push(Answer { group: question, ours, our_figures, ..Answer::of(&judged, &[]) });
+            answers.push(JudgedClaim { group: question, ours, our_figures, ..JudgedClaim::of(&judged, &[]) });
         }
         Ok(answers)
     }
 }
 
-impl Answer {
+impl JudgedClaim {
     fn of(judged: &Judged, published_figures: &[String]) -> Self {
         let statement = &judged.statement;
         let id = if statement.name.is_empty() { &statement.id } else { &statement.name };
@@ -130,7 +134,7 @@ pub(super) fn plots(results: &Results) -> Vec<Plot> {
     if tests.is_empty() {
         return Vec::new();
     }
-    let cells: Vec<&Measured> = tests.iter().collect();
+    let cells: Vec<&CellSummary> = tests.iter().collect();
     vec![drawing::consumers(&tests), drawing::rates("rates", &cells)]
 }
 
@@ -138,7 +142,7 @@ pub(super) fn plots(results: &Results) -> Vec<Plot> {
 pub(super) fn sections(account: &Account) -> Vec<Section> {
     let Some(campaigns) = &account.results.campaigns else { return Vec::new() };
     let (tests, beyond) = account.results.measured();
-    let cells: Vec<&Measured> = tests.iter().collect();
+    let cells: Vec<&CellSummary> = tests.iter().collect();
     let mut sections = vec![
         Section::tabled("tests", "Pushes per second, each test", "", tables::rates(&cells), ""),
         Section::tabled("little", "Little's law", &little(&cells), tables::little(&cells), ""),
@@ -147,7 +151,7 @@ pub(super) fn sections(account: &Account) -> Vec<Section> {
     ];
     let answers = account.answers().unwrap_or_default();
     for question in &campaigns.questions {
-        let cells: Vec<&Measured> = beyond.iter().filter(|one| one.question == question.id).collect();
+        let cells: Vec<&CellSummary> = beyond.iter().filter(|one| one.question == question.id).collect();
         if !cells.is_empty() {
             sections.push(of_question(question, &cells, &answers));
         }
@@ -155,7 +159,7 @@ pub(super) fn sections(account: &Account) -> Vec<Section> {
     sections
 }
 
-fn little(cells: &[&Measured]) -> String {
+fn little(cells: &[&CellSummary]) -> String {
     let latency = cells.first().map_or(0.0, |one| one.campaign.latency_mean_ms);
     format!(
         "So many places for requests in flight, each taken for {latency:.1} ms on average, allow no more than the bound. Time \
@@ -166,14 +170,14 @@ fn little(cells: &[&Measured]) -> String {
     )
 }
 
-fn of_question(question: &Question, cells: &[&Measured], answers: &[Answer]) -> Section {
-    let costs = vec![Part::Table(tables::proof(cells), ""), Part::Table(tables::costs(cells), "")];
+fn of_question(question: &OpenQuestion, cells: &[&CellSummary], answers: &[JudgedClaim]) -> Section {
+    let costs = vec![Block::Table(tables::proof(cells), ""), Block::Table(tables::costs(cells), "")];
     Section::new(&question.id, &format!("Beyond the paper: {}", question.title))
-        .both(Part::Words(question.text.clone()))
-        .both(Part::Table(tables::answers(answers, &question.id), "words"))
-        .page(Part::Html(drawing::rates(&question.id, cells).svg))
-        .both(Part::Table(tables::group(cells), ""))
-        .page(Part::Folded("Proof and cost", costs))
+        .both(Block::Words(question.text.clone()))
+        .both(Block::Table(tables::answers(answers, &question.id), "words"))
+        .page(Block::Html(drawing::rates(&question.id, cells).svg))
+        .both(Block::Table(tables::group(cells), ""))
+        .page(Block::Folded("Proof and cost", costs))
 }
 
 #[cfg(test)]

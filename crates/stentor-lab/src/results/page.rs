@@ -4,7 +4,7 @@ use super::features::features;
 use super::interruptions::interruptions;
 use super::overhead::overhead;
 use super::phases::{footnote, phases};
-use super::section::{Part, Section};
+use super::section::{Block, Section};
 use super::sizes::sizes;
 use super::verdicts::{Finding, Ours};
 use super::{Account, Plot, breakdown, campaigns, tables};
@@ -66,11 +66,11 @@ fn sections(account: &Account) -> Vec<Section> {
         ("Energy", "", breakdown::energy(results)),
     ];
     sections.extend(breakdowns.map(|(title, words, table)| {
-        let section = Section::new("", title).markdown(Part::Words(words.to_owned()));
-        section.markdown(Part::Table(table, ""))
+        let section = Section::new("", title).markdown(Block::Words(words.to_owned()));
+        section.markdown(Block::Table(table, ""))
     }));
     sections.extend(tables::effects(results).into_iter().map(|(name, table)| {
-        Section::new("", &format!("What matters: {name}")).markdown(Part::Table(table, ""))
+        Section::new("", &format!("What matters: {name}")).markdown(Block::Table(table, ""))
     }));
     sections.push(uncounted(account));
     sections.extend([
@@ -78,8 +78,8 @@ fn sections(account: &Account) -> Vec<Section> {
         listed("Differences from the paper", &account.remarks.differences),
         listed("Threats", &account.remarks.threats),
         listed("Remarks on the published figures", &account.remarks.on_figures),
-        Section::new("", "Software").markdown(Part::Table(tables::software(results), "")),
-        Section::new("", "Where and how").markdown(Part::Table(tables::environment(account), "")),
+        Section::new("", "Software").markdown(Block::Table(tables::software(results), "")),
+        Section::new("", "Where and how").markdown(Block::Table(tables::environment(account), "")),
         again(account),
         environment(account),
     ]);
@@ -101,7 +101,7 @@ const EFFECTS: &str = "Factors at their extremes, every combination run. The sha
     the low level to the high one. Shares are of logarithms of the median times.";
 
 fn listed(title: &str, items: &[String]) -> Section {
-    Section::new("", title).both(Part::List(items.to_vec()))
+    Section::new("", title).both(Block::List(items.to_vec()))
 }
 
 fn head(account: &Account) -> String {
@@ -183,9 +183,9 @@ fn verdicts(account: &Account) -> Section {
     let who = if is_of_campaigns { campaigns::WHO_SPEAKS } else { WHO_SPEAKS };
     let words = format!("{WORDS} {who} {}", found.judged_at());
     section
-        .page(Part::Html(tally(&claims, found.period) + &text(words.trim_end()) + &table))
-        .markdown(Part::Words(found.judged_at()))
-        .markdown(Part::Table(tables::claims(account), ""))
+        .page(Block::Html(tally(&claims, found.period) + &text(words.trim_end()) + &table))
+        .markdown(Block::Words(found.judged_at()))
+        .markdown(Block::Table(tables::claims(account), ""))
 }
 
 const WORDS: &str = "Each sentence of the paper is judged twice: by the figures that the paper prints, and by ours. Figures in \
@@ -268,29 +268,29 @@ fn link(account: &Account, one: &Ours) -> String {
 
 fn drawing(plot: &Plot) -> Section {
     let svg = format!("<div class=\"wide\">{}</div>\n", plot.svg);
-    Section::new(&plot.id, &plot.title).page(Part::Words(plot.words.clone())).page(Part::Html(svg))
+    Section::new(&plot.id, &plot.title).page(Block::Words(plot.words.clone())).page(Block::Html(svg))
 }
 
 fn effects(account: &Account) -> Section {
     let tables = tables::effects(&account.results);
     let words = if tables.is_empty() { String::new() } else { EFFECTS.to_owned() };
-    let section = Section::new("effects", "What matters most").page(Part::Words(words));
+    let section = Section::new("effects", "What matters most").page(Block::Words(words));
     tables.into_iter().fold(section, |section, (title, table)| {
-        section.page(Part::Heading(title)).page(Part::Table(table, "effects"))
+        section.page(Block::Heading(title)).page(Block::Table(table, "effects"))
     })
 }
 
 fn by_phase(account: &Account) -> Section {
     let table = phases(&account.results);
     let below = footnote(&table).to_owned();
-    let section = Section::new("phase-table", "Phases").markdown(Part::Words(PHASES.to_owned()));
-    section.both(Part::Table(table, "")).both(Part::Words(below)).folded()
+    let section = Section::new("phase-table", "Phases").markdown(Block::Words(PHASES.to_owned()));
+    section.both(Block::Table(table, "")).both(Block::Words(below)).folded()
 }
 
 fn uncounted(account: &Account) -> Section {
     let (title, table) = ("Forks that do not count", tables::uncounted(&account.results));
     if table.rows.is_empty() {
-        return Section::new("", title).page(Part::Words("None.".to_owned()));
+        return Section::new("", title).page(Block::Words("None.".to_owned()));
     }
     let words = "They are kept with their reasons and raw samples, and are in no figure above.";
     Section::tabled("", title, words, table, "words").alert()
@@ -299,7 +299,7 @@ fn uncounted(account: &Account) -> Section {
 fn again(account: &Account) -> Section {
     let section = Section::new("", "Run it again");
     let command = &account.remarks.command;
-    if command.is_empty() { section } else { section.markdown(Part::Command(command.clone())) }
+    if command.is_empty() { section } else { section.markdown(Block::Command(command.clone())) }
 }
 
 fn environment(account: &Account) -> Section {
@@ -318,15 +318,15 @@ fn environment(account: &Account) -> Section {
         }
     );
     let section = Section::new("", "Where and how this was measured")
-        .page(Part::Table(tables::environment(account), "words"))
-        .page(Part::Heading("Software".to_owned()))
-        .page(Part::Table(tables::software(results), "words"))
-        .page(Part::Heading("Raw data".to_owned()))
-        .page(Part::Words(beside));
+        .page(Block::Table(tables::environment(account), "words"))
+        .page(Block::Heading("Software".to_owned()))
+        .page(Block::Table(tables::software(results), "words"))
+        .page(Block::Heading("Raw data".to_owned()))
+        .page(Block::Words(beside));
     if remarks.command.is_empty() {
         return section;
     }
-    section.page(Part::Heading("Run it again".to_owned())).page(Part::Command(remarks.command.clone()))
+    section.page(Block::Heading("Run it again".to_owned())).page(Block::Command(remarks.command.clone()))
 }
 
 #[cfg(test)]

@@ -9,12 +9,12 @@ pub(super) struct Section {
     title: String,
     is_alert: bool,
     is_folded: bool,
-    parts: Vec<(Form, Part)>,
+    blocks: Vec<(Medium, Block)>,
 }
 
-/// Where a part stands.
+/// Where a block stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Medium {
     Both,
     Page,
     Markdown,
@@ -22,7 +22,7 @@ pub(super) enum Form {
 
 /// A piece of a section.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum Block {
     /// A paragraph.
     Words(String),
     /// A heading within the section.
@@ -47,24 +47,24 @@ impl Section {
     /// Makes one of words and a table.
     pub(super) fn tabled(id: &str, title: &str, words: &str, table: Table, class: &'static str) -> Self {
         let words = if table.rows.is_empty() { String::new() } else { words.to_owned() };
-        Self::new(id, title).page(Part::Words(words)).both(Part::Table(table, class))
+        Self::new(id, title).page(Block::Words(words)).both(Block::Table(table, class))
     }
 
-    pub(super) fn with(mut self, form: Form, part: Part) -> Self {
-        self.parts.push((form, part));
+    pub(super) fn with(mut self, medium: Medium, block: Block) -> Self {
+        self.blocks.push((medium, block));
         self
     }
 
-    pub(super) fn both(self, part: Part) -> Self {
-        self.with(Form::Both, part)
+    pub(super) fn both(self, block: Block) -> Self {
+        self.with(Medium::Both, block)
     }
 
-    pub(super) fn page(self, part: Part) -> Self {
-        self.with(Form::Page, part)
+    pub(super) fn page(self, block: Block) -> Self {
+        self.with(Medium::Page, block)
     }
 
-    pub(super) fn markdown(self, part: Part) -> Self {
-        self.with(Form::Markdown, part)
+    pub(super) fn markdown(self, block: Block) -> Self {
+        self.with(Medium::Markdown, block)
     }
 
     pub(super) fn alert(self) -> Self {
@@ -77,8 +77,8 @@ impl Section {
 
     /// Writes it as part of a page; nothing without content.
     pub(super) fn html(&self) -> String {
-        let parts = self.parts.iter().filter(|(form, _)| *form != Form::Markdown);
-        let content: String = parts.map(|(_, part)| part.html()).collect();
+        let blocks = self.blocks.iter().filter(|(medium, _)| *medium != Medium::Markdown);
+        let content: String = blocks.map(|(_, block)| block.html()).collect();
         if content.is_empty() {
             return content;
         }
@@ -93,17 +93,18 @@ impl Section {
 
     /// Writes it as Markdown; nothing without content beside words.
     pub(super) fn text(&self) -> String {
-        let parts = || self.parts.iter().filter(|(form, _)| *form != Form::Page).map(|(_, part)| part);
-        let has_content = parts().any(|part| !matches!(part, Part::Words(_)) && !part.text().is_empty());
+        let blocks =
+            || self.blocks.iter().filter(|(medium, _)| *medium != Medium::Page).map(|(_, block)| block);
+        let has_content = blocks().any(|block| !matches!(block, Block::Words(_)) && !block.text().is_empty());
         if !has_content {
             return String::new();
         }
-        let written: Vec<String> = parts().map(Part::text).filter(|text| !text.is_empty()).collect();
+        let written: Vec<String> = blocks().map(Block::text).filter(|text| !text.is_empty()).collect();
         format!("## {}\n\n{}\n", self.title, written.join("\n\n"))
     }
 }
 
-impl Part {
+impl Block {
     fn html(&self) -> String {
         match self {
             Self::Words(words) if words.is_empty() => String::new(),
@@ -115,8 +116,8 @@ impl Part {
             Self::List(items) => list(items.iter().cloned()),
             Self::Command(command) => format!("<pre>{}</pre>\n", escape(command)),
             Self::Html(html) => html.clone(),
-            Self::Folded(summary, parts) => {
-                folded("", summary, &parts.iter().map(Self::html).collect::<String>())
+            Self::Folded(summary, blocks) => {
+                folded("", summary, &blocks.iter().map(Self::html).collect::<String>())
             }
         }
     }

@@ -37,7 +37,7 @@ fn every_cell_beyond_the_paper_answers_a_question_that_stands_there() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), study.cells.len(), "two cells have one name");
-    let answered = |question: &Question| study.cells.iter().any(|cell| cell.question == question.id);
+    let answered = |question: &OpenQuestion| study.cells.iter().any(|cell| cell.question == question.id);
     assert!(study.questions.iter().all(answered));
     for cell in study.cells.iter().filter(|cell| !cell.question.is_empty()) {
         assert!(study.questions.iter().any(|question| question.id == cell.question), "{}", cell.id);

@@ -1,7 +1,7 @@
 //! Drawings of rates: a bar for each test, and lines over the number of consumers.
 
 use super::super::plots::WIDTH;
-use super::{Measured, Plot, tables};
+use super::{CellSummary, Plot, tables};
 use crate::plot::{Axis, Canvas, FAINT, INK, Look, PAPER, short, width_of};
 
 const ROW: f64 = 36.0;
@@ -20,8 +20,8 @@ const PANEL_TOP: f64 = 62.0;
 const CONSUMERS: [f64; 3] = [20.0, 50.0, 100.0];
 
 /// Draws the rates of cells: the paper's, ours with its interval and its runs, and what Little's law allows.
-pub(super) fn rates(id: &str, cells: &[&Measured]) -> Plot {
-    let figures = |one: &&Measured| {
+pub(super) fn rates(id: &str, cells: &[&CellSummary]) -> Plot {
+    let figures = |one: &&CellSummary| {
         let rate = Some(one.campaign.pushes_per_second);
         [rate, one.published_pushes_per_second, one.bound_pushes_per_second]
     };
@@ -44,8 +44,8 @@ pub(super) fn rates(id: &str, cells: &[&Measured]) -> Plot {
     Plot { id: id.to_owned(), title, words, svg }
 }
 
-fn legend(canvas: &mut Canvas, cells: &[&Measured]) {
-    let any = |part: fn(&Measured) -> bool| cells.iter().any(|one| part(one));
+fn legend(canvas: &mut Canvas, cells: &[&CellSummary]) {
+    let any = |part: fn(&CellSummary) -> bool| cells.iter().any(|one| part(one));
     let parts = [
         (PAPER, "published", any(|one| one.published_pushes_per_second.is_some())),
         (Look::of(0).color, "measured: median, 95 % interval, each run", true),
@@ -59,7 +59,7 @@ fn legend(canvas: &mut Canvas, cells: &[&Measured]) {
     }
 }
 
-fn bars(canvas: &mut Canvas, axis: &Axis, one: &Measured, y: f64) {
+fn bars(canvas: &mut Canvas, axis: &Axis, one: &CellSummary, y: f64) {
     let bar = |canvas: &mut Canvas, rate: f64, y: f64, color: &str| {
         canvas.rectangle((LEFT, y), (axis.place(rate) - LEFT, BAR), color, "none");
         canvas.text((WIDTH - 8.0, y + BAR - 1.0), "end", FAINT, &short(rate));
@@ -85,7 +85,7 @@ fn bars(canvas: &mut Canvas, axis: &Axis, one: &Measured, y: f64) {
     }
 }
 
-fn label(one: &Measured) -> String {
+fn label(one: &CellSummary) -> String {
     if !one.was_made() {
         return format!("{}: not run here", one.id);
     }
@@ -100,13 +100,13 @@ fn label(one: &Measured) -> String {
 type Point = (f64, f64, Option<(f64, f64)>);
 
 /// Reads a rate and its interval.
-type Rate = fn(&Measured) -> Option<(f64, Option<(f64, f64)>)>;
+type Rate = fn(&CellSummary) -> Option<(f64, Option<(f64, f64)>)>;
 
 /// Returns the lines of each platform and of both.
-fn lines(tests: &[Measured], rate: Rate) -> [Vec<Point>; 3] {
+fn lines(tests: &[CellSummary], rate: Rate) -> [Vec<Point>; 3] {
     ["gcm", "apns", "gcm+apns"].map(|mix| {
         let of_mix = tests.iter().filter(|one| one.pooled && one.mix == mix);
-        let point = |one: &Measured| rate(one).zip(one.consumers);
+        let point = |one: &CellSummary| rate(one).zip(one.consumers);
         let points = of_mix.filter_map(point);
         let mut points: Vec<Point> =
             points.map(|((rate, interval), consumers)| (f64::from(consumers), rate, interval)).collect();
@@ -116,7 +116,7 @@ fn lines(tests: &[Measured], rate: Rate) -> [Vec<Point>; 3] {
 }
 
 /// Draws the rate over the number of consumers with pools, as published and as measured: the paper's only figure.
-pub(super) fn consumers(tests: &[Measured]) -> Plot {
+pub(super) fn consumers(tests: &[CellSummary]) -> Plot {
     let looks: Vec<(&str, Look)> =
         ["GCM", "APNs", "both"].into_iter().enumerate().map(|(at, name)| (name, Look::of(at))).collect();
     let published = lines(tests, |one| Some((one.published_pushes_per_second?, None)));

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// A cell and its runs, or a single run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Measured {
+pub struct CellSummary {
     /// The cell's name.
     pub id: String,
     /// Which of the repetitions, from 1; 0 where several are summed up.
@@ -30,7 +30,7 @@ pub struct Measured {
     pub ratio: Option<f64>,
     /// What Little's law allows for the modelled latency.
     pub bound_pushes_per_second: Option<f64>,
-    /// Measured over allowed.
+    /// CellSummary over allowed.
     pub share_of_bound: Option<f64>,
     /// How long a push held its place, by Little's law from the measured rate.
     pub held_ms: Option<f64>,
@@ -70,7 +70,7 @@ pub struct Measured {
     pub rates: Samples,
 }
 
-impl Measured {
+impl CellSummary {
     /// Sums up the records of a cell; `None` without any.
     pub(super) fn of(cell: &CampaignCell, figures: Option<&Figures>, records: &[&Record]) -> Option<Self> {
         let made: Vec<&Record> = records.iter().copied().filter(|one| one.outcome != NOT_MADE).collect();

@@ -1,10 +1,10 @@
 //! The tables of a study of campaigns.
 
-use super::{Answer, Measured};
+use super::{CellSummary, JudgedClaim};
 use crate::document::Table;
 
 /// A heading, and what stands below it for a cell.
-type Column = (&'static str, fn(&Measured) -> String);
+type Column = (&'static str, fn(&CellSummary) -> String);
 
 /// Writes a number, or a dash without one.
 fn number(value: Option<f64>, digits: usize) -> String {
@@ -21,9 +21,9 @@ fn yes(so: bool) -> String {
     if so { "yes" } else { "no" }.to_owned()
 }
 
-fn table(cells: &[&Measured], columns: &[Column]) -> Table {
+fn table(cells: &[&CellSummary], columns: &[Column]) -> Table {
     let header = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let row = |one: &&Measured| columns.iter().map(|(_, write)| write(one)).collect();
+    let row = |one: &&CellSummary| columns.iter().map(|(_, write)| write(one)).collect();
     Table { header, rows: cells.iter().map(row).collect() }
 }
 
@@ -37,17 +37,17 @@ const LIMIT: Column = ("what holds the rate", |one| {
     one.limited_by.map_or_else(|| "–".to_owned(), |limit| limit.word().to_owned())
 });
 
-pub(super) fn consumers(one: &Measured) -> String {
+pub(super) fn consumers(one: &CellSummary) -> String {
     one.consumers.map_or_else(|| "adaptive".to_owned(), |count| count.to_string())
 }
 
-fn runs(one: &Measured) -> String {
+fn runs(one: &CellSummary) -> String {
     let (valid, invalid) = (one.runs, one.runs_invalid);
     if invalid == 0 { valid.to_string() } else { format!("{valid} of {}", valid + invalid) }
 }
 
 /// Writes a cell's rate with its interval.
-fn rate(one: &Measured) -> String {
+fn rate(one: &CellSummary) -> String {
     if !one.was_made() {
         return "not run".to_owned();
     }
@@ -60,7 +60,7 @@ fn rate(one: &Measured) -> String {
 
 /// The rates of cells in few columns, for a terminal: headings and rows.
 #[must_use]
-pub fn overview(cells: &[Measured]) -> ([&'static str; 10], Vec<[String; 10]>) {
+pub fn overview(cells: &[CellSummary]) -> ([&'static str; 10], Vec<[String; 10]>) {
     let columns: [Column; 10] = [
         ID,
         MIX,
@@ -76,12 +76,12 @@ pub fn overview(cells: &[Measured]) -> ([&'static str; 10], Vec<[String; 10]>) {
         ("bound", |one| number(one.bound_pushes_per_second, 0)),
         ("lost", |one| one.campaign.lost.to_string()),
     ];
-    let row = |one: &Measured| columns.map(|(_, write)| write(one));
+    let row = |one: &CellSummary| columns.map(|(_, write)| write(one));
     (columns.map(|(name, _)| name), cells.iter().map(row).collect())
 }
 
 /// Rates beside the published ones.
-pub(super) fn rates(cells: &[&Measured]) -> Table {
+pub(super) fn rates(cells: &[&CellSummary]) -> Table {
     table(
         cells,
         &[
@@ -101,7 +101,7 @@ pub(super) fn rates(cells: &[&Measured]) -> Table {
 }
 
 /// What Little's law says of each test.
-pub(super) fn little(cells: &[&Measured]) -> Table {
+pub(super) fn little(cells: &[&CellSummary]) -> Table {
     table(
         cells,
         &[
@@ -119,7 +119,7 @@ pub(super) fn little(cells: &[&Measured]) -> Table {
 }
 
 /// What was proven.
-pub(super) fn proof(cells: &[&Measured]) -> Table {
+pub(super) fn proof(cells: &[&CellSummary]) -> Table {
     table(
         cells,
         &[
@@ -144,7 +144,7 @@ pub(super) fn proof(cells: &[&Measured]) -> Table {
 }
 
 /// What it took.
-pub(super) fn costs(cells: &[&Measured]) -> Table {
+pub(super) fn costs(cells: &[&CellSummary]) -> Table {
     table(
         cells,
         &[
@@ -168,7 +168,7 @@ pub(super) fn costs(cells: &[&Measured]) -> Table {
 }
 
 /// One question beyond the paper.
-pub(super) fn group(cells: &[&Measured]) -> Table {
+pub(super) fn group(cells: &[&CellSummary]) -> Table {
     let taken: Column = ("taken of places", |one| {
         let of = one.places.map_or_else(String::new, |places| format!(" of {places}"));
         number(one.campaign.inflight_mean, 0) + &of
@@ -185,7 +185,7 @@ pub(super) fn group(cells: &[&Measured]) -> Table {
 }
 
 /// The verdicts on what we conclude for a question.
-pub(super) fn answers(answers: &[Answer], question: &str) -> Table {
+pub(super) fn answers(answers: &[JudgedClaim], question: &str) -> Table {
     let ours = answers.iter().filter(|one| one.group == question);
     let rows = ours.map(|one| [one.text.clone(), one.ours.word().to_owned(), one.our_figures.clone()]);
     Table::new(["what was to be seen", "verdict", "rates, 95 % interval"], rows)

@@ -43,7 +43,7 @@ fn account(records: Vec<Record>) -> Account {
     Account::of(Results::of(records).expect("one study"), remarks).expect("told")
 }
 
-fn only(records: &[Record]) -> Measured {
+fn only(records: &[Record]) -> CellSummary {
     let (mut tests, _) = Results::of(records.to_vec()).expect("one study").measured();
     assert_eq!(tests.len(), 1);
     tests.remove(0)
@@ -115,7 +115,7 @@ fn claims_are_judged_by_rates_and_those_of_tests_that_were_not_run_are_not_testa
     let three =
         |id: &'static str, rate: f64| (1..=3).map(move |fork| record(id, fork, rate + f64::from(fork)));
     let few = account(three("T9", 500.0).collect()).answers().expect("judged");
-    let of = |answers: &[Answer], id: &str| {
+    let of = |answers: &[JudgedClaim], id: &str| {
         answers.iter().find(|one| one.id == id).map(|one| (one.published, one.ours)).expect("there")
     };
     assert_eq!(of(&few, "pools"), (Verdict::Holds, Verdict::NotTestable));
