@@ -15,12 +15,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::claims::Verdict;
 use crate::claims::{ClaimsError, Dossier};
-use crate::study::Verdict;
 use crate::subject::dialect::Dialect;
 use crate::subject::reference::Op;
 
-use evidence::Told;
+use evidence::ClaimVerdict;
 use rules::{Rule, rules};
 
 pub use evidence::{Evidence, Source, Timed, write};
@@ -142,7 +142,7 @@ pub struct Measured {
 struct Claimed {
     says: String,
     published: Verdict,
-    ours: Option<Told>,
+    ours: Option<ClaimVerdict>,
 }
 
 /// Claims, by study and id with a space between.

@@ -6,16 +6,17 @@
 pub mod expression;
 pub mod figures;
 pub mod judge;
-mod shelf;
+mod shipped;
+mod verdict;
 
 use crate::statistics::{Effect, factorial};
-use crate::study::Verdict;
 use expression::{Binding, Claim, SyntaxError, Term};
 use figures::{Figures, FiguresError, Interval};
 use judge::{Bench, Compared, JudgeError, Judgment, combinations};
 use serde::{Deserialize, Serialize};
 
-pub use shelf::STUDIES;
+pub use shipped::STUDIES;
+pub use verdict::Verdict;
 
 /// Percent of a whole.
 const PERCENT: f64 = 100.0;
@@ -80,10 +81,23 @@ pub struct Paper {
 struct Definition {
     study: Paper,
     claims: Vec<Statement>,
+    /// What is to be expected of measurements beyond the paper.
+    #[serde(default)]
+    expected: Vec<Expectation>,
     #[serde(default)]
     derived: Vec<Derivation>,
     #[serde(default)]
     factorials: Vec<Factorial>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expectation {
+    question: String,
+    id: String,
+    kind: String,
+    text: String,
+    checks: Vec<String>,
 }
 
 /// A sentence of a paper.
@@ -92,6 +106,9 @@ struct Definition {
 pub struct Statement {
     /// Its id.
     pub id: String,
+    /// A name that says more than the id, where it has one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// What it speaks of: an order, a ratio, a range, a trend, a crossover, an outcome, a threshold, a feature, a mechanism,
     /// or one place of the text against another.
     pub kind: String,
@@ -185,7 +202,7 @@ pub struct Analysis {
 impl Dossier {
     /// Reads the study with an id; `None` when there is no such study.
     pub fn open(id: &str) -> Result<Option<Self>, ClaimsError> {
-        let Some((claims, figures)) = shelf::files(id) else { return Ok(None) };
+        let Some((claims, figures)) = shipped::files(id) else { return Ok(None) };
         Self::read(claims, figures).map(Some)
     }
 
@@ -220,6 +237,17 @@ impl Dossier {
         self.definition.claims.iter().map(judge).collect()
     }
 
+    /// Judges by measurements what is expected beyond the paper, each under the question that it belongs to.
+    pub fn expected(&self, measured: &Figures) -> Result<Vec<(String, Judged)>, ClaimsError> {
+        let judge = |one: &Expectation| {
+            let statement = Statement::of(one);
+            let ours = Some(statement.judge_measured(measured)?);
+            let published = Judgment::not_testable(&statement.why);
+            Ok((one.question.clone(), Judged { statement, published, ours }))
+        };
+        self.definition.expected.iter().map(judge).collect()
+    }
+
     /// Works out what follows from the paper's figures.
     pub fn derive(&self) -> Result<Vec<Derived>, ClaimsError> {
         let mut derived = Vec::new();
@@ -243,6 +271,27 @@ pub fn judge_measured(check: &str, figures: &Figures) -> Result<Judgment, Claims
 }
 
 impl Statement {
+    /// Makes one of ours, of which no paper says anything.
+    fn of(expected: &Expectation) -> Self {
+        let Expectation { id, kind, text, checks, .. } = expected.clone();
+        Self {
+            id,
+            kind,
+            text,
+            checks,
+            name: String::new(),
+            source: String::new(),
+            quote: String::new(),
+            measured: Vec::new(),
+            basis: String::new(),
+            tie_percent: 0.0,
+            about_paper: false,
+            why: "the paper did not run it".to_owned(),
+            recorded: Verdict::NotTestable,
+            note: String::new(),
+        }
+    }
+
     /// Returns whether probes decide it, and no run.
     #[must_use]
     pub const fn is_probed(&self) -> bool {

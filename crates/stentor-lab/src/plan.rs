@@ -4,15 +4,19 @@
 //! measures (samples) follows from the profile: `quick` takes minutes, `standard` every level with fewer repetitions, `full`
 //! the paper's repetitions.
 
+mod campaigns;
 mod expand;
 
+pub use campaigns::{
+    Background, CampaignCell, Campaigns, Devices, Mix, OpenQuestion, ProviderModel, Registry,
+};
 pub use expand::{Cell, Choice, Expansion, NotRun, SampleChoice};
 
 use crate::subject::reference::Op;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Studies that have a plan, oldest first.
+/// Studies of exchanges between pairs of subjects, oldest first.
 pub const PLANNED: [&str; 4] = ["cai-2009", "anacleto-2012", "nunes-2014", "albertengo-2020"];
 
 /// How much is run.
@@ -69,11 +73,18 @@ pub struct Plan {
     /// What differs from the paper, for readers of the results.
     #[serde(default)]
     pub differences: Vec<String>,
+    /// What may mislead.
+    #[serde(default)]
+    pub threats: Vec<String>,
     /// What the paper measured and nothing here can, with the reason.
     #[serde(default)]
     pub not_here: Vec<NotRun>,
-    /// Its experiments.
+    /// Its experiments: exchanges between pairs of subjects.
+    #[serde(default)]
     pub experiments: Vec<Experiment>,
+    /// Its campaigns, through our server and emulated push services, where it is a study of such.
+    #[serde(default)]
+    pub campaigns: Option<Campaigns>,
 }
 
 /// An experiment: one operation over factors and subjects.
@@ -225,6 +236,7 @@ impl Plan {
             "cai-2009" => include_str!("../studies/cai-2009/plan.toml"),
             "anacleto-2012" => include_str!("../studies/anacleto-2012/plan.toml"),
             "nunes-2014" => include_str!("../studies/nunes-2014/plan.toml"),
+            "isikligil-2017" => include_str!("../studies/isikligil-2017/plan.toml"),
             "albertengo-2020" => include_str!("../studies/albertengo-2020/plan.toml"),
             _ => return Ok(None),
         };

@@ -9,7 +9,6 @@ mod scale;
 
 pub(crate) use axis::Axis;
 pub(crate) use canvas::{Canvas, Look, standalone, width_of};
-pub(crate) use scale::Scale;
 
 /// The main ink.
 pub(crate) const INK: &str = "var(--ink,#1a202c)";

@@ -93,7 +93,7 @@ pub enum Word {
 
 /// What a probe says of one protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct ProbeResult {
     /// The probe.
     pub id: String,
     /// The row of the paper's tables.
@@ -115,7 +115,7 @@ pub struct Told {
 
 /// What probes need besides a face.
 #[derive(Debug, Clone, Default)]
-pub struct Ground {
+pub struct ProbeContext {
     /// The paper's figures, with its interviews.
     pub figures: Figures,
     /// Folder of the subjects' sources, where there is one.
@@ -198,7 +198,7 @@ impl Word {
     }
 }
 
-impl Told {
+impl ProbeResult {
     /// Writes the answer with its unit.
     #[must_use]
     pub fn answer_text(&self) -> String {

@@ -3,10 +3,12 @@
 //! A **fork** is one fresh pair of processes for one cell; it is the unit of replication. A fork that does not count is
 //! in the file too, with the reason, and is never averaged. Times are nanoseconds, sizes are bytes.
 
+mod campaign;
 mod file;
 mod latency;
 
-pub use file::{LINE_MAX_BYTES, RECORDS, Writer, read, read_directory};
+pub use campaign::Campaign;
+pub use file::{CAMPAIGNS, LINE_MAX_BYTES, RECORDS, Writer, file_of, read, read_directory};
 pub use latency::{From, Latency};
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,11 @@ use crate::energy::EnergyValue;
 
 /// The schema that every record names.
 pub const SCHEMA: &str = "stentor.lab.result/1";
+
+/// The outcome of a fork that came to its end.
+pub const FINISHED: &str = "finished";
+/// The outcome of a fork that could not be made here.
+pub const NOT_MADE: &str = "not made";
 
 /// Names of phases in [`Record::latency`].
 pub mod phase {
@@ -100,7 +107,10 @@ pub struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlaps: Option<BTreeSet<String>>,
     /// What an interruption did; `None` in cells without that factor.
-    pub interruption: Option<Interruption>,
+    pub interruption: Option<InterruptionOutcome>,
+    /// What came of a campaign; `None` where exchanges of two halves were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub campaign: Option<Campaign>,
     /// The first exchange of fresh processes; in no distribution.
     pub first_call_ns: Option<u64>,
     /// From the start of each process until it was ready.
@@ -222,7 +232,7 @@ pub struct Counts {
 /// A synchronisation that was interrupted when half of its pages were there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Interruption {
+pub struct InterruptionOutcome {
     /// Pages of the whole synchronisation.
     pub pages: u64,
     /// Pages that were there in the meantime; all where nothing was interrupted.
@@ -410,6 +420,13 @@ impl Record {
     #[must_use]
     pub fn overlaps(&self, phase: &str) -> bool {
         self.overlaps.as_ref().is_some_and(|phases| phases.contains(phase))
+    }
+
+    /// Returns the rate of a campaign that counts and came to its end.
+    #[must_use]
+    pub fn pushes_per_second(&self) -> Option<f64> {
+        let counts = self.valid && self.outcome == FINISHED;
+        self.campaign.as_ref().filter(|_| counts).map(|campaign| campaign.pushes_per_second)
     }
 
     /// Names cell, subject and fork, the same for every attempt: what `--resume` looks for.

@@ -5,6 +5,7 @@
 
 mod basis;
 mod breakdown;
+mod campaigns;
 mod cell;
 mod compare;
 mod effects;
@@ -13,7 +14,6 @@ mod features;
 mod figures;
 mod interruptions;
 mod layers;
-mod markdown;
 mod metric;
 mod overhead;
 mod page;
@@ -22,6 +22,7 @@ mod payload;
 mod phases;
 mod plots;
 mod ratios;
+mod section;
 mod setting;
 mod sheet;
 mod sizes;
@@ -32,17 +33,17 @@ use std::collections::BTreeMap;
 
 use crate::claims::{ClaimsError, Dossier};
 use crate::emulation::NOT_TIMED;
-use crate::plan::Plan;
+use crate::plan::{Campaigns, Plan};
 use crate::probes::Probed;
-use crate::record::Record;
+use crate::record::{CAMPAIGNS, RECORDS, Record};
 
+pub use campaigns::{CellSummary, JudgedClaim, overview};
 pub use cell::Cell;
 pub use compare::{Change, Comparison, compare};
 pub use effects::{Design, designs};
 pub use evidence::figures_csv;
-pub use markdown::markdown;
 pub use metric::{METRICS, Metric};
-pub use page::page;
+pub use page::{markdown, page};
 pub use plots::{Plot, plots};
 pub use ratios::{Group, Row as RatioRow, ratios};
 pub use sheet::sheet;
@@ -66,6 +67,8 @@ pub struct Results {
     pub probed: Option<Probed>,
     /// Where the paper stood in factors that its figures do not name; see [`Plan::setting`].
     pub setting: BTreeMap<String, Vec<String>>,
+    /// What its campaigns are, where it is a study of such.
+    pub campaigns: Option<Campaigns>,
 }
 
 /// A report: results and what is told beside them.
@@ -92,6 +95,12 @@ pub struct Remarks {
     pub command: String,
     /// Where the records lie.
     pub directory: String,
+    /// What may mislead.
+    pub threats: Vec<String>,
+    /// What is to be known of the published figures.
+    pub on_figures: Vec<String>,
+    /// How campaigns were run, by name; else nothing.
+    pub provenance: serde_json::Value,
     /// Files of raw samples that lie there now; records name those that were there once.
     pub raw_files: usize,
 }
@@ -130,8 +139,13 @@ impl Results {
         let dossier = Dossier::open(&study)?;
         let cells = Cell::all(&records);
         let plan = Plan::shipped(&study).ok().flatten();
-        let setting = plan.map(|plan| plan.setting).unwrap_or_default();
-        Ok(Self { study, dossier, records, cells, probed: None, setting })
+        let (setting, campaigns) = plan.map(|plan| (plan.setting, plan.campaigns)).unwrap_or_default();
+        Ok(Self { study, dossier, records, cells, probed: None, setting, campaigns })
+    }
+
+    /// Returns the name of the file that keeps such records.
+    pub(crate) const fn file(&self) -> &'static str {
+        if self.campaigns.is_some() { CAMPAIGNS } else { RECORDS }
     }
 
     /// Adds what probes of the study's features said; those of another study are left out.

@@ -8,30 +8,32 @@ mod environment;
 mod fork;
 pub mod gate;
 mod greeting;
-pub mod ground;
 mod journal;
 pub mod power;
 pub mod rigged;
 pub mod roster;
 mod samples;
+pub mod testbed;
 mod watch;
 
 pub use environment::environment;
+pub use fork::time_of_day;
 pub use journal::{PLAN, RAW};
+pub use watch::InstrumentWatch;
 
 use crate::order::rounds;
 use crate::plan::{Cell, NotRun};
-use crate::record::{Quantiles, Record, RecordError};
+use crate::record::{NOT_MADE, Quantiles, RECORDS, Record, RecordError};
 use crate::subject::SubjectError;
-use fork::{Ended, Trial};
+use fork::Trial;
 use gate::Gate;
-use ground::Ground;
 use journal::Journal;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use testbed::Testbed;
 
 /// A fork that does not count is attempted so often in all.
 pub const ATTEMPTS_MAX: u32 = 3;
@@ -130,42 +132,104 @@ pub enum RunError {
     #[error("{0} is not empty: name a new directory with --out, or go on there with --resume")]
     InUse(String),
     /// Results of other settings.
-    #[error("{0} was made with other settings: give the same study, profile, seed, link and samples")]
+    #[error(
+        "{0} was made with other settings: give the same study, profile, scale, seed, link, latency and samples"
+    )]
     OtherSettings(String),
+    /// An adapter cannot go on.
+    #[error("{0}")]
+    Adapter(String),
     /// A subject could not be used at all.
     #[error(transparent)]
     Subject(#[from] SubjectError),
 }
 
-/// Runs cells until every fork counts or has used up its attempts.
+/// How an attempt ended.
+pub enum Ended {
+    /// With a record, whether or not it counts.
+    Kept(Box<Record>),
+    /// The cell cannot be run here, for this reason.
+    Skipped(String),
+    /// The cell's subjects cannot be measured, for this reason.
+    LeftOut(String),
+}
+
+/// A cell as the schedule sees it.
+pub trait Scheduled {
+    /// Returns the key of a fork's records.
+    fn key(&self, fork: u32) -> String;
+    /// Returns how many forks it has, and how many of them must count.
+    fn forks(&self) -> (u32, u32);
+    /// Returns about how long a fork takes, in seconds.
+    fn fork_seconds(&self) -> f64;
+    /// Names it in a line.
+    fn told(&self) -> String;
+    /// Names its subject.
+    fn subject(&self) -> String;
+    /// Returns whether what is wrong with its subject is wrong with another cell's.
+    fn is_of_subject(&self, other: &Self) -> bool;
+}
+
+/// What makes forks of cells: pairs of subjects, or our server between emulators.
+pub trait Adapter {
+    /// Its cells.
+    type Cell: Scheduled;
+
+    /// Names the file of records in the directory of a run.
+    fn file(&self) -> &'static str;
+
+    /// Gets ready in the directory of a run.
+    fn begin(&mut self, directory: &Path) -> impl Future<Output = Result<(), RunError>>;
+
+    /// Makes one attempt at a fork; an error ends the run.
+    fn attempt(
+        &mut self,
+        cell: &Self::Cell,
+        fork: u32,
+        attempt: u32,
+    ) -> impl Future<Output = Result<Ended, RunError>>;
+}
+
+/// Runs cells of pairs of subjects until every fork counts or has used up its attempts.
 pub async fn run(
     cells: &[Cell],
     not_run: Vec<NotRun>,
-    ground: &mut dyn Ground,
+    testbed: &mut dyn Testbed,
+    settings: &Settings,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Summary, RunError> {
+    let is_encrypted = |cell: &Cell| cell.settings.get("tls").is_some_and(|level| level == "on");
+    let encrypts = cells.iter().any(is_encrypted);
+    let mut pairs = Pairs { testbed, settings, encrypts, directory: PathBuf::new() };
+    run_with(&mut pairs, cells, not_run, settings, tell).await
+}
+
+/// Runs cells until every fork counts or has used up its attempts.
+pub async fn run_with<A: Adapter>(
+    adapter: &mut A,
+    cells: &[A::Cell],
+    not_run: Vec<NotRun>,
     settings: &Settings,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, RunError> {
     let began = Instant::now();
-    let (mut journal, kept) = Journal::open(settings)?;
-    if cells.iter().any(|cell| cell.settings.get("tls").is_some_and(|level| level == "on")) {
-        certificate::make(journal.raw())?;
-    }
-    let mut course = Course { cells, records: kept, not_run, left_out: BTreeSet::new(), refused: 0 };
-    let most = cells.iter().map(|cell| cell.amount.forks).max().unwrap_or(0);
+    let (mut journal, kept) = Journal::open(settings, adapter.file())?;
+    adapter.begin(journal.directory()).await?;
+    let mut course = RunState { cells, records: kept, not_run, left_out: BTreeSet::new(), refused: 0 };
+    let most = cells.iter().map(|cell| cell.forks().0).max().unwrap_or(0);
     let order = rounds(cells.len(), most, settings.seed);
     let steps: Vec<(usize, u32)> =
         order.into_iter().filter(|(place, fork)| course.is_left(*place, *fork)).collect();
-    let mut pace = Pace::new(steps.iter().map(|(place, _)| cells[*place].fork_seconds));
+    let mut pace = Pace::new(steps.iter().map(|(place, _)| cells[*place].fork_seconds()));
     tell(Event::Begun { forks: steps.len() as u64, seconds: pace.left });
     for (place, fork) in steps {
         let cell = &cells[place];
         if !course.left_out.contains(&place) {
             let before = course.attempts(cell, fork);
             for attempt in before + 1..=ATTEMPTS_MAX {
-                let trial = Trial { cell, fork, attempt, settings, raw: journal.raw() };
-                let record = match trial.run(ground).await {
+                let record = match adapter.attempt(cell, fork, attempt).await? {
                     Ended::Kept(record) => *record,
-                    Ended::NotHere(reason) => {
+                    Ended::Skipped(reason) => {
                         course.left_out.insert(place);
                         course.not_run.push(NotRun { what: cell.told(), reason });
                         break;
@@ -176,9 +240,9 @@ pub async fn run(
                     }
                 };
                 journal.add(&record)?;
-                let is_over = record.valid || attempt == ATTEMPTS_MAX;
+                let is_over = is_over(&record);
                 if is_over {
-                    pace.done(cell.fork_seconds);
+                    pace.done(cell.fork_seconds());
                 }
                 tell(Event::Attempt { done: pace.forks, seconds_left: pace.seconds_left(), record: &record });
                 course.records.push(record);
@@ -187,15 +251,76 @@ pub async fn run(
                 }
             }
         } else {
-            pace.skip(cell.fork_seconds);
+            pace.skip(cell.fork_seconds());
         }
     }
     Ok(course.summary(began.elapsed()))
 }
 
+/// Returns whether a fork needs no further attempt: it counts, was tried often enough, or cannot be made here.
+fn is_over(record: &Record) -> bool {
+    record.valid || record.attempt >= ATTEMPTS_MAX || record.outcome == NOT_MADE
+}
+
+/// Pairs of subjects, each fork on fresh processes.
+struct Pairs<'a> {
+    testbed: &'a mut dyn Testbed,
+    settings: &'a Settings,
+    encrypts: bool,
+    directory: PathBuf,
+}
+
+impl Adapter for Pairs<'_> {
+    type Cell = Cell;
+
+    fn file(&self) -> &'static str {
+        RECORDS
+    }
+
+    async fn begin(&mut self, directory: &Path) -> Result<(), RunError> {
+        directory.clone_into(&mut self.directory);
+        let wrong = |source| RunError::Io { path: directory.display().to_string(), source };
+        std::fs::create_dir_all(directory.join(RAW)).map_err(wrong)?;
+        if self.encrypts { certificate::make(directory) } else { Ok(()) }
+    }
+
+    async fn attempt(&mut self, cell: &Cell, fork: u32, attempt: u32) -> Result<Ended, RunError> {
+        let trial = Trial { cell, fork, attempt, settings: self.settings, raw: &self.directory };
+        Ok(trial.run(self.testbed).await)
+    }
+}
+
+impl Scheduled for Cell {
+    fn key(&self, fork: u32) -> String {
+        fork::key(self, fork)
+    }
+
+    fn forks(&self) -> (u32, u32) {
+        (self.amount.forks, self.amount.forks_min)
+    }
+
+    fn fork_seconds(&self) -> f64 {
+        self.fork_seconds
+    }
+
+    fn told(&self) -> String {
+        Self::told(self)
+    }
+
+    fn subject(&self) -> String {
+        let (client, server) = (&self.client.id, &self.server.id);
+        let halves = if client == server { client.clone() } else { format!("{client} with {server}") };
+        format!("{} ({halves})", self.label)
+    }
+
+    fn is_of_subject(&self, other: &Self) -> bool {
+        (&self.client.id, &self.server.id, self.op) == (&other.client.id, &other.server.id, other.op)
+    }
+}
+
 /// Where a run stands.
-struct Course<'a> {
-    cells: &'a [Cell],
+struct RunState<'a, C> {
+    cells: &'a [C],
     records: Vec<Record>,
     not_run: Vec<NotRun>,
     /// Places of cells that cannot be run here, or whose subject is refused.
@@ -204,37 +329,28 @@ struct Course<'a> {
     refused: usize,
 }
 
-impl Course<'_> {
-    fn of<'r>(&'r self, cell: &'r Cell, fork: u32) -> impl Iterator<Item = &'r Record> {
-        let key = fork::key(cell, fork);
+impl<C: Scheduled> RunState<'_, C> {
+    fn of<'r>(&'r self, cell: &'r C, fork: u32) -> impl Iterator<Item = &'r Record> {
+        let key = cell.key(fork);
         self.records.iter().filter(move |record| record.key() == key)
     }
 
-    fn attempts(&self, cell: &Cell, fork: u32) -> u32 {
+    fn attempts(&self, cell: &C, fork: u32) -> u32 {
         self.of(cell, fork).map(|record| record.attempt).max().unwrap_or(0)
     }
 
     fn is_left(&self, place: usize, fork: u32) -> bool {
         let cell = &self.cells[place];
-        let is_over = || self.of(cell, fork).any(|one| one.valid || one.attempt >= ATTEMPTS_MAX);
-        fork <= cell.amount.forks && !is_over()
+        fork <= cell.forks().0 && !self.of(cell, fork).any(is_over)
     }
 
-    /// Leaves out every cell of the same pair of subjects and the same operation.
+    /// Leaves out every cell of the same subject.
     fn leave_out(&mut self, place: usize, reason: &str) -> &NotRun {
         let wrong = &self.cells[place];
-        let same = self.cells.iter().enumerate().filter(|(_, cell)| {
-            (&cell.client.id, &cell.server.id, cell.op) == (&wrong.client.id, &wrong.server.id, wrong.op)
-        });
+        let same = self.cells.iter().enumerate().filter(|(_, cell)| cell.is_of_subject(wrong));
         self.left_out.extend(same.map(|(place, _)| place));
         self.refused += 1;
-        let halves = if wrong.client.id == wrong.server.id {
-            wrong.client.id.clone()
-        } else {
-            format!("{} with {}", wrong.client.id, wrong.server.id)
-        };
-        let what = format!("{} ({halves})", wrong.label);
-        self.not_run.push(NotRun { what, reason: reason.to_owned() });
+        self.not_run.push(NotRun { what: wrong.subject(), reason: reason.to_owned() });
         // It was pushed just now.
         &self.not_run[self.not_run.len() - 1]
     }
@@ -244,11 +360,11 @@ impl Course<'_> {
         for record in self.records.iter().filter(|record| record.valid) {
             *valid.entry(record.key()).or_default() += 1;
         }
-        let forks = |cell: &Cell| {
-            let keys = (1..=cell.amount.forks).filter(|fork| valid.contains_key(&fork::key(cell, *fork)));
+        let forks = |cell: &C| {
+            let keys = (1..=cell.forks().0).filter(|fork| valid.contains_key(&cell.key(*fork)));
             keys.count() as u64
         };
-        let run: Vec<&Cell> = (self.cells.iter().enumerate())
+        let run: Vec<&C> = (self.cells.iter().enumerate())
             .filter(|(place, _)| !self.left_out.contains(place))
             .map(|(_, cell)| cell)
             .collect();
@@ -256,7 +372,7 @@ impl Course<'_> {
         let late = counting.map(|record| record.instrument.lateness_us.p99).fold(0.0, f64::max);
         Summary {
             cells: run.len(),
-            cells_complete: run.iter().filter(|cell| forks(cell) >= u64::from(cell.amount.forks_min)).count(),
+            cells_complete: run.iter().filter(|cell| forks(cell) >= u64::from(cell.forks().1)).count(),
             forks_valid: run.iter().map(|cell| forks(cell)).sum(),
             forks_invalid: self.records.iter().filter(|record| !record.valid).count() as u64,
             not_run: self.not_run,

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::CHOICES;
 use super::rules::rules;
 use crate::claims::ClaimsError;
+use crate::claims::Verdict;
 use crate::results::{Cell, METRICS, Results, part, verdicts};
-use crate::study::Verdict;
 
 /// What the committed records of `docs/studies` say, one object a line; see [`write`].
 const COMMITTED: &str = include_str!("committed.jsonl");
@@ -29,7 +29,7 @@ pub struct Evidence {
     /// Cells that have a time.
     pub timed: Vec<Timed>,
     /// Verdicts on claims, by id.
-    pub(super) verdicts: BTreeMap<String, Told>,
+    pub(super) verdicts: BTreeMap<String, ClaimVerdict>,
 }
 
 /// Which runs.
@@ -72,7 +72,7 @@ pub struct Timed {
 
 /// Our verdict on a claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct ClaimVerdict {
     /// The verdict.
     pub(super) verdict: Verdict,
     /// What was compared, where the claim could be tested in a part only.
@@ -85,7 +85,7 @@ pub(super) struct Told {
 enum Line {
     Source(Source),
     Timed(Timed),
-    Verdict { claim: String, told: Told },
+    Verdict { claim: String, told: ClaimVerdict },
 }
 
 impl Evidence {
@@ -148,7 +148,7 @@ fn rounded(ms: f64) -> f64 {
 }
 
 /// Returns our verdicts on the claims that rules rest on, as far as the results bear on them.
-fn told(results: &Results) -> Result<BTreeMap<String, Told>, ClaimsError> {
+fn told(results: &Results) -> Result<BTreeMap<String, ClaimVerdict>, ClaimsError> {
     let mut all = BTreeMap::new();
     let rules = rules()?;
     let cited = |id: &str| {
@@ -160,12 +160,12 @@ fn told(results: &Results) -> Result<BTreeMap<String, Told>, ClaimsError> {
         let Some(rule) = cited(&id) else { continue };
         let verdict = one.best().verdict;
         if verdict != Verdict::NotTestable {
-            all.insert(id, Told { verdict, part: None });
+            all.insert(id, ClaimVerdict { verdict, part: None });
         } else if let Some(check) = &rule.part {
             let judgment = part(results, check)?;
             let compared = judgment.comparisons.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
             if judgment.verdict != Verdict::NotTestable {
-                all.insert(id, Told { verdict: judgment.verdict, part: Some(compared.join("; ")) });
+                all.insert(id, ClaimVerdict { verdict: judgment.verdict, part: Some(compared.join("; ")) });
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Rules as data, and the evaluator that applies them to a wish.
 
-use super::evidence::Told;
+use super::evidence::ClaimVerdict;
 use super::{Known, Reason, Wish};
 use crate::claims::ClaimsError;
-use crate::study::Verdict;
+use crate::claims::Verdict;
 use serde::Deserialize;
 
 const TEXT: &str = include_str!("rules.toml");
@@ -95,7 +95,7 @@ impl Rule {
 }
 
 /// How much a claim counts: measurements of ours decide where there are some, else the paper's own tables.
-fn credit(published: Option<Verdict>, ours: Option<&Told>) -> f64 {
+fn credit(published: Option<Verdict>, ours: Option<&ClaimVerdict>) -> f64 {
     match ours.map(|told| told.verdict).or(published) {
         None | Some(Verdict::Holds) => 1.0,
         Some(Verdict::Undecided | Verdict::NotTestable) => 0.5,

@@ -196,6 +196,16 @@ impl Value {
     }
 }
 
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(interval) => interval.fmt(f),
+            Self::Word(word) => f.write_str(word),
+            Self::Absent => Ok(()),
+        }
+    }
+}
+
 impl Interval {
     /// Takes a number as exact.
     #[must_use]

@@ -4,7 +4,7 @@ mod terms;
 
 use super::expression::{Binding, Claim, Comparison, Term};
 use super::figures::{Figures, Interval};
-use crate::study::Verdict;
+use crate::claims::Verdict;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use terms::{Quantity, Scope};

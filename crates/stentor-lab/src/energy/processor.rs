@@ -22,7 +22,7 @@ pub struct Processor {
 }
 
 #[derive(Deserialize)]
-struct Shelf {
+struct File {
     processors: Vec<Processor>,
 }
 
@@ -30,7 +30,7 @@ impl Processor {
     /// Returns the processors whose coefficients come with this program.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        toml::from_str::<Shelf>(TEXT).map(|shelf| shelf.processors).unwrap_or_default()
+        toml::from_str::<File>(TEXT).map(|file| file.processors).unwrap_or_default()
     }
 
     /// Makes one whose watts somebody states.

@@ -1,6 +1,6 @@
 //! What probes said, as a file beside the records of a run, and as figures that claims are judged by.
 
-use super::{Answer, STUDY, Told, Word};
+use super::{Answer, ProbeResult, STUDY, Word};
 use crate::claims::figures::{Figure, Figures, Interval, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct Probed {
     /// The study whose tables they bear on.
     pub study: String,
     /// Each probe on each protocol.
-    pub probes: Vec<Told>,
+    pub probes: Vec<ProbeResult>,
 }
 
 /// Why the file of probes cannot be used.
@@ -50,14 +50,14 @@ pub enum ProbedError {
 impl Probed {
     /// Takes what probes said.
     #[must_use]
-    pub fn of(probes: Vec<Told>) -> Self {
+    pub fn of(probes: Vec<ProbeResult>) -> Self {
         Self { schema: SCHEMA.into(), study: STUDY.into(), probes }
     }
 
     /// Returns whether every probe came to its end.
     #[must_use]
     pub fn have_all_run(&self) -> bool {
-        self.probes.iter().all(Told::has_run)
+        self.probes.iter().all(ProbeResult::has_run)
     }
 
     /// Writes the file into the directory of a run.
@@ -96,7 +96,7 @@ impl Probed {
 }
 
 /// Returns what claims can be judged by. That something exists is not refuted by a face of ours that lacks it.
-fn figure(told: &Told) -> Option<Figure> {
+fn figure(told: &ProbeResult) -> Option<Figure> {
     if EXISTENCE.contains(&told.id.as_str()) && told.answer == Answer::Word(Word::No) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use super::face::Face;
 use super::interviews;
-use super::{Ground, Kind, Protocol, Reply, Told, Word};
+use super::{Kind, ProbeContext, ProbeResult, Protocol, Reply, Word};
 use super::{contract, multicall, security, shapes, size, sources, transport, types};
 use crate::subject::{Definition, SubjectError};
 use serde::Deserialize;
@@ -44,11 +44,11 @@ enum How {
     /// Of our own face by bytes and values, of any other by an exchange.
     Either(fn(Protocol) -> Result<Reply, SubjectError>, for<'a> fn(&'a mut Face) -> Trial<'a>),
     /// By an exchange with a face.
-    Live(for<'a> fn(&'a mut Face, &'a Ground) -> Trial<'a>),
+    Live(for<'a> fn(&'a mut Face, &'a ProbeContext) -> Trial<'a>),
     /// By bytes and values alone.
     Bytes(fn(Protocol) -> Result<Reply, SubjectError>),
     /// By what is written somewhere.
-    Read(fn(Protocol, &Ground) -> Reply),
+    Read(fn(Protocol, &ProbeContext) -> Reply),
     /// By statements of interviews.
     Counted,
 }
@@ -60,11 +60,11 @@ pub fn list() -> Vec<Probe> {
 }
 
 /// Runs every probe on each face; one that breaks off says why, and the others go on.
-pub async fn run(faces: &mut [Face], ground: &Ground) -> Vec<Told> {
+pub async fn run(faces: &mut [Face], context: &ProbeContext) -> Vec<ProbeResult> {
     let mut all = Vec::new();
     for probe in list() {
         for face in faces.iter_mut() {
-            all.push(probe.ask(face, ground).await);
+            all.push(probe.ask(face, context).await);
         }
     }
     all
@@ -72,11 +72,14 @@ pub async fn run(faces: &mut [Face], ground: &Ground) -> Vec<Told> {
 
 /// Runs every trial on somebody else's subject, each on a process of its own: what one of them ends is no end of the others.
 /// What the tables tell by counting and by documents is about no subject and is left out.
-pub async fn run_on(definition: &Definition, ground: &Ground) -> Result<Vec<Told>, SubjectError> {
+pub async fn run_on(
+    definition: &Definition,
+    context: &ProbeContext,
+) -> Result<Vec<ProbeResult>, SubjectError> {
     let mut all = Vec::new();
     for probe in list().into_iter().filter(|probe| probe.kind == Kind::Measured) {
         let mut face = Face::foreign(definition).await?;
-        all.push(probe.ask(&mut face, ground).await);
+        all.push(probe.ask(&mut face, context).await);
         face.end().await;
     }
     Ok(all)
@@ -101,11 +104,11 @@ impl Probe {
             "external" => Live(|face, _| Box::pin(security::external(face))),
             "depth" => Live(|face, _| Box::pin(security::depth(face))),
             "size" => Bytes(security::size),
-            "tls" => Live(|face, ground| Box::pin(security::tls(face, ground))),
+            "tls" => Live(|face, context| Box::pin(security::tls(face, context))),
             "message-served" => Live(|face, _| Box::pin(security::message_served(face))),
             "message-specified" => Read(|protocol, _| security::message_specified(protocol)),
-            "lines" => Read(|protocol, ground| sources::lines(protocol, ground.sources.as_deref())),
-            "files" => Read(|protocol, ground| sources::touched(protocol, ground.sources.as_deref())),
+            "lines" => Read(|protocol, context| sources::lines(protocol, context.sources.as_deref())),
+            "files" => Read(|protocol, context| sources::touched(protocol, context.sources.as_deref())),
             "names" => Bytes(size::names_known),
             _ if self.kind == Kind::Interviews => Counted,
             _ => return None,
@@ -117,29 +120,29 @@ impl Probe {
         self.how().is_some()
     }
 
-    async fn reply(&self, face: &mut Face, ground: &Ground) -> Result<Reply, SubjectError> {
+    async fn reply(&self, face: &mut Face, context: &ProbeContext) -> Result<Reply, SubjectError> {
         let protocol = face.protocol;
         match self.how() {
-            Some(How::Live(trial)) => trial(face, ground).await,
+            Some(How::Live(trial)) => trial(face, context).await,
             Some(How::Either(_, trial)) if !face.is_ours => trial(face).await,
             Some(How::Bytes(_)) if !face.is_ours => Ok(Reply::word(Word::NotProbed, OF_THE_FORMAT)),
             Some(How::Either(trial, _) | How::Bytes(trial)) => trial(protocol),
-            Some(How::Read(read)) => Ok(read(protocol, ground)),
+            Some(How::Read(read)) => Ok(read(protocol, context)),
             Some(How::Counted) => {
-                Ok(interviews::count(protocol, &ground.figures, &self.topics, &self.polarity))
+                Ok(interviews::count(protocol, &context.figures, &self.topics, &self.polarity))
             }
             None => Ok(Reply::word(Word::NotRun, format!("there is no trial {}", self.id))),
         }
     }
 
     /// Runs it on one face.
-    pub(super) async fn ask(&self, face: &mut Face, ground: &Ground) -> Told {
-        let reply = self.reply(face, ground).await.unwrap_or_else(|error| match error {
+    pub(super) async fn ask(&self, face: &mut Face, context: &ProbeContext) -> ProbeResult {
+        let reply = self.reply(face, context).await.unwrap_or_else(|error| match error {
             // Somebody else's subject may end itself over what is asked of it, and then does not do it.
             SubjectError::Unanswered if !face.is_ours => Reply::word(Word::No, error.to_string()),
             _ => Reply::word(Word::NotRun, error.to_string()),
         });
-        Told {
+        ProbeResult {
             id: self.id.clone(),
             feature: self.feature.clone(),
             subject: face.protocol.label().to_owned(),

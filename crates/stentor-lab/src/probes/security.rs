@@ -1,7 +1,7 @@
 //! Security: a list of trials, each said whether the face stands it, and what specifications have besides.
 
 use super::face::{Face, Response};
-use super::{Ground, Protocol, Reply, Word};
+use super::{ProbeContext, Protocol, Reply, Word};
 use crate::runner::certificate;
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
@@ -62,13 +62,13 @@ pub(super) fn size(protocol: Protocol) -> Result<Reply, SubjectError> {
 }
 
 /// Makes an exchange over TLS with a certificate of its own.
-pub(super) async fn tls(face: &mut Face, ground: &Ground) -> Result<Reply, SubjectError> {
+pub(super) async fn tls(face: &mut Face, context: &ProbeContext) -> Result<Reply, SubjectError> {
     if !face.encrypts {
         return Ok(Reply::word(Word::NotProbed, "its definition does not say that it encrypts"));
     }
-    certificate::make(&ground.directory).map_err(|error| SubjectError::Exchange(error.to_string()))?;
+    certificate::make(&context.directory).map_err(|error| SubjectError::Exchange(error.to_string()))?;
     let mut factors = BTreeMap::from([("tls".to_owned(), "on".to_owned())]);
-    certificate::tell(&mut factors, &ground.directory);
+    certificate::tell(&mut factors, &context.directory);
     let content = Content::Payload("over TLS".into());
     Ok(match face.exchange(Op::Echo, factors, &content).await {
         Ok(answer) => {

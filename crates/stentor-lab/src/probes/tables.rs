@@ -1,6 +1,6 @@
 //! The paper's tables 9 and 10, with what probes say beside each cell.
 
-use super::Told;
+use super::ProbeResult;
 use crate::claims::figures::{Figure, Figures, Value};
 use serde::Serialize;
 
@@ -16,16 +16,16 @@ pub struct Row {
     /// What the paper says.
     pub paper: String,
     /// What probes say, each with its evidence.
-    pub probes: Vec<Told>,
+    pub probes: Vec<ProbeResult>,
 }
 
 /// Lists the cells in the order of the paper.
 #[must_use]
-pub fn rows(figures: &Figures, told: &[Told]) -> Vec<Row> {
+pub fn rows(figures: &Figures, told: &[ProbeResult]) -> Vec<Row> {
     let of_tables = |figure: &&Figure| ["Table 9", "Table 10"].contains(&figure.source.as_str());
     let row = |figure: &Figure| {
         let Value::Word(paper) = &figure.value else { return None };
-        let bears = |one: &&Told| one.feature == figure.metric && one.subject == figure.subject;
+        let bears = |one: &&ProbeResult| one.feature == figure.metric && one.subject == figure.subject;
         Some(Row {
             table: figure.source.clone(),
             feature: figure.metric.clone(),

@@ -7,7 +7,7 @@ mod still;
 
 use super::*;
 use crate::subject::reference::Op;
-use crate::subject::server::{Manner, Server};
+use crate::subject::server::{Behaviour, Server};
 use std::net::{Ipv4Addr, SocketAddr};
 
 fn run<F: Future>(future: F) -> F::Output {
@@ -15,9 +15,9 @@ fn run<F: Future>(future: F) -> F::Output {
 }
 
 /// Starts a server that speaks like one protocol.
-async fn server(speaks: Protocol, op: Op, manner: Manner) -> Server {
+async fn server(speaks: Protocol, op: Op, behaviour: Behaviour) -> Server {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Server::start(speaks.dialect().expect("known"), op, bind, manner).await.expect("listening")
+    Server::start(speaks.dialect().expect("known"), op, bind, behaviour).await.expect("listening")
 }
 
 /// Takes it for a face of a protocol, perhaps another than it speaks.
@@ -40,8 +40,8 @@ fn number(reply: &Reply) -> f64 {
 }
 
 /// Makes what a probe told of a protocol.
-fn told(id: &str, feature: &str, subject: &str, answer: Answer) -> Told {
-    Told {
+fn told(id: &str, feature: &str, subject: &str, answer: Answer) -> ProbeResult {
+    ProbeResult {
         id: id.into(),
         feature: feature.into(),
         subject: subject.into(),

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 pub const LINE_MAX_BYTES: usize = 4 << 20;
 /// The file of records in the directory of a run.
 pub const RECORDS: &str = "records.jsonl";
+/// The same for a study of campaigns.
+pub const CAMPAIGNS: &str = "scenarios.ndjson";
 
 /// Appends records to a file; each is on the disk before the next fork begins.
 pub struct Writer {
@@ -40,9 +42,15 @@ impl Writer {
     }
 }
 
+/// Returns the file of records of a run's directory; `None` where there is none.
+#[must_use]
+pub fn file_of(directory: &Path) -> Option<PathBuf> {
+    [RECORDS, CAMPAIGNS].map(|name| directory.join(name)).into_iter().find(|path| path.is_file())
+}
+
 /// Reads the records of a run's directory.
 pub fn read_directory(directory: &Path) -> Result<Vec<Record>, RecordError> {
-    read(&directory.join(RECORDS))
+    read(&file_of(directory).unwrap_or_else(|| directory.join(RECORDS)))
 }
 
 /// Reads a file of records. A last line without an end is left out: the fork was interrupted.

@@ -7,16 +7,15 @@ use super::basis::{Basis, marked};
 use super::metric::{phase_ms, whole};
 use super::overhead;
 use super::paper::{self, Reading};
+use super::sheet::quoted;
 use super::{Cell, Results, setting};
 use crate::claims::figures::{Figure, Figures, Interval, Value};
-use crate::record::{Record, phase};
+use crate::record::{FINISHED, Record, phase};
 use crate::statistics::Samples;
 
 const HEADER: &str = "paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note,low,high";
 /// How many times more or less a figure may be whose spread nobody knows.
 const ANYTHING: f64 = 1e9;
-/// The outcome of a fork that came to its end.
-const FINISHED: &str = "finished";
 /// Milliseconds of a second.
 const MS: f64 = 1000.0;
 
@@ -58,14 +57,14 @@ fn bounds(interval: Interval) -> (String, String, String) {
     (value, end(interval.low), end(interval.high))
 }
 
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
-}
-
 /// Chooses the cells that speak for the paper: of the period's software or of what ran in its place, read as the paper does
 /// where there are several readings, on one platform, in the paper's setting, and at one level of each factor that the paper
 /// does not have.
 pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
+    if results.is_of_campaigns() {
+        let is_papers = |cell: &&Cell| period && cell.variant == "paper";
+        return results.cells.iter().filter(is_papers).collect();
+    }
     let of_stack = |cell: &&Cell| cell.is_period() == period;
     let cells: Vec<&Cell> = results.cells.iter().filter(of_stack).collect();
     let has_paper = cells.iter().any(|cell| cell.variant == "paper");

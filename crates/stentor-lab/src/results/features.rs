@@ -2,7 +2,7 @@
 
 use super::Results;
 use crate::document::Table;
-use crate::probes::{Kind, Row, Told, rows};
+use crate::probes::{Kind, ProbeResult, Row, rows};
 
 /// The tables; empty where nothing was probed.
 pub(super) fn features(results: &Results) -> Table {
@@ -17,7 +17,7 @@ fn told(row: Row) -> [String; 4] {
     [format!("{} ({})", row.feature, row.table), row.subject, row.paper, probes]
 }
 
-fn probe(told: &Told) -> String {
+fn probe(told: &ProbeResult) -> String {
     let mark = if told.kind == Kind::Measured { String::new() } else { format!(", {}", told.kind.word()) };
     format!("{}: **{}**{mark} ({})", told.id, told.answer_text(), told.evidence)
 }

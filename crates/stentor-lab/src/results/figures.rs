@@ -1,7 +1,7 @@
 //! Every figure of a fork: metrics, phases, layers of bytes, interruptions, energy; what is drawn and what is listed alike.
 
 use super::{METRICS, layers};
-use crate::record::{Interruption, Record};
+use crate::record::{InterruptionOutcome, Record};
 
 /// Nanoseconds of a millisecond.
 const MS: f64 = 1e6;
@@ -52,7 +52,7 @@ pub(super) fn of(record: &Record, payload: Option<f64>) -> Vec<Figure> {
     metrics.chain(data).chain(phases).chain(layers).chain(interruption).chain(energy(record)).collect()
 }
 
-fn interrupted(found: &Interruption, is_untimed: bool) -> Vec<Figure> {
+fn interrupted(found: &InterruptionOutcome, is_untimed: bool) -> Vec<Figure> {
     let count = |id: &str, value: u64| Figure::measured(format!("interruption_{id}"), "", value as f64);
     let time = |id: &str, ns: u64| Figure::measured(format!("interruption_{id}"), "ms", ns as f64 / MS);
     let mut all = vec![

@@ -3,7 +3,7 @@
 use super::{Cell, Metric, Results};
 use crate::document::Table;
 use crate::plot::short;
-use crate::record::{Interruption, Record};
+use crate::record::{InterruptionOutcome, Record};
 use crate::statistics::{Estimate, Samples};
 
 /// Nanoseconds of a millisecond.
@@ -30,7 +30,7 @@ pub(super) fn interruptions(results: &Results) -> Table {
     )
 }
 
-fn found(cell: &Cell) -> impl Iterator<Item = &Interruption> {
+fn found(cell: &Cell) -> impl Iterator<Item = &InterruptionOutcome> {
     cell.forks.iter().filter_map(|fork| fork.interruption.as_ref())
 }
 
@@ -38,7 +38,7 @@ fn row(cell: &Cell) -> [String; 9] {
     let whole = Metric::find("rtt_p50").and_then(|metric| cell.estimate(metric));
     let is_none = found(cell).all(|one| one.rows_offline == 0);
     let unless_none = |text: String| if is_none { "–".to_owned() } else { text };
-    let mean = |of: fn(&Interruption) -> u64| {
+    let mean = |of: fn(&InterruptionOutcome) -> u64| {
         let (sum, count) = found(cell).fold((0, 0_u32), |(sum, count), one| (sum + of(one), count + 1));
         sum as f64 / f64::from(count.max(1))
     };
@@ -60,7 +60,7 @@ fn row(cell: &Cell) -> [String; 9] {
     ]
 }
 
-fn estimate(cell: &Cell, of: fn(&Interruption) -> u64) -> Option<Estimate> {
+fn estimate(cell: &Cell, of: fn(&InterruptionOutcome) -> u64) -> Option<Estimate> {
     let timed = |fork: &&Record| !fork.is_emulated();
     let of_fork = |fork: &Record| Some(of(fork.interruption.as_ref()?) as f64 / MS);
     cell.forks.iter().filter(timed).filter_map(of_fork).collect::<Samples>().estimate(super::CONFIDENCE)
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::statistics::invented::Invented;
 
-    fn synchronised(level: &str, found: Interruption) -> Record {
+    fn synchronised(level: &str, found: InterruptionOutcome) -> Record {
         let mut record = record("HTTP JSON", "Int", "30", 1, 5.0, &mut Invented::new(1));
         record.study = "anacleto-2012".into();
         record.cell = [(FACTOR.to_owned(), level.to_owned())].into();
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn what_was_interrupted_is_told_beside_what_was_not() {
-        let none = Interruption { pages: 30, pages_kept: 30, ..Interruption::default() };
-        let killed = Interruption {
+        let none = InterruptionOutcome { pages: 30, pages_kept: 30, ..InterruptionOutcome::default() };
+        let killed = InterruptionOutcome {
             pages: 30,
             pages_kept: 16,
             pages_again: 1,
@@ -112,8 +112,12 @@ mod tests {
 
     #[test]
     fn of_an_interruption_that_is_not_timed_only_pages_and_rows_are_told() {
-        let mut found =
-            Interruption { pages: 30, pages_kept: 16, rows_offline: 1024, ..Interruption::default() };
+        let mut found = InterruptionOutcome {
+            pages: 30,
+            pages_kept: 16,
+            rows_offline: 1024,
+            ..InterruptionOutcome::default()
+        };
         (found.offline_ns, found.silence_ns) = (3_000_000, 20_000_000);
         let mut record = synchronised("killed", found);
         record.env.emulated = "built for aarch64".into();

@@ -16,88 +16,35 @@ pub struct Metric {
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// True when a difference is a difference in speed or cost, and less is better.
-    pub is_cost: bool,
     /// Reads it; `None` where it was not measured.
     pub of: fn(&Record) -> Option<f64>,
 }
 
 /// Every metric; the first is the one that most is said of.
 pub const METRICS: &[Metric] = &[
-    Metric { id: "rtt_p50", name: "round trip, median", unit: "ms", is_cost: true, of: median },
-    Metric {
-        id: "rtt_steady_p50",
-        name: "round trip once warm, median",
-        unit: "ms",
-        is_cost: false,
-        of: |r| phase_ms(r, phase::RTT_STEADY),
-    },
-    Metric { id: "rtt_mean", name: "round trip, mean", unit: "ms", is_cost: false, of: mean },
-    Metric {
-        id: "rtt_p95",
-        name: "round trip, 95 of 100",
-        unit: "ms",
-        is_cost: false,
-        of: |r| at(r, |l| l.p95),
-    },
-    Metric {
-        id: "rtt_p99",
-        name: "round trip, 99 of 100",
-        unit: "ms",
-        is_cost: false,
-        of: |r| at(r, |l| l.p99),
-    },
-    Metric {
-        id: "owd_p50",
-        name: "one way there, median",
-        unit: "ms",
-        is_cost: false,
-        of: |r| phase_ms(r, phase::OWD),
-    },
-    Metric {
-        id: "first_call",
-        name: "first call",
-        unit: "ms",
-        is_cost: false,
-        of: |r| Some(r.first_call_ns? as f64 / MS),
-    },
-    Metric {
-        id: "server_start",
-        name: "start of the server",
-        unit: "ms",
-        is_cost: false,
-        of: |r| Some(r.start_ns.server? as f64 / MS),
-    },
-    Metric { id: "bytes_wire", name: "bytes on the wire, both ways", unit: "B", is_cost: false, of: wire },
-    Metric {
-        id: "client_cpu",
-        name: "processor time of the client, each exchange",
-        unit: "ms",
-        is_cost: false,
-        of: |r| each(r, r.cpu.client),
-    },
-    Metric {
-        id: "server_cpu",
-        name: "processor time of the server, each exchange",
-        unit: "ms",
-        is_cost: false,
-        of: |r| each(r, r.cpu.server),
-    },
-    Metric {
-        id: "client_memory",
-        name: "most memory of the client",
-        unit: "MiB",
-        is_cost: false,
-        of: |r| Some(r.mem.client? as f64 / MIB),
-    },
-    Metric {
-        id: "server_memory",
-        name: "most memory of the server",
-        unit: "MiB",
-        is_cost: false,
-        of: |r| Some(r.mem.server? as f64 / MIB),
-    },
+    metric("rtt_p50", "round trip, median", "ms", median),
+    metric("rtt_steady_p50", "round trip once warm, median", "ms", |r| phase_ms(r, phase::RTT_STEADY)),
+    metric("rtt_mean", "round trip, mean", "ms", mean),
+    metric("rtt_p95", "round trip, 95 of 100", "ms", |r| at(r, |l| l.p95)),
+    metric("rtt_p99", "round trip, 99 of 100", "ms", |r| at(r, |l| l.p99)),
+    metric("owd_p50", "one way there, median", "ms", |r| phase_ms(r, phase::OWD)),
+    metric("first_call", "first call", "ms", |r| Some(r.first_call_ns? as f64 / MS)),
+    metric("server_start", "start of the server", "ms", |r| Some(r.start_ns.server? as f64 / MS)),
+    metric("bytes_wire", "bytes on the wire, both ways", "B", wire),
+    metric("client_cpu", "processor time of the client, each exchange", "ms", |r| each(r, r.cpu.client)),
+    metric("server_cpu", "processor time of the server, each exchange", "ms", |r| each(r, r.cpu.server)),
+    metric("client_memory", "most memory of the client", "MiB", |r| Some(r.mem.client? as f64 / MIB)),
+    metric("server_memory", "most memory of the server", "MiB", |r| Some(r.mem.server? as f64 / MIB)),
 ];
+
+const fn metric(
+    id: &'static str,
+    name: &'static str,
+    unit: &'static str,
+    of: fn(&Record) -> Option<f64>,
+) -> Metric {
+    Metric { id, name, unit, of }
+}
 
 impl Metric {
     /// Returns the metric with an id.

@@ -1,45 +1,107 @@
-//! One HTML page without scripts, fonts or anything else from elsewhere.
+//! An account as one HTML page without scripts, fonts or anything else from elsewhere, and as Markdown for a repository.
 
 use super::features::features;
 use super::interruptions::interruptions;
 use super::overhead::overhead;
 use super::phases::{footnote, phases};
+use super::section::{Block, Section};
 use super::sizes::sizes;
 use super::verdicts::{Finding, Ours};
-use super::{Account, Plot, tables};
-use crate::document::{escape, list, section, text};
-use crate::study::Verdict;
+use super::{Account, Plot, breakdown, campaigns, tables};
+use crate::claims::Verdict;
+use crate::document::{escape, text};
 
-const STYLE: &str = concat!(include_str!("../report/style.css"), include_str!("style.css"));
+const STYLE: &str = include_str!("style.css");
 
 /// Writes the page of an account.
 #[must_use]
 pub fn page(account: &Account) -> String {
-    let results = &account.results;
-    let mut parts = vec![verdicts(account)];
-    parts.extend(account.plots.iter().map(figure));
-    parts.push(effects(account));
-    parts.push(by_probes(account));
-    parts.push(by_size(account));
-    parts.push(interrupted(account));
-    parts.push(details("cells", "Every cell", &tables::cells(results).html("")));
-    parts.push(by_count(account));
-    parts.push(by_phase(account));
-    parts.push(uncounted(account));
-    parts.push(not_here(account));
-    if !account.remarks.differences.is_empty() {
-        parts.push(section("Differences from the paper", &list(account.remarks.differences.iter().cloned())));
-    }
-    parts.push(environment(account));
-    parts.retain(|part| !part.is_empty());
+    let parts: Vec<String> =
+        sections(account).iter().map(Section::html).filter(|part| !part.is_empty()).collect();
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
          <title>{}, run again</title>\n<style>\n{STYLE}</style></head><body class=\"account\">\n{}<main>\n{}\n</main></body></html>\n",
-        escape(&results.study),
+        escape(&account.results.study),
         head(account),
         parts.join("\n")
     )
+}
+
+/// Writes an account's tables.
+#[must_use]
+pub fn markdown(account: &Account) -> String {
+    let results = &account.results;
+    let title = results.dossier.as_ref().map_or_else(
+        || format!("# {}\n", results.study),
+        |dossier| {
+            let paper = dossier.paper();
+            format!("# {}, run again\n\n{}: *{}* ({})\n", paper.id, paper.authors, paper.title, paper.year)
+        },
+    );
+    let not_timed = results.not_timed().map_or_else(String::new, |told| format!("**{told}**\n"));
+    let sections = sections(account);
+    let parts = [title, not_timed].into_iter().chain(sections.iter().map(Section::text));
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Lists the sections in their order; what has no content is written nowhere.
+fn sections(account: &Account) -> Vec<Section> {
+    let results = &account.results;
+    let mut sections = vec![verdicts(account)];
+    sections.extend(account.plots.iter().map(drawing));
+    sections.push(effects(account));
+    sections.extend(campaigns::sections(account));
+    sections.extend([
+        Section::tabled("features", "Features, by probes", FEATURES, features(results), "words"),
+        Section::tabled("", "Sizes beside the paper’s", "", sizes(results), "words"),
+        Section::tabled("interruptions", "Interrupted half way", INTERRUPTED, interruptions(results), ""),
+        Section::tabled("cells", "Every cell", "", tables::cells(results), "").folded(),
+        Section::tabled("overhead", OVERHEAD_TITLE, OVERHEAD, overhead(results), "").folded(),
+        by_phase(account),
+    ]);
+    let breakdowns = [
+        ("Bytes of an exchange", LAYERS, breakdown::bytes(results)),
+        ("Processor time and memory of each side", "", breakdown::costs(results)),
+        ("Energy", "", breakdown::energy(results)),
+    ];
+    sections.extend(breakdowns.map(|(title, words, table)| {
+        let section = Section::new("", title).markdown(Block::Words(words.to_owned()));
+        section.markdown(Block::Table(table, ""))
+    }));
+    sections.extend(tables::effects(results).into_iter().map(|(name, table)| {
+        Section::new("", &format!("What matters: {name}")).markdown(Block::Table(table, ""))
+    }));
+    sections.push(uncounted(account));
+    sections.extend([
+        Section::tabled("", "Not tested here", "", tables::not_here(account), "words"),
+        listed("Differences from the paper", &account.remarks.differences),
+        listed("Threats", &account.remarks.threats),
+        listed("Remarks on the published figures", &account.remarks.on_figures),
+        Section::new("", "Software").markdown(Block::Table(tables::software(results), "")),
+        Section::new("", "Where and how").markdown(Block::Table(tables::environment(account), "")),
+        again(account),
+        environment(account),
+    ]);
+    sections
+}
+
+const FEATURES: &str = "What the paper has in tables of words, tried on our own faces. What is marked documented, interviews or proxy was \
+    not tried.";
+const INTERRUPTED: &str = "When half of the pages were there, nothing got through for two seconds, or the client was killed and started \
+    again, or both. In the meantime its file was opened without the server: whole pages, every row compared, and marked as stale. Silence \
+    is from the interruption until the next page was kept.";
+const OVERHEAD_TITLE: &str = "Bytes as the paper counts them, and the whole exchange";
+const OVERHEAD: &str = "The paper counts packets that carry a message: NDU is 2p + x + y, POH (x + y) / 2, and claims are judged by that. \
+    The full exchange has what opens, acknowledges and closes as well.";
+const LAYERS: &str = "Both ways, of a whole exchange; of a synchronisation in pages all pages together. Payload is the values as text.";
+const PHASES: &str = "Medians; where points come in pages, of a single page.";
+const EFFECTS: &str = "Factors at their extremes, every combination run. The share says how much of all differences in time a factor \
+    explains, an interaction (a x b) what two explain only together; the factor beside it is what the time is multiplied by from \
+    the low level to the high one. Shares are of logarithms of the median times.";
+
+fn listed(title: &str, items: &[String]) -> Section {
+    Section::new("", title).both(Block::List(items.to_vec()))
 }
 
 fn head(account: &Account) -> String {
@@ -85,6 +147,7 @@ fn facts(account: &Account) -> Vec<String> {
         facts.push(format!("{uncounted} that do not"));
     }
     facts.extend(results.not_timed());
+    facts.extend(account.remarks.provenance.get("scale").map(|scale| format!("scale {scale}")));
     if let Some(first) = results.records.first() {
         facts.push(format!("{} × {}", first.env.cores, first.env.cpu));
         if !first.env.rig.is_empty() {
@@ -104,25 +167,31 @@ fn badge(verdict: Verdict) -> String {
     format!("<span class=\"badge {class}\">{sign} {}</span>", verdict.word())
 }
 
-fn verdicts(account: &Account) -> String {
-    let Some(found) = &account.verdicts else { return String::new() };
+fn verdicts(account: &Account) -> Section {
+    let section = Section::new("verdicts", "Verdicts");
+    let Some(found) = &account.verdicts else { return section };
     let has_modern = found.claims.iter().any(|one| one.modern.judgment.is_some());
     let claims = tables::ordered(account);
     let rows: String = claims.iter().map(|one| verdict(account, one, has_modern)).collect();
+    let is_of_campaigns = account.results.is_of_campaigns();
+    let measured = if is_of_campaigns { campaigns::MEASURED } else { "measured: period software" };
     let modern = if has_modern { "<th>measured: today’s software</th>" } else { "" };
     let table = format!(
         "<div class=\"wide\"><table class=\"words claims\"><thead><tr><th>the paper says</th><th>the paper’s own data</th>\
-         <th>measured: period software</th>{modern}<th></th></tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
+         <th>{measured}</th>{modern}<th></th></tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
     );
-    let words = format!("{WORDS} {}", found.judged_at());
-    let content = tally(&claims, found.period) + &text(words.trim_end()) + &table;
-    section("Verdicts", &content).replacen("<section>", "<section id=\"verdicts\">", 1)
+    let who = if is_of_campaigns { campaigns::WHO_SPEAKS } else { WHO_SPEAKS };
+    let words = format!("{WORDS} {who} {}", found.judged_at());
+    section
+        .page(Block::Html(tally(&claims, found.period) + &text(words.trim_end()) + &table))
+        .markdown(Block::Words(found.judged_at()))
+        .markdown(Block::Table(tables::claims(account), ""))
 }
 
 const WORDS: &str = "Each sentence of the paper is judged twice: by the figures that the paper prints, and by ours. Figures in \
-    parentheses are 95 % intervals over forks (fresh pairs of processes). Measured figures must be more than 5 % apart, and what a \
-    claim says must stand a correction for the number of claims (Holm). Figures are in the paper's own units. Only the software of \
-    the paper's time speaks for the paper.";
+    parentheses are 95\u{a0}% intervals over forks (fresh pairs of processes). Measured figures must be more than 5\u{a0}% apart, and what a \
+    claim says must stand a correction for the number of claims (Holm). Figures are in the paper's own units.";
+const WHO_SPEAKS: &str = "Only the software of the paper's time speaks for the paper.";
 
 fn tally(claims: &[&Ours], period: bool) -> String {
     let count = |verdict: Verdict, of: &dyn Fn(&Ours) -> Verdict| {
@@ -197,127 +266,67 @@ fn link(account: &Account, one: &Ours) -> String {
     found.map_or_else(String::new, |plot| format!("<a href=\"#{}\">plot</a>", plot.id))
 }
 
-fn figure(plot: &Plot) -> String {
-    let content = format!("{}<div class=\"wide\">{}</div>\n", text(&plot.words), plot.svg);
-    section(&plot.title, &content).replacen("<section>", &format!("<section id=\"{}\">", plot.id), 1)
+fn drawing(plot: &Plot) -> Section {
+    let svg = format!("<div class=\"wide\">{}</div>\n", plot.svg);
+    Section::new(&plot.id, &plot.title).page(Block::Words(plot.words.clone())).page(Block::Html(svg))
 }
 
-fn effects(account: &Account) -> String {
-    let tables: Vec<_> = tables::effects(&account.results);
-    if tables.is_empty() {
-        return String::new();
-    }
-    let words = "Factors at their extremes, every combination run. The share says how much of all differences in time a factor \
-        explains, an interaction (a x b) what two explain only together; the factor beside it is what the time is multiplied by from \
-        the low level to the high one. Shares are of logarithms of the median times.";
-    let parts: String = tables
-        .iter()
-        .map(|(title, table)| format!("<h3>{}</h3>\n{}", escape(title), table.html("effects")))
-        .collect();
-    section("What matters most", &(text(words) + &parts)).replacen("<section>", "<section id=\"effects\">", 1)
+fn effects(account: &Account) -> Section {
+    let tables = tables::effects(&account.results);
+    let words = if tables.is_empty() { String::new() } else { EFFECTS.to_owned() };
+    let section = Section::new("effects", "What matters most").page(Block::Words(words));
+    tables.into_iter().fold(section, |section, (title, table)| {
+        section.page(Block::Heading(title)).page(Block::Table(table, "effects"))
+    })
 }
 
-fn by_probes(account: &Account) -> String {
-    let table = features(&account.results);
-    if table.rows.is_empty() {
-        return String::new();
-    }
-    let words = "What the paper has in tables of words, tried on our own faces. What is marked documented, interviews or proxy was \
-        not tried.";
-    let content = text(words) + &table.html("words");
-    section("Features, by probes", &content).replacen("<section>", "<section id=\"features\">", 1)
-}
-
-fn by_size(account: &Account) -> String {
-    let table = sizes(&account.results);
-    if table.rows.is_empty() {
-        String::new()
-    } else {
-        section("Sizes beside the paper’s", &table.html("words"))
-    }
-}
-
-fn interrupted(account: &Account) -> String {
-    let table = interruptions(&account.results);
-    if table.rows.is_empty() {
-        return String::new();
-    }
-    let words = "When half of the pages were there, nothing got through for two seconds, or the client was killed and started again, or \
-        both. In the meantime its file was opened without the server: whole pages, every row compared, and marked as stale. Silence is \
-        from the interruption until the next page was kept.";
-    section("Interrupted half way", &(text(words) + &table.html(""))).replacen(
-        "<section>",
-        "<section id=\"interruptions\">",
-        1,
-    )
-}
-
-fn details(id: &str, title: &str, content: &str) -> String {
-    section(title, &format!("<details open><summary>Show or hide</summary>\n{content}</details>\n")).replacen(
-        "<section>",
-        &format!("<section id=\"{id}\">"),
-        1,
-    )
-}
-
-fn by_count(account: &Account) -> String {
-    let table = overhead(&account.results);
-    if table.rows.is_empty() {
-        return String::new();
-    }
-    let words = "The paper counts packets that carry a message: NDU is 2p + x + y, POH (x + y) / 2, and claims are judged by that. The full \
-        exchange has what opens, acknowledges and closes as well.";
-    let content = text(words) + &table.html("");
-    details("overhead", "Bytes as the paper counts them, and the whole exchange", &content)
-}
-
-fn by_phase(account: &Account) -> String {
+fn by_phase(account: &Account) -> Section {
     let table = phases(&account.results);
-    if table.rows.is_empty() {
-        return String::new();
-    }
-    details("phase-table", "Phases", &(table.html("") + &text(footnote(&table))))
+    let below = footnote(&table).to_owned();
+    let section = Section::new("phase-table", "Phases").markdown(Block::Words(PHASES.to_owned()));
+    section.both(Block::Table(table, "")).both(Block::Words(below)).folded()
 }
 
-fn uncounted(account: &Account) -> String {
-    let table = tables::uncounted(&account.results);
+fn uncounted(account: &Account) -> Section {
+    let (title, table) = ("Forks that do not count", tables::uncounted(&account.results));
     if table.rows.is_empty() {
-        return section("Forks that do not count", &text("None."));
+        return Section::new("", title).page(Block::Words("None.".to_owned()));
     }
     let words = "They are kept with their reasons and raw samples, and are in no figure above.";
-    let content = text(words) + &table.html("words");
-    section("Forks that do not count", &content).replacen("<section>", "<section class=\"alert\">", 1)
+    Section::tabled("", title, words, table, "words").alert()
 }
 
-fn not_here(account: &Account) -> String {
-    let table = tables::not_here(account);
-    if table.rows.is_empty() { String::new() } else { section("Not tested here", &table.html("words")) }
+fn again(account: &Account) -> Section {
+    let section = Section::new("", "Run it again");
+    let command = &account.remarks.command;
+    if command.is_empty() { section } else { section.markdown(Block::Command(command.clone())) }
 }
 
-fn environment(account: &Account) -> String {
-    let results = &account.results;
-    let mut content = tables::environment(results).html("words")
-        + "<h3>Software</h3>\n"
-        + &tables::software(results).html("words");
-    let raw = account.remarks.raw_files;
-    let directory = &account.remarks.directory;
+fn environment(account: &Account) -> Section {
+    let (results, remarks) = (&account.results, &account.remarks);
     let has_times = results.records.iter().any(|record| !record.latency.is_empty());
     let beside = format!(
-        "Every record is in {directory}/records.jsonl{}{}. Every figure of cells and forks is in the CSV file that `stentor lab \
+        "Every record is in {}/{}{}{}. Every figure of cells and forks is in the CSV file that `stentor lab \
          report --csv` writes.",
+        remarks.directory,
+        results.file(),
         if has_times { ", with the whole distribution of each phase (HdrHistogram, V2)" } else { "" },
-        match raw {
+        match remarks.raw_files {
             0 => String::new(),
             1 => "; a file of raw samples lies beside it, with its SHA-256 in its record".to_owned(),
-            _ => format!("; {raw} files of raw samples lie beside it, each with its SHA-256 in its record"),
+            raw => format!("; {raw} files of raw samples lie beside it, each with its SHA-256 in its record"),
         }
     );
-    content += "<h3>Raw data</h3>\n";
-    content += &text(&beside);
-    if !account.remarks.command.is_empty() {
-        content += &format!("<h3>Run it again</h3>\n<pre>{}</pre>\n", escape(&account.remarks.command));
+    let section = Section::new("", "Where and how this was measured")
+        .page(Block::Table(tables::environment(account), "words"))
+        .page(Block::Heading("Software".to_owned()))
+        .page(Block::Table(tables::software(results), "words"))
+        .page(Block::Heading("Raw data".to_owned()))
+        .page(Block::Words(beside));
+    if remarks.command.is_empty() {
+        return section;
     }
-    section("Where and how this was measured", &content)
+    section.page(Block::Heading("Run it again".to_owned())).page(Block::Command(remarks.command.clone()))
 }
 
 #[cfg(test)]

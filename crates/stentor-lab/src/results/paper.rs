@@ -7,7 +7,7 @@ use super::evidence::client_load_percent;
 use super::metric::{captured, median, phase_ms};
 use super::{Cell, Results, setting};
 use crate::claims::figures::{Figure, Value};
-use crate::record::{Record, phase};
+use crate::record::{FINISHED, Record, phase};
 
 /// Milliseconds of a second.
 const MS: f64 = 1000.0;
@@ -32,6 +32,16 @@ pub(super) struct Reading {
     pub(super) of: fn(&Record) -> Option<f64>,
 }
 
+const fn reading(
+    experiment: &'static str,
+    metric: &'static str,
+    unit: &'static str,
+    basis: Basis,
+    of: fn(&Record) -> Option<f64>,
+) -> Reading {
+    Reading { experiment, metric, unit, basis, of }
+}
+
 /// Where phases stand: at the client while it asks, and while it waits; of the server in all.
 const ASKING: Basis = Basis::Phases(&[phase::CLIENT_SER]);
 const READING: Basis = Basis::Phases(&[phase::CLIENT_DESER]);
@@ -40,96 +50,64 @@ const WAITING: Basis = Basis::Phases(&[phase::REQUEST, phase::TRANSFER]);
 const OF_SERVER: Basis = Basis::Phases(&[phase::SERVER_SER, phase::SERVER_DESER]);
 
 const ANACLETO: &[Reading] = &[
-    Reading { experiment: "poi sync", metric: "duration", unit: "ms", basis: Basis::Whole, of: median },
-    Reading {
-        experiment: "poi sync",
-        metric: "CPU",
-        unit: "%",
-        basis: Basis::Whole,
-        of: client_load_percent,
-    },
-    Reading {
-        experiment: "poi sync",
-        metric: "memory",
-        unit: "MB",
-        basis: Basis::Memory,
-        of: |r| Some(r.mem.client? as f64 / MB),
-    },
-    Reading {
-        experiment: "poi sync",
-        metric: "data received",
-        unit: "kB",
-        basis: Basis::Whole,
-        of: |r| captured(r).map(|(b, n)| b.down.ip as f64 / n / KB),
-    },
-    Reading {
-        experiment: "poi sync",
-        metric: "data sent",
-        unit: "kB",
-        basis: Basis::Whole,
-        of: |r| captured(r).map(|(b, n)| b.up.ip as f64 / n / KB),
-    },
+    reading("poi sync", "duration", "ms", Basis::Whole, median),
+    reading("poi sync", "CPU", "%", Basis::Whole, client_load_percent),
+    reading("poi sync", "memory", "MB", Basis::Memory, |r| Some(r.mem.client? as f64 / MB)),
+    reading("poi sync", "data received", "kB", Basis::Whole, |r| {
+        captured(r).map(|(b, n)| b.down.ip as f64 / n / KB)
+    }),
+    reading("poi sync", "data sent", "kB", Basis::Whole, |r| {
+        captured(r).map(|(b, n)| b.up.ip as f64 / n / KB)
+    }),
 ];
 const NUNES: &[Reading] = &[
-    Reading { experiment: "client time", metric: "total time", unit: "s", basis: Basis::Whole, of: seconds },
-    Reading {
-        experiment: "client time",
-        metric: "serialization share",
-        unit: "%",
-        basis: ASKING,
-        of: |r| share(phase_ms(r, phase::CLIENT_SER), median(r)),
-    },
-    Reading {
-        experiment: "client time",
-        metric: "deserialization share",
-        unit: "%",
-        basis: READING,
-        of: |r| share(phase_ms(r, phase::CLIENT_DESER), median(r)),
-    },
-    Reading {
-        experiment: "client time",
-        metric: "service share",
-        unit: "%",
-        basis: WAITING,
-        of: |r| share(waited(r), median(r)),
-    },
-    Reading {
-        experiment: "server time",
-        metric: "total time",
-        unit: "s",
-        basis: Basis::Server,
-        of: |r| server(r).map(|ms| ms / MS),
-    },
-    Reading {
-        experiment: "server time",
-        metric: "serialization share",
-        unit: "%",
-        basis: OF_SERVER,
-        of: |r| share(phase_ms(r, phase::SERVER_SER), server(r)),
-    },
-    Reading {
-        experiment: "server time",
-        metric: "deserialization share",
-        unit: "%",
-        basis: OF_SERVER,
-        of: |r| share(phase_ms(r, phase::SERVER_DESER), server(r)),
-    },
-    Reading {
-        experiment: "server time",
-        metric: "service share",
-        unit: "%",
-        basis: OF_SERVER,
-        of: |r| share(phase_ms(r, phase::SERVER_WORK), server(r)),
-    },
+    reading("client time", "total time", "s", Basis::Whole, seconds),
+    reading("client time", "serialization share", "%", ASKING, |r| {
+        share(phase_ms(r, phase::CLIENT_SER), median(r))
+    }),
+    reading("client time", "deserialization share", "%", READING, |r| {
+        share(phase_ms(r, phase::CLIENT_DESER), median(r))
+    }),
+    reading("client time", "service share", "%", WAITING, |r| share(waited(r), median(r))),
+    reading("server time", "total time", "s", Basis::Server, |r| server(r).map(|ms| ms / MS)),
+    reading("server time", "serialization share", "%", OF_SERVER, |r| {
+        share(phase_ms(r, phase::SERVER_SER), server(r))
+    }),
+    reading("server time", "deserialization share", "%", OF_SERVER, |r| {
+        share(phase_ms(r, phase::SERVER_DESER), server(r))
+    }),
+    reading("server time", "service share", "%", OF_SERVER, |r| {
+        share(phase_ms(r, phase::SERVER_WORK), server(r))
+    }),
 ];
-const CAI: &[Reading] =
-    &[Reading { experiment: "", metric: "latency", unit: "s", basis: Basis::Whole, of: seconds }];
+const CAI: &[Reading] = &[reading("", "latency", "s", Basis::Whole, seconds)];
+/// Pushes of each test in the paper; only such a test takes as long.
+const PUSHES: u64 = 1_000_000;
+const ISIKLIGIL: &[Reading] = &[
+    reading("", "throughput", "push/s", Basis::Whole, Record::pushes_per_second),
+    reading("", "duration", "s", Basis::Whole, whole_seconds),
+    reading("", "finished share", "", Basis::Whole, finished_share),
+];
+
+/// How long a test of as many pushes as the paper's took.
+fn whole_seconds(record: &Record) -> Option<f64> {
+    Some(record.campaign.as_ref().filter(|one| one.pushes == PUSHES)?.wall_seconds)
+}
+
+/// The share of a test's pushes that came to an end.
+fn finished_share(record: &Record) -> Option<f64> {
+    let is_over = record.outcome == FINISHED;
+    let one = record.campaign.as_ref().filter(|one| one.pushes > 0 && is_over)?;
+    Some(1.0 - one.stuck as f64 / one.pushes as f64)
+}
+
 /// Lists the figures of a study's paper; those of albertengo-2020 are made from several cells (`overhead`).
 pub(super) fn readings(study: &str) -> &'static [Reading] {
     match study {
         "anacleto-2012" => ANACLETO,
         "nunes-2014" => NUNES,
         "cai-2009" => CAI,
+        "isikligil-2017" => ISIKLIGIL,
         _ => &[],
     }
 }

@@ -8,11 +8,12 @@ mod energy;
 mod forest;
 
 use super::Results;
+use std::collections::BTreeMap;
 
 pub(super) use energy::joules;
 
 /// Width of every drawing.
-const WIDTH: f64 = 960.0;
+pub(super) const WIDTH: f64 = 960.0;
 
 /// A drawing.
 #[derive(Debug, Clone)]
@@ -43,7 +44,16 @@ pub fn plots(results: &Results) -> Vec<Plot> {
         [forest::draw, band::draw, ecdf::draw, anatomy::phases, anatomy::bytes, cost::draw, energy::draw];
     // Without times of ours, drawings of time would show the paper's alone.
     let kinds = if results.is_untimed() { &[anatomy::bytes as Draw][..] } else { &all };
-    kinds.iter().flat_map(|draw| draw(results)).collect()
+    kinds.iter().flat_map(|draw| draw(results)).chain(super::campaigns::plots(results)).collect()
+}
+
+/// Groups cells by part of the study: experiment and variant.
+fn parts(results: &Results) -> BTreeMap<(&str, &str), Vec<&super::Cell>> {
+    let mut parts: BTreeMap<(&str, &str), Vec<&super::Cell>> = BTreeMap::new();
+    for cell in &results.cells {
+        parts.entry((&cell.experiment, &cell.variant)).or_default().push(cell);
+    }
+    parts
 }
 
 /// Makes a name for links of text.

@@ -156,7 +156,8 @@ fn bound(end: Option<f64>) -> String {
     end.map_or_else(String::new, |end| end.to_string())
 }
 
-fn quoted(text: &str) -> String {
+/// Puts a field of a CSV file in quotes where it needs them.
+pub(super) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

@@ -6,14 +6,14 @@ use super::effects::designs;
 use super::metric::captured;
 use super::ratios::place;
 use super::verdicts::{Finding, Ours};
-use super::{Account, Cell, Metric, Results, paper};
+use super::{Account, Cell, Metric, Results, campaigns, paper};
+use crate::claims::Verdict;
 use crate::claims::judge::{Compared, Judgment};
 use crate::document::Table;
 use crate::emulation::NOT_TIMED;
 use crate::plot::short;
 use crate::record::Record;
 use crate::statistics::Estimate;
-use crate::study::Verdict;
 
 /// Comparisons of a claim that are shown.
 const COMPARED_MAX: usize = 3;
@@ -116,27 +116,23 @@ pub(super) fn grounds(finding: &Finding) -> Vec<String> {
 
 /// The verdicts.
 pub(super) fn claims(account: &Account) -> Table {
+    let is_of_campaigns = account.results.is_of_campaigns();
+    let measured = if is_of_campaigns { campaigns::MEASURED } else { "measured: period software" };
+    let mut header = vec!["claim", "the paper says", "the paper's data", measured];
+    header.extend((!is_of_campaigns).then_some("measured: today's software"));
     let rows = ordered(account).into_iter().map(|one| {
         let statement = &one.judged.statement;
         let note = Some(&statement.note).filter(|note| !note.is_empty());
-        [
+        let mut row = vec![
             format!("{} ({})", statement.id, statement.source),
             note.map_or_else(|| statement.text.clone(), |note| format!("{} *{note}*", statement.text)),
             told_verdict(one.judged.published.verdict, &evidence(&one.judged.published)),
             told_verdict(one.period.verdict, &grounds(&one.period)),
-            told_verdict(one.modern.verdict, &grounds(&one.modern)),
-        ]
+        ];
+        row.extend((!is_of_campaigns).then(|| told_verdict(one.modern.verdict, &grounds(&one.modern))));
+        row
     });
-    Table::new(
-        [
-            "claim",
-            "the paper says",
-            "the paper's data",
-            "measured: period software",
-            "measured: today's software",
-        ],
-        rows,
-    )
+    Table { header: header.into_iter().map(str::to_owned).collect(), rows: rows.collect() }
 }
 
 fn told_verdict(verdict: Verdict, lines: &[String]) -> String {
@@ -170,8 +166,11 @@ fn told_quantile(cell: &Cell, part: f64) -> String {
     cell.quantile_ms(part).map_or_else(|| "–".to_owned(), |one| figure(one.value, one.low.zip(one.high)))
 }
 
-/// Every cell.
+/// Every cell; those of campaigns have tables of their own.
 pub(super) fn cells(results: &Results) -> Table {
+    if results.is_of_campaigns() {
+        return Table::default();
+    }
     let rows = results.cells.iter().map(|cell| {
         let forks = if cell.invalid > 0 {
             format!("{} (and {} that do not count)", cell.forks.len(), cell.invalid)
@@ -264,8 +263,9 @@ pub(super) fn uncounted(results: &Results) -> Table {
         let levels: Vec<String> = record.cell.iter().map(|(name, level)| format!("{name} {level}")).collect();
         let reason =
             if record.invalid_reason.is_empty() { "no reason is recorded" } else { &record.invalid_reason };
+        let subject = if record.campaign.is_some() { &record.experiment } else { &record.subject.label };
         [
-            record.subject.label.clone(),
+            subject.clone(),
             levels.join(", "),
             format!("{}, attempt {}", record.fork, record.attempt),
             reason.to_owned(),
@@ -279,6 +279,9 @@ pub(super) fn not_here(account: &Account) -> Table {
     let mut rows: Vec<[String; 2]> =
         account.remarks.not_here.iter().map(|(what, why)| [what.clone(), why.clone()]).collect();
     let results = &account.results;
+    if results.is_of_campaigns() {
+        return Table::new(["what", "why it was not tested here"], rows);
+    }
     let all = || results.cells.iter().flat_map(|cell| &cell.forks);
     let mut add = |is_missing: bool, what: &str, why: &str| {
         if is_missing {
@@ -311,7 +314,8 @@ pub(super) fn not_here(account: &Account) -> Table {
 }
 
 /// Machine, link and software.
-pub(super) fn environment(results: &Results) -> Table {
+pub(super) fn environment(account: &Account) -> Table {
+    let results = &account.results;
     let mut facts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for record in &results.records {
         for (name, value) in provenance(record) {
@@ -325,7 +329,12 @@ pub(super) fn environment(results: &Results) -> Table {
     let load = loads.fold(0.0, f64::max);
     facts.insert("load average, at most", vec![short(load)]);
     let rows = facts.into_iter().filter(|(_, values)| !values.is_empty());
-    Table::new(["what", "value"], rows.map(|(name, values)| [name.to_owned(), values.join("; ")]))
+    let rows = rows.map(|(name, values)| [name.to_owned(), values.join("; ")]);
+    let asked = account.remarks.provenance.as_object().into_iter().flatten();
+    let asked = asked.map(|(name, value)| {
+        [name.replace('_', " "), value.as_str().map_or_else(|| value.to_string(), str::to_owned)]
+    });
+    Table::new(["what", "value"], rows.chain(asked))
 }
 
 fn provenance(record: &Record) -> Vec<(&'static str, String)> {

@@ -1,11 +1,11 @@
 //! Invented records with a known truth.
 
 use super::*;
+use crate::claims::Verdict;
 use crate::record::{Bytes, Counts, Environment, Link, Record, SCHEMA, Sides, Subject, Traffic, phase};
 use crate::record::{From, Latency};
 use crate::statistics::Samples;
 use crate::statistics::invented::Invented;
-use crate::study::Verdict;
 
 /// A fork of cai-2009 whose middle exchange takes about `ms`.
 pub(crate) fn record(

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::evidence::{chosen, figures};
 use super::{CONFIDENCE, Cell, Results, setting};
+use crate::claims::Verdict;
 use crate::claims::judge::Judgment;
 use crate::claims::{ClaimsError, Judged, judge_measured};
 use crate::statistics::holm;
-use crate::study::Verdict;
 
 /// A claim may be decided wrongly in one study of twenty.
 const ERROR_SHARE: f64 = 0.05;
@@ -79,9 +79,21 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
     Ok(Some(Verdicts {
         claims,
         period: !period.is_empty(),
-        period_setting: setting::told(results, &period),
-        modern_setting: setting::told(results, &modern),
+        period_setting: told_setting(results, &period),
+        modern_setting: told_setting(results, &modern),
     }))
+}
+
+/// Campaigns are told with every level of theirs, so that nothing is left to say.
+fn told_setting(results: &Results, cells: &[&Cell]) -> String {
+    if results.is_of_campaigns() { String::new() } else { setting::told(results, cells) }
+}
+
+/// Judges what is expected beyond the paper, each under the question that it belongs to.
+pub(super) fn expected(results: &Results) -> Result<Vec<(String, Judged)>, ClaimsError> {
+    let Some(dossier) = &results.dossier else { return Ok(Vec::new()) };
+    let cells: Vec<&Cell> = results.cells.iter().collect();
+    dossier.expected(&figures(results, &cells, CONFIDENCE))
 }
 
 /// Gives claims about features what probes say: of our own faces, which are of today, and without any chance in it.

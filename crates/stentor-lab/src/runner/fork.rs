@@ -4,18 +4,18 @@ mod digests;
 mod interruption;
 mod leftovers;
 
-pub(super) use interruption::Mishap;
+pub(super) use interruption::Interruption;
 
 use super::certificate;
 use super::environment::{environment, load};
 use super::greeting::{arm, hello};
-use super::ground::{Ground, Passage};
 use super::power;
 use super::samples::{self, Kept};
-use super::watch::Watch;
-use super::{RAW, Settings};
+use super::testbed::{CaptureResult, Testbed};
+use super::watch::InstrumentWatch;
+use super::{Ended, RAW, Settings};
 use crate::plan::Cell;
-use crate::record::{Bytes, Clock, Raw, Record, SCHEMA, Sides, Subject};
+use crate::record::{Bytes, Clock, FINISHED, Raw, Record, SCHEMA, Sides, Subject};
 use crate::subject::clock::{epoch_ns, monotonic_ns};
 use crate::subject::host::Host;
 use crate::subject::protocol::{Order, Prepare, Report, Role, Schedule};
@@ -46,16 +46,6 @@ const REPLY: &str = "reply";
 /// Factors that name a file which the fork provides.
 const FILES: [&str; 2] = ["store", "insert"];
 
-/// How an attempt ended.
-pub(super) enum Ended {
-    /// With a record, whether or not it counts.
-    Kept(Box<Record>),
-    /// The cell cannot be run here, for this reason.
-    NotHere(String),
-    /// The cell's subjects cannot be measured, for this reason.
-    LeftOut(String),
-}
-
 /// One attempt at a fork.
 #[derive(Clone, Copy)]
 pub(super) struct Trial<'a> {
@@ -83,9 +73,9 @@ impl From<SubjectError> for Failure {
 
 /// What a fork's two halves gave, before it is summed up.
 #[derive(Default)]
-struct Yield {
+struct ForkOutput {
     first: Vec<ClientSample>,
-    passage: Passage,
+    captured: CaptureResult,
 }
 
 /// Returns the key of a fork's records.
@@ -113,25 +103,25 @@ fn blank(cell: &Cell, fork: u32) -> Record {
 
 impl Trial<'_> {
     /// Runs it.
-    pub(super) async fn run(self, ground: &mut dyn Ground) -> Ended {
-        if let Some(reason) = ground.objection(self.cell) {
-            return Ended::NotHere(reason);
+    pub(super) async fn run(self, testbed: &mut dyn Testbed) -> Ended {
+        if let Some(reason) = testbed.objection(self.cell) {
+            return Ended::Skipped(reason);
         }
         let mut record = Record {
             run_id: self.settings.study.clone() + "-" + &self.settings.seed.to_string(),
             study: self.settings.study.clone(),
             seed: self.settings.seed,
             attempt: self.attempt,
-            env: environment(ground.level(), ground.cgroup(), ground.idle(), &self.settings.commit),
+            env: environment(testbed.level(), testbed.cgroup(), testbed.idle(), &self.settings.commit),
             ..blank(self.cell, self.fork)
         };
-        let watch = Watch::begin();
-        let measured = self.measure(ground, &mut record).await;
-        record.instrument = watch.finish();
+        let watch = InstrumentWatch::begin();
+        let measured = self.measure(testbed, &mut record).await;
+        record.instrument = watch.finish().0;
         record.env.load_after = load();
         record.ended = time_of_day();
         self.forget_times(&mut record);
-        "finished".clone_into(&mut record.outcome);
+        FINISHED.clone_into(&mut record.outcome);
         match measured {
             Ok(()) if samples::ran_out(&record.counts) => OUTCOME_MEMORY.clone_into(&mut record.outcome),
             Ok(()) => record.invalid_reason = self.settings.gate.reason(&record).unwrap_or_default(),
@@ -149,15 +139,15 @@ impl Trial<'_> {
         Ended::Kept(Box::new(record))
     }
 
-    async fn measure(&self, ground: &mut dyn Ground, record: &mut Record) -> Result<(), Failure> {
-        ground.prepare(self.cell)?;
+    async fn measure(&self, testbed: &mut dyn Testbed, record: &mut Record) -> Result<(), Failure> {
+        testbed.prepare(self.cell)?;
         // What an earlier attempt or an interrupted run left must not pass for this one's.
         self.clear();
         let digests = Digests::of(self.cell, &self.factors(), self.settings.seed)?;
-        let mut server = self.start(ground, Role::Server, 0).await?;
+        let mut server = self.start(testbed, Role::Server, 0).await?;
         record.start_ns.server = Some(server.ready_ns);
         note_versions(record, "server", &server.versions);
-        let exchanged = self.with_client(ground, &mut server, record, &digests).await;
+        let exchanged = self.with_client(testbed, &mut server, record, &digests).await;
         match exchanged {
             Ok(found) => {
                 let (report, status) = server.host.stop().await?;
@@ -171,7 +161,7 @@ impl Trial<'_> {
                 }
                 self.sum_up(record, found)?;
                 let capture = self.path(Role::Client, ".pcap");
-                power::add(record, &self.settings.models, &capture, ground.address(Role::Client));
+                power::add(record, &self.settings.models, &capture, testbed.address(Role::Client));
                 Ok(())
             }
             Err(failure) => {
@@ -182,16 +172,16 @@ impl Trial<'_> {
     }
 
     /// Starts a half and gets it ready.
-    async fn start(&self, ground: &mut dyn Ground, role: Role, port: u16) -> Result<Half, Failure> {
+    async fn start(&self, testbed: &mut dyn Testbed, role: Role, port: u16) -> Result<Half, Failure> {
         let began = Instant::now();
         let definition = self.definition(role);
-        let started = ground.start(role, &definition, self.settings.patience);
+        let started = testbed.start(role, &definition, self.settings.patience);
         let mut host = started.map_err(Failure::Start)?;
         match hello(&mut host).await {
             Ok(mut versions) => {
                 let collector = definition.collector().map(|name| (COLLECTOR.to_owned(), name.to_owned()));
                 versions.extend(collector);
-                Half { host, began, versions, ready_ns: 0, port }.prepared(self, ground, role).await
+                Half { host, began, versions, ready_ns: 0, port }.prepared(self, testbed, role).await
             }
             Err(error) => {
                 host.end().await;
@@ -202,11 +192,11 @@ impl Trial<'_> {
 
     async fn with_client(
         &self,
-        ground: &mut dyn Ground,
+        testbed: &mut dyn Testbed,
         server: &mut Half,
         record: &mut Record,
         digests: &Digests,
-    ) -> Result<Yield, Failure> {
+    ) -> Result<ForkOutput, Failure> {
         arm(
             &mut server.host,
             Schedule::Closed { think_ns: 0 },
@@ -215,13 +205,13 @@ impl Trial<'_> {
         )
         .await?;
         server.host.tell(&Order::Go { t0_ns: monotonic_ns() }).await?;
-        if let Some(mishap) = Mishap::of(self.cell) {
-            return self.interrupted(mishap, ground, server, record).await;
+        if let Some(interruption) = Interruption::of(self.cell) {
+            return self.interrupted(interruption, testbed, server, record).await;
         }
-        let mut client = self.start(ground, Role::Client, server.port).await?;
+        let mut client = self.start(testbed, Role::Client, server.port).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
-        let exchanged = self.exchange(ground, server, &mut client, record, digests).await;
+        let exchanged = self.exchange(testbed, server, &mut client, record, digests).await;
         match exchanged {
             Ok(found) => {
                 client.host.stop().await?;
@@ -237,13 +227,13 @@ impl Trial<'_> {
     /// The first exchange, the warm-up and the measured exchanges.
     async fn exchange(
         &self,
-        ground: &mut dyn Ground,
+        testbed: &mut dyn Testbed,
         server: &Half,
         client: &mut Half,
         record: &mut Record,
         digests: &Digests,
-    ) -> Result<Yield, Failure> {
-        ground.hold(self.cell)?;
+    ) -> Result<ForkOutput, Failure> {
+        testbed.hold(self.cell)?;
         let amount = self.cell.amount;
         let closed = Schedule::Closed { think_ns: 0 };
         let patience = self.settings.patience;
@@ -253,33 +243,33 @@ impl Trial<'_> {
         let mut median = record.first_call_ns.unwrap_or(0);
         if amount.warmup > 0 {
             // What is to be warm gets warm sooner with a whole processor.
-            ground.release(self.cell)?;
+            testbed.release(self.cell)?;
             let warm = u64::from(amount.warmup);
             let all = patience.saturating_mul(2);
             let mut paced = self.go(&mut client.host, closed, warm, &digests.warmup, all, &out).await?;
-            ground.hold(self.cell)?;
+            testbed.hold(self.cell)?;
             if self.is_paced() {
                 paced = self.go(&mut client.host, closed, 1, &digests.first, patience, &out).await?;
             }
             median = samples::median_rtt(&paced).max(0).cast_unsigned();
         }
-        let before = [ground.usage(Role::Client, &client.host), ground.usage(Role::Server, &server.host)];
-        ground.listen();
+        let before = [testbed.usage(Role::Client, &client.host), testbed.usage(Role::Server, &server.host)];
+        testbed.listen();
         let (schedule, count) = (self.schedule(median), u64::from(amount.samples));
         let interval = Duration::from_nanos(interval_ns(schedule).max(median));
         let expected = interval.saturating_mul(amount.samples).saturating_mul(PATIENCE_FACTOR);
         self.go(&mut client.host, schedule, count, &digests.samples, expected + patience, &out).await?;
         // One capture of each cell is kept: what others make of it, such as a radio's energy, needs no more.
         let pcap = (self.fork == 1).then(|| self.path(Role::Client, ".pcap"));
-        let passage = ground.passage(pcap.as_deref());
-        let after = [ground.usage(Role::Client, &client.host), ground.usage(Role::Server, &server.host)];
+        let captured = testbed.captured(pcap.as_deref());
+        let after = [testbed.usage(Role::Client, &client.host), testbed.usage(Role::Server, &server.host)];
         let spent = |place: usize| {
             let (before, after) = (before[place].cpu_ns?, after[place].cpu_ns?);
             Some(after.saturating_sub(before))
         };
         record.cpu = Sides { client: spent(0), server: spent(1) };
         record.mem = Sides { client: after[0].peak_bytes, server: after[1].peak_bytes };
-        Ok(Yield { first, passage })
+        Ok(ForkOutput { first, captured })
     }
 
     /// Lets the client make exchanges; a wrong answer is the end of the subject.
@@ -312,7 +302,7 @@ impl Trial<'_> {
 
     /// Counts the exchanges before those that are measured.
     fn unmeasured(&self) -> u32 {
-        if Mishap::of(self.cell).is_some() {
+        if Interruption::of(self.cell).is_some() {
             // Each page is asked for once, by processes that are as new as a started app.
             return 0;
         }
@@ -325,7 +315,7 @@ impl Trial<'_> {
         Schedule::Open { interval_ns, poisson: false, max_in_flight: self.cell.in_flight }
     }
 
-    fn sum_up(&self, record: &mut Record, found: Yield) -> Result<(), Failure> {
+    fn sum_up(&self, record: &mut Record, found: ForkOutput) -> Result<(), Failure> {
         let client = sample::read_client(&self.path(Role::Client, ""))?;
         let server = sample::read_server(&self.path(Role::Server, ""))?;
         let inserted = sample::read_times(&self.path(Role::Client, ".inserted"))?;
@@ -343,8 +333,8 @@ impl Trial<'_> {
         kept.sum_up(record);
         record.clock = Some(Clock::shared());
         let bodies = samples::bodies(&kept);
-        record.link = found.passage.link;
-        record.bytes = Some(match found.passage.bytes {
+        record.link = found.captured.link;
+        record.bytes = Some(match found.captured.bytes {
             Some(frames) => Bytes { exchanges: bodies.exchanges, ..samples::with_bodies(frames, &bodies) },
             None => bodies,
         });
@@ -445,8 +435,13 @@ struct Half {
 
 impl Half {
     /// Tells it to get ready; a half that cannot is ended.
-    async fn prepared(mut self, trial: &Trial<'_>, ground: &dyn Ground, role: Role) -> Result<Self, Failure> {
-        let address = SocketAddr::new(ground.address(Role::Server), self.port);
+    async fn prepared(
+        mut self,
+        trial: &Trial<'_>,
+        testbed: &dyn Testbed,
+        role: Role,
+    ) -> Result<Self, Failure> {
+        let address = SocketAddr::new(testbed.address(Role::Server), self.port);
         let ready = self.host.ask(&Order::Prepare(trial.prepare(role, address))).await;
         self.ready_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         match ready {
@@ -489,7 +484,9 @@ fn note_versions(record: &mut Record, half: &str, versions: &BTreeMap<String, St
     record.subject.versions.extend(named);
 }
 
-fn time_of_day() -> String {
+/// Returns what time it is, as RFC 3339 in UTC.
+#[must_use]
+pub fn time_of_day() -> String {
     let now = jiff::Timestamp::from_nanosecond(i128::from(epoch_ns()));
     now.map(|now| now.to_string()).unwrap_or_default()
 }

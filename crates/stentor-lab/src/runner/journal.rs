@@ -1,7 +1,7 @@
 //! The directory of a run: records that grow, raw samples beside, and what must be the same to go on there.
 
 use super::{RunError, Settings};
-use crate::record::{RECORDS, Record, Writer, read};
+use crate::record::{Record, Writer, read};
 use std::path::{Path, PathBuf};
 
 /// What must be the same to go on in a directory.
@@ -17,15 +17,15 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Makes the directory, or goes on in it; returns the records that are there already.
-    pub(super) fn open(settings: &Settings) -> Result<(Self, Vec<Record>), RunError> {
+    pub(super) fn open(settings: &Settings, file: &str) -> Result<(Self, Vec<Record>), RunError> {
         let out = &settings.out;
         let wrong = |source| RunError::Io { path: out.display().to_string(), source };
-        std::fs::create_dir_all(out.join(RAW)).map_err(wrong)?;
-        let (plan, records) = (out.join(PLAN), out.join(RECORDS));
+        std::fs::create_dir_all(out).map_err(wrong)?;
+        let (plan, records) = (out.join(PLAN), out.join(file));
         let kept = if settings.resume {
             check(&plan, settings)?;
             if records.exists() { read(&records)? } else { Vec::new() }
-        } else if records.exists() || plan.exists() {
+        } else if std::fs::read_dir(out).map_err(wrong)?.next().is_some() {
             return Err(RunError::InUse(out.display().to_string()));
         } else {
             std::fs::write(&plan, settings.plan.to_string()).map_err(wrong)?;
@@ -42,7 +42,7 @@ impl Journal {
     }
 
     /// Returns the directory of the run.
-    pub(super) fn raw(&self) -> &Path {
+    pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 }

@@ -1,7 +1,7 @@
-//! The rig as ground: two namespaces with a link between them where the machine allows it, and less where it does not.
+//! The rig as testbed: two namespaces with a link between them where the machine allows it, and less where it does not.
 
-use super::fork::Mishap;
-use super::ground::{Ground, NO_LINK_TO_CUT, Passage, Usage};
+use super::fork::Interruption;
+use super::testbed::{CaptureResult, NO_LINK_TO_CUT, Testbed, Usage};
 use crate::plan::Cell;
 use crate::record::{Bytes, Link as LinkRecord, Quantiles, Traffic};
 use crate::subject::host::Host;
@@ -85,7 +85,7 @@ impl Rigged {
     }
 }
 
-impl Ground for Rigged {
+impl Testbed for Rigged {
     fn level(&self) -> &'static str {
         self.level.word()
     }
@@ -102,7 +102,7 @@ impl Ground for Rigged {
     }
 
     fn objection(&self, cell: &Cell) -> Option<String> {
-        if !self.level.shapes() && Mishap::of(cell).is_some_and(|mishap| mishap.cuts) {
+        if !self.level.shapes() && Interruption::of(cell).is_some_and(|interruption| interruption.cuts) {
             return Some(NO_LINK_TO_CUT.into());
         }
         if let (Some(percent), Err(why)) = (cell.cpu_percent, &self.limits) {
@@ -169,10 +169,10 @@ impl Ground for Rigged {
         }
     }
 
-    fn passage(&mut self, pcap: Option<&FilePath>) -> Passage {
+    fn captured(&mut self, pcap: Option<&FilePath>) -> CaptureResult {
         let mut link = self.link();
         let Some(rig) = self.rig.as_ref().filter(|_| self.level.shapes()) else {
-            return Passage { link, bytes: None };
+            return CaptureResult { link, bytes: None };
         };
         // What did not come to rest is in the capture all the same.
         let _ = rig.settle(QUIET, SETTLE_MAX);
@@ -198,7 +198,7 @@ impl Ground for Rigged {
             down: traffic(&anatomy.down),
             handshake,
         });
-        Passage { link, bytes }
+        CaptureResult { link, bytes }
     }
 }
 

@@ -27,8 +27,8 @@ fn record(cell: &Cell, fork: u32, attempt: u32, valid: bool) -> Record {
     }
 }
 
-fn course(cells: &[Cell], records: Vec<Record>) -> Course<'_> {
-    Course { cells, records, not_run: Vec::new(), left_out: BTreeSet::new(), refused: 0 }
+fn course(cells: &[Cell], records: Vec<Record>) -> RunState<'_, Cell> {
+    RunState { cells, records, not_run: Vec::new(), left_out: BTreeSet::new(), refused: 0 }
 }
 
 #[test]
@@ -169,14 +169,14 @@ fn results_are_not_mixed_with_those_of_other_settings() {
         commit: "abc".into(),
         plan: serde_json::json!({ "seed": seed }),
     };
-    let (mut journal, kept) = Journal::open(&settings(1, false)).expect("new");
+    let (mut journal, kept) = Journal::open(&settings(1, false), RECORDS).expect("new");
     assert!(kept.is_empty());
     journal
         .add(&Record { schema: crate::record::SCHEMA.into(), ..record(&cells(1)[0], 1, 1, true) })
         .expect("kept");
-    assert!(matches!(Journal::open(&settings(1, false)), Err(RunError::InUse(_))));
-    assert!(matches!(Journal::open(&settings(2, true)), Err(RunError::OtherSettings(_))));
-    assert_eq!(Journal::open(&settings(1, true)).expect("the same").1.len(), 1);
+    assert!(matches!(Journal::open(&settings(1, false), RECORDS), Err(RunError::InUse(_))));
+    assert!(matches!(Journal::open(&settings(2, true), RECORDS), Err(RunError::OtherSettings(_))));
+    assert_eq!(Journal::open(&settings(1, true), RECORDS).expect("the same").1.len(), 1);
 }
 
 #[test]

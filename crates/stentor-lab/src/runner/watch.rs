@@ -2,6 +2,7 @@
 
 use super::quantiles;
 use crate::record::Instrument;
+use crate::statistics::Samples;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,29 +13,33 @@ const NAP: Duration = Duration::from_millis(5);
 const NANOSECONDS: u64 = 1_000_000_000;
 
 /// A thread that sleeps and looks at the clock; it ends with this.
-pub(super) struct Watch {
+pub struct InstrumentWatch {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<f64>>>,
     cpu_ns: u64,
 }
 
-impl Watch {
+impl InstrumentWatch {
     /// Begins.
-    pub(super) fn begin() -> Self {
+    #[must_use]
+    pub fn begin() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&is_over);
         Self { is_over, thread: Some(std::thread::spawn(move || nap_until(&flag))), cpu_ns: cpu_ns() }
     }
 
-    /// Ends.
-    pub(super) fn finish(mut self) -> Instrument {
+    /// Ends; returns what was taken, and how late a sleeper was woken in the worst of 20 cases, in milliseconds.
+    #[must_use]
+    pub fn finish(mut self) -> (Instrument, Option<f64>) {
         self.is_over.store(true, Ordering::Relaxed);
         let mut late = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        Instrument { cpu_ns: cpu_ns().saturating_sub(self.cpu_ns), lateness_us: quantiles(&mut late) }
+        let late_ms: Samples = late.iter().map(|us| us / 1000.0).collect();
+        let lateness_us = quantiles(&mut late);
+        (Instrument { cpu_ns: cpu_ns().saturating_sub(self.cpu_ns), lateness_us }, late_ms.quantile(0.95))
     }
 }
 
-impl Drop for Watch {
+impl Drop for InstrumentWatch {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
     }

@@ -10,7 +10,7 @@ use super::host::{Host, absolute};
 use super::protocol::{Arm, CLOCK, Order, Prepare, Report, Role, Schedule, VERSION};
 use super::reference::{Digest, Op};
 use super::sample::{self, ClientSample, SAMPLE_BYTES, ServerSample, read_client};
-use super::server::{Manner, Server};
+use super::server::{Behaviour, Server};
 use super::setup::Setup;
 use super::{Definition, SubjectError};
 use serde::Serialize;
@@ -162,7 +162,7 @@ impl Trial<'_> {
     async fn client(&self) -> Result<BTreeMap<String, String>, SubjectError> {
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let setup = Setup::of(&self.told()?, SEED);
-        let server = Server::start_as(self.dialect, self.op, bind, Manner::Honest, setup).await?;
+        let server = Server::start_as(self.dialect, self.op, bind, Behaviour::Honest, setup).await?;
         let mut host = Host::start(self.definition, self.patience)?;
         match self.judge_client(&mut host, &server).await {
             Ok(versions) => {

@@ -27,7 +27,7 @@ const SAMPLES_MAX: usize = 4_000_000;
 
 /// How a server treats its callers; all but the first exist so that checks can be tried on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Manner {
+pub enum Behaviour {
     /// It answers as it should.
     #[default]
     Honest,
@@ -44,7 +44,7 @@ pub enum Manner {
 pub(crate) struct Work {
     dialect: Dialect,
     op: Op,
-    manner: Manner,
+    behaviour: Behaviour,
     setup: Arc<Setup>,
     /// Where points are read from, when they are not made on request.
     store: Option<Arc<Mutex<Store>>>,
@@ -86,9 +86,9 @@ impl Server {
         dialect: Dialect,
         op: Op,
         bind: SocketAddr,
-        manner: Manner,
+        behaviour: Behaviour,
     ) -> Result<Self, SubjectError> {
-        Self::start_as(dialect, op, bind, manner, Setup::default()).await
+        Self::start_as(dialect, op, bind, behaviour, Setup::default()).await
     }
 
     /// Begins to listen as the factors of a cell say.
@@ -96,12 +96,12 @@ impl Server {
         dialect: Dialect,
         op: Op,
         bind: SocketAddr,
-        manner: Manner,
+        behaviour: Behaviour,
         setup: Setup,
     ) -> Result<Self, SubjectError> {
         let store = rows(&setup)?.map(|store| Arc::new(Mutex::new(store)));
         let tls = setup.acceptor(dialect.transport.protocol())?;
-        let work = Work { dialect, op, manner, setup: Arc::new(setup), store, samples: Arc::default() };
+        let work = Work { dialect, op, behaviour, setup: Arc::new(setup), store, samples: Arc::default() };
         if dialect.transport == Transport::SocketThreads {
             let threads = sockets::Threads::start(bind, work.clone())?;
             return Ok(Self { address: threads.address, work, listening: Listening::Threads(threads) });
@@ -150,7 +150,7 @@ impl Work {
         sample.status = u16::from(answer.is_err());
         self.keep(sample);
         let answer = answer.map_err(|error| self.dialect.write_failure(&error).unwrap_or_default());
-        (self.manner != Manner::Mute).then_some(answer)
+        (self.behaviour != Behaviour::Mute).then_some(answer)
     }
 
     fn work_out(&self, request: Question<'_>, sample: &mut ServerSample) -> Result<Vec<u8>, WireError> {
@@ -167,7 +167,7 @@ impl Work {
         sample.t_deser_end = monotonic_ns();
         let nonsense = || WireError::Unexpected(format!("{} cannot be asked for that", self.op.name()));
         let mut answer = self.do_it(request).ok_or_else(nonsense)?;
-        if self.manner == Manner::Forgetful {
+        if self.behaviour == Behaviour::Forgetful {
             forget(&mut answer);
         }
         sample.t_work_end = monotonic_ns();

@@ -5,7 +5,7 @@ mod exchanges;
 use super::dialect::Dialect;
 use super::protocol::{Arm, CLOCK, LINE_MAX_BYTES, Order, Prepare, Report, Role, VERSION};
 use super::sample::{self, ClientSample};
-use super::server::{Manner, Server};
+use super::server::{Behaviour, Server};
 use super::setup::Setup;
 use super::{ABILITIES, BUILT_IN, SubjectError};
 use exchanges::Caller;
@@ -16,11 +16,11 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 /// Plays a dialect until it is told to stop, or nobody is left to tell it.
 pub async fn speak(
     dialect: Dialect,
-    manner: Manner,
+    behaviour: Behaviour,
     orders: impl AsyncBufRead + Unpin,
     mut reports: impl AsyncWrite + Unpin,
 ) -> Result<(), SubjectError> {
-    let mut player = Player { dialect, manner, part: Part::None };
+    let mut player = Player { dialect, behaviour, part: Part::None };
     let mut orders = orders;
     while let Some(order) = next_order(&mut orders).await? {
         let is_last = order == Order::Stop;
@@ -62,7 +62,7 @@ async fn say(reports: &mut (impl AsyncWrite + Unpin), report: &Report) -> Result
 
 struct Player {
     dialect: Dialect,
-    manner: Manner,
+    behaviour: Behaviour,
     part: Part,
 }
 
@@ -88,13 +88,13 @@ impl Player {
     }
 
     async fn prepare(&mut self, mut prepare: Prepare) -> Result<Report, SubjectError> {
-        if self.manner == Manner::Boastful {
+        if self.behaviour == Behaviour::Boastful {
             prepare.factors.retain(|name, _| !ABILITIES.iter().any(|(_, factor)| name == factor));
         }
         if prepare.role == Role::Server {
             let bind = prepare.bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
             let setup = Setup::of(&prepare.factors, prepare.seed);
-            let server = Server::start_as(self.dialect, prepare.op, bind, self.manner, setup).await?;
+            let server = Server::start_as(self.dialect, prepare.op, bind, self.behaviour, setup).await?;
             let port = server.address.port();
             self.part = Part::Server { server, out: None };
             return Ok(Report::Ready { port });
@@ -123,7 +123,7 @@ impl Player {
             Part::Server { .. } => Ok(None),
             Part::Client { caller, arm: Some(arm) } => {
                 let mut run = caller.run(arm, t0_ns).await?;
-                if self.manner == Manner::Forgetful {
+                if self.behaviour == Behaviour::Forgetful {
                     run.samples.pop();
                 }
                 let bytes: Vec<u8> = run.samples.iter().flat_map(ClientSample::to_bytes).collect();

@@ -3,7 +3,7 @@ use super::dialect::{DIALECTS, Dialect, Format};
 use super::protocol::{Order, Report, Role};
 use super::reference::{Digest, Op};
 use super::sample::{ClientSample, ServerSample};
-use super::server::{Manner, Server};
+use super::server::{Behaviour, Server};
 use super::speaker::speak;
 use super::*;
 use proptest::prelude::*;
@@ -28,7 +28,8 @@ fn every_dialect_carries_every_operation() {
     run(async {
         for dialect in DIALECTS {
             for op in Op::ALL {
-                let server = Server::start(dialect, op, loopback(), Manner::Honest).await.expect("listening");
+                let server =
+                    Server::start(dialect, op, loopback(), Behaviour::Honest).await.expect("listening");
                 let mut client = Client::connect(dialect, op, server.address).await.expect("connected");
                 for (seq, kind) in ["Int", "String", "Object"].into_iter().enumerate() {
                     let exchange = op.exchange(&factors(&[("type", kind)]), seq as u64).expect("sense");
@@ -49,7 +50,7 @@ fn a_request_that_makes_no_sense_fails_and_the_next_is_answered() {
     run(async {
         for dialect in DIALECTS {
             let server =
-                Server::start(dialect, Op::Sort, loopback(), Manner::Honest).await.expect("listening");
+                Server::start(dialect, Op::Sort, loopback(), Behaviour::Honest).await.expect("listening");
             let mut client = Client::connect(dialect, Op::Sort, server.address).await.expect("connected");
             let nonsense = client.exchange(0, 0, &Content::Payload("x".into())).await;
             // SOAP and XML-RPC have words for a refusal; of the others it is told by its status.
@@ -73,7 +74,8 @@ fn an_xml_rpc_server_names_its_methods_and_a_foreign_call_fails_as_before() {
     use stentor_wire::{Limits, Value, xmlrpc};
     run(async {
         let dialect = Dialect::named("xmlrpc").expect("known");
-        let server = Server::start(dialect, Op::Sort, loopback(), Manner::Honest).await.expect("listening");
+        let server =
+            Server::start(dialect, Op::Sort, loopback(), Behaviour::Honest).await.expect("listening");
         for (method, expected) in [("system.listMethods", Some("lab.sort")), ("system.nothing", None)] {
             let call = xmlrpc::Call { method: method.into(), params: vec![] };
             let body = xmlrpc::write_call(&call).expect("written");
@@ -120,14 +122,14 @@ async fn got(server: &Server) -> (u16, Vec<u8>) {
 fn a_soap_server_describes_itself_and_others_do_not() {
     run(async {
         let soap = Dialect::named("soap").expect("known");
-        let server = Server::start(soap, Op::Echo, loopback(), Manner::Honest).await.expect("listening");
+        let server = Server::start(soap, Op::Echo, loopback(), Behaviour::Honest).await.expect("listening");
         let (status, body) = got(&server).await;
         let service =
             stentor_wire::wsdl::read(&body, &stentor_wire::Limits::default()).expect("a description");
         assert_eq!((status, service.address.as_str()), (200, "http://lab.test/echo"));
         assert_eq!(service.operations[0].action, "urn:stentor:lab#echo");
         let json = Dialect::named("rest+json").expect("known");
-        let server = Server::start(json, Op::Echo, loopback(), Manner::Honest).await.expect("listening");
+        let server = Server::start(json, Op::Echo, loopback(), Behaviour::Honest).await.expect("listening");
         assert_eq!(got(&server).await, (405, Vec::new()));
     });
 }
@@ -221,7 +223,7 @@ fn a_definition_names_its_dialect_first() {
 fn heard(lines: &str) -> (Result<(), SubjectError>, Vec<Report>) {
     let mut said = Vec::new();
     let json = Dialect::named("rest+json").expect("known");
-    let ended = run(speak(json, Manner::Honest, lines.as_bytes(), &mut said));
+    let ended = run(speak(json, Behaviour::Honest, lines.as_bytes(), &mut said));
     let text = String::from_utf8(said).expect("UTF-8");
     (ended, text.lines().map(|line| serde_json::from_str(line).expect(line)).collect())
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use stentor_lab::plan::{Cell, Choice, Plan, SampleChoice};
 use stentor_lab::record::{self, Record};
 use stentor_lab::runner::gate::Gate;
-use stentor_lab::runner::ground::{Ground, Loopback, Passage, Usage};
 use stentor_lab::runner::power::Models;
+use stentor_lab::runner::testbed::{CaptureResult, Loopback, Testbed, Usage};
 use stentor_lab::runner::{self, Settings, roster};
 use stentor_lab::subject::clock::monotonic_ns;
 use stentor_lab::subject::dialect::Dialect;
@@ -222,11 +222,11 @@ fn a_run_that_is_killed_goes_on_and_loses_nothing_that_had_ended() {
 /// The loopback, with a note of each word about shares of a processor.
 #[derive(Default)]
 struct Noting {
-    ground: Loopback,
+    testbed: Loopback,
     words: Vec<&'static str>,
 }
 
-impl Ground for Noting {
+impl Testbed for Noting {
     fn level(&self) -> &'static str {
         "loopback"
     }
@@ -236,7 +236,7 @@ impl Ground for Noting {
     }
 
     fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError> {
-        self.ground.prepare(cell)
+        self.testbed.prepare(cell)
     }
 
     fn start(
@@ -246,15 +246,15 @@ impl Ground for Noting {
         patience: Duration,
     ) -> Result<Host, SubjectError> {
         self.words.push("start");
-        self.ground.start(role, definition, patience)
+        self.testbed.start(role, definition, patience)
     }
 
     fn address(&self, role: Role) -> IpAddr {
-        self.ground.address(role)
+        self.testbed.address(role)
     }
 
     fn usage(&mut self, role: Role, host: &Host) -> Usage {
-        self.ground.usage(role, host)
+        self.testbed.usage(role, host)
     }
 
     fn hold(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
@@ -271,8 +271,8 @@ impl Ground for Noting {
         self.words.push("measure");
     }
 
-    fn passage(&mut self, pcap: Option<&Path>) -> Passage {
-        self.ground.passage(pcap)
+    fn captured(&mut self, pcap: Option<&Path>) -> CaptureResult {
+        self.testbed.captured(pcap)
     }
 }
 
@@ -304,10 +304,10 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
         commit: "abc".into(),
         plan: json!({}),
     };
-    let mut ground = Noting::default();
-    let summary = runner::run(&cells, Vec::new(), &mut ground, &settings, &mut |_| ()).await.unwrap();
+    let mut testbed = Noting::default();
+    let summary = runner::run(&cells, Vec::new(), &mut testbed, &settings, &mut |_| ()).await.unwrap();
     assert!(summary.is_complete(), "{summary:?}");
-    assert_eq!(ground.words, ["start", "start", "hold", "release", "hold", "measure"]);
+    assert_eq!(testbed.words, ["start", "start", "hold", "release", "hold", "measure"]);
     let record = &record::read_directory(directory.path()).unwrap()[0];
     // One more than the warm-up: at the share, it tells how densely the others may follow.
     assert_eq!(record.counts.warmup_discarded, u64::from(cells[0].amount.warmup) + 1);

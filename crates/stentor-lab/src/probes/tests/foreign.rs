@@ -16,12 +16,14 @@ fn somebodys(dialect: &str, address: SocketAddr) -> Face {
 /// Serves one operation in any dialect.
 async fn served(dialect: &str, op: Op) -> Server {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Server::start(Dialect::named(dialect).expect("known"), op, bind, Manner::Honest).await.expect("listening")
+    Server::start(Dialect::named(dialect).expect("known"), op, bind, Behaviour::Honest)
+        .await
+        .expect("listening")
 }
 
-async fn ask(id: &str, face: &mut Face) -> Told {
+async fn ask(id: &str, face: &mut Face) -> ProbeResult {
     let probe = list().into_iter().find(|one| one.id == id).expect("listed");
-    probe.ask(face, &Ground::default()).await
+    probe.ask(face, &ProbeContext::default()).await
 }
 
 /// Answers everybody with these bytes, or with none.

@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::claims::Dossier;
+use crate::claims::Verdict;
 use crate::results::tests::study;
 use crate::results::{Results, verdicts};
-use crate::study::Verdict;
 
 fn dossier() -> Dossier {
     Dossier::open(STUDY).expect("readable").expect("on the shelf")
 }
 
 /// Judges one claim by what a single probe told.
-fn judged(id: &str, one: Told) -> Verdict {
+fn judged(id: &str, one: ProbeResult) -> Verdict {
     let figures = Probed::of(vec![one]).figures();
     let judged = dossier().judge(Some(&figures)).expect("judged");
     let claim = judged.into_iter().find(|claim| claim.statement.id == id).expect(id);
@@ -24,7 +24,7 @@ fn every_cell_of_both_tables_has_a_probe_beside_it() {
     let of = |probe: &Probe| {
         subjects.map(|subject| told(&probe.id, &probe.feature, subject, Answer::Word(Word::Yes)))
     };
-    let told: Vec<Told> = list().iter().flat_map(of).collect();
+    let told: Vec<ProbeResult> = list().iter().flat_map(of).collect();
     let rows = rows(dossier().figures(), &told);
     assert_eq!(rows.len(), 36);
     assert!(rows.iter().all(|row| !row.probes.is_empty()), "{rows:?}");

@@ -9,11 +9,11 @@ use tokio::net::TcpListener;
 #[test]
 fn a_soap_face_gives_a_contract_and_a_face_without_wsdl_gives_none() {
     run(async {
-        let honest = server(Protocol::Soap, Op::Echo, Manner::Honest).await;
+        let honest = server(Protocol::Soap, Op::Echo, Behaviour::Honest).await;
         let mut face = taken_for(Protocol::Soap, &honest);
         assert_eq!(word(&contract::specification(&mut face).await.expect("asked")), Word::Yes);
         assert_eq!(word(&contract::tools(&mut face).await.expect("asked")), Word::Yes);
-        let silent = server(Protocol::Rest, Op::Echo, Manner::Honest).await;
+        let silent = server(Protocol::Rest, Op::Echo, Behaviour::Honest).await;
         let mut face = taken_for(Protocol::Soap, &silent);
         let told = contract::specification(&mut face).await.expect("asked");
         assert!(word(&told) == Word::No && told.evidence.contains("405"), "{told:?}");
@@ -24,10 +24,10 @@ fn a_soap_face_gives_a_contract_and_a_face_without_wsdl_gives_none() {
 #[test]
 fn a_rest_face_has_a_contract_only_where_it_offers_one() {
     run(async {
-        let plain = server(Protocol::Rest, Op::Echo, Manner::Honest).await;
+        let plain = server(Protocol::Rest, Op::Echo, Behaviour::Honest).await;
         let mut face = taken_for(Protocol::Rest, &plain);
         assert_eq!(word(&contract::specification(&mut face).await.expect("asked")), Word::No);
-        let described = server(Protocol::Soap, Op::Echo, Manner::Honest).await;
+        let described = server(Protocol::Soap, Op::Echo, Behaviour::Honest).await;
         let mut face = taken_for(Protocol::Rest, &described);
         assert_eq!(word(&contract::specification(&mut face).await.expect("asked")), Word::Yes);
     });
@@ -36,12 +36,12 @@ fn a_rest_face_has_a_contract_only_where_it_offers_one() {
 #[test]
 fn an_xml_rpc_face_names_its_methods_and_a_signature_makes_no_client() {
     run(async {
-        let honest = server(Protocol::XmlRpc, Op::Echo, Manner::Honest).await;
+        let honest = server(Protocol::XmlRpc, Op::Echo, Behaviour::Honest).await;
         let mut face = taken_for(Protocol::XmlRpc, &honest);
         let told = contract::specification(&mut face).await.expect("asked");
         assert!(word(&told) == Word::Yes && told.evidence.contains("struct from struct"), "{told:?}");
         assert_eq!(word(&contract::tools(&mut face).await.expect("asked")), Word::No);
-        let other = server(Protocol::XmlRpc, Op::Sort, Manner::Honest).await;
+        let other = server(Protocol::XmlRpc, Op::Sort, Behaviour::Honest).await;
         let told = contract::specification(&mut taken_for(Protocol::XmlRpc, &other)).await.expect("asked");
         assert_eq!(word(&told), Word::No);
     });
@@ -53,11 +53,11 @@ fn only_xml_rpc_answers_two_requests_in_one() {
         for (protocol, expected) in
             [(Protocol::XmlRpc, Word::Yes), (Protocol::Soap, Word::No), (Protocol::Rest, Word::No)]
         {
-            let server = server(protocol, Op::Echo, Manner::Honest).await;
+            let server = server(protocol, Op::Echo, Behaviour::Honest).await;
             let told = multicall::several(&mut taken_for(protocol, &server)).await.expect("asked");
             assert_eq!(word(&told), expected, "{protocol:?} {told:?}");
         }
-        let other = server(Protocol::XmlRpc, Op::Sort, Manner::Honest).await;
+        let other = server(Protocol::XmlRpc, Op::Sort, Behaviour::Honest).await;
         let told = multicall::several(&mut taken_for(Protocol::XmlRpc, &other)).await.expect("asked");
         assert_eq!(word(&told), Word::No, "{told:?}");
     });
@@ -67,8 +67,8 @@ fn only_xml_rpc_answers_two_requests_in_one() {
 fn structs_and_arrays_must_come_back_whole() {
     run(async {
         for protocol in Protocol::ALL {
-            for (manner, expected) in [(Manner::Honest, Word::Yes), (Manner::Forgetful, Word::No)] {
-                let server = server(protocol, Op::Array, manner).await;
+            for (behaviour, expected) in [(Behaviour::Honest, Word::Yes), (Behaviour::Forgetful, Word::No)] {
+                let server = server(protocol, Op::Array, behaviour).await;
                 let told = shapes::structs(&mut taken_for(protocol, &server)).await.expect("asked");
                 assert_eq!(word(&told), expected, "{protocol:?} {told:?}");
             }
@@ -82,11 +82,11 @@ fn a_wrong_type_is_minded_by_a_contract_or_a_format_and_not_by_plain_xml() {
         for (protocol, expected) in
             [(Protocol::Soap, Word::Yes), (Protocol::XmlRpc, Word::Yes), (Protocol::Rest, Word::No)]
         {
-            let server = server(protocol, Op::Sort, Manner::Honest).await;
+            let server = server(protocol, Op::Sort, Behaviour::Honest).await;
             let told = shapes::strict(&mut taken_for(protocol, &server)).await.expect("asked");
             assert_eq!(word(&told), expected, "{protocol:?} {told:?}");
         }
-        let without_contract = server(Protocol::Rest, Op::Sort, Manner::Honest).await;
+        let without_contract = server(Protocol::Rest, Op::Sort, Behaviour::Honest).await;
         let told = shapes::strict(&mut taken_for(Protocol::Soap, &without_contract)).await.expect("asked");
         assert_eq!(word(&told), Word::No, "{told:?}");
     });
@@ -96,7 +96,7 @@ fn a_wrong_type_is_minded_by_a_contract_or_a_format_and_not_by_plain_xml() {
 fn harm_is_refused_by_every_face_and_the_next_request_answered() {
     run(async {
         for protocol in Protocol::ALL {
-            let server = server(protocol, Op::Echo, Manner::Honest).await;
+            let server = server(protocol, Op::Echo, Behaviour::Honest).await;
             let mut face = taken_for(protocol, &server);
             let laughs = security::laughs(&mut face).await.expect("asked");
             assert!(laughs.evidence.contains("document types are not read"), "{laughs:?}");
@@ -143,7 +143,7 @@ fn a_face_that_takes_harm_is_told_so() {
 fn a_secured_message_is_refused_by_our_soap_face_and_the_others_have_no_place_for_it() {
     run(async {
         for (protocol, expected) in [(Protocol::Soap, Word::No), (Protocol::Rest, Word::NotTold)] {
-            let server = server(protocol, Op::Echo, Manner::Honest).await;
+            let server = server(protocol, Op::Echo, Behaviour::Honest).await;
             let told = security::message_served(&mut taken_for(protocol, &server)).await.expect("asked");
             assert_eq!(word(&told), expected, "{told:?}");
         }
@@ -156,9 +156,9 @@ fn a_secured_message_is_refused_by_our_soap_face_and_the_others_have_no_place_fo
 fn a_face_without_tls_makes_no_exchange_over_it() {
     run(async {
         let directory = tempfile::tempdir().expect("a directory");
-        let ground = Ground { directory: directory.path().to_owned(), ..Ground::default() };
-        let plain = server(Protocol::Rest, Op::Echo, Manner::Honest).await;
-        let told = security::tls(&mut taken_for(Protocol::Rest, &plain), &ground).await.expect("tried");
+        let context = ProbeContext { directory: directory.path().to_owned(), ..ProbeContext::default() };
+        let plain = server(Protocol::Rest, Op::Echo, Behaviour::Honest).await;
+        let told = security::tls(&mut taken_for(Protocol::Rest, &plain), &context).await.expect("tried");
         assert_eq!(word(&told), Word::No, "{told:?}");
     });
 }
@@ -171,10 +171,10 @@ fn a_probe_whose_face_is_gone_did_not_run_and_says_no_no() {
         drop(gone);
         let mut faces = vec![Face::at(Protocol::Soap, address).expect("a face")];
         let directory = tempfile::tempdir().expect("a directory");
-        let ground = Ground { directory: directory.path().to_owned(), ..Ground::default() };
-        let probed = Probed::of(super::super::run(&mut faces, &ground).await);
+        let context = ProbeContext { directory: directory.path().to_owned(), ..ProbeContext::default() };
+        let probed = Probed::of(super::super::run(&mut faces, &context).await);
         let contract = probed.probes.iter().find(|one| one.id == "contract").expect("listed");
         assert_eq!((contract.answer, contract.has_run()), (Answer::Word(Word::NotRun), false));
-        assert!(!probed.have_all_run() && probed.probes.iter().any(Told::has_run));
+        assert!(!probed.have_all_run() && probed.probes.iter().any(ProbeResult::has_run));
     });
 }

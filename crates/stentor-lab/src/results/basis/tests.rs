@@ -1,8 +1,8 @@
 use super::super::tests::record;
 use super::super::{Account, Remarks, Results, figures_csv, markdown, page, sheet, verdicts};
 use super::*;
+use crate::claims::Verdict;
 use crate::statistics::invented::Invented;
-use crate::study::Verdict;
 use std::collections::BTreeMap;
 
 /// A small nunes-2014: Axis2 takes half as long again as CXF in every phase; these phases of these subjects run together.

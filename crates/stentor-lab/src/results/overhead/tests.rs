@@ -1,9 +1,9 @@
 use super::super::tests::record;
 use super::super::{figures_csv, verdicts};
 use super::*;
+use crate::claims::Verdict;
 use crate::record::Bytes;
 use crate::statistics::invented::Invented;
-use crate::study::Verdict;
 
 /// Headers of data packets each way, and what handshake and acknowledgements take besides.
 const HEADERS: u64 = 280;

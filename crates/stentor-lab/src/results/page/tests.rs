@@ -11,7 +11,7 @@ fn account(records: Vec<Record>) -> Account {
         not_here: vec![("tables 3 to 5".into(), "Zend was not supplied".into())],
         command: "stentor lab run cai-2009 --out results".into(),
         directory: "results".into(),
-        raw_files: 0,
+        ..Remarks::default()
     };
     Account::of(results, remarks).expect("told")
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::cell::{by_size, size};
 use super::super::{METRICS, paper};
-use super::{Plot, Results, WIDTH, slug, subjects};
+use super::{Plot, Results, WIDTH, parts, slug, subjects};
 use crate::plot::{Axis, Canvas, FAINT, Look};
 use crate::results::Cell;
 
@@ -22,14 +22,10 @@ type Reader<'a> = dyn Fn(&Cell) -> Option<(f64, Option<(f64, f64)>)> + 'a;
 
 /// Draws each part of the study that has a factor whose levels are sizes.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
-    let mut parts: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
-    for cell in &results.cells {
-        parts.entry((&cell.experiment, &cell.variant)).or_default().push(cell);
-    }
     let draw = |((experiment, variant), cells): ((&str, &str), Vec<&Cell>)| {
         part(results, &results.part(experiment, variant), &sized(&cells)?, &cells)
     };
-    parts.into_iter().filter_map(draw).collect()
+    parts(results).into_iter().filter_map(draw).collect()
 }
 
 /// Chooses the factor whose levels are sizes, the one with the most of them.

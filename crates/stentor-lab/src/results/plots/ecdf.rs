@@ -1,9 +1,7 @@
 //! Whole distributions: which share of the exchanges took no longer.
 
-use std::collections::BTreeMap;
-
 use super::super::ratios::place;
-use super::{Plot, Results, WIDTH, slug, subjects};
+use super::{Plot, Results, WIDTH, parts, slug, subjects};
 use crate::plot::{Axis, Canvas, FAINT, GRID, Look};
 use crate::results::Cell;
 use crate::statistics::shares;
@@ -23,15 +21,11 @@ const MS: f64 = 1e6;
 
 /// Draws each part of the study, a panel for each place.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
-    let mut parts: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
-    for cell in &results.cells {
-        parts.entry((&cell.experiment, &cell.variant)).or_default().push(cell);
-    }
     let draw = |((experiment, variant), cells): ((&str, &str), Vec<&Cell>)| {
         let name = results.part(experiment, variant);
         part(results, &name, &cells)
     };
-    parts.into_iter().filter_map(draw).collect()
+    parts(results).into_iter().filter_map(draw).collect()
 }
 
 fn part(results: &Results, name: &str, cells: &[&Cell]) -> Option<Plot> {

@@ -5,9 +5,9 @@ use super::super::evidence::chosen;
 use super::super::tests::record;
 use super::super::verdicts;
 use super::*;
+use crate::claims::Verdict;
 use crate::record::{Record, read_directory};
 use crate::statistics::invented::Invented;
-use crate::study::Verdict;
 
 const SUBJECTS: [&str; 6] =
     ["HTTP XML DOM", "HTTP XML Pull", "HTTP JSON", "SOCKET", "HTTP XML SAX", "HTTP PROBUF"];

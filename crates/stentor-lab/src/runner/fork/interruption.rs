@@ -1,9 +1,9 @@
 //! A synchronisation that is interrupted half way: the link is cut, the client is killed, or both. What the client has can be
 //! read without its server, is marked as stale, and is not asked for again.
 
-use super::{Failure, Ground, Half, Trial, Yield, arm, note_versions};
+use super::{Failure, ForkOutput, Half, Testbed, Trial, arm, note_versions};
 use crate::plan::Cell;
-use crate::record::{From as Origin, Interruption, Latency, Record, phase};
+use crate::record::{From as Origin, InterruptionOutcome, Latency, Record, phase};
 use crate::subject::SubjectError;
 use crate::subject::clock::monotonic_ns;
 use crate::subject::host::Host;
@@ -27,14 +27,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// What happens to a client half way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::runner) struct Mishap {
+pub(in crate::runner) struct Interruption {
     /// Nothing gets through for two seconds.
     pub(in crate::runner) cuts: bool,
     /// It is killed, and started again when the link is there.
     pub(in crate::runner) kills: bool,
 }
 
-impl Mishap {
+impl Interruption {
     /// Reads a cell's factor; `None` where it has none.
     pub(in crate::runner) fn of(cell: &Cell) -> Option<Self> {
         let (cuts, kills) = match cell.settings.get(FACTOR)?.as_str() {
@@ -54,7 +54,7 @@ impl Mishap {
 
 /// What there is to be known of a synchronisation beforehand.
 struct Errand {
-    mishap: Mishap,
+    interruption: Interruption,
     pages: u64,
     points: Vec<Point>,
     /// Points of a page.
@@ -63,34 +63,34 @@ struct Errand {
 }
 
 impl Trial<'_> {
-    /// One synchronisation with a mishap, from the first page to the last.
+    /// One synchronisation with a interruption, from the first page to the last.
     pub(super) async fn interrupted(
         &self,
-        mishap: Mishap,
-        ground: &mut dyn Ground,
+        interruption: Interruption,
+        testbed: &mut dyn Testbed,
         server: &Half,
         record: &mut Record,
-    ) -> Result<Yield, Failure> {
-        let client = self.start(ground, Role::Client, server.port).await?;
+    ) -> Result<ForkOutput, Failure> {
+        let client = self.start(testbed, Role::Client, server.port).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
-        let errand = self.errand(mishap)?;
+        let errand = self.errand(interruption)?;
         let mut host = client.host;
         self.arm_all(&mut host, errand.pages).await?;
-        ground.listen();
+        testbed.listen();
         let began_ns = monotonic_ns();
         host.tell(&Order::Go { t0_ns: began_ns }).await?;
-        if !mishap.is_none() {
+        if !interruption.is_none() {
             errand.half_way(self.settings.patience).await?;
         }
 
         let struck_ns = monotonic_ns();
-        let (host, offline) = self.strike(&errand, ground, host).await?;
+        let (host, offline) = self.strike(&errand, testbed, host).await?;
         let mut found = errand.look(offline)?;
         let looked_ns = monotonic_ns();
         let ended = match host {
             Some(host) => self.hear_out(&errand, host).await?,
-            None => self.go_on(&errand, found.pages_kept, ground, server).await?,
+            None => self.go_on(&errand, found.pages_kept, testbed, server).await?,
         };
         ended.stop().await?;
         errand.whole()?;
@@ -98,19 +98,19 @@ impl Trial<'_> {
         let kept_ns = sample::read_times(&sample::inserted(&self.path(Role::Client, "")))?;
         let last = kept_ns.last().ok_or_else(|| SubjectError::Wrong("it kept no rows".into()))?;
         let next = kept_ns.iter().find(|time| **time > looked_ns).unwrap_or(last);
-        found.silence_ns = if mishap.is_none() { 0 } else { span(struck_ns, *next) };
+        found.silence_ns = if interruption.is_none() { 0 } else { span(struck_ns, *next) };
         if let Some(whole) = Latency::of(&[last - began_ns], Origin::Start) {
             record.latency.insert(phase::SYNC.to_owned(), whole);
         }
         record.interruption = Some(found);
-        Ok(Yield { first: Vec::new(), passage: ground.passage(None) })
+        Ok(ForkOutput { first: Vec::new(), captured: testbed.captured(None) })
     }
 
-    fn errand(&self, mishap: Mishap) -> Result<Errand, SubjectError> {
+    fn errand(&self, interruption: Interruption) -> Result<Errand, SubjectError> {
         let factors = self.factors();
         let page = factors.get("page").and_then(|text| text.parse().ok()).unwrap_or(1);
         Ok(Errand {
-            mishap,
+            interruption,
             pages: self.pages() as u64,
             points: Wish::all(&factors, self.settings.seed).points(&factors),
             page,
@@ -126,12 +126,12 @@ impl Trial<'_> {
     async fn strike(
         &self,
         errand: &Errand,
-        ground: &mut dyn Ground,
+        testbed: &mut dyn Testbed,
         host: Host,
     ) -> Result<(Option<Host>, Option<(Offline, u64)>), Failure> {
-        let Mishap { cuts, kills } = errand.mishap;
+        let Interruption { cuts, kills } = errand.interruption;
         if cuts {
-            ground.cut(true)?;
+            testbed.cut(true)?;
         }
         let host = if kills {
             host.kill().await;
@@ -142,7 +142,7 @@ impl Trial<'_> {
         if cuts {
             tokio::time::sleep(CUT_FOR).await;
         }
-        let offline = if errand.mishap.is_none() {
+        let offline = if errand.interruption.is_none() {
             None
         } else {
             let began = monotonic_ns();
@@ -150,7 +150,7 @@ impl Trial<'_> {
             Some((offline, span(began, monotonic_ns())))
         };
         if cuts {
-            ground.cut(false)?;
+            testbed.cut(false)?;
         }
         Ok((host, offline))
     }
@@ -177,13 +177,13 @@ impl Trial<'_> {
         &self,
         errand: &Errand,
         kept: u64,
-        ground: &mut dyn Ground,
+        testbed: &mut dyn Testbed,
         server: &Half,
     ) -> Result<Host, Failure> {
         let mut cell = self.cell.clone();
         cell.settings.insert("sync".into(), "resume".into());
         let again = Trial { cell: &cell, ..*self };
-        let mut host = again.start(ground, Role::Client, server.port).await?.host;
+        let mut host = again.start(testbed, Role::Client, server.port).await?.host;
         self.arm_all(&mut host, errand.pages).await?;
         let go = Order::Go { t0_ns: monotonic_ns() };
         let report = host.ask_within(&go, self.settings.patience).await?;
@@ -221,8 +221,12 @@ impl Errand {
     }
 
     /// Compares what could be read in the meantime: whole pages, each point right, all of it marked.
-    fn look(&self, offline: Option<(Offline, u64)>) -> Result<Interruption, SubjectError> {
-        let found = Interruption { pages: self.pages, pages_kept: self.pages, ..Interruption::default() };
+    fn look(&self, offline: Option<(Offline, u64)>) -> Result<InterruptionOutcome, SubjectError> {
+        let found = InterruptionOutcome {
+            pages: self.pages,
+            pages_kept: self.pages,
+            ..InterruptionOutcome::default()
+        };
         let Some((offline, offline_ns)) = offline else { return Ok(found) };
         let rows = offline.points.len();
         if !offline.is_stale && offline.points == self.points {
@@ -237,7 +241,7 @@ impl Errand {
             return Err(SubjectError::Wrong(format!("{rows} rows where {whole} were kept, or others")));
         }
         let pages_kept = offline.pages;
-        Ok(Interruption { pages_kept, rows_offline: rows as u64, is_stale: true, offline_ns, ..found })
+        Ok(InterruptionOutcome { pages_kept, rows_offline: rows as u64, is_stale: true, offline_ns, ..found })
     }
 
     /// Compares what is there in the end.
@@ -275,7 +279,7 @@ mod tests {
     fn errand(directory: &std::path::Path) -> Errand {
         let factors = BTreeMap::from([("poi".to_owned(), "5".to_owned())]);
         Errand {
-            mishap: Mishap { cuts: false, kills: true },
+            interruption: Interruption { cuts: false, kills: true },
             pages: 3,
             points: Wish::all(&factors, 7).points(&factors),
             page: 2,
@@ -292,13 +296,13 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let errand = errand(directory.path());
         let found = errand.look(offline(&errand, 2, 4, true)).expect("as it should be");
-        let expected = Interruption {
+        let expected = InterruptionOutcome {
             pages: 3,
             pages_kept: 2,
             rows_offline: 4,
             is_stale: true,
             offline_ns: 9,
-            ..Interruption::default()
+            ..InterruptionOutcome::default()
         };
         assert_eq!(found, expected);
     }
@@ -341,7 +345,9 @@ mod tests {
         let cells = plan.expand(&crate::plan::Choice::default(), &roster).expect("sense").cells;
         let told: std::collections::BTreeSet<(String, bool, bool)> = cells
             .iter()
-            .filter_map(|cell| Mishap::of(cell).map(|one| (cell.levels[FACTOR].clone(), one.cuts, one.kills)))
+            .filter_map(|cell| {
+                Interruption::of(cell).map(|one| (cell.levels[FACTOR].clone(), one.cuts, one.kills))
+            })
             .collect();
         let expected = [
             (CUT, true, false),
@@ -350,6 +356,6 @@ mod tests {
             (NOTHING, false, false),
         ];
         assert_eq!(told, expected.map(|(level, cuts, kills)| (level.to_owned(), cuts, kills)).into());
-        assert!(cells.iter().any(|cell| cell.op == Op::Points && Mishap::of(cell).is_none()));
+        assert!(cells.iter().any(|cell| cell.op == Op::Points && Interruption::of(cell).is_none()));
     }
 }

@@ -7,7 +7,7 @@ use crate::subject::host::{Host, absolute};
 use crate::subject::protocol::{Order, Report, Role};
 use crate::subject::reference::{Op, Wish};
 use crate::subject::sample::{self, ClientSample};
-use crate::subject::server::{Manner, Server};
+use crate::subject::server::{Behaviour, Server};
 use crate::subject::setup::{Setup, TLS_NAME};
 use crate::subject::store::Store;
 use crate::subject::{
@@ -132,7 +132,7 @@ impl Trial<'_> {
     async fn refuses(&self, trusted: &str, shown: &str) -> Result<(), SubjectError> {
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let setup = Setup::of(&self.told_with(shown)?, SEED);
-        let server = Server::start_as(self.dialect, self.op, bind, Manner::Honest, setup).await?;
+        let server = Server::start_as(self.dialect, self.op, bind, Behaviour::Honest, setup).await?;
         let mut host = Host::start(self.definition, self.patience)?;
         let met = self.meet(&mut host, self.told_with(trusted)?, server.address).await;
         host.end().await;

@@ -1,6 +1,6 @@
 //! `stentor lab advise`: which transport and format, and what that rests on.
 
-use super::report::read;
+use super::report::read_exchanges as read;
 use crate::failure::Failure;
 use crate::output::{Output, table};
 use clap::{Args, ValueEnum};

@@ -1,6 +1,6 @@
 //! `stentor lab claims`: what published studies say, judged by their own tables and by ours.
 
-mod telling;
+mod description;
 
 use super::report::read;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use stentor_lab::claims::figures::Figures;
 use stentor_lab::claims::judge::Judgment;
 use stentor_lab::claims::{Analysis, Derived, Dossier, Judged, STUDIES};
 use stentor_lab::probes::Probed;
-use stentor_lab::record::RECORDS;
+use stentor_lab::record::file_of;
 use stentor_lab::results::{Ours, verdicts};
 
 /// The file in which a record keeps its figures.
@@ -63,7 +63,7 @@ impl Claims {
         let (derived, analyses) = (dossier.derive()?, dossier.analyse()?);
         let (judged, judged_at) = self.judge(&dossier)?;
         let account = Account { judged, dossier, derived, analyses, judged_at };
-        output.result(&account.object(), || telling::describe(&account))?;
+        output.result(&account.object(), || description::describe(&account))?;
         Ok(if account.is_as_recorded() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -80,7 +80,7 @@ impl Claims {
 }
 
 fn is_run(record: &Path) -> bool {
-    record.join(RECORDS).is_file() || record.extension().is_some_and(|end| end == "jsonl")
+    file_of(record).is_some() || record.extension().is_some_and(|end| end == "jsonl" || end == "ndjson")
 }
 
 /// Judges by the records of a run, with the same corrections as its report.

@@ -1,6 +1,6 @@
 //! `stentor lab compare`: two runs beside each other, with an exit code for pipelines.
 
-use super::report::read;
+use super::report::read_exchanges as read;
 use crate::failure::Failure;
 use crate::output::{Output, table};
 use clap::Args;

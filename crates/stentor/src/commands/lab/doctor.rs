@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use stentor_lab::energy::measured;
 use stentor_lab::runner::environment;
 use stentor_lab::runner::gate::Gate;
-use stentor_lab::runner::ground::Ground;
 use stentor_lab::runner::rigged::Rigged;
+use stentor_lab::runner::testbed::Testbed;
 use stentor_lab::subject::catalogue;
 use stentor_lab::subject::needs::Probes;
 

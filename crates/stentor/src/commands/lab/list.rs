@@ -52,7 +52,7 @@ fn studies(output: Output) -> anyhow::Result<()> {
         let Some(dossier) = Dossier::open(id)? else { continue };
         let (title, year) = (&dossier.paper().title, dossier.paper().year);
         let mut object = json!({ "id": id, "title": title, "year": year });
-        if let Some(plan) = Plan::shipped(id)? {
+        if let Some(plan) = Plan::shipped(id)?.filter(|plan| plan.campaigns.is_none()) {
             for profile in [Profile::Quick, Profile::Standard, Profile::Full] {
                 let choice = Choice { profile, ..Choice::default() };
                 let expansion = plan.expand(&choice, &roster::ours(&[]))?;

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::claims::Dossier;
-use stentor_lab::probes::{self, Answer, Face, Ground, Kind, Probed, Protocol, Row, STUDY, Told, rows};
+use stentor_lab::probes::{
+    self, Answer, Face, Kind, ProbeContext, ProbeResult, Probed, Protocol, Row, STUDY, rows,
+};
 use stentor_lab::runner::roster;
 use stentor_lab::subject::protocol::Role;
 use stentor_lab::subject::{Definition, SubjectError, catalogue};
@@ -83,14 +85,14 @@ impl Probe {
 /// Asks subjects that are not ours.
 async fn ask(study: &str, others: &[Definition], output: Output) -> anyhow::Result<ExitCode> {
     let directory = directory()?;
-    let ground = Ground { directory: directory.path().to_owned(), ..Ground::default() };
-    let mut told: Vec<(&str, Vec<Told>)> = Vec::new();
+    let context = ProbeContext { directory: directory.path().to_owned(), ..ProbeContext::default() };
+    let mut told: Vec<(&str, Vec<ProbeResult>)> = Vec::new();
     for definition in others {
-        let of_one = probes::run_on(definition, &ground).await;
+        let of_one = probes::run_on(definition, &context).await;
         let of_one = of_one.map_err(|error| Failure::not_done(format!("{}: {error}", definition.id)))?;
         told.push((&definition.id, of_one));
     }
-    let have_all_run = told.iter().flat_map(|(_, probes)| probes).all(Told::has_run);
+    let have_all_run = told.iter().flat_map(|(_, probes)| probes).all(ProbeResult::has_run);
     let objects: Vec<Value> = told.iter().map(|(id, probes)| json!({ "id": id, "probes": probes })).collect();
     output.result(&json!({ "study": study, "ok": have_all_run, "subjects": objects }), || {
         let rows = told.iter().flat_map(|(id, probes)| probes.iter().map(|one| row(id, one)));
@@ -99,7 +101,7 @@ async fn ask(study: &str, others: &[Definition], output: Output) -> anyhow::Resu
     Ok(if have_all_run { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn row(id: &str, told: &Told) -> [String; 5] {
+fn row(id: &str, told: &ProbeResult) -> [String; 5] {
     [told.feature.clone(), told.id.clone(), id.to_owned(), told.answer_text(), told.evidence.clone()]
 }
 
@@ -109,7 +111,7 @@ fn directory() -> anyhow::Result<tempfile::TempDir> {
 
 /// Opens the study that has tables of features.
 fn dossier() -> anyhow::Result<Dossier> {
-    Dossier::open(STUDY)?.context("the study is not on the shelf")
+    Dossier::open(STUDY)?.context("the study does not come with the program")
 }
 
 /// Probes, and keeps what was said in the directory of a run.
@@ -127,7 +129,7 @@ async fn all(dossier: &Dossier, subjects: Option<&Path>) -> anyhow::Result<Probe
     let directory = directory()?;
     let here = std::env::current_dir().ok();
     let places = here.iter().map(PathBuf::as_path).chain([program.as_path()]);
-    let ground = Ground {
+    let context = ProbeContext {
         figures: dossier.figures().clone(),
         sources: subjects.map(Path::to_owned).or_else(|| catalogue::folder(places)),
         directory: directory.path().to_owned(),
@@ -136,7 +138,7 @@ async fn all(dossier: &Dossier, subjects: Option<&Path>) -> anyhow::Result<Probe
     for protocol in Protocol::ALL {
         faces.push(start(protocol, &speak).await?);
     }
-    let told = probes::run(&mut faces, &ground).await;
+    let told = probes::run(&mut faces, &context).await;
     for face in faces {
         face.end().await;
     }
@@ -163,7 +165,7 @@ fn describe(rows: &[Row]) -> String {
 }
 
 /// Writes an answer in few words; what is no trial is marked.
-fn answer(told: &Told) -> String {
+fn answer(told: &ProbeResult) -> String {
     let mark = if told.kind == Kind::Measured { String::new() } else { format!(" [{}]", told.kind.word()) };
     match told.answer {
         Answer::Number(_) => told.answer_text() + &mark,
@@ -171,7 +173,7 @@ fn answer(told: &Told) -> String {
     }
 }
 
-fn evidence(told: &Told) -> [String; 5] {
+fn evidence(told: &ProbeResult) -> [String; 5] {
     [
         told.id.clone(),
         told.subject.clone(),

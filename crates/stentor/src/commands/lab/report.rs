@@ -1,22 +1,22 @@
 //! `stentor lab report`: what came of a run, as a page, as Markdown and as CSV.
 
-use super::run::records;
 use crate::failure::Failure;
-use crate::output::{Output, note};
+use crate::output::{Output, note, table};
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use stentor_lab::claims::Verdict;
 use stentor_lab::plan::Plan;
 use stentor_lab::probes::Probed;
-use stentor_lab::record;
-use stentor_lab::report::{Report as Campaigns, markdown, page};
-use stentor_lab::results::{self, Account, Remarks, Results};
-use stentor_lab::study::Verdict;
+use stentor_lab::record::{self, CAMPAIGNS};
+use stentor_lab::results::{self, Account, CONFIDENCE, Remarks, Results};
 
 /// What a run keeps of how it was asked for.
-const WISHES: &str = "plan.json";
+const PLAN: &str = "plan.json";
+/// Where, when and how campaigns were run.
+pub(super) const PROVENANCE: &str = "provenance.json";
 
 /// Write the report of a run: verdicts first, then drawings, costs, and what was not tested
 #[derive(Debug, Args)]
@@ -50,17 +50,12 @@ pub(crate) struct Report {
 impl Report {
     /// Writes it.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        if let Some(report) = records::kept(&self.run)? {
-            return self.campaigns(&report, output);
-        }
-        let results = read(&self.run)?;
-        let remarks = remarks(&results, &self.run);
-        let account = Account::of(results, remarks)?;
+        let account = account(&self.run)?;
         let mut written: Vec<String> = Vec::new();
         let files = [
             (&self.html, results::page as fn(&Account) -> String),
             (&self.md, results::markdown),
-            (&self.csv, |account| results::sheet(&account.results)),
+            (&self.csv, sheet),
         ];
         for (path, make) in files {
             if let Some(path) = path {
@@ -77,60 +72,89 @@ impl Report {
                 written.push(path.display().to_string());
             }
         }
-        output.result(&object(&account, &written), || describe(&account, &written))?;
+        if account.results.is_of_campaigns() {
+            let mut object = campaigns(&account)?;
+            object["written"] = json!(written);
+            let told = describe_campaigns(&account)?;
+            output.result(&object, || format!("{told}\n\n{}", files_told(&written)))?;
+        } else {
+            output.result(&object(&account, &written), || describe(&account, &written))?;
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-impl Report {
-    /// Writes the report of isikligil-2017, whose runs are campaigns and no forks of subjects.
-    fn campaigns(&self, report: &Campaigns, output: Output) -> anyhow::Result<ExitCode> {
-        let files =
-            [(&self.html, page as fn(&Campaigns) -> String), (&self.md, markdown), (&self.csv, records::csv)];
-        let mut written: Vec<String> = Vec::new();
-        for (path, make) in files {
-            if let Some(path) = path {
-                write(path, &make(report))?;
-                written.push(path.display().to_string());
-            }
-        }
-        if let Some(directory) = &self.svg {
-            std::fs::create_dir_all(directory)
-                .with_context(|| format!("{} cannot be made", directory.display()))?;
-            for (name, text) in records::drawings(report) {
-                write(&directory.join(name), &text)?;
-                written.push(directory.join(name).display().to_string());
-            }
-        }
-        let object = json!({
-            "study": report.study.id,
-            "scenarios": report.scenarios,
-            "beyond": report.beyond,
-            "claims": report.judged(),
-            "uncounted": report.uncounted().collect::<Vec<_>>(),
-            "provenance": report.provenance,
-            "written": written,
-        });
-        output.result(&object, || format!("{}\n\n{}", super::run::describe(report), files_told(&written)))?;
-        Ok(ExitCode::SUCCESS)
+/// Writes every figure; of campaigns the rates beside the paper's.
+fn sheet(account: &Account) -> String {
+    let results = &account.results;
+    if results.is_of_campaigns() {
+        results::figures_csv(results, CONFIDENCE)
+    } else {
+        results::sheet(results)
     }
 }
+
+/// Tells of what a directory keeps, also of a run that was interrupted or goes on.
+pub(super) fn account(run: &Path) -> anyhow::Result<Account> {
+    let results = read(run)?;
+    let remarks = remarks(&results, run);
+    Ok(Account::of(results, remarks)?)
+}
+
+/// Returns what came of campaigns, for programs.
+pub(super) fn campaigns(account: &Account) -> anyhow::Result<Value> {
+    let (tests, beyond) = account.results.measured();
+    Ok(json!({
+        "study": account.results.study,
+        "scenarios": tests,
+        "beyond": beyond,
+        "claims": account.answers()?,
+        "uncounted": account.results.uncounted_runs(),
+        "provenance": account.remarks.provenance,
+    }))
+}
+
+/// Tells of every cell of campaigns and every claim.
+pub(super) fn describe_campaigns(account: &Account) -> anyhow::Result<String> {
+    let (tests, beyond) = account.results.measured();
+    let cells: Vec<_> = tests.into_iter().chain(beyond).collect();
+    let claims = account.answers()?.into_iter().filter_map(|one| {
+        let ours = format!("  by ours: {} ({})", one.ours.word(), one.our_figures);
+        if one.group.is_empty() {
+            let (published, figures) = (one.published.word(), &one.published_figures);
+            return Some(format!("{}\n  by the paper's figures: {published} ({figures})\n{ours}", one.text));
+        }
+        (one.ours != Verdict::NotTestable).then(|| format!("{}\n{ours}", one.text))
+    });
+    let (header, rows) = results::overview(&cells);
+    Ok(format!("{}\n\n{}", table(header, rows), claims.collect::<Vec<_>>().join("\n")))
+}
+
+/// Reads records of exchanges; those of campaigns have nothing of the kind.
+pub(super) fn read_exchanges(path: &Path) -> anyhow::Result<Results> {
+    let results = read(path)?;
+    if results.is_of_campaigns() {
+        return Err(Failure::usage(format!("{} has {NO_EXCHANGES}", path.display())).into());
+    }
+    Ok(results)
+}
+
+const NO_EXCHANGES: &str = "campaigns of isikligil-2017 and no records of subjects: rates with intervals are in its report.html \
+    and figures.csv";
 
 /// Reads the records of a directory, or of a file.
 pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
     let hint = || {
-        let what = if records::is_kept(path) {
-            "campaigns of isikligil-2017 and no records of subjects: rates with intervals are in its report.html and figures.csv"
-        } else {
-            "no records: stentor lab run STUDY --out DIR makes some"
-        };
+        let is_of_campaigns = path.join(CAMPAIGNS).is_file();
+        let none = "no records: stentor lab run STUDY --out DIR makes some";
+        let what = if is_of_campaigns { NO_EXCHANGES } else { none };
         Failure::usage(format!("{} has {what}", path.display()))
     };
     if !path.exists() {
         let sentence = format!("there is no {}: stentor lab run STUDY --out DIR makes one", path.display());
         return Err(Failure::usage(sentence).into());
     }
-    if path.is_dir() && !path.join(record::RECORDS).exists() {
+    if path.is_dir() && record::file_of(path).is_none() {
         return Err(hint().into());
     }
     let records = if path.is_dir() { record::read_directory(path) } else { record::read(path) };
@@ -153,15 +177,41 @@ fn remarks(results: &Results, run: &Path) -> Remarks {
     let name = directory
         .file_name()
         .map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned());
-    let run = again(&results.study, &directory.join(WISHES));
     let raw_files = raw_files(results, &directory);
-    let command = format!("{run} --out {name}\nstentor lab report {name} --html report.html");
+    let provenance = if results.is_of_campaigns() { provenance(&directory) } else { Value::Null };
+    let command = provenance["command"].as_str().map_or_else(
+        || {
+            let run = again(&results.study, &directory.join(PLAN));
+            format!("{run} --out {name}\nstentor lab report {name} --html report.html")
+        },
+        str::to_owned,
+    );
     // A study of one's own has no plan here.
     let Some(plan) = Plan::shipped(&results.study).ok().flatten() else {
         return Remarks { command, directory: name, raw_files, ..Remarks::default() };
     };
     let not_here = plan.not_here.into_iter().map(|one| (one.what, one.reason)).collect();
-    Remarks { differences: plan.differences, not_here, command, directory: name, raw_files }
+    let on_figures = if results.is_of_campaigns() { on_figures(results) } else { Vec::new() };
+    let (differences, threats) = (plan.differences, plan.threats);
+    let directory = name;
+    Remarks { differences, threats, not_here, on_figures, command, directory, provenance, raw_files }
+}
+
+/// Reads how campaigns were run; what is written last is missing where a run did not come to its end.
+fn provenance(directory: &Path) -> Value {
+    let object = |name: &str| serde_json::from_str(&std::fs::read_to_string(directory.join(name)).ok()?).ok();
+    object(PROVENANCE).or_else(|| object(PLAN)).unwrap_or_default()
+}
+
+/// Lists what is to be known of published figures.
+fn on_figures(results: &Results) -> Vec<String> {
+    let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
+    let noted = figures.filter(|figure| !figure.note.is_empty());
+    let told = noted.map(|figure| {
+        let (source, experiment, metric) = (&figure.source, &figure.experiment, &figure.metric);
+        format!("{source}, {experiment} {metric} = {}: {}", figure.value, figure.note)
+    });
+    told.collect()
 }
 
 /// Counts the files of raw samples that records name and that are there.

@@ -1,12 +1,12 @@
 //! `stentor lab run`: a published study, run again: with our server against emulators, or with pairs of web services.
 
 mod background;
+mod campaigns;
 mod known;
 mod lateness;
-mod plan;
 mod policy;
 mod proof;
-pub(super) mod records;
+mod records;
 mod services;
 mod settings;
 mod site;
@@ -14,28 +14,17 @@ mod trial;
 mod watch;
 
 use crate::failure::{Exit, Failure};
-use crate::output::{Output, note, table};
+use crate::output::Output;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use plan::Plan;
-use records::Records;
-use serde_json::{Value, json};
-use services::{Services, Wishes};
-use site::Site;
+use services::{RunOptions, Services};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
-use stentor_lab::record::Environment;
-use stentor_lab::report::{Judged, Measured, Report, Row};
-use stentor_lab::runner::environment;
-use stentor_lab::study::{Cell, Published, Scenario, Study, Verdict, interval};
-use stentor_rig::cgroup;
-use trial::Trial;
+use stentor_lab::plan::Plan;
+use stentor_lab::runner::RunError;
 
 /// The commit that this program is made of, as the build found it.
 const COMMIT: &str = env!("STENTOR_COMMIT");
-/// A run that does not count is made once more.
-const TRIES_MAX: u32 = 2;
 
 /// Run a published study again and put its figures beside ours
 #[derive(Debug, Args)]
@@ -93,7 +82,7 @@ pub(crate) struct Run {
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
     #[command(flatten)]
-    wishes: Wishes,
+    options: RunOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -133,227 +122,42 @@ fn scale(text: &str) -> Result<f64, String> {
 }
 
 impl Run {
-    /// Runs the study.
+    /// Runs the study: campaigns through our server, or exchanges between pairs of subjects.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        if self.study != StudyName::Isikligil2017 {
-            let (study, seed, resume) = (self.study, self.seed, self.resume);
-            let services = Services { study, wishes: &self.wishes, seed, out: self.out, resume };
-            return services.run(output).await;
-        }
-        // It is about rates and nothing else.
-        crate::emulated::refuse()?;
-        if let Some(wish) = self.wishes.only_theirs() {
-            return Err(
-                Failure::usage(format!("isikligil-2017 has no {wish}: see --scale and --only")).into()
-            );
-        }
-        let ended = crate::process::asked_to_end()?;
-        let report = tokio::select! {
-            report = self.perform() => report?,
-            () = ended => {
-                let sentence = "interrupted; what was measured so far is in the directory: go on with --resume";
-                return Err(Failure::new(Exit::Interrupted, sentence).into());
-            }
-        };
-        let is_sound = report.runs.iter().all(Row::is_sound);
-        let page = self.out.join(records::PAGE);
-        let told = || format!("{}\n\nreport: {}", describe(&report), page.display());
-        output.result(&self.object(&report, is_sound), told)?;
-        Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-    }
-
-    async fn perform(&self) -> anyhow::Result<Report> {
-        let (study, published) = (self.study()?, Published::isikligil_2017()?);
-        let (cells, settings) = (self.cells(&study)?, self.settings(&study));
-        let (mut records, mut runs) = if self.resume {
-            Records::resume(&self.out, &settings)?
+        let plan = Plan::shipped(self.study.id())?.context("the study has no plan")?;
+        if plan.campaigns.is_some() {
+            self.campaigns(&plan, output).await
         } else {
-            (Records::create(&self.out, &settings)?, Vec::new())
-        };
-        let mut plan = Plan::make(&study, self.scale, &cells, self.repetitions, self.seed, &runs);
-        let mut site = Site::build(&study, self.scale, &self.out).await?;
-        while let Some(step) = plan.next() {
-            let cell = &cells[step.cell];
-            let give_up_after = Duration::from_secs(self.give_up_after_seconds);
-            let trial = Trial { cell, repetition: step.repetition, usual: study.provider, give_up_after };
-            let made = self.make(trial, &published, &mut site, &mut records).await?;
-            runs.extend(made);
-            note(&plan.done(step));
+            self.services(&plan, output).await
         }
-        let mut provenance = records.provenance(&settings, &site).await?;
-        provenance["repetitions"] = json!(self.repetitions);
-        provenance["commit"] = json!(commits(&runs));
-        let (scenarios, beyond) = sum_up(&cells, &runs);
-        let report = Report { study, published, scenarios, beyond, runs, provenance };
-        records.finish(&report)?;
-        Ok(report)
     }
 
-    /// Makes a run, and once more when it does not count.
-    async fn make(
+    async fn services(&self, plan: &Plan, output: Output) -> anyhow::Result<ExitCode> {
+        Services { plan, run: self, options: &self.options }.run(output).await
+    }
+
+    /// Waits for what is measured, or ends with it when asked to.
+    async fn until_interrupted<T>(
         &self,
-        trial: Trial<'_>,
-        published: &Published,
-        site: &mut Site,
-        records: &mut Records,
-    ) -> anyhow::Result<Vec<Row>> {
-        let mut made = Vec::new();
-        for _ in 0..TRIES_MAX {
-            let load_before = around(trial.cell).load_before;
-            let made_now = trial::run(trial, site, records).await;
-            let mut row = made_now.with_context(|| format!("{} could not be run", trial.cell.id))?;
-            row.env = Some(Environment { load_before, ..around(trial.cell) });
-            row.derive(trial.cell.inflight_requests(), published.pushes_per_second(&row.id));
-            note(&told(&row));
-            records.row(&row)?;
-            let is_over = row.invalid.is_empty();
-            made.push(row);
-            if is_over {
-                break;
+        measured: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        let ended = crate::process::asked_to_end()?;
+        tokio::select! {
+            measured = measured => measured,
+            () = ended => {
+                let sentence = "interrupted; every run that ended is in the directory: go on with --resume";
+                Err(Failure::new(Exit::Interrupted, sentence).into())
             }
         }
-        Ok(made)
-    }
-
-    fn study(&self) -> anyhow::Result<Study> {
-        study(self.latency_median_ms)
-    }
-
-    /// Lists what is to be run.
-    fn cells(&self, study: &Study) -> anyhow::Result<Vec<Cell>> {
-        let mut cells: Vec<Cell> = study.scenarios.iter().map(Scenario::cell).collect();
-        if self.beyond {
-            cells.extend(study.beyond.iter().cloned());
-        }
-        let is_called = |cell: &Cell, name: &String| cell.id == *name || cell.group == *name;
-        if let Some(unknown) = self.only.iter().find(|name| !cells.iter().any(|cell| is_called(cell, name))) {
-            let further = if self.beyond { "" } else { "; with --beyond there are more" };
-            let sentence = format!("there is no test {unknown}: they are T1 to T13{further}");
-            return Err(Failure::usage(sentence).into());
-        }
-        cells.retain(|cell| self.only.is_empty() || self.only.iter().any(|name| is_called(cell, name)));
-        Ok(cells)
-    }
-
-    /// What must not change when a run is gone on with.
-    fn settings(&self, study: &Study) -> Value {
-        json!({
-            "study": study.id,
-            "scale": self.scale,
-            "seed": self.seed,
-            "provider_latency_ms": {
-                "kind": "lognormal",
-                "median": study.provider.latency_median_ms,
-                "sigma": study.provider.latency_sigma,
-                "mean": study.provider.mean_ms(),
-            },
-            "background": study.background,
-        })
-    }
-
-    fn object(&self, report: &Report, is_sound: bool) -> Value {
-        json!({
-            "study": report.study.id,
-            "ok": is_sound,
-            "scale": self.scale,
-            "repetitions": self.repetitions,
-            "scenarios": report.scenarios,
-            "beyond": report.beyond,
-            "claims": report.judged(),
-            "uncounted": report.uncounted().collect::<Vec<_>>(),
-            "provenance": report.provenance,
-            "out": self.out,
-        })
     }
 }
 
-/// Tells of every cell and every claim.
-pub(super) fn describe(report: &Report) -> String {
-    let header =
-        ["test", "mix", "in flight", "pools", "runs", "pushes/s", "published", "ratio", "bound", "lost"];
-    let number = |value: Option<f64>, digits: usize| {
-        value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
-    };
-    let rows = report.scenarios.iter().chain(&report.beyond).map(|one| {
-        let row = &one.row;
-        let rate = one.rate.map(|rate| interval(rate.median, rate.low, rate.high, 1));
-        [
-            row.id.clone(),
-            row.mix.clone(),
-            row.consumers.map_or_else(|| "adaptive".to_owned(), |count| count.to_string()),
-            if row.pooled { "yes" } else { "no" }.to_owned(),
-            one.runs.to_string(),
-            rate.unwrap_or_else(|| "does not count".to_owned()),
-            number(row.published_pushes_per_second, 0),
-            number(row.ratio, 2),
-            number(row.bound_pushes_per_second, 0),
-            row.lost.to_string(),
-        ]
-    });
-    let claims: Vec<String> = report.judged().iter().filter_map(verdict).collect();
-    format!("{}\n\n{}", table(header, rows), claims.join("\n"))
-}
-
-/// Opens the study, with push services that take as long as was asked for.
-fn study(latency_median_ms: Option<f64>) -> anyhow::Result<Study> {
-    let mut study = Study::isikligil_2017()?;
-    if let Some(median) = latency_median_ms {
-        study.provider.latency_median_ms = median;
+/// Returns an error that names whose fault it is that a study cannot be run.
+fn refused(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::InUse(_) | RunError::OtherSettings(_) => Failure::usage(error.to_string()).into(),
+        error => error.into(),
     }
-    Ok(study)
-}
-
-/// Returns where a run of a cell is made, and how loaded that is now.
-fn around(cell: &Cell) -> Environment {
-    let is_limited = cell.cpu_percent.is_some() || cell.memory_mib.is_some();
-    environment("loopback", if is_limited { cgroup::version() } else { "" }, "", COMMIT)
-}
-
-/// Names the commits that runs were made with; there may be several in a directory that was gone on with.
-fn commits(runs: &[Row]) -> String {
-    let mut commits: Vec<&str> =
-        runs.iter().filter_map(|row| Some(row.env.as_ref()?.commit.as_str())).collect();
-    commits.sort_unstable();
-    commits.dedup();
-    commits.join(", ")
-}
-
-/// Sums up the runs of each cell: the study's own, and those beyond it.
-fn sum_up(cells: &[Cell], runs: &[Row]) -> (Vec<Measured>, Vec<Measured>) {
-    let measured = cells.iter().filter_map(|cell| {
-        let of_cell: Vec<Row> = runs.iter().filter(|row| row.id == cell.id).cloned().collect();
-        let mut measured = Measured::of(&of_cell, cell.inflight_requests())?;
-        measured.group.clone_from(&cell.group);
-        measured.levels = cell.levels();
-        Some(measured)
-    });
-    measured.partition(|one| one.group.is_empty())
-}
-
-/// Writes a claim of the paper with both verdicts, and one of ours when it was tested.
-fn verdict(one: &Judged) -> Option<String> {
-    let ours = format!("  by ours: {} ({})", one.ours.word(), one.our_figures);
-    if one.claim.group.is_empty() {
-        let (published, figures) = (one.published.word(), &one.published_figures);
-        return Some(format!(
-            "{}\n  by the paper's figures: {published} ({figures})\n{ours}",
-            one.claim.text
-        ));
-    }
-    (one.ours != Verdict::NotTestable).then(|| format!("{}\n{ours}", one.claim.text))
-}
-
-fn told(row: &Row) -> String {
-    let name = format!("{} ({})", row.id, row.repetition);
-    if let Some(why) = [&row.skipped, &row.ended].into_iter().find(|why| !why.is_empty()) {
-        return format!("{name}: {why}");
-    }
-    let doubt =
-        if row.invalid.is_empty() { String::new() } else { format!("; does not count: {}", row.invalid) };
-    format!(
-        "{name}: {} pushes in {:.2} s, {:.1} pushes/s, {} lost{doubt}",
-        row.pushes, row.wall_seconds, row.pushes_per_second, row.lost
-    )
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use stentor_lab::subject::client::Client;
 use stentor_lab::subject::dialect::{DIALECTS, Dialect};
 use stentor_lab::subject::reference::{Digest, Op};
 use stentor_lab::subject::sample::ClientSample;
-use stentor_lab::subject::server::{Manner, Server};
+use stentor_lab::subject::server::{Behaviour, Server};
 use stentor_lab::subject::{Definition, SubjectError, speaker};
 
 /// Nanoseconds of a millisecond.
@@ -147,7 +147,7 @@ impl From<OpName> for Op {
     }
 }
 
-impl From<MannerName> for Manner {
+impl From<MannerName> for Behaviour {
     fn from(name: MannerName) -> Self {
         match name {
             MannerName::Honest => Self::Honest,
@@ -236,7 +236,7 @@ impl Serve {
     async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
         let server =
-            Server::start(dialect(&self.dialect)?, self.op.into(), self.bind, Manner::Honest).await?;
+            Server::start(dialect(&self.dialect)?, self.op.into(), self.bind, Behaviour::Honest).await?;
         let object = json!({ "address": server.address, "dialect": self.dialect });
         output.result(&object, || format!("{} listens on {}", self.dialect, server.address))?;
         ended.await;

@@ -4,7 +4,7 @@ use super::site::{Site, halves};
 use anyhow::Context;
 use serde_json::json;
 use std::time::Duration;
-use stentor_lab::study::Mix;
+use stentor_lab::plan::Mix;
 use stentor_stage::devices::Member;
 use tokio::task::JoinHandle;
 

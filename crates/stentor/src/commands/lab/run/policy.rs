@@ -1,12 +1,12 @@
 //! What the emulators answer in a cell; the known devices are always registered.
 
 use serde_json::{Value, json};
-use stentor_lab::study::{Cell, ProviderModel};
+use stentor_lab::plan::{CampaignCell, ProviderModel};
 use stentor_stage::devices::Half;
 use stentor_stage::policy::AnswerPolicy;
 
 /// The policy of an emulator.
-pub(super) fn of(cell: &Cell, usual: ProviderModel, half: Half, known_tokens: &[String]) -> Value {
+pub(super) fn of(cell: &CampaignCell, usual: ProviderModel, half: Half, known_tokens: &[String]) -> Value {
     let answers = if cell.some_errors { AnswerPolicy::Realistic } else { AnswerPolicy::AcceptAll };
     let mut policy = answers.of(half);
     let ProviderModel { latency_median_ms, latency_sigma } = cell.latency(usual);
@@ -50,8 +50,11 @@ mod tests {
         let known = ["known".to_owned()];
         for half in Half::BOTH {
             for percent in [None, Some(0), Some(50), Some(100)] {
-                let cell =
-                    Cell { unregistered_percent: percent, some_errors: percent.is_none(), ..Cell::default() };
+                let cell = CampaignCell {
+                    unregistered_percent: percent,
+                    some_errors: percent.is_none(),
+                    ..CampaignCell::default()
+                };
                 let policy = of(&cell, USUAL, half, &known);
                 assert_eq!(policy["scripts"][0]["token"], "known", "{policy}");
                 serde_json::from_value::<Policy>(policy).unwrap();
@@ -61,7 +64,8 @@ mod tests {
 
     #[test]
     fn push_services_without_latency_have_none() {
-        let at = |latency_ms| of(&Cell { latency_ms, ..Cell::default() }, USUAL, Half::Fcm, &[]);
+        let at =
+            |latency_ms| of(&CampaignCell { latency_ms, ..CampaignCell::default() }, USUAL, Half::Fcm, &[]);
         assert_eq!(at(Some(0.0)), json!({}));
         assert_eq!(at(Some(50.0))["latency"], json!({"kind": "lognormal", "median_ms": 50.0, "sigma": 0.0}));
         assert_eq!(at(None)["latency"]["median_ms"], 30.0);

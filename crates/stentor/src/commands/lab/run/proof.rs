@@ -3,7 +3,7 @@
 use super::site::{App, Site, halves};
 use crate::ledger::Totals;
 use std::collections::HashMap;
-use stentor_lab::study::Mix;
+use stentor_lab::plan::Mix;
 
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -2,9 +2,11 @@
 
 mod told;
 
-use super::StudyName;
+pub(in crate::commands::lab) use told::minutes;
+
+use super::{Run, refused};
 use crate::emulated;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::output::{Output, note, table};
 use anyhow::Context;
 use clap::Args;
@@ -26,7 +28,7 @@ use told::Teller;
 /// What only the studies of web services know.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Studies of web services")]
-pub(super) struct Wishes {
+pub(super) struct RunOptions {
     /// A few minutes: few forks, few exchanges (the default)
     #[arg(long, conflicts_with_all = ["standard", "full"])]
     quick: bool,
@@ -75,17 +77,15 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
 
 /// A study to be run.
 pub(super) struct Services<'a> {
-    pub(super) study: StudyName,
-    pub(super) wishes: &'a Wishes,
-    pub(super) seed: u64,
-    pub(super) out: PathBuf,
-    pub(super) resume: bool,
+    pub(super) plan: &'a Plan,
+    pub(super) run: &'a Run,
+    pub(super) options: &'a RunOptions,
 }
 
-impl Wishes {
-    /// Names a wish that only the studies of web services can follow.
+impl RunOptions {
+    /// Names an option that only the studies of web services can follow.
     pub(super) fn only_theirs(&self) -> Option<&'static str> {
-        let wishes = [
+        let options = [
             ("--standard", self.standard),
             ("--full", self.full),
             ("--variant", !self.variant.is_empty()),
@@ -96,7 +96,7 @@ impl Wishes {
             ("--link", self.link.is_some()),
             ("--dry-run", self.dry_run),
         ];
-        wishes.into_iter().find(|(_, is_wished)| *is_wished).map(|(name, _)| name)
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 
     const fn profile(&self) -> Profile {
@@ -143,10 +143,9 @@ impl Wishes {
 impl Services<'_> {
     /// Runs it.
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let ended = crate::process::asked_to_end()?;
-        let plan = Plan::shipped(self.study.id())?.context("the study has no plan")?;
-        let (definitions, mut unusable) = self.definitions(&plan)?;
-        let expanded = plan.expand(&self.wishes.choice(), &definitions);
+        let plan = self.plan;
+        let (definitions, mut unusable) = self.definitions(plan)?;
+        let expanded = plan.expand(&self.options.choice(), &definitions);
         let mut expansion = expanded.map_err(|error| Failure::usage(error.to_string()))?;
         expansion.not_run.append(&mut unusable);
         if expansion.cells.is_empty() {
@@ -154,20 +153,14 @@ impl Services<'_> {
                 Failure::usage("no cell is left: ask for fewer subjects, levels or variants less").into()
             );
         }
-        note(&estimate(&plan, &expansion, self.wishes.profile()));
+        note(&estimate(plan, &expansion, self.options.profile()));
         if let Some(why) = emulated::why() {
             note(&format!("this processor is emulated ({why}): answers are checked, and nothing is timed"));
         }
-        if self.wishes.dry_run {
-            return dry(output, &plan, &expansion);
+        if self.options.dry_run {
+            return dry(output, plan, &expansion);
         }
-        let summary = tokio::select! {
-            summary = self.measure(&plan, expansion) => summary?,
-            () = ended => {
-                let sentence = "interrupted; every fork that ended is in the directory: go on with --resume";
-                return Err(Failure::new(Exit::Interrupted, sentence).into());
-            }
-        };
+        let summary = self.run.until_interrupted(self.measure(expansion)).await?;
         let is_probed = self.probe().await?;
         output.result(&self.object(&summary), || self.describe(&summary))?;
         Ok(if summary.is_complete() && is_probed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -175,40 +168,35 @@ impl Services<'_> {
 
     /// Keeps what probes say of the study's features, where it has tables of them; returns whether all of them ran.
     async fn probe(&self) -> anyhow::Result<bool> {
-        if self.study.id() != probes::STUDY {
+        if self.plan.id != probes::STUDY {
             return Ok(true);
         }
-        let probed = super::super::probe::keep(&self.out, self.wishes.subjects.as_deref()).await?;
+        let probed = super::super::probe::keep(&self.run.out, self.options.subjects.as_deref()).await?;
         for one in probed.probes.iter().filter(|one| !one.has_run()) {
             note(&format!("probe {} of {} did not run: {}", one.id, one.subject, one.evidence));
         }
         Ok(probed.have_all_run())
     }
 
-    async fn measure(&self, plan: &Plan, expansion: Expansion) -> anyhow::Result<Summary> {
-        let link = self.wishes.link.clone().unwrap_or_else(|| plan.link.clone());
-        let mut ground = ground(&link, self.seed)?;
-        let settings = self.settings(plan, link);
+    async fn measure(&self, expansion: Expansion) -> anyhow::Result<Summary> {
+        let link = self.options.link.clone().unwrap_or_else(|| self.plan.link.clone());
+        let mut testbed = testbed(&link, self.run.seed)?;
+        let settings = self.settings(link);
         let mut teller = Teller::default();
         let Expansion { cells, not_run } = expansion;
         let summary =
-            runner::run(&cells, not_run, &mut ground, &settings, &mut |event| teller.tell(&event)).await;
-        summary.map_err(|error| match error {
-            runner::RunError::InUse(_) | runner::RunError::OtherSettings(_) => {
-                Failure::usage(error.to_string()).into()
-            }
-            error => error.into(),
-        })
+            runner::run(&cells, not_run, &mut testbed, &settings, &mut |event| teller.tell(&event)).await;
+        summary.map_err(refused)
     }
 
-    fn settings(&self, plan: &Plan, link: String) -> Settings {
-        let wishes = self.wishes;
+    fn settings(&self, link: String) -> Settings {
+        let (plan, options) = (self.plan, self.options);
         let mut kept = json!({
             "study": plan.id,
-            "profile": wishes.profile().name(),
-            "seed": self.seed,
+            "profile": options.profile().name(),
+            "seed": self.run.seed,
             "link": link,
-            "samples": wishes.samples,
+            "samples": options.samples,
         });
         // What is timed and what is not are not gone on with in one directory.
         if !emulated::is_timed() {
@@ -216,10 +204,10 @@ impl Services<'_> {
         }
         Settings {
             study: plan.id.clone(),
-            out: self.out.clone(),
-            resume: self.resume,
-            seed: self.seed,
-            gate: wishes.gate(),
+            out: self.run.out.clone(),
+            resume: self.run.resume,
+            seed: self.run.seed,
+            gate: options.gate(),
             patience: Duration::from_secs(30),
             models: Models { processor: plan.processor.clone(), radio: plan.radio.clone() },
             commit: super::COMMIT.to_owned(),
@@ -235,7 +223,7 @@ impl Services<'_> {
         let mut definitions = roster::ours(&speak);
         let here = std::env::current_dir().ok();
         let places = here.iter().map(PathBuf::as_path).chain([Path::new(&speak[0])]);
-        let directory = self.wishes.subjects.clone().or_else(|| catalogue::folder(places));
+        let directory = self.options.subjects.clone().or_else(|| catalogue::folder(places));
         let Some(directory) = directory else { return Ok((definitions, Vec::new())) };
         let entries = catalogue::read(&directory).map_err(|error| Failure::usage(error.to_string()))?;
         let (ready, mut not_run) = roster::ready(&entries);
@@ -246,15 +234,15 @@ impl Services<'_> {
 
     fn object(&self, summary: &Summary) -> Value {
         json!({
-            "study": self.study.id(),
-            "profile": self.wishes.profile().name(),
+            "study": self.plan.id,
+            "profile": self.options.profile().name(),
             "ok": summary.is_complete(),
             "cells": summary.cells,
             "cells_complete": summary.cells_complete,
             "forks": { "valid": summary.forks_valid, "invalid": summary.forks_invalid },
             "refused": summary.refused,
             "not_run": summary.not_run,
-            "out": self.out,
+            "out": self.run.out,
             "not_timed": (!emulated::is_timed()).then_some(NOT_TIMED),
             "seconds": emulated::is_timed().then_some(summary.seconds),
             "instrument": emulated::is_timed().then_some(summary.instrument),
@@ -271,15 +259,15 @@ impl Services<'_> {
         format!(
             "{}: {} of {} cells have their forks; {} forks count, {} attempts do not\n{}{not_run}\n\nrecords: {}\n\
              next: stentor lab claims {} --record {}",
-            self.study.id(),
+            self.plan.id,
             summary.cells_complete,
             summary.cells,
             summary.forks_valid,
             summary.forks_invalid,
             took(summary),
-            self.out.join(stentor_lab::record::RECORDS).display(),
-            self.study.id(),
-            self.out.display(),
+            self.run.out.join(stentor_lab::record::RECORDS).display(),
+            self.plan.id,
+            self.run.out.display(),
         )
     }
 }
@@ -298,17 +286,17 @@ fn took(summary: &Summary) -> String {
 }
 
 /// Tries the rig, and returns what is less than it could be.
-fn ground(link: &str, seed: u64) -> anyhow::Result<Rigged> {
+fn testbed(link: &str, seed: u64) -> anyhow::Result<Rigged> {
     let tried = Rigged::try_out(link, seed)?;
     let unknown = || {
         Failure::usage(format!("there is no link {link}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"))
     };
-    let ground = tried.ok_or_else(unknown)?;
-    ground.notes().iter().for_each(|text| note(text));
-    for what in ground.level_of().cannot_test().iter().filter(|_| link != NO_LINK) {
-        note(&format!("{} cannot test {what}", ground.level_of()));
+    let testbed = tried.ok_or_else(unknown)?;
+    testbed.notes().iter().for_each(|text| note(text));
+    for what in testbed.level_of().cannot_test().iter().filter(|_| link != NO_LINK) {
+        note(&format!("{} cannot test {what}", testbed.level_of()));
     }
-    Ok(ground)
+    Ok(testbed)
 }
 
 fn estimate(plan: &Plan, expansion: &Expansion, profile: Profile) -> String {

@@ -1,13 +1,13 @@
 //! The server's configuration for a cell: the paper's factors in settings that every operator has.
 
 use std::fmt::Write as _;
-use stentor_lab::study::Cell;
+use stentor_lab::plan::CampaignCell;
 
 /// Devices in a chunk where consumers are fixed: enough chunks for all of them also at a small scale.
 const CHUNK_DEVICES: u32 = 50;
 
 /// Writes the configuration; everything that is not there is the default.
-pub(super) fn of(cell: &Cell) -> String {
+pub(super) fn of(cell: &CampaignCell) -> String {
     let (pipeline, sender) = (pipeline(cell), sender(cell));
     let mut text = String::new();
     for (section, settings) in [("pipeline", pipeline), ("sender", sender)] {
@@ -22,7 +22,7 @@ pub(super) fn of(cell: &Cell) -> String {
 
 type Settings = Vec<(&'static str, Option<u32>)>;
 
-fn pipeline(cell: &Cell) -> Settings {
+fn pipeline(cell: &CampaignCell) -> Settings {
     let mut settings = vec![
         ("chunk_max_devices", cell.chunk_devices.or(cell.consumers.map(|_| CHUNK_DEVICES))),
         ("expand_max_chunks", cell.expand_chunks),
@@ -38,7 +38,7 @@ fn pipeline(cell: &Cell) -> Settings {
 }
 
 /// Each app has connections of its own, so that they share what is fixed.
-fn sender(cell: &Cell) -> Settings {
+fn sender(cell: &CampaignCell) -> Settings {
     let Some(consumers) = cell.consumers else { return Vec::new() };
     let inflight = (consumers / cell.apps).max(1);
     let connections = cell.connections.unwrap_or(inflight).clamp(1, inflight);
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_consumer_of_the_paper_is_a_connection_with_one_request_in_flight() {
-        let text = of(&Cell { consumers: Some(20), pooled: false, ..Cell::default() });
+        let text = of(&CampaignCell { consumers: Some(20), pooled: false, ..CampaignCell::default() });
         assert_eq!(
             text,
             "[pipeline]\nchunk_max_devices = 50\nconsumers_max = 20\nconsumer_max_batches = 1\n\
@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn apps_and_connections_share_the_requests_in_flight() {
-        let cell = Cell { consumers: Some(100), apps: 4, connections: Some(5), ..Cell::default() };
+        let cell =
+            CampaignCell { consumers: Some(100), apps: 4, connections: Some(5), ..CampaignCell::default() };
         let text = of(&cell);
         for line in [
             "connections_max_count = 5",
@@ -82,8 +83,8 @@ mod tests {
 
     #[test]
     fn the_server_decides_what_is_not_fixed() {
-        assert_eq!(of(&Cell::default()), "[pipeline]\n[sender]\n");
-        let cell = Cell { expand_chunks: Some(1), chunk_devices: Some(1), ..Cell::default() };
+        assert_eq!(of(&CampaignCell::default()), "[pipeline]\n[sender]\n");
+        let cell = CampaignCell { expand_chunks: Some(1), chunk_devices: Some(1), ..CampaignCell::default() };
         assert_eq!(of(&cell), "[pipeline]\nchunk_max_devices = 1\nexpand_max_chunks = 1\n[sender]\n");
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use stentor_lab::study::{Background, Cell, Devices, Mix, Study};
+use stentor_lab::plan::{Background, CampaignCell, Campaigns, Devices, Mix};
 use stentor_stage::devices::{DevicePopulation, Half, Member};
 use stentor_stage::emulator::Emulators;
 use stentor_stage::import;
@@ -51,7 +51,7 @@ pub(super) struct App {
 
 impl Site {
     /// Starts everything, makes the two apps of the study and imports their devices.
-    pub(super) async fn build(study: &Study, scale: f64, out: &Path) -> anyhow::Result<Self> {
+    pub(super) async fn build(study: &Campaigns, scale: f64, out: &Path) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix(DIRECTORY).tempdir_in(out);
         let directory = directory.context("no directory can be made for the processes")?;
         let path = std::path::absolute(directory.path())?;
@@ -79,7 +79,7 @@ impl Site {
     }
 
     /// Returns the apps that a cell's pushes go out from, made when they are not there yet.
-    pub(super) async fn apps_for(&mut self, cell: &Cell) -> anyhow::Result<Vec<usize>> {
+    pub(super) async fn apps_for(&mut self, cell: &CampaignCell) -> anyhow::Result<Vec<usize>> {
         let is_both = cell.mix == Mix::Both;
         let place = if is_both { BOTH } else { ONE };
         let key = (cell.apps, is_both);

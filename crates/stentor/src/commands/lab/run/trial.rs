@@ -2,41 +2,76 @@
 
 use super::background::Saves;
 use super::known::Known;
-use super::lateness::{self, Lateness};
+use super::lateness;
 use super::policy;
 use super::proof::Proof;
-use super::records::Records;
+use super::records::Looks;
 use super::settings;
 use super::site::{Site, halves, part, topic};
 use super::watch::{Watch, Watched};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use stentor_lab::plan::{Background, CampaignCell, Mix, ProviderModel};
 use stentor_lab::rates::fairness;
-use stentor_lab::report::Row;
-use stentor_lab::study::{Background, Cell, Mix, ProviderModel};
-use stentor_rig::cgroup::{Cgroup, Limits};
+use stentor_lab::record::{
+    Campaign, Environment, FINISHED, Instrument, Link, NOT_MADE, Record, SCHEMA, Subject,
+};
+use stentor_lab::runner::{InstrumentWatch, Settings, environment, time_of_day};
+use stentor_rig::cgroup::{self, Cgroup, Limits};
 use stentor_stage::devices::Half;
 
 /// So long after its connections broke a server may still be ending.
 const END_LIMIT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
+/// What stands for the paper's prototype.
+pub(super) const STACK: &str = "stentor-with-emulators";
+/// The paper's name for it.
+const LABEL: &str = "prototype";
+/// The variant of the paper's own tests; other cells have their question.
+const PAPER: &str = "paper";
+
 /// What is to be run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trial<'a> {
-    pub(super) cell: &'a Cell,
+    pub(super) cell: &'a CampaignCell,
     /// Which of the repetitions, from 1.
-    pub(super) repetition: u32,
+    pub(super) fork: u32,
+    /// Which attempt at it, from 1.
+    pub(super) attempt: u32,
     /// How long push services take when the cell does not say.
     pub(super) usual: ProviderModel,
     /// When to give up that anything moves.
     pub(super) give_up_after: Duration,
+    /// How the study is run.
+    pub(super) settings: &'a Settings,
+}
+
+/// Begins the record of a cell's fork.
+pub(super) fn blank(cell: &CampaignCell, fork: u32) -> Record {
+    let variant = if cell.question.is_empty() { PAPER } else { &cell.question };
+    Record {
+        schema: SCHEMA.to_owned(),
+        variant: variant.to_owned(),
+        experiment: cell.id.clone(),
+        cell: cell.levels(),
+        subject: Subject {
+            label: LABEL.to_owned(),
+            stack: STACK.to_owned(),
+            client: "emulators".to_owned(),
+            server: "stentor".to_owned(),
+            versions: [("server.stentor".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
+        },
+        link: Link { profile: "none".to_owned(), ..Link::default() },
+        fork,
+        ..Record::default()
+    }
 }
 
 impl Trial<'_> {
     /// Its name in samples: cell and repetition.
     fn name(&self) -> String {
-        format!("{},{}", self.cell.id, self.repetition)
+        format!("{},{}", self.cell.id, self.fork)
     }
 
     fn limits(&self) -> Limits {
@@ -60,32 +95,54 @@ impl Trial<'_> {
         targets.into_iter().map(message).collect()
     }
 
-    /// Begins the record of this run.
-    fn row(&self) -> Row {
+    /// Returns where it is made, and how loaded that is now.
+    fn environment(&self) -> Environment {
+        let is_limited = self.limits() != Limits::default();
+        environment("loopback", if is_limited { cgroup::version() } else { "" }, "", &self.settings.commit)
+    }
+
+    /// Makes the record of this run.
+    fn record(&self, load_before: f64, outcome: &str, invalid_reason: String, campaign: Campaign) -> Record {
+        let study = self.settings.study.clone();
+        Record {
+            run_id: format!("{study}-{}", self.settings.seed),
+            ended: time_of_day(),
+            study,
+            attempt: self.attempt,
+            seed: self.settings.seed,
+            env: Environment { load_before, ..self.environment() },
+            valid: invalid_reason.is_empty(),
+            invalid_reason,
+            outcome: outcome.to_owned(),
+            campaign: Some(campaign),
+            ..blank(self.cell, self.fork)
+        }
+    }
+
+    /// Begins to tell what came of this run.
+    fn campaign(&self) -> Campaign {
         let sent_as = match self.cell.mix {
             Mix::Gcm => "FCM v1",
             Mix::Apns => "APNs HTTP/2",
             Mix::Both => "FCM v1 + APNs HTTP/2",
         };
-        Row {
-            id: self.cell.id.clone(),
-            repetition: self.repetition,
-            consumers: self.cell.consumers,
-            mix: self.cell.mix.word().to_owned(),
-            pooled: self.cell.pooled,
+        Campaign {
             sent_as: sent_as.to_owned(),
             latency_mean_ms: self.cell.latency(self.usual).mean_ms(),
             note: self.cell.note.clone(),
-            ..Row::default()
+            ..Campaign::default()
         }
     }
 }
 
-/// Makes a run. A limit that cannot be set, or that ends the server, is told in the row.
-pub(super) async fn run(trial: Trial<'_>, site: &mut Site, records: &mut Records) -> anyhow::Result<Row> {
+/// Makes a run. A limit that cannot be set, or that ends the server, is told in the record.
+pub(super) async fn run(trial: Trial<'_>, site: &mut Site, looks: &mut Looks) -> anyhow::Result<Record> {
+    let load_before = trial.environment().load_before;
     let cgroup = match Cgroup::make(trial.limits()) {
         Ok(cgroup) => cgroup,
-        Err(refusal) => return Ok(Row { skipped: refusal.to_string(), ..trial.row() }),
+        Err(refusal) => {
+            return Ok(trial.record(load_before, NOT_MADE, refusal.to_string(), trial.campaign()));
+        }
     };
     let apps = site.apps_for(trial.cell).await?;
     for half in Half::BOTH {
@@ -93,18 +150,23 @@ pub(super) async fn run(trial: Trial<'_>, site: &mut Site, records: &mut Records
         site.emulators.of_mut(half).renew(policy).await?;
     }
     let measured = match site.server.restart_with(&settings::of(trial.cell), cgroup).await {
-        Ok(()) => measure(trial, &apps, site, records).await,
+        Ok(()) => measure(trial, &apps, site, looks).await,
         Err(error) => Err(error),
     };
     match measured {
-        Ok(row) if row.stuck == 0 => Ok(row),
-        Ok(row) => site.cancel_running(&apps).await.map(|()| row),
+        Ok((campaign, instrument)) => {
+            if campaign.stuck > 0 {
+                site.cancel_running(&apps).await?;
+            }
+            let doubt = lateness::verdict(campaign.lateness_p95_ms);
+            Ok(Record { instrument, ..trial.record(load_before, FINISHED, doubt, campaign) })
+        }
         Err(error) if trial.limits() == Limits::default() => Err(error),
         Err(error) => {
             let ended = last_word(site).await.ok_or(error)?;
             site.server.restart_with("", None).await?;
             site.cancel_running(&apps).await?;
-            Ok(Row { ended, ..trial.row() })
+            Ok(trial.record(load_before, &ended, String::new(), trial.campaign()))
         }
     }
 }
@@ -125,12 +187,12 @@ async fn measure(
     trial: Trial<'_>,
     apps: &[usize],
     site: &mut Site,
-    records: &mut Records,
-) -> anyhow::Result<Row> {
-    let mark = format!("run {} of {}", trial.repetition, trial.cell.id);
+    looks: &mut Looks,
+) -> anyhow::Result<(Campaign, Instrument)> {
+    let mark = format!("run {} of {}", trial.fork, trial.cell.id);
     let known = Known::listen(site, apps[0], trial.cell.mix, &mark).await?;
     let saves = Saves::start(&site.apps[apps[0]], background(trial.cell, site.background));
-    let (before, lateness) = (site.server.usage(), Lateness::watch());
+    let (before, lateness) = (site.server.usage(), InstrumentWatch::begin());
     let started = Instant::now();
     let mut campaigns = Vec::new();
     for app in apps {
@@ -139,15 +201,15 @@ async fn measure(
         }
     }
     let mut watch = Watch::new(campaigns, site.audience(apps, trial.cell.mix), started);
-    watch.follow(&trial.name(), site, records, trial.give_up_after).await?;
+    watch.follow(&trial.name(), site, looks, trial.give_up_after).await?;
     let (usage, counts) = (site.server.usage(), saves.counts());
-    let late_ms = lateness.finish();
+    let (instrument, lateness_p95_ms) = lateness.finish();
     let (saves_p50_ms, saves_p99_ms) = (saves.quantile_ms(0.5), saves.quantile_ms(0.99));
     drop(saves);
     let known_devices_reached = known.reached().await;
     let connections_opened = site.connections_opened().await?;
     let proof = Proof::take(site, apps, trial.cell.mix)?;
-    Ok(Row {
+    let campaign = Campaign {
         connections_opened,
         known_devices_reached,
         saves: counts.0,
@@ -158,20 +220,20 @@ async fn measure(
         server_peak_rss_bytes: usage.peak_rss_bytes,
         emulators_cpu_seconds: site.emulators.fcm.usage().cpu_seconds
             + site.emulators.apns.usage().cpu_seconds,
-        lateness_p95_ms: late_ms,
-        invalid: lateness::verdict(late_ms),
+        lateness_p95_ms,
         ..told(trial, &watch, &proof)
-    })
+    };
+    Ok((campaign, instrument))
 }
 
-fn background(cell: &Cell, usual: Background) -> Background {
+fn background(cell: &CampaignCell, usual: Background) -> Background {
     cell.saves_per_second.map_or(usual, |per_second| Background {
         device_saves_per_second: per_second,
         user_saves_per_second: per_second,
     })
 }
 
-fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> Row {
+fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> Campaign {
     let ledgers = || watch.campaigns.iter().map(|one| &one.ledger);
     let totals = crate::ledger::Totals {
         accepted: ledgers().map(|ledger| ledger.totals.accepted).sum(),
@@ -182,7 +244,7 @@ fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> Row {
     let (wall, settled) = (watch.wall().as_secs_f64(), totals.accepted + totals.rejected);
     let until = |part| watch.progress.seconds_until(part, proof.devices);
     let is_shared = trial.cell.apps > 1;
-    Row {
+    Campaign {
         pushes: proof.devices,
         wall_seconds: wall,
         pushes_per_second: settled as f64 / wall.max(1e-9),
@@ -202,7 +264,7 @@ fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> Row {
         connections_max: watch.connections_max,
         fairness: if is_shared { shared(watch) } else { None },
         fairness_midway: watch.midway.as_deref().filter(|_| is_shared).and_then(fairness),
-        ..trial.row()
+        ..trial.campaign()
     }
 }
 

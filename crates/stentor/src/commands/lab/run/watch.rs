@@ -1,6 +1,6 @@
 //! Watches the campaigns of a trial to their end, and the server meanwhile.
 
-use super::records::Records;
+use super::records::Looks;
 use super::site::Site;
 use crate::client::Client;
 use crate::ledger::Ledger;
@@ -80,13 +80,13 @@ impl Watch {
         &mut self,
         name: &str,
         site: &mut Site,
-        records: &mut Records,
+        looks: &mut Looks,
         give_up_after: Duration,
     ) -> anyhow::Result<()> {
         let mut last = (0, 0);
         let mut bar = Bar::start(name.replace(',', ", run "), self.pushes);
         while self.campaigns.iter().any(|one| one.ended_after.is_none()) {
-            self.look(name, site, records).await?;
+            self.look(name, site, looks).await?;
             bar.update(self.ended());
             let now = (self.ended(), self.attempts());
             if now != last {
@@ -116,7 +116,7 @@ impl Watch {
         self.campaigns.iter().map(|one| one.ledger.attempts).sum()
     }
 
-    async fn look(&mut self, name: &str, site: &mut Site, records: &mut Records) -> anyhow::Result<()> {
+    async fn look(&mut self, name: &str, site: &mut Site, looks: &mut Looks) -> anyhow::Result<()> {
         site.check_alive()?;
         let metrics = site.server.client()?.text("/metrics").await?;
         let (inflight, connections) =
@@ -134,13 +134,14 @@ impl Watch {
             self.midway = Some(self.campaigns.iter().map(|one| one.ledger.totals.ended() as f64).collect());
         }
         let usage = site.server.usage();
-        records.sample(&format!(
+        looks.add(&format!(
             "{name},{seconds:.4},{},{},{inflight},{connections},{:.2},{}",
             ended,
             self.attempts(),
             usage.cpu_seconds,
             usage.peak_rss_bytes
-        ))
+        ));
+        Ok(())
     }
 }
 

@@ -40,7 +40,7 @@ impl Teller {
 }
 
 /// Writes a time as people say it.
-pub(super) fn minutes(seconds: f64) -> String {
+pub(in crate::commands::lab) fn minutes(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 90.0 => format!("{seconds:.0} s"),
         seconds if seconds < 5400.0 => format!("{:.0} min", seconds / 60.0),

@@ -3,9 +3,9 @@
 use super::Account;
 use crate::output::table;
 use std::collections::BTreeMap;
+use stentor_lab::claims::Verdict;
 use stentor_lab::claims::judge::Judgment;
 use stentor_lab::claims::{Analysis, Derived, Judged};
-use stentor_lab::study::Verdict;
 
 /// So many cells that speak against a claim are shown.
 const CELLS_MAX: usize = 3;

@@ -1,6 +1,6 @@
-//! The ground that a fork runs on: where its processes start, what lies between them, and what they use.
+//! The testbed that a fork runs on: where its processes start, what lies between them, and what they use.
 
-use super::fork::Mishap;
+use super::fork::Interruption;
 use crate::plan::Cell;
 use crate::record::{Bytes, Link};
 use crate::subject::host::Host;
@@ -25,7 +25,7 @@ pub struct Usage {
 
 /// What passed between the halves.
 #[derive(Debug, Clone, Default)]
-pub struct Passage {
+pub struct CaptureResult {
     /// The link and how it did.
     pub link: Link,
     /// Bytes, where frames are seen; for `exchanges` the caller fills in its own count.
@@ -33,7 +33,7 @@ pub struct Passage {
 }
 
 /// Where forks run.
-pub trait Ground {
+pub trait Testbed {
     /// Names the level: `netns`, `veth` or `loopback`.
     fn level(&self) -> &'static str;
 
@@ -86,20 +86,20 @@ pub trait Ground {
     fn listen(&mut self);
 
     /// Returns what has passed since, and keeps it as a file of packets where one is named and packets are seen.
-    fn passage(&mut self, pcap: Option<&Path>) -> Passage;
+    fn captured(&mut self, pcap: Option<&Path>) -> CaptureResult;
 }
 
 /// This machine's loopback: nothing is emulated, and only bodies are counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Loopback;
 
-impl Ground for Loopback {
+impl Testbed for Loopback {
     fn level(&self) -> &'static str {
         "loopback"
     }
 
     fn objection(&self, cell: &Cell) -> Option<String> {
-        if Mishap::of(cell).is_some_and(|mishap| mishap.cuts) {
+        if Interruption::of(cell).is_some_and(|interruption| interruption.cuts) {
             return Some(NO_LINK_TO_CUT.into());
         }
         let share = cell.cpu_percent.map(|percent| format!("{percent} % of a processor"));
@@ -130,8 +130,8 @@ impl Ground for Loopback {
 
     fn listen(&mut self) {}
 
-    fn passage(&mut self, _pcap: Option<&Path>) -> Passage {
-        Passage { link: Link { profile: "none".into(), ..Link::default() }, bytes: None }
+    fn captured(&mut self, _pcap: Option<&Path>) -> CaptureResult {
+        CaptureResult { link: Link { profile: "none".into(), ..Link::default() }, bytes: None }
     }
 }
 

@@ -1,0 +1,278 @@
+//! Campaigns of a plan: apps and push services, the cells that are run, and the questions that they answer.
+
+use crate::rates::bound_per_second;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// No run is expected to be faster, in pushes per second, when it is planned how long all will take.
+const EXPECTED_PER_SECOND_MAX: f64 = 10_000.0;
+/// Start and end of a run, in seconds, when it is planned how long all will take.
+const EXPECTED_SECONDS: f64 = 1.0;
+
+/// What a study of campaigns is made of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Campaigns {
+    /// Devices of the apps.
+    pub registry: Registry,
+    /// How the push services behave.
+    pub provider: ProviderModel,
+    /// What goes on beside.
+    pub background: Background,
+    /// What is run.
+    pub cells: Vec<CampaignCell>,
+    /// Questions that the paper leaves open.
+    pub questions: Vec<OpenQuestion>,
+}
+
+/// Devices of the two apps at scale 1.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Registry {
+    /// Of the app that tests of one platform go to.
+    pub one_platform: Devices,
+    /// Of the app that tests of both go to.
+    pub both_platforms: Devices,
+}
+
+/// Devices by platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Devices {
+    /// Android.
+    pub gcm: u64,
+    /// Apple.
+    pub apns: u64,
+}
+
+/// How long push services take: lognormal.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderModel {
+    /// Half of the answers come sooner, in milliseconds.
+    pub latency_median_ms: f64,
+    /// Standard deviation of the logarithm.
+    pub latency_sigma: f64,
+}
+
+/// Requests beside the campaign, at scale 1 and at any other.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// Registrations of devices.
+    pub device_saves_per_second: u32,
+    /// Users made known.
+    pub user_saves_per_second: u32,
+}
+
+/// Whom pushes go to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mix {
+    /// Android alone.
+    #[serde(rename = "gcm")]
+    Gcm,
+    /// Apple alone.
+    #[serde(rename = "apns")]
+    Apns,
+    /// Half of each, of the other app.
+    #[default]
+    #[serde(rename = "gcm+apns")]
+    Both,
+}
+
+/// A question beyond the paper, which cells answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenQuestion {
+    /// Short name.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// What is asked, what stands for the paper's factor here, and what the paper says.
+    pub text: String,
+}
+
+/// One combination of levels; what is not said is as in the study's tests, or the server's default.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CampaignCell {
+    /// Its name.
+    pub id: String,
+    /// The question that it belongs to; empty for the study's own tests.
+    pub question: String,
+    /// Whom the pushes go to.
+    pub mix: Mix,
+    /// Requests in flight at each provider, over all apps; the server decides when absent.
+    pub consumers: Option<u32>,
+    /// Whether connections are kept.
+    pub pooled: bool,
+    /// Time that every answer of the push services takes, in milliseconds; the study's distribution when absent.
+    pub latency_ms: Option<f64>,
+    /// Of 100 tokens, so many are not registered; such runs have devices of their own.
+    pub unregistered_percent: Option<u32>,
+    /// Whether a few tokens are dead and a few answers are passing errors, as in the demo.
+    pub some_errors: bool,
+    /// Apps that send at once, each with a queue and a producer for each provider.
+    pub apps: u32,
+    /// Campaigns of one app that share an audience of one platform; each has a producer.
+    pub producers: u32,
+    /// Devices of a chunk, the unit of queued work.
+    pub chunk_devices: Option<u32>,
+    /// Chunks that a producer makes in one transaction.
+    pub expand_chunks: Option<u32>,
+    /// Workers that take chunks from the queue; as many as requests in flight when absent.
+    pub workers: Option<u32>,
+    /// Connections that the requests in flight are spread over; as many as requests in flight when absent.
+    pub connections: Option<u32>,
+    /// Processor time of the server: 100 is one core.
+    pub cpu_percent: Option<u32>,
+    /// Memory of the server.
+    pub memory_mib: Option<u32>,
+    /// Devices and users saved meanwhile, of each so many a second.
+    pub saves_per_second: Option<u32>,
+    /// What else is to be known.
+    pub note: String,
+}
+
+impl Default for CampaignCell {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            question: String::new(),
+            mix: Mix::Both,
+            consumers: None,
+            pooled: true,
+            latency_ms: None,
+            unregistered_percent: None,
+            some_errors: false,
+            apps: 1,
+            producers: 1,
+            chunk_devices: None,
+            expand_chunks: None,
+            workers: None,
+            connections: None,
+            cpu_percent: None,
+            memory_mib: None,
+            saves_per_second: None,
+            note: String::new(),
+        }
+    }
+}
+
+impl Campaigns {
+    /// Returns the devices of an app at a scale, never fewer than two of a platform.
+    #[must_use]
+    pub fn devices(&self, mix: Mix, scale: f64) -> Devices {
+        let full = if mix == Mix::Both { self.registry.both_platforms } else { self.registry.one_platform };
+        let scaled = |count: u64| ((count as f64 * scale).round() as u64).max(2);
+        Devices { gcm: scaled(full.gcm), apns: scaled(full.apns) }
+    }
+
+    /// Returns how many pushes a test with this mix is made of at a scale.
+    #[must_use]
+    pub fn pushes(&self, mix: Mix, scale: f64) -> u64 {
+        let Devices { gcm, apns } = self.devices(mix, scale);
+        match mix {
+            Mix::Gcm => gcm,
+            Mix::Apns => apns,
+            Mix::Both => gcm + apns,
+        }
+    }
+
+    /// Returns about how long a run of a cell will take at a scale, in seconds.
+    #[must_use]
+    pub fn expected_seconds(&self, cell: &CampaignCell, scale: f64) -> f64 {
+        let mean_seconds = cell.latency(self.provider).mean_ms() / 1000.0;
+        let places = cell.inflight_requests().filter(|_| mean_seconds > 0.0);
+        let bound = places.map(|places| bound_per_second(f64::from(places), mean_seconds));
+        let rate = bound.unwrap_or(f64::INFINITY).min(EXPECTED_PER_SECOND_MAX);
+        self.pushes(cell.mix, scale) as f64 / rate + EXPECTED_SECONDS
+    }
+}
+
+impl ProviderModel {
+    /// Returns one that always takes as long, in milliseconds.
+    #[must_use]
+    pub const fn fixed(latency_ms: f64) -> Self {
+        Self { latency_median_ms: latency_ms, latency_sigma: 0.0 }
+    }
+
+    /// Returns the mean, in milliseconds.
+    #[must_use]
+    pub fn mean_ms(&self) -> f64 {
+        self.latency_median_ms * (self.latency_sigma * self.latency_sigma / 2.0).exp()
+    }
+}
+
+impl Mix {
+    /// Returns the name that stands in reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Gcm => "gcm",
+            Self::Apns => "apns",
+            Self::Both => "gcm+apns",
+        }
+    }
+}
+
+impl CampaignCell {
+    /// Returns how long the push services take.
+    #[must_use]
+    pub fn latency(&self, usual: ProviderModel) -> ProviderModel {
+        self.latency_ms.map_or(usual, ProviderModel::fixed)
+    }
+
+    /// Counts the requests that may be in flight over all providers, if that is fixed.
+    #[must_use]
+    pub fn inflight_requests(&self) -> Option<u32> {
+        let providers = if self.mix == Mix::Both { 2 } else { 1 };
+        self.consumers.map(|consumers| consumers * providers)
+    }
+
+    /// Returns whether tokens die, so that no other run may meet the same devices.
+    #[must_use]
+    pub const fn needs_own_devices(&self) -> bool {
+        self.unregistered_percent.is_some() || self.some_errors
+    }
+
+    /// Lists its levels by factor for a record: mix, consumers and pools, and what is not as in the study's tests.
+    #[must_use]
+    pub fn levels(&self) -> BTreeMap<String, String> {
+        let object = |cell: &Self| serde_json::to_value(cell).unwrap_or_default();
+        let (own, usual) = (object(self), object(&Self::default()));
+        let named = own.as_object().into_iter().flatten().filter(|(name, level)| match name.as_str() {
+            "id" | "question" | "note" => false,
+            "mix" | "pooled" => true,
+            _ => usual[name.as_str()] != **level,
+        });
+        let text =
+            |level: &serde_json::Value| level.as_str().map_or_else(|| level.to_string(), str::to_owned);
+        named.map(|(name, level)| (name.clone(), text(level))).collect()
+    }
+
+    /// Names the levels that are not as in the study's tests, for a table.
+    #[must_use]
+    pub fn levels_told(&self) -> String {
+        let said = |name: &str, level: Option<u32>| level.map(|level| format!("{name} {level}"));
+        let several = |name: &str, level: u32| (level > 1).then(|| format!("{name} {level}"));
+        let levels = [
+            self.latency_ms.map(|latency| format!("latency {latency} ms")),
+            self.unregistered_percent.map(|percent| format!("unregistered {percent} %")),
+            self.some_errors.then(|| "some tokens dead, some passing errors".to_owned()),
+            several("apps", self.apps),
+            several("producers", self.producers),
+            said("devices per queue entry", self.chunk_devices),
+            said("entries per transaction", self.expand_chunks),
+            said("workers", self.workers),
+            said("connections", self.connections),
+            self.cpu_percent.map(|percent| format!("processor {percent} % of a core")),
+            self.memory_mib.map(|mib| format!("memory {mib} MiB")),
+            said("saves per second, of each kind,", self.saves_per_second),
+        ];
+        levels.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests;

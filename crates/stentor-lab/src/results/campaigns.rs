@@ -1,0 +1,184 @@
+//! What is told of a study of campaigns: rates beside the paper's, what Little's law says of them, proof, and questions.
+
+mod drawing;
+mod measured;
+mod tables;
+
+use super::section::{Block, Section};
+use super::{Account, Plot, Results, ResultsError};
+use crate::claims::{Judged, Verdict};
+use crate::plan::OpenQuestion;
+use crate::record::Record;
+use serde::Serialize;
+
+pub use measured::CellSummary;
+pub use tables::overview;
+
+/// Who measured, above the verdicts.
+pub(super) const MEASURED: &str = "measured: our server, emulated push services";
+/// Who speaks for the paper.
+pub(super) const WHO_SPEAKS: &str = "The run of a fresh server is the fork. Nobody has the paper's prototype: our server, between emulated \
+    push services, stands for it. The paper ran each test once: its figures have no intervals.";
+const PROOF: &str = "Each device of the audience was looked up in the counts of the emulators. The known device of each platform \
+    listened there. p50, p95 and p99 are the times from the request until so many deliveries had ended.";
+
+/// A claim beside what figures say of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct JudgedClaim {
+    /// A short name.
+    pub id: String,
+    /// The conclusion.
+    pub text: String,
+    /// Where the paper says so; empty for a conclusion of ours.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// The question beyond the paper that it answers; empty for the paper's own conclusions.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// What it speaks of.
+    pub kind: String,
+    /// What must hold of the figures.
+    pub checks: Vec<String>,
+    /// What is to be known of the comparison.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// By the paper's own figures.
+    pub published: Verdict,
+    /// Those figures.
+    pub published_figures: String,
+    /// By ours.
+    pub ours: Verdict,
+    /// Our figures.
+    pub our_figures: String,
+}
+
+impl Results {
+    /// Returns whether its runs are campaigns, and no exchanges of two halves.
+    #[must_use]
+    pub const fn is_of_campaigns(&self) -> bool {
+        self.campaigns.is_some()
+    }
+
+    /// Sums up the runs of each cell, in the order of the plan: the study's own tests, and what is beyond them.
+    #[must_use]
+    pub fn measured(&self) -> (Vec<CellSummary>, Vec<CellSummary>) {
+        let figures = self.dossier.as_ref().map(|dossier| dossier.figures());
+        let cells = self.campaigns.iter().flat_map(|campaigns| &campaigns.cells);
+        let measured = cells.filter_map(|cell| {
+            let of_cell: Vec<&Record> = self.records.iter().filter(|one| one.experiment == cell.id).collect();
+            CellSummary::of(cell, figures, &of_cell)
+        });
+        measured.partition(|one| one.question.is_empty())
+    }
+
+    /// Lists the runs of campaigns that do not count, or that could not be made.
+    #[must_use]
+    pub fn uncounted_runs(&self) -> Vec<CellSummary> {
+        let figures = self.dossier.as_ref().map(|dossier| dossier.figures());
+        let cells = || self.campaigns.iter().flat_map(|campaigns| &campaigns.cells);
+        let run = |record: &Record| {
+            let cell = cells().find(|cell| cell.id == record.experiment)?;
+            CellSummary::of_run(cell, figures, record)
+        };
+        self.records.iter().filter(|one| one.pushes_per_second().is_none()).filter_map(run).collect()
+    }
+}
+
+impl Account {
+    /// Judges the claims of a study of campaigns, those of its paper and those of ours.
+    pub fn answers(&self) -> Result<Vec<JudgedClaim>, ResultsError> {
+        let claims = self.verdicts.iter().flat_map(|verdicts| &verdicts.claims);
+        let of_paper = claims.map(|one| {
+            let ours = JudgedClaim::of(&one.judged, &super::tables::evidence(&one.judged.published));
+            let finding = one.best();
+            JudgedClaim {
+                ours: finding.verdict,
+                our_figures: super::tables::grounds(finding).join("; "),
+                ..ours
+            }
+        });
+        let mut answers: Vec<JudgedClaim> = of_paper.collect();
+        for (question, judged) in super::verdicts::expected(&self.results)? {
+            let found = judged.ours.as_ref();
+            let our_figures = found.map(super::tables::evidence).unwrap_or_default().join("; ");
+            let ours = found.map_or(Verdict::NotTestable, |found| found.verdict);
+            answers.push(JudgedClaim { group: question, ours, our_figures, ..JudgedClaim::of(&judged, &[]) });
+        }
+        Ok(answers)
+    }
+}
+
+impl JudgedClaim {
+    fn of(judged: &Judged, published_figures: &[String]) -> Self {
+        let statement = &judged.statement;
+        let id = if statement.name.is_empty() { &statement.id } else { &statement.name };
+        Self {
+            id: id.clone(),
+            text: statement.text.clone(),
+            source: statement.source.clone(),
+            group: String::new(),
+            kind: statement.kind.clone(),
+            checks: statement.checks.clone(),
+            note: statement.note.clone(),
+            published: judged.published.verdict,
+            published_figures: published_figures.join("; "),
+            ours: Verdict::NotTestable,
+            our_figures: String::new(),
+        }
+    }
+}
+
+/// Draws the rates of a study of campaigns.
+pub(super) fn plots(results: &Results) -> Vec<Plot> {
+    let (tests, _) = results.measured();
+    if tests.is_empty() {
+        return Vec::new();
+    }
+    let cells: Vec<&CellSummary> = tests.iter().collect();
+    vec![drawing::consumers(&tests), drawing::rates("rates", &cells)]
+}
+
+/// Lists the sections that only studies of campaigns have.
+pub(super) fn sections(account: &Account) -> Vec<Section> {
+    let Some(campaigns) = &account.results.campaigns else { return Vec::new() };
+    let (tests, beyond) = account.results.measured();
+    let cells: Vec<&CellSummary> = tests.iter().collect();
+    let mut sections = vec![
+        Section::tabled("tests", "Pushes per second, each test", "", tables::rates(&cells), ""),
+        Section::tabled("little", "Little's law", &little(&cells), tables::little(&cells), ""),
+        Section::tabled("proof", "Proof", PROOF, tables::proof(&cells), ""),
+        Section::tabled("cost", "Cost", "", tables::costs(&cells), ""),
+    ];
+    let answers = account.answers().unwrap_or_default();
+    for question in &campaigns.questions {
+        let cells: Vec<&CellSummary> = beyond.iter().filter(|one| one.question == question.id).collect();
+        if !cells.is_empty() {
+            sections.push(of_question(question, &cells, &answers));
+        }
+    }
+    sections
+}
+
+fn little(cells: &[&CellSummary]) -> String {
+    let latency = cells.first().map_or(0.0, |one| one.campaign.latency_mean_ms);
+    format!(
+        "So many places for requests in flight, each taken for {latency:.1} ms on average, allow no more than the bound. Time \
+         held is places over the rate: where it grows with the places while the rate does not, something other than the push \
+         service holds the rate. How many places were taken was looked at while the tests ran, between the first and the last \
+         tenth: from 90 % on the requests in flight are the limit, below 70 % it is what feeds them. Without pools a place is \
+         also held while a connection opens, which the count does not show."
+    )
+}
+
+fn of_question(question: &OpenQuestion, cells: &[&CellSummary], answers: &[JudgedClaim]) -> Section {
+    let costs = vec![Block::Table(tables::proof(cells), ""), Block::Table(tables::costs(cells), "")];
+    Section::new(&question.id, &format!("Beyond the paper: {}", question.title))
+        .both(Block::Words(question.text.clone()))
+        .both(Block::Table(tables::answers(answers, &question.id), "words"))
+        .page(Block::Html(drawing::rates(&question.id, cells).svg))
+        .both(Block::Table(tables::group(cells), ""))
+        .page(Block::Folded("Proof and cost", costs))
+}
+
+#[cfg(test)]
+mod tests;

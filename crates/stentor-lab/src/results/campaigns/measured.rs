@@ -1,0 +1,210 @@
+//! What came of a cell of campaigns: its runs, summed up over those that count.
+
+use crate::claims::figures::{Figure, Figures, Value};
+use crate::plan::CampaignCell;
+use crate::rates::{Limit, bound_per_second, mean_seconds};
+use crate::record::{Campaign, Environment, FINISHED, NOT_MADE, Record};
+use crate::results::CONFIDENCE;
+use crate::statistics::{Estimate, Samples};
+use serde::Serialize;
+
+/// A cell and its runs, or a single run.
+#[derive(Debug, Clone, Serialize)]
+pub struct CellSummary {
+    /// The cell's name.
+    pub id: String,
+    /// Which of the repetitions, from 1; 0 where several are summed up.
+    pub repetition: u32,
+    /// Requests in flight at each provider; absent when the server decides.
+    pub consumers: Option<u32>,
+    /// Whom the pushes went to.
+    pub mix: String,
+    /// Whether connections were kept.
+    pub pooled: bool,
+    /// Medians over the runs that count; sums of what is amiss and the worst proof over all that were made.
+    #[serde(flatten)]
+    pub campaign: Campaign,
+    /// The paper's rate.
+    pub published_pushes_per_second: Option<f64>,
+    /// Ours over the paper's.
+    pub ratio: Option<f64>,
+    /// What Little's law allows for the modelled latency.
+    pub bound_pushes_per_second: Option<f64>,
+    /// CellSummary over allowed.
+    pub share_of_bound: Option<f64>,
+    /// How long a push held its place, by Little's law from the measured rate.
+    pub held_ms: Option<f64>,
+    /// The same for the paper's rate.
+    pub published_held_ms: Option<f64>,
+    /// Why a run does not count; empty when it does, or where several are summed up.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub invalid: String,
+    /// Why it was not made: what the machine or the rights do not allow; empty when it was.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub skipped: String,
+    /// How the server ended before its time; empty when it did not.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ended: String,
+    /// Machine, load and program of a single run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<Environment>,
+    /// The question beyond the paper that it belongs to; empty for the study's own tests.
+    #[serde(rename = "group", skip_serializing_if = "String::is_empty")]
+    pub question: String,
+    /// Levels that are not as in the study's tests.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub levels: String,
+    /// Requests that may be in flight over all providers, if fixed.
+    pub places: Option<u32>,
+    /// What holds the rate; only told with kept connections and fixed places.
+    pub limited_by: Option<Limit>,
+    /// Pushes per second, with an interval from two runs on.
+    pub rate: Option<Estimate>,
+    /// The interval of the rate over the paper's.
+    pub ratio_interval: Option<[f64; 2]>,
+    /// Runs that count.
+    pub runs: usize,
+    /// Runs that were made and do not count.
+    pub runs_invalid: usize,
+    /// Pushes per second of the runs that count, in the order of their repetitions.
+    pub rates: Samples,
+}
+
+impl CellSummary {
+    /// Sums up the records of a cell; `None` without any.
+    pub(super) fn of(cell: &CampaignCell, figures: Option<&Figures>, records: &[&Record]) -> Option<Self> {
+        let made: Vec<&Record> = records.iter().copied().filter(|one| one.outcome != NOT_MADE).collect();
+        let valid: Vec<&Record> =
+            made.iter().copied().filter(|one| one.pushes_per_second().is_some()).collect();
+        // Something is told of a cell of which no run counts: what was seen, and that it does not count.
+        let told = if valid.is_empty() { &made } else { &valid };
+        let first = *told.first().or(records.first())?;
+        let [invalid, skipped, ended] = what_is_amiss(first);
+        let rates: Samples = valid.iter().filter_map(|one| one.pushes_per_second()).collect();
+        let one = Self {
+            id: cell.id.clone(),
+            repetition: 0,
+            consumers: cell.consumers,
+            mix: cell.mix.word().to_owned(),
+            pooled: cell.pooled,
+            campaign: sum_up(first, told, &made),
+            published_pushes_per_second: figures.and_then(|figures| published(figures, &cell.id)),
+            ratio: None,
+            bound_pushes_per_second: None,
+            share_of_bound: None,
+            held_ms: None,
+            published_held_ms: None,
+            invalid,
+            skipped,
+            ended,
+            env: None,
+            question: cell.question.clone(),
+            levels: cell.levels_told(),
+            places: cell.inflight_requests(),
+            limited_by: None,
+            rate: rates.estimate(CONFIDENCE),
+            ratio_interval: None,
+            runs: valid.len(),
+            runs_invalid: made.len() - valid.len(),
+            rates,
+        };
+        Some(one.derived())
+    }
+
+    /// Returns what came of a single run.
+    pub(super) fn of_run(cell: &CampaignCell, figures: Option<&Figures>, record: &Record) -> Option<Self> {
+        let one = Self::of(cell, figures, &[record])?;
+        Some(Self { repetition: record.fork, env: Some(record.env.clone()), ..one })
+    }
+
+    /// Returns whether any run was made at all.
+    #[must_use]
+    pub const fn was_made(&self) -> bool {
+        self.skipped.is_empty()
+    }
+
+    /// Fills in what follows from the rate, the places and the latency.
+    fn derived(mut self) -> Self {
+        let over = |a: f64, b: f64| (b > 0.0).then(|| a / b);
+        let rate = self.campaign.pushes_per_second;
+        let published = self.published_pushes_per_second;
+        self.ratio = published.and_then(|published| over(rate, published));
+        let end = |end: Option<f64>| over(end?, published?);
+        self.ratio_interval = self.rate.and_then(|rate| Some([end(rate.low)?, end(rate.high)?]));
+        let Some(places) = self.places.map(f64::from) else { return self };
+        let held = |rate: f64| (rate > 0.0).then(|| 1000.0 * mean_seconds(places, rate));
+        (self.held_ms, self.published_held_ms) = (held(rate), published.and_then(held));
+        if self.campaign.latency_mean_ms > 0.0 {
+            let bound = bound_per_second(places, self.campaign.latency_mean_ms / 1000.0);
+            (self.bound_pushes_per_second, self.share_of_bound) = (Some(bound), over(rate, bound));
+        }
+        if self.pooled {
+            self.limited_by = self.campaign.inflight_mean.and_then(|taken| Limit::of(taken, places));
+        }
+        self
+    }
+}
+
+/// Returns why a run does not count, why it was not made, and how its server ended before its time; empty where nothing is so.
+fn what_is_amiss(record: &Record) -> [String; 3] {
+    let none = String::new;
+    match record.outcome.as_str() {
+        FINISHED => [record.invalid_reason.clone(), none(), none()],
+        NOT_MADE => [none(), record.invalid_reason.clone(), none()],
+        ended => [none(), none(), ended.to_owned()],
+    }
+}
+
+/// Finds the rate of a test in the paper's table.
+fn published(figures: &Figures, id: &str) -> Option<f64> {
+    let is_it = |figure: &&Figure| {
+        figure.experiment == id
+            && figure.metric == "throughput"
+            && figure.kind == "published"
+            && figure.source.starts_with("Table")
+    };
+    match figures.iter().find(is_it)?.value {
+        Value::Number(rate) => Some(rate.value),
+        Value::Word(_) | Value::Absent => None,
+    }
+}
+
+fn sum_up(first: &Record, told: &[&Record], made: &[&Record]) -> Campaign {
+    let all = |records: &[&Record]| -> Vec<Campaign> {
+        records.iter().filter_map(|one| one.campaign.clone()).collect()
+    };
+    let (told, made) = (all(told), all(made));
+    let median =
+        |of: fn(&Campaign) -> Option<f64>| told.iter().filter_map(of).collect::<Samples>().quantile(0.5);
+    let sure = |of: fn(&Campaign) -> Option<f64>| median(of).unwrap_or_default();
+    let most = |of: fn(&Campaign) -> u64| told.iter().map(of).max().unwrap_or_default();
+    let sum = |of: fn(&Campaign) -> u64| made.iter().map(of).sum::<u64>();
+    let reached = made.iter().map(|one| one.known_devices_reached);
+    let worst = reached.min_by_key(|[reached, count]| i64::from(*reached) - i64::from(*count));
+    Campaign {
+        wall_seconds: sure(|one| Some(one.wall_seconds)),
+        pushes_per_second: sure(|one| Some(one.pushes_per_second)),
+        middle_pushes_per_second: median(|one| one.middle_pushes_per_second),
+        lost: sum(|one| one.lost),
+        stuck: sum(|one| one.stuck),
+        duplicates: sum(|one| one.duplicates),
+        ledger_balanced: made.iter().all(|one| one.ledger_balanced),
+        known_devices_reached: worst.unwrap_or_default(),
+        saves_p50_ms: median(|one| one.saves_p50_ms),
+        saves_p99_ms: median(|one| one.saves_p99_ms),
+        p50_seconds: median(|one| one.p50_seconds),
+        p95_seconds: median(|one| one.p95_seconds),
+        p99_seconds: median(|one| one.p99_seconds),
+        inflight_max: most(|one| one.inflight_max),
+        inflight_mean: median(|one| one.inflight_mean),
+        connections_max: most(|one| one.connections_max),
+        connections_opened: most(|one| one.connections_opened),
+        server_cpu_seconds: sure(|one| Some(one.server_cpu_seconds)),
+        server_peak_rss_bytes: most(|one| one.server_peak_rss_bytes),
+        emulators_cpu_seconds: sure(|one| Some(one.emulators_cpu_seconds)),
+        fairness: median(|one| one.fairness),
+        fairness_midway: median(|one| one.fairness_midway),
+        lateness_p95_ms: median(|one| one.lateness_p95_ms),
+        ..first.campaign.clone().unwrap_or_default()
+    }
+}

@@ -1,0 +1,192 @@
+//! The tables of a study of campaigns.
+
+use super::{CellSummary, JudgedClaim};
+use crate::document::Table;
+
+/// A heading, and what stands below it for a cell.
+type Column = (&'static str, fn(&CellSummary) -> String);
+
+/// Writes a number, or a dash without one.
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// Writes a figure with its interval, if it has one.
+fn interval(figure: f64, low: Option<f64>, high: Option<f64>) -> String {
+    let interval = low.zip(high).map(|(low, high)| format!(" [{low:.1}, {high:.1}]"));
+    format!("{figure:.1}{}", interval.unwrap_or_default())
+}
+
+fn yes(so: bool) -> String {
+    if so { "yes" } else { "no" }.to_owned()
+}
+
+fn table(cells: &[&CellSummary], columns: &[Column]) -> Table {
+    let header = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let row = |one: &&CellSummary| columns.iter().map(|(_, write)| write(one)).collect();
+    Table { header, rows: cells.iter().map(row).collect() }
+}
+
+const ID: Column = ("test", |one| one.id.clone());
+const MIX: Column = ("mix", |one| one.mix.clone());
+const CONSUMERS: Column = ("in flight each", consumers);
+const RUNS: Column = ("runs", runs);
+const RATE: Column = ("pushes/s", rate);
+const HELD: Column = ("held, ms", |one| number(one.held_ms, 1));
+const LIMIT: Column = ("what holds the rate", |one| {
+    one.limited_by.map_or_else(|| "–".to_owned(), |limit| limit.word().to_owned())
+});
+
+pub(super) fn consumers(one: &CellSummary) -> String {
+    one.consumers.map_or_else(|| "adaptive".to_owned(), |count| count.to_string())
+}
+
+fn runs(one: &CellSummary) -> String {
+    let (valid, invalid) = (one.runs, one.runs_invalid);
+    if invalid == 0 { valid.to_string() } else { format!("{valid} of {}", valid + invalid) }
+}
+
+/// Writes a cell's rate with its interval.
+fn rate(one: &CellSummary) -> String {
+    if !one.was_made() {
+        return "not run".to_owned();
+    }
+    if !one.ended.is_empty() && one.runs == 0 {
+        return "the server ended".to_owned();
+    }
+    let told = one.rate.map(|rate| interval(rate.median, rate.low, rate.high));
+    told.unwrap_or_else(|| format!("{:.1}, does not count", one.campaign.pushes_per_second))
+}
+
+/// The rates of cells in few columns, for a terminal: headings and rows.
+#[must_use]
+pub fn overview(cells: &[CellSummary]) -> ([&'static str; 10], Vec<[String; 10]>) {
+    let columns: [Column; 10] = [
+        ID,
+        MIX,
+        ("in flight", consumers),
+        ("pools", |one| yes(one.pooled)),
+        ("runs", |one| one.runs.to_string()),
+        ("pushes/s", |one| {
+            let told = one.rate.map(|rate| interval(rate.median, rate.low, rate.high));
+            told.unwrap_or_else(|| "does not count".to_owned())
+        }),
+        ("published", |one| number(one.published_pushes_per_second, 0)),
+        ("ratio", |one| number(one.ratio, 2)),
+        ("bound", |one| number(one.bound_pushes_per_second, 0)),
+        ("lost", |one| one.campaign.lost.to_string()),
+    ];
+    let row = |one: &CellSummary| columns.map(|(_, write)| write(one));
+    (columns.map(|(name, _)| name), cells.iter().map(row).collect())
+}
+
+/// Rates beside the published ones.
+pub(super) fn rates(cells: &[&CellSummary]) -> Table {
+    table(
+        cells,
+        &[
+            ID,
+            MIX,
+            CONSUMERS,
+            ("pools", |one| yes(one.pooled)),
+            RUNS,
+            ("pushes", |one| one.campaign.pushes.to_string()),
+            ("seconds", |one| format!("{:.2}", one.campaign.wall_seconds)),
+            RATE,
+            ("middle half", |one| number(one.campaign.middle_pushes_per_second, 1)),
+            ("published", |one| number(one.published_pushes_per_second, 0)),
+            ("ratio", |one| number(one.ratio, 2)),
+        ],
+    )
+}
+
+/// What Little's law says of each test.
+pub(super) fn little(cells: &[&CellSummary]) -> Table {
+    table(
+        cells,
+        &[
+            ID,
+            ("places", |one| one.places.map_or_else(|| "–".to_owned(), |places| places.to_string())),
+            ("taken on average", |one| number(one.campaign.inflight_mean, 1)),
+            ("bound, pushes/s", |one| number(one.bound_pushes_per_second, 0)),
+            ("measured", |one| format!("{:.1}", one.campaign.pushes_per_second)),
+            ("share of bound", |one| number(one.share_of_bound, 2)),
+            HELD,
+            ("held in the paper, ms", |one| number(one.published_held_ms, 1)),
+            LIMIT,
+        ],
+    )
+}
+
+/// What was proven.
+pub(super) fn proof(cells: &[&CellSummary]) -> Table {
+    table(
+        cells,
+        &[
+            ID,
+            ("lost", |one| one.campaign.lost.to_string()),
+            ("stuck", |one| one.campaign.stuck.to_string()),
+            ("duplicates", |one| one.campaign.duplicates.to_string()),
+            ("attempts", |one| one.campaign.attempts.to_string()),
+            ("accepted", |one| one.campaign.accepted.to_string()),
+            ("refused", |one| one.campaign.rejected.to_string()),
+            ("books balance", |one| if one.campaign.ledger_balanced { "yes" } else { "NO" }.to_owned()),
+            ("known devices", |one| {
+                let [reached, listened] = one.campaign.known_devices_reached;
+                format!("{reached} of {listened}")
+            }),
+            ("saves", |one| format!("{}, {} refused", one.campaign.saves, one.campaign.saves_failed)),
+            ("saves p50, p99 ms", |one| {
+                format!("{}, {}", number(one.campaign.saves_p50_ms, 1), number(one.campaign.saves_p99_ms, 1))
+            }),
+        ],
+    )
+}
+
+/// What it took.
+pub(super) fn costs(cells: &[&CellSummary]) -> Table {
+    table(
+        cells,
+        &[
+            ID,
+            ("p50 s", |one| number(one.campaign.p50_seconds, 2)),
+            ("p95 s", |one| number(one.campaign.p95_seconds, 2)),
+            ("p99 s", |one| number(one.campaign.p99_seconds, 2)),
+            ("most in flight", |one| one.campaign.inflight_max.to_string()),
+            ("connections", |one| one.campaign.connections_max.to_string()),
+            ("opened", |one| one.campaign.connections_opened.to_string()),
+            ("server CPU s", |one| format!("{:.2}", one.campaign.server_cpu_seconds)),
+            ("CPU µs per push", |one| {
+                let pushes = Some(one.campaign.pushes).filter(|pushes| *pushes > 0);
+                number(pushes.map(|pushes| 1e6 * one.campaign.server_cpu_seconds / pushes as f64), 0)
+            }),
+            ("server MiB", |one| (one.campaign.server_peak_rss_bytes >> 20).to_string()),
+            ("emulators CPU s", |one| format!("{:.2}", one.campaign.emulators_cpu_seconds)),
+            ("late p95 ms", |one| number(one.campaign.lateness_p95_ms, 1)),
+        ],
+    )
+}
+
+/// One question beyond the paper.
+pub(super) fn group(cells: &[&CellSummary]) -> Table {
+    let taken: Column = ("taken of places", |one| {
+        let of = one.places.map_or_else(String::new, |places| format!(" of {places}"));
+        number(one.campaign.inflight_mean, 0) + &of
+    });
+    let fairness: Column = ("fairness: to the end, midway", |one| {
+        format!("{}, {}", number(one.campaign.fairness, 3), number(one.campaign.fairness_midway, 3))
+    });
+    // Where places are fixed it is they that are asked about, and apps are what stands for queues.
+    let is_shared = cells.iter().any(|one| one.campaign.fairness.is_some() && one.places.is_none());
+    let levels: Column = ("levels", |one| one.levels.clone());
+    let bound: Column = ("bound", |one| number(one.bound_pushes_per_second, 0));
+    let last = if is_shared { fairness } else { LIMIT };
+    table(cells, &[("run", ID.1), MIX, CONSUMERS, levels, RUNS, RATE, bound, taken, HELD, last])
+}
+
+/// The verdicts on what we conclude for a question.
+pub(super) fn answers(answers: &[JudgedClaim], question: &str) -> Table {
+    let ours = answers.iter().filter(|one| one.group == question);
+    let rows = ours.map(|one| [one.text.clone(), one.ours.word().to_owned(), one.our_figures.clone()]);
+    Table::new(["what was to be seen", "verdict", "rates, 95 % interval"], rows)
+}

@@ -1,0 +1,140 @@
+//! Sections of an account, each made once and written as part of a page or as Markdown.
+
+use crate::document::{Table, escape, list, section, text};
+
+/// A section.
+#[derive(Debug, Default)]
+pub(super) struct Section {
+    id: String,
+    title: String,
+    is_alert: bool,
+    is_folded: bool,
+    blocks: Vec<(Medium, Block)>,
+}
+
+/// Where a block stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Medium {
+    Both,
+    Page,
+    Markdown,
+}
+
+/// A piece of a section.
+#[derive(Debug)]
+pub(super) enum Block {
+    /// A paragraph.
+    Words(String),
+    /// A heading within the section.
+    Heading(String),
+    /// A table, with its class on a page.
+    Table(Table, &'static str),
+    /// A list.
+    List(Vec<String>),
+    /// Commands.
+    Command(String),
+    /// HTML, for the page alone.
+    Html(String),
+    /// What is shown on demand, below a line that says what it is.
+    Folded(&'static str, Vec<Self>),
+}
+
+impl Section {
+    pub(super) fn new(id: &str, title: &str) -> Self {
+        Self { id: id.to_owned(), title: title.to_owned(), ..Self::default() }
+    }
+
+    /// Makes one of words and a table.
+    pub(super) fn tabled(id: &str, title: &str, words: &str, table: Table, class: &'static str) -> Self {
+        let words = if table.rows.is_empty() { String::new() } else { words.to_owned() };
+        Self::new(id, title).page(Block::Words(words)).both(Block::Table(table, class))
+    }
+
+    pub(super) fn with(mut self, medium: Medium, block: Block) -> Self {
+        self.blocks.push((medium, block));
+        self
+    }
+
+    pub(super) fn both(self, block: Block) -> Self {
+        self.with(Medium::Both, block)
+    }
+
+    pub(super) fn page(self, block: Block) -> Self {
+        self.with(Medium::Page, block)
+    }
+
+    pub(super) fn markdown(self, block: Block) -> Self {
+        self.with(Medium::Markdown, block)
+    }
+
+    pub(super) fn alert(self) -> Self {
+        Self { is_alert: true, ..self }
+    }
+
+    pub(super) fn folded(self) -> Self {
+        Self { is_folded: true, ..self }
+    }
+
+    /// Writes it as part of a page; nothing without content.
+    pub(super) fn html(&self) -> String {
+        let blocks = self.blocks.iter().filter(|(medium, _)| *medium != Medium::Markdown);
+        let content: String = blocks.map(|(_, block)| block.html()).collect();
+        if content.is_empty() {
+            return content;
+        }
+        let content = if self.is_folded { folded(" open", "Show or hide", &content) } else { content };
+        let attributes = match (self.id.as_str(), self.is_alert) {
+            (_, true) => " class=\"alert\"".to_owned(),
+            ("", false) => String::new(),
+            (id, false) => format!(" id=\"{id}\""),
+        };
+        section(&self.title, &content).replacen("<section>", &format!("<section{attributes}>"), 1)
+    }
+
+    /// Writes it as Markdown; nothing without content beside words.
+    pub(super) fn text(&self) -> String {
+        let blocks =
+            || self.blocks.iter().filter(|(medium, _)| *medium != Medium::Page).map(|(_, block)| block);
+        let has_content = blocks().any(|block| !matches!(block, Block::Words(_)) && !block.text().is_empty());
+        if !has_content {
+            return String::new();
+        }
+        let written: Vec<String> = blocks().map(Block::text).filter(|text| !text.is_empty()).collect();
+        format!("## {}\n\n{}\n", self.title, written.join("\n\n"))
+    }
+}
+
+impl Block {
+    fn html(&self) -> String {
+        match self {
+            Self::Words(words) if words.is_empty() => String::new(),
+            Self::Words(words) => text(words),
+            Self::Heading(title) => format!("<h3>{}</h3>\n", escape(title)),
+            Self::Table(table, _) if table.rows.is_empty() => String::new(),
+            Self::Table(table, class) => table.html(class),
+            Self::List(items) if items.is_empty() => String::new(),
+            Self::List(items) => list(items.iter().cloned()),
+            Self::Command(command) => format!("<pre>{}</pre>\n", escape(command)),
+            Self::Html(html) => html.clone(),
+            Self::Folded(summary, blocks) => {
+                folded("", summary, &blocks.iter().map(Self::html).collect::<String>())
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Words(words) => words.clone(),
+            Self::Heading(title) => format!("### {title}"),
+            Self::Table(table, _) if table.rows.is_empty() => String::new(),
+            Self::Table(table, _) => table.markdown(),
+            Self::List(items) => items.iter().map(|item| format!("- {item}")).collect::<Vec<_>>().join("\n"),
+            Self::Command(command) => format!("```sh\n{command}\n```"),
+            Self::Html(_) | Self::Folded(..) => String::new(),
+        }
+    }
+}
+
+fn folded(state: &str, summary: &str, content: &str) -> String {
+    format!("<details{state}><summary>{summary}</summary>\n{content}</details>\n")
+}
