@@ -1,6 +1,7 @@
 //! The store: one thread writes, a few connections read.
 
 mod accept;
+mod app_providers;
 mod apps;
 mod audience;
 mod audit;
@@ -12,7 +13,6 @@ mod collapse;
 mod condition;
 mod devices;
 mod expand;
-mod fleets;
 mod groups;
 mod history;
 mod lease;

@@ -10,7 +10,7 @@ use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
 use super::apps::repeat;
-use super::{fleets, groups, start, topics};
+use super::{app_providers, groups, start, topics};
 use crate::sqlite::fault::{Done, missing};
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{hash, int};
@@ -23,7 +23,7 @@ pub(super) fn begins(new: &NewMessage) -> bool {
 /// Keeps one message, whose content is `spec` when written; all checks come first.
 pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Idempotent<Accepted>> {
     let message = &new.message;
-    fleets::check_app(connection, message.app)?;
+    app_providers::check_app(connection, message.app)?;
     if let Some(given) = &new.idempotency
         && let Some(known) = replay(connection, message.app, &given.key, &given.request_hash)?
     {
@@ -97,7 +97,7 @@ pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> 
 
 /// Refuses a target that names what does not exist in the app.
 pub(super) fn check_target(connection: &Connection, app: AppId, target: &Target) -> Done<()> {
-    let known = |id: &DeviceId| fleets::require(connection, app, *id).map(drop);
+    let known = |id: &DeviceId| app_providers::require(connection, app, *id).map(drop);
     match target {
         Target::Device(id) => known(id),
         Target::Devices(ids) => ids.iter().try_for_each(known),

@@ -6,7 +6,7 @@ use stentor_core::id::{AppId, KeyId};
 use stentor_core::name::Label;
 use stentor_core::ports::store::{AppStore, StoreError};
 
-use super::{SqliteStore, fleets, removal, sequences};
+use super::{SqliteStore, app_providers, removal, sequences};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, Fault, conflict, is_repeat, missing};
 use crate::sqlite::query::{all, limit, one, run};
@@ -107,7 +107,7 @@ pub(super) fn create_app(connection: &Connection, app: &App) -> Done<()> {
 /// Keeps a key.
 pub(super) fn create_key(connection: &Connection, key: &ApiKey) -> Done<()> {
     if let Some(app) = key.app {
-        fleets::check_app(connection, app)?;
+        app_providers::check_app(connection, app)?;
     }
     let sql =
         "INSERT INTO api_keys (id, app, name, scopes, hash, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -132,7 +132,7 @@ pub(super) fn delete_credential(connection: &Connection, app: AppId, provider: P
 
 /// Keeps a credential whose secret is sealed.
 pub(super) fn put_credential(connection: &Connection, sealed: &Credential) -> Done<()> {
-    fleets::check_app(connection, sealed.app)?;
+    app_providers::check_app(connection, sealed.app)?;
     let sql =
         "INSERT OR REPLACE INTO credentials (app, provider, secret, updated_at) VALUES (?1, ?2, ?3, ?4)";
     let (app, provider) = (int(sealed.app.raw()), sealed.provider.code());

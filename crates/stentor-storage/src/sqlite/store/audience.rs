@@ -8,7 +8,7 @@ use stentor_core::limits::CHUNK_MAX_DEVICES;
 use stentor_core::ports::store::AudienceCount;
 use stentor_core::target::Target;
 
-use super::fleets::{self, Fleet, device_of, fleet_of};
+use super::app_providers::{self, AppProvider, device_of, fleet_of};
 use super::{accept, condition, devices, groups, leftovers, owners, start, tokens, topics};
 use crate::sqlite::fault::{Done, Fault};
 use crate::sqlite::query::{exists, limit};
@@ -25,7 +25,7 @@ pub(super) const IS_ACTIVE: &str =
 /// A stretch of a fleet: after one device, up to another, at most so many.
 #[derive(Clone, Copy)]
 pub(super) struct Stretch {
-    pub(super) fleet: Fleet,
+    pub(super) fleet: AppProvider,
     pub(super) after: DeviceId,
     pub(super) as_of: DeviceId,
     pub(super) max: usize,
@@ -111,17 +111,17 @@ pub(super) const fn is_walked(target: &Target) -> bool {
 }
 
 /// Checks app and target; returns the fleets through which to walk.
-pub(super) fn begin_count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<Fleet>> {
-    fleets::check_app(connection, app)?;
+pub(super) fn begin_count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AppProvider>> {
+    app_providers::check_app(connection, app)?;
     accept::check_target(connection, app, target)?;
-    fleets::of_app(connection, app)
+    app_providers::of_app(connection, app)
 }
 
 /// Counts the next ones of an audience in a fleet; returns the device after which to count on, none when it is over.
 pub(super) fn count_some(
     connection: &Connection,
     target: &Target,
-    (fleet, after): (Fleet, DeviceId),
+    (fleet, after): (AppProvider, DeviceId),
 ) -> Done<(u64, Option<DeviceId>)> {
     let stretch = Stretch { fleet, after, as_of: DeviceId::from_raw(u64::MAX), max: WALKED_MAX_COUNT };
     let mut found = Found::default();
@@ -131,12 +131,12 @@ pub(super) fn count_some(
 
 /// Counts whom a target that is not walked through would reach now, by provider.
 pub(super) fn count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AudienceCount>> {
-    fleets::check_app(connection, app)?;
+    app_providers::check_app(connection, app)?;
     accept::check_target(connection, app, target)?;
     match target {
         Target::Everyone => devices::counts(connection, app),
         Target::Token(token) => {
-            let fleet = fleets::find(connection, app, token.provider)?;
+            let fleet = app_providers::find(connection, app, token.provider)?;
             let holder = fleet.map(|fleet| tokens::holder(connection, fleet, &token.token)).transpose()?;
             let reaches = holder.flatten().map_or(Ok(true), |key| is_unretired(connection, key))?;
             Ok(if reaches { vec![(token.provider, 1)] } else { Vec::new() })
@@ -229,7 +229,7 @@ fn walk(
 fn count_named(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AudienceCount>> {
     let keys = start::named(connection, app, target)?;
     let mut counts = Vec::new();
-    for fleet in fleets::of_app(connection, app)? {
+    for fleet in app_providers::of_app(connection, app)? {
         let mut count = 0;
         for key in keys.iter().filter(|key| fleet_of(**key) == fleet.no) {
             count += u64::from(is_unretired(connection, *key)?);

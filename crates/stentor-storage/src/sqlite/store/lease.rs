@@ -10,9 +10,9 @@ use stentor_core::ports::store::{Fate, Lease, LeaseReply, SettleReply};
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
+use super::app_providers::device_of;
 use super::chunks::{self, ChunkRow};
 use super::collapse;
-use super::fleets::device_of;
 use super::messages::{self, MessageCache};
 use super::prefetch::{PrefetchCache, Prefetched};
 use super::rows::Rows;

@@ -15,9 +15,9 @@ use stentor_core::ports::store::{
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
-use super::fleets::Fleet;
+use super::app_providers::AppProvider;
 use super::rows::Rows;
-use super::{SqliteStore, accept, audience, books, campaigns, chunks, fleets, history};
+use super::{SqliteStore, accept, app_providers, audience, books, campaigns, chunks, history};
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::one;
 use crate::sqlite::row::{int, maybe_number, maybe_time, number, time};
@@ -101,7 +101,7 @@ impl MessageStore for SqliteStore {
     ) -> Result<Vec<AttemptRecord>, StoreError> {
         self.read(move |connection| {
             campaigns::require(connection, app, message.into())?;
-            let fleets = fleets::of_app(connection, app)?;
+            let fleets = app_providers::of_app(connection, app)?;
             history::of_message(connection, &fleets, message, device)
         })
         .await
@@ -208,7 +208,7 @@ impl SqliteStore {
     }
 
     /// Counts an audience in one fleet, a stretch at a time: whoever else reads goes in between.
-    async fn count_in(&self, target: &Arc<Target>, fleet: Fleet) -> Result<u64, StoreError> {
+    async fn count_in(&self, target: &Arc<Target>, fleet: AppProvider) -> Result<u64, StoreError> {
         let (mut count, mut next) = (0, Some(DeviceId::from_raw(0)));
         while let Some(after) = next {
             let target = Arc::clone(target);

@@ -4,8 +4,8 @@ use rusqlite::{Connection, params};
 use stentor_core::device::PushToken;
 use stentor_core::id::AppId;
 
+use super::app_providers::{self, AppProvider};
 use super::apps::found;
-use super::fleets::{self, Fleet};
 use super::leftovers::{self, Kind, Leftover};
 use super::{devices, members, sequences, tokens, topics};
 use crate::sqlite::fault::{Done, missing};
@@ -23,7 +23,7 @@ struct Traces {
 }
 
 /// Removes one device with its subscriptions and memberships; its deliveries stay in the ledger.
-pub(super) fn device(connection: &Connection, fleet: Fleet, key: i64) -> Done<()> {
+pub(super) fn device(connection: &Connection, fleet: AppProvider, key: i64) -> Done<()> {
     let sql = "SELECT token, user, tags, listed = 1 AND retired_at IS NULL FROM devices WHERE key = ?1";
     let read = |row: &rusqlite::Row<'_>| {
         let token = text(row, 0, PushToken::new).ok();
@@ -41,7 +41,7 @@ pub(super) fn device(connection: &Connection, fleet: Fleet, key: i64) -> Done<()
     topics::drop_device(connection, key)?;
     members::remove_device(connection, key)?;
     run(connection, "DELETE FROM devices WHERE key = ?1", [key])?;
-    fleets::count_active(connection, fleet.no, -i64::from(traces.active))
+    app_providers::count_active(connection, fleet.no, -i64::from(traces.active))
 }
 
 /// Removes an app: it is gone for everybody with this transaction, what is much of it goes later.

@@ -8,7 +8,7 @@ use stentor_core::time::Timestamp;
 
 use super::apps::repeat;
 use super::codes::{ACTIVE, SCHEDULED};
-use super::{SqliteStore, accept, fleets, messages, turns};
+use super::{SqliteStore, accept, app_providers, messages, turns};
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
 use crate::sqlite::query::{one, run};
@@ -149,7 +149,7 @@ pub(super) fn create(
     schedule: &Schedule,
     idempotency: Option<&IdempotentReply>,
 ) -> Done<Idempotent<()>> {
-    fleets::check_app(connection, schedule.app)?;
+    app_providers::check_app(connection, schedule.app)?;
     if let Some(given) = idempotency {
         if let Some(known) = accept::replay(connection, schedule.app, &given.key, &given.request_hash)? {
             return Ok(accept::as_replayed(known));

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 use stentor_core::id::DeviceId;
 
-use super::fleets::{DEVICE_MAX, FLEET_MAX};
+use super::app_providers::{DEVICE_MAX, FLEET_MAX};
 use crate::sqlite::damage::force;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, exists, limit, one, run};

@@ -15,7 +15,7 @@ use stentor_core::outcome::Reason;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 
-use super::fleets::{self, device_of, fleet_of};
+use super::app_providers::{self, device_of, fleet_of};
 use super::register::{self, NewRow};
 use super::rows::Rows;
 use super::{campaigns, messages, owners, sequences, tokens, turns};
@@ -158,7 +158,7 @@ impl<'r, 'a> Starter<'r, 'a> {
             return Ok(key);
         }
         let id = self.last_device()? + 1;
-        fleets::check_device_number(id)?;
+        app_providers::check_device_number(id)?;
         let key = fleet.bound(DeviceId::from_raw(id));
         let given = Registration::new(target.platform, provider, target.token.clone());
         let row = NewRow { key, given: &given, user: None, tags: None, listed: false, now: self.cutting.now };
@@ -179,7 +179,7 @@ pub(super) fn named(connection: &Connection, app: AppId, target: &Target) -> Don
     };
     let mut keys = Vec::with_capacity(ids.len());
     for id in ids {
-        keys.extend(fleets::locate(connection, app, *id)?.map(|(_, key)| key));
+        keys.extend(app_providers::locate(connection, app, *id)?.map(|(_, key)| key));
     }
     Ok(keys)
 }
