@@ -2,16 +2,14 @@
 
 use rusqlite::{Connection, Row, params};
 use stentor_core::campaign::CampaignState;
-use stentor_core::id::{AppId, DeviceId};
+use stentor_core::id::AppId;
 use stentor_core::message::Message;
 use stentor_core::name::{CollapseKey, IdempotencyKey};
 use stentor_core::ports::store::{Accepted, Idempotent, IdempotentReply, NewMessage, StoredReply};
-use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
-use super::apps::repeat;
-use super::{app_providers, groups, start, topics};
-use crate::sqlite::fault::{Done, missing};
+use super::{app_providers, start, targets};
+use crate::sqlite::fault::{Done, repeat};
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{hash, int};
 
@@ -29,7 +27,7 @@ pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> D
     {
         return Ok(as_replayed(known));
     }
-    check_target(connection, message.app, &message.spec.target)?;
+    targets::check_target(connection, message.app, &message.spec.target)?;
     insert(connection, message, spec)?;
     let now = message.created_at;
     if let Some(given) = &new.idempotency {
@@ -93,16 +91,4 @@ pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> 
     let (expires_at, key) =
         (message.expires_at().as_millis(), message.spec.collapse_key.as_ref().map(CollapseKey::as_str));
     run(connection, sql, params![id, app, state, class, created_at, due_at, expires_at, key]).map(drop)
-}
-
-/// Refuses a target that names what does not exist in the app.
-pub(super) fn check_target(connection: &Connection, app: AppId, target: &Target) -> Done<()> {
-    let known = |id: &DeviceId| app_providers::require(connection, app, *id).map(drop);
-    match target {
-        Target::Device(id) => known(id),
-        Target::Devices(ids) => ids.iter().try_for_each(known),
-        Target::Group(name) => groups::find(connection, app, name).map(drop),
-        Target::Topic(name) => topics::find(connection, app, name)?.map(drop).ok_or(missing("topic")),
-        Target::Token(_) | Target::User(_) | Target::Condition(_) | Target::Everyone => Ok(()),
-    }
 }

@@ -5,18 +5,11 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::ports::store::StoreError;
 
-use super::sequences;
+use super::sequences::{self, DEVICE_BITS, DEVICE_MAX, FLEET_MAX};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, damaged, missing};
 use crate::sqlite::query::{exists, one, run};
 use crate::sqlite::row::{code, int, number};
-
-/// Low bits of a device key: the device's id.
-const DEVICE_BITS: u32 = 40;
-/// The largest number of a device.
-pub(super) const DEVICE_MAX: u64 = (1 << DEVICE_BITS) - 1;
-/// Keys stay below 2^63.
-pub(super) const FLEET_MAX: u64 = (1 << 22) - 1;
 
 /// The devices of one app at one provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use stentor_core::ports::store::{AppStore, StoreError};
 
 use super::{SqliteStore, app_providers, removal, sequences};
 use crate::sqlite::damage::readable;
-use crate::sqlite::fault::{Done, Fault, conflict, is_repeat, missing};
+use crate::sqlite::fault::{Done, found, missing, repeat};
 use crate::sqlite::query::{all, limit, one, run};
 use crate::sqlite::row::{hash, int, maybe_number, number, text, time};
 
@@ -82,19 +82,6 @@ impl AppStore for SqliteStore {
     async fn last_id(&self) -> Result<u64, StoreError> {
         self.read(last_id).await
     }
-}
-
-/// Returns a refused repeat its meaning.
-pub(super) fn repeat(fault: Fault, why: &str) -> Fault {
-    match fault {
-        Fault::Engine(error) if is_repeat(&error) => conflict(why),
-        other => other,
-    }
-}
-
-/// Says that nothing was there to be changed.
-pub(super) fn found(changed: usize, what: &'static str) -> Done<()> {
-    if changed == 0 { Err(missing(what)) } else { Ok(()) }
 }
 
 /// Keeps an app.

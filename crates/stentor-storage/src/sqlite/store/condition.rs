@@ -9,7 +9,7 @@ use stentor_core::name::TopicName;
 use stentor_core::topic::Condition;
 
 use super::app_providers::device_of;
-use super::audience::{IS_ACTIVE, Stretch, WALKED_MAX_COUNT};
+use super::stretch::{IS_ACTIVE, Stretch, WALKED_MAX_COUNT};
 use super::topics;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::exists;

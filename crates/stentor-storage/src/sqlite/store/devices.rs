@@ -11,6 +11,7 @@ use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider, device_of};
 use super::register::Batch;
+use super::tags::{change_tags, join_tags, split_tags};
 use super::{SqliteStore, owners, register, removal, tokens};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
@@ -143,38 +144,6 @@ pub(super) fn retire(
     let values = params![key, now.as_millis(), reason.code(), since.as_millis()];
     let listed = one(connection, sql, values, |row| Ok(row.get::<_, bool>(0)?))?;
     app_providers::count_active(connection, fleet.no, -i64::from(listed == Some(true)))
-}
-
-/// Writes tags as they are kept.
-pub(super) fn join_tags(tags: &[Tag]) -> Option<String> {
-    let names: Vec<_> = tags.iter().map(Tag::as_str).collect();
-    (!names.is_empty()).then(|| names.join(","))
-}
-
-/// Keeps the list of who has which tag in step.
-pub(super) fn change_tags(
-    connection: &Connection,
-    app: AppId,
-    key: i64,
-    from: Option<&str>,
-    to: Option<&str>,
-) -> Done<()> {
-    if from == to {
-        return Ok(());
-    }
-    for tag in split_tags(from) {
-        let sql = "DELETE FROM device_tags WHERE app = ?1 AND tag = ?2 AND key = ?3";
-        run(connection, sql, params![int(app.raw()), tag, key])?;
-    }
-    for tag in split_tags(to) {
-        let sql = "INSERT OR IGNORE INTO device_tags (app, tag, key) VALUES (?1, ?2, ?3)";
-        run(connection, sql, params![int(app.raw()), tag, key])?;
-    }
-    Ok(())
-}
-
-fn split_tags(tags: Option<&str>) -> impl Iterator<Item = &str> {
-    tags.into_iter().flat_map(|tags| tags.split(','))
 }
 
 fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {

@@ -9,8 +9,8 @@ use stentor_core::name::{ExternalId, Locale, TimeZoneName, TopicName};
 use stentor_core::ports::store::Registered;
 
 use super::app_providers::{self, AppProvider};
-use super::devices::{change_tags, join_tags};
 use super::register::{self, Batch, NewRow};
+use super::tags::{change_tags, join_tags};
 use super::{owners, sequences, tokens, topics};
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{one, run};

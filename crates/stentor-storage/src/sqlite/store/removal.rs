@@ -5,10 +5,9 @@ use stentor_core::device::PushToken;
 use stentor_core::id::AppId;
 
 use super::app_providers::{self, AppProvider};
-use super::apps::found;
 use super::leftovers::{self, Kind, Leftover};
-use super::{devices, members, sequences, tokens, topics};
-use crate::sqlite::fault::{Done, missing};
+use super::{members, sequences, tags, tokens, topics};
+use crate::sqlite::fault::{Done, found, missing};
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{int, number, text};
@@ -37,7 +36,7 @@ pub(super) fn device(connection: &Connection, fleet: AppProvider, key: i64) -> D
     if let Some(user) = traces.user {
         run(connection, "DELETE FROM user_devices WHERE user = ?1 AND key = ?2", [user, key])?;
     }
-    devices::change_tags(connection, fleet.app, key, traces.tags.as_deref(), None)?;
+    tags::change_tags(connection, fleet.app, key, traces.tags.as_deref(), None)?;
     topics::drop_device(connection, key)?;
     members::remove_device(connection, key)?;
     run(connection, "DELETE FROM devices WHERE key = ?1", [key])?;

@@ -15,7 +15,7 @@ use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider};
 use super::chunks::{self, ChunkRow};
-use super::lease::{self, Known};
+use super::contents::{self, Known};
 use super::lost::Lost;
 use super::{books, campaigns, devices, producers};
 use crate::sqlite::damage;
@@ -132,7 +132,7 @@ impl LedgerRows for Rows<'_> {
     }
 
     fn contents(&self, chunk: &ChunkRow, now: Timestamp) -> Done<Contents> {
-        lease::contents(self.connection, self.known, chunk, now)
+        contents::contents(self.connection, self.known, chunk, now)
     }
 
     fn queued(&self, campaign: CampaignId, only: Option<ProviderKind>, max: usize) -> Done<Vec<ChunkId>> {

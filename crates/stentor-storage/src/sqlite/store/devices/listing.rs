@@ -13,7 +13,7 @@ use crate::sqlite::fault::Done;
 use crate::sqlite::query::{exists, one};
 use crate::sqlite::row::int;
 use crate::sqlite::store::app_providers::{self, AppProvider, device_of};
-use crate::sqlite::store::audience::WALKED_MAX_COUNT;
+use crate::sqlite::store::stretch::WALKED_MAX_COUNT;
 use crate::sqlite::store::{SqliteStore, owners};
 
 /// Which devices of a fleet are listed.

@@ -8,7 +8,8 @@ use super::*;
 use crate::sqlite::migrations;
 use crate::sqlite::portion::ROWS_MAX_COUNT;
 use crate::sqlite::store::app_providers::AppProvider;
-use crate::sqlite::store::audience::{self, Found, Stretch};
+use crate::sqlite::store::audience::{self, Found};
+use crate::sqlite::store::stretch::Stretch;
 use crate::sqlite::store::{members, removal};
 
 const APP: AppId = AppId::from_raw(1);
