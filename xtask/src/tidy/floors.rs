@@ -20,7 +20,7 @@ pub(crate) struct Floors {
 
 /// Every crate whose floors are held.
 const HOUSES: &[Floors] =
-    &[SERVER, PIPELINE, HTTP2, HTTP2_CONNECTION, HTTP2_HPACK, STAGE, STAGE_DEMO, STAGE_BENCH];
+    &[SERVER, PIPELINE, HTTP2, HTTP2_CONNECTION, HTTP2_HPACK, STAGE, STAGE_DEMO, STAGE_BENCH, SQLITE_STORE];
 
 const SERVER: Floors = Floors {
     folder: "crates/stentor-server/src/",
@@ -138,6 +138,31 @@ const STAGE_BENCH: Floors = Floors {
         &["accept", "cold", "fair", "http2", "import", "pipeline", "trouble", "urgent"],
     ],
     back: &[],
+};
+
+const SQLITE_STORE: Floors = Floors {
+    folder: "crates/stentor-storage/src/sqlite/store/",
+    module: &["sqlite", "store"],
+    floors: &[
+        &["books", "codes", "lost", "message_rows", "owners", "pace", "sequences", "tags", "vault"],
+        &["app_providers", "campaigns", "turns"],
+        &["chunks", "maintenance", "prefetch", "producers", "stretch"],
+        &["collapse", "history", "leftovers"],
+        &["members", "tokens", "topics"],
+        &["registrar", "removal"],
+        &["apps", "condition", "contents", "groups", "register", "unlisted", "users"],
+        &["devices", "targets"],
+        &["audience", "rows"],
+        &["expand", "lease", "start"],
+        &["accept", "pipeline"],
+        &["messages", "schedules"],
+        &["audit"],
+    ],
+    back: &[
+        ("leftovers", "tokens", "hashes that are to be made again are worked off like all that is left over"),
+        ("tokens", "removal", "of two devices with one token that are found meanwhile, one is removed"),
+        ("registrar", "register", "the batch, and the rows that it becomes"),
+    ],
 };
 
 /// Reports every use that runs back up in one file.

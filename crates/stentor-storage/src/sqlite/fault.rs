@@ -92,6 +92,19 @@ pub(super) fn is_repeat(error: &Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }
 
+/// Returns a refused repeat its meaning.
+pub(super) fn repeat(fault: Fault, why: &str) -> Fault {
+    match fault {
+        Fault::Engine(error) if is_repeat(&error) => conflict(why),
+        other => other,
+    }
+}
+
+/// Says that nothing was there to be changed.
+pub(super) fn found(changed: usize, what: &'static str) -> Done<()> {
+    if changed == 0 { Err(missing(what)) } else { Ok(()) }
+}
+
 /// Whether the disk refused to give a page. Writing goes to the log's end whichever pages change, so that a failed write
 /// or sync says nothing of a single one.
 fn is_unread(error: &Error) -> bool {

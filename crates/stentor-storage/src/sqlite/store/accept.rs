@@ -2,29 +2,27 @@
 
 use rusqlite::{Connection, Row, params};
 use stentor_core::campaign::CampaignState;
-use stentor_core::id::{AppId, DeviceId};
+use stentor_core::id::AppId;
 use stentor_core::message::Message;
 use stentor_core::name::{CollapseKey, IdempotencyKey};
 use stentor_core::ports::store::{Idempotent, IdempotentReply, NewMessage, StoredReply};
-use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
-use super::apps::repeat;
-use super::{fleets, groups, topics};
-use crate::sqlite::fault::{Done, missing};
+use super::{app_providers, targets};
+use crate::sqlite::fault::{Done, repeat};
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{hash, int};
 
 /// Keeps one message, whose content is `spec` when written; all checks come first.
 pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Idempotent<()>> {
     let message = &new.message;
-    fleets::check_app(connection, message.app)?;
+    app_providers::check_app(connection, message.app)?;
     if let Some(given) = &new.idempotency
         && let Some(known) = replay(connection, message.app, &given.key, &given.request_hash)?
     {
         return Ok(as_replayed(known));
     }
-    check_target(connection, message.app, &message.spec.target)?;
+    targets::check_target(connection, message.app, &message.spec.target)?;
     insert(connection, message, spec)?;
     if let Some(given) = &new.idempotency {
         keep_reply(connection, message.app, given, message.created_at)?;
@@ -83,16 +81,4 @@ pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> 
     let (expires_at, key) =
         (message.expires_at().as_millis(), message.spec.collapse_key.as_ref().map(CollapseKey::as_str));
     run(connection, sql, params![id, app, state, class, created_at, due_at, expires_at, key]).map(drop)
-}
-
-/// Refuses a target that names what does not exist in the app.
-pub(super) fn check_target(connection: &Connection, app: AppId, target: &Target) -> Done<()> {
-    let known = |id: &DeviceId| fleets::require(connection, app, *id).map(drop);
-    match target {
-        Target::Device(id) => known(id),
-        Target::Devices(ids) => ids.iter().try_for_each(known),
-        Target::Group(name) => groups::find(connection, app, name).map(drop),
-        Target::Topic(name) => topics::find(connection, app, name)?.map(drop).ok_or(missing("topic")),
-        Target::Token(_) | Target::User(_) | Target::Condition(_) | Target::Everyone => Ok(()),
-    }
 }

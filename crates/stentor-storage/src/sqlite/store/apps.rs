@@ -6,9 +6,9 @@ use stentor_core::id::{AppId, KeyId};
 use stentor_core::name::Label;
 use stentor_core::ports::store::{AppStore, StoreError};
 
-use super::{SqliteStore, fleets, removal, sequences};
+use super::{SqliteStore, app_providers, removal, sequences};
 use crate::sqlite::damage::readable;
-use crate::sqlite::fault::{Done, Fault, conflict, is_repeat, missing};
+use crate::sqlite::fault::{Done, found, missing, repeat};
 use crate::sqlite::query::{all, limit, one, run};
 use crate::sqlite::row::{hash, int, maybe_number, number, text, time};
 
@@ -84,19 +84,6 @@ impl AppStore for SqliteStore {
     }
 }
 
-/// Returns a refused repeat its meaning.
-pub(super) fn repeat(fault: Fault, why: &str) -> Fault {
-    match fault {
-        Fault::Engine(error) if is_repeat(&error) => conflict(why),
-        other => other,
-    }
-}
-
-/// Says that nothing was there to be changed.
-pub(super) fn found(changed: usize, what: &'static str) -> Done<()> {
-    if changed == 0 { Err(missing(what)) } else { Ok(()) }
-}
-
 /// Keeps an app.
 pub(super) fn create_app(connection: &Connection, app: &App) -> Done<()> {
     let sql = "INSERT INTO apps (id, name, created_at) VALUES (?1, ?2, ?3)";
@@ -107,7 +94,7 @@ pub(super) fn create_app(connection: &Connection, app: &App) -> Done<()> {
 /// Keeps a key.
 pub(super) fn create_key(connection: &Connection, key: &ApiKey) -> Done<()> {
     if let Some(app) = key.app {
-        fleets::check_app(connection, app)?;
+        app_providers::check_app(connection, app)?;
     }
     let sql =
         "INSERT INTO api_keys (id, app, name, scopes, hash, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -132,7 +119,7 @@ pub(super) fn delete_credential(connection: &Connection, app: AppId, provider: P
 
 /// Keeps a credential whose secret is sealed.
 pub(super) fn put_credential(connection: &Connection, sealed: &Credential) -> Done<()> {
-    fleets::check_app(connection, sealed.app)?;
+    app_providers::check_app(connection, sealed.app)?;
     let sql =
         "INSERT OR REPLACE INTO credentials (app, provider, secret, updated_at) VALUES (?1, ?2, ?3, ?4)";
     let (app, provider) = (int(sealed.app.raw()), sealed.provider.code());

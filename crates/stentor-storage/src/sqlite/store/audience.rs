@@ -8,35 +8,13 @@ use stentor_core::limits::CHUNK_MAX_DEVICES;
 use stentor_core::ports::store::AudienceCount;
 use stentor_core::target::Target;
 
-use super::fleets::{self, Fleet, device_of, fleet_of};
-use super::{accept, condition, devices, groups, leftovers, owners, start, tokens, topics};
+use super::app_providers::{self, AppProvider, device_of, fleet_of};
+use super::stretch::{IS_ACTIVE, Stretch, WALKED_MAX_COUNT};
+use super::{condition, devices, groups, leftovers, owners, targets, tokens, topics};
 use crate::sqlite::fault::{Done, Fault};
 use crate::sqlite::query::{exists, limit};
 
 use stentor_core::ports::store::StoreError;
-
-/// Rows walked over in one read, whether or not they lead to a device.
-pub(super) const WALKED_MAX_COUNT: usize = 32_768;
-
-/// Asks whether a device is listed and not retired.
-pub(super) const IS_ACTIVE: &str =
-    "SELECT 1 FROM devices WHERE key = ?1 AND listed = 1 AND retired_at IS NULL";
-
-/// A stretch of a fleet: after one device, up to another, at most so many.
-#[derive(Clone, Copy)]
-pub(super) struct Stretch {
-    pub(super) fleet: Fleet,
-    pub(super) after: DeviceId,
-    pub(super) as_of: DeviceId,
-    pub(super) max: usize,
-}
-
-impl Stretch {
-    /// Returns the key after which it begins, and the last key.
-    pub(super) fn bounds(self) -> (i64, i64) {
-        (self.fleet.bound(self.after), self.fleet.bound(self.as_of))
-    }
-}
 
 /// Who was found, ascending, and perhaps their tokens, read along the way.
 #[derive(Default)]
@@ -111,17 +89,17 @@ pub(super) const fn is_walked(target: &Target) -> bool {
 }
 
 /// Checks app and target; returns the fleets through which to walk.
-pub(super) fn begin_count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<Fleet>> {
-    fleets::check_app(connection, app)?;
-    accept::check_target(connection, app, target)?;
-    fleets::of_app(connection, app)
+pub(super) fn begin_count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AppProvider>> {
+    app_providers::check_app(connection, app)?;
+    targets::check_target(connection, app, target)?;
+    app_providers::of_app(connection, app)
 }
 
 /// Counts the next ones of an audience in a fleet; returns the device after which to count on, none when it is over.
 pub(super) fn count_some(
     connection: &Connection,
     target: &Target,
-    (fleet, after): (Fleet, DeviceId),
+    (fleet, after): (AppProvider, DeviceId),
 ) -> Done<(u64, Option<DeviceId>)> {
     let stretch = Stretch { fleet, after, as_of: DeviceId::from_raw(u64::MAX), max: WALKED_MAX_COUNT };
     let mut found = Found::default();
@@ -131,12 +109,12 @@ pub(super) fn count_some(
 
 /// Counts whom a target that is not walked through would reach now, by provider.
 pub(super) fn count(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AudienceCount>> {
-    fleets::check_app(connection, app)?;
-    accept::check_target(connection, app, target)?;
+    app_providers::check_app(connection, app)?;
+    targets::check_target(connection, app, target)?;
     match target {
         Target::Everyone => devices::counts(connection, app),
         Target::Token(token) => {
-            let fleet = fleets::find(connection, app, token.provider)?;
+            let fleet = app_providers::find(connection, app, token.provider)?;
             let holder = fleet.map(|fleet| tokens::holder(connection, fleet, &token.token)).transpose()?;
             let reaches = holder.flatten().map_or(Ok(true), |key| is_unretired(connection, key))?;
             Ok(if reaches { vec![(token.provider, 1)] } else { Vec::new() })
@@ -227,9 +205,9 @@ fn walk(
 }
 
 fn count_named(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<AudienceCount>> {
-    let keys = start::named(connection, app, target)?;
+    let keys = targets::named(connection, app, target)?;
     let mut counts = Vec::new();
-    for fleet in fleets::of_app(connection, app)? {
+    for fleet in app_providers::of_app(connection, app)? {
         let mut count = 0;
         for key in keys.iter().filter(|key| fleet_of(**key) == fleet.no) {
             count += u64::from(is_unretired(connection, *key)?);

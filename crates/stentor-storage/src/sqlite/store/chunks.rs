@@ -14,8 +14,8 @@ use stentor_core::message::place;
 use stentor_core::ports::store::Lease;
 use stentor_core::time::Timestamp;
 
+use super::app_providers::AppProvider;
 use super::codes::{LEASED, QUARANTINED, QUEUED};
-use super::fleets::Fleet;
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, exists, limit, one, run};
@@ -34,7 +34,7 @@ const FIND: &str =
 #[derive(Debug)]
 pub(super) struct ChunkRow {
     facts: Chunk,
-    pub(super) fleet: Fleet,
+    pub(super) fleet: AppProvider,
     pub(super) first: DeviceId,
     pub(super) last: DeviceId,
     pub(super) collapse_key: Option<String>,
@@ -58,7 +58,7 @@ impl ChunkRow {
 }
 
 /// Keeps a new, queued chunk.
-pub(super) fn insert(connection: &Connection, fleet: Fleet, new: &NewChunk<'_>) -> Done<ChunkId> {
+pub(super) fn insert(connection: &Connection, fleet: AppProvider, new: &NewChunk<'_>) -> Done<ChunkId> {
     let (Some(first), Some(last)) = (new.devices.first(), new.devices.last()) else {
         return Err(damaged("a chunk without devices"));
     };
@@ -320,7 +320,7 @@ fn read(row: &Row<'_>) -> Done<ChunkRow> {
     };
     Ok(ChunkRow {
         facts,
-        fleet: Fleet { no: number(row, 2)?, app, provider },
+        fleet: AppProvider { no: number(row, 2)?, app, provider },
         first: DeviceId::from_raw(number(row, 9)?),
         last: DeviceId::from_raw(number(row, 10)?),
         collapse_key: row.get(16)?,

@@ -8,8 +8,8 @@ use stentor_core::id::DeviceId;
 use stentor_core::name::TopicName;
 use stentor_core::topic::Condition;
 
-use super::audience::{IS_ACTIVE, Stretch, WALKED_MAX_COUNT};
-use super::fleets::device_of;
+use super::app_providers::device_of;
+use super::stretch::{IS_ACTIVE, Stretch, WALKED_MAX_COUNT};
 use super::topics;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::exists;

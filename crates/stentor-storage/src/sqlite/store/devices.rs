@@ -9,8 +9,9 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, StoreError};
 use stentor_core::time::Timestamp;
 
-use super::fleets::{self, Fleet, device_of};
+use super::app_providers::{self, AppProvider, device_of};
 use super::register::Batch;
+use super::tags::{change_tags, join_tags, split_tags};
 use super::{SqliteStore, owners, register, removal, tokens};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
@@ -87,7 +88,7 @@ impl DeviceStore for SqliteStore {
 
     async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError> {
         self.write(move |connection| {
-            let (fleet, key) = fleets::require(connection, app, id)?;
+            let (fleet, key) = app_providers::require(connection, app, id)?;
             removal::device(connection, fleet, key)
         })
         .await
@@ -109,7 +110,7 @@ pub(super) fn counts(connection: &Connection, app: AppId) -> Done<Vec<(ProviderK
 /// Returns a device another address and revives it; false when another device holds the address.
 pub(super) fn move_token(
     connection: &Connection,
-    fleet: Fleet,
+    fleet: AppProvider,
     key: i64,
     token: &PushToken,
     now: Timestamp,
@@ -126,14 +127,14 @@ pub(super) fn move_token(
     }
     let sql = "UPDATE devices SET token = ?2, token_since = ?3, retired_at = NULL, retired_reason = NULL WHERE key = ?1";
     run(connection, sql, params![key, token.expose(), now.as_millis()])?;
-    fleets::count_active(connection, fleet.no, i64::from(revived))?;
+    app_providers::count_active(connection, fleet.no, i64::from(revived))?;
     Ok(true)
 }
 
 /// Takes a device out of every audience, unless its token is newer than `since`.
 pub(super) fn retire(
     connection: &Connection,
-    fleet: Fleet,
+    fleet: AppProvider,
     key: i64,
     reason: Reason,
     (since, now): (Timestamp, Timestamp),
@@ -142,49 +143,17 @@ pub(super) fn retire(
         WHERE key = ?1 AND retired_at IS NULL AND token_since <= ?4 RETURNING listed";
     let values = params![key, now.as_millis(), reason.code(), since.as_millis()];
     let listed = one(connection, sql, values, |row| Ok(row.get::<_, bool>(0)?))?;
-    fleets::count_active(connection, fleet.no, -i64::from(listed == Some(true)))
-}
-
-/// Writes tags as they are kept.
-pub(super) fn join_tags(tags: &[Tag]) -> Option<String> {
-    let names: Vec<_> = tags.iter().map(Tag::as_str).collect();
-    (!names.is_empty()).then(|| names.join(","))
-}
-
-/// Keeps the list of who has which tag in step.
-pub(super) fn change_tags(
-    connection: &Connection,
-    app: AppId,
-    key: i64,
-    from: Option<&str>,
-    to: Option<&str>,
-) -> Done<()> {
-    if from == to {
-        return Ok(());
-    }
-    for tag in split_tags(from) {
-        let sql = "DELETE FROM device_tags WHERE app = ?1 AND tag = ?2 AND key = ?3";
-        run(connection, sql, params![int(app.raw()), tag, key])?;
-    }
-    for tag in split_tags(to) {
-        let sql = "INSERT OR IGNORE INTO device_tags (app, tag, key) VALUES (?1, ?2, ?3)";
-        run(connection, sql, params![int(app.raw()), tag, key])?;
-    }
-    Ok(())
-}
-
-fn split_tags(tags: Option<&str>) -> impl Iterator<Item = &str> {
-    tags.into_iter().flat_map(|tags| tags.split(','))
+    app_providers::count_active(connection, fleet.no, -i64::from(listed == Some(true)))
 }
 
 fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
-    fleets::check_app(connection, app)?;
-    let (fleet, key) = fleets::require(connection, app, id)?;
+    app_providers::check_app(connection, app)?;
+    let (fleet, key) = app_providers::require(connection, app, id)?;
     let sql = format!("{SELECT} WHERE d.key = ?1");
     one(connection, &sql, [key], |row| device(row, fleet))?.ok_or(missing("device"))
 }
 
-fn device(row: &Row<'_>, fleet: Fleet) -> Done<Device> {
+fn device(row: &Row<'_>, fleet: AppProvider) -> Done<Device> {
     let tags: Option<String> = row.get(11)?;
     let tags = split_tags(tags.as_deref()).map(Tag::new).collect::<Result<_, _>>();
     let registration = Registration {
@@ -216,7 +185,7 @@ fn update(
     patch: &DevicePatch,
     now: Timestamp,
 ) -> Done<Device> {
-    let (fleet, key) = fleets::require(connection, app, id)?;
+    let (fleet, key) = app_providers::require(connection, app, id)?;
     if let Some(token) = &patch.token
         && !move_token(connection, fleet, key, token, now)?
     {

@@ -7,10 +7,11 @@ use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
 use stentor_core::target::Target;
 
 use super::SqliteStore;
-use super::audience::{self, Found, Stretch};
+use super::audience::{self, Found};
 use super::prefetch::Prefetched;
 use super::producers::{self, Position};
 use super::rows::Rows;
+use super::stretch::Stretch;
 use crate::sqlite::fault::Done;
 
 /// What looking at the store came to.

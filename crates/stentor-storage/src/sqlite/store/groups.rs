@@ -7,7 +7,7 @@ use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
 use stentor_core::time::Timestamp;
 
 use super::leftovers::{self, Kind, Leftover};
-use super::{SqliteStore, fleets, members};
+use super::{SqliteStore, app_providers, members};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, missing};
 use crate::sqlite::portion::Portion;
@@ -19,7 +19,7 @@ impl GroupStore for SqliteStore {
     async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError> {
         let group = group.clone();
         self.write(move |connection| {
-            fleets::check_app(connection, app)?;
+            app_providers::check_app(connection, app)?;
             let sql =
                 "INSERT OR IGNORE INTO groups (app, name, created_at, member_count) VALUES (?1, ?2, ?3, 0)";
             run(connection, sql, params![int(app.raw()), group.as_str(), now.as_millis()])?;

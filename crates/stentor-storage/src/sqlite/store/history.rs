@@ -9,8 +9,8 @@ use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{AttemptRecord, Page};
 
+use super::app_providers::{self, AppProvider};
 use super::chunks::{self, LEVELS};
-use super::fleets::{self, Fleet};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::row::{code, int, maybe_time, number, time};
@@ -18,7 +18,7 @@ use crate::sqlite::row::{code, int, maybe_time, number, time};
 /// Lists the attempts of one message at a device, in order.
 pub(super) fn of_message(
     connection: &Connection,
-    fleets: &[Fleet],
+    fleets: &[AppProvider],
     message: MessageId,
     device: DeviceId,
 ) -> Done<Vec<AttemptRecord>> {
@@ -44,7 +44,7 @@ pub(super) fn of_device(
     page: Page,
 ) -> Done<Vec<AttemptRecord>> {
     let below = if page.after == 0 { i64::MAX } else { int(page.after) };
-    let fleets = fleets::of_app(connection, app)?;
+    let fleets = app_providers::of_app(connection, app)?;
     let mut messages = BTreeSet::new();
     for fleet in &fleets {
         messages.extend(expanded_to(connection, *fleet, device, below)?);
@@ -63,7 +63,12 @@ pub(super) fn of_device(
 }
 
 /// Finds messages with a chunk whose span holds the device, level by level.
-fn expanded_to(connection: &Connection, fleet: Fleet, device: DeviceId, below: i64) -> Done<Vec<MessageId>> {
+fn expanded_to(
+    connection: &Connection,
+    fleet: AppProvider,
+    device: DeviceId,
+    below: i64,
+) -> Done<Vec<MessageId>> {
     let sql = "SELECT message FROM chunks WHERE parent IS NULL AND fleet = ?1 AND level = ?2
         AND last BETWEEN ?3 AND ?4 AND message < ?5 AND first <= ?3";
     let id = int(device.raw());
@@ -77,7 +82,12 @@ fn expanded_to(connection: &Connection, fleet: Fleet, device: DeviceId, below: i
     Ok(messages)
 }
 
-fn attempt(row: &Row<'_>, fleet: Fleet, message: MessageId, device: DeviceId) -> Done<Option<AttemptRecord>> {
+fn attempt(
+    row: &Row<'_>,
+    fleet: AppProvider,
+    message: MessageId,
+    device: DeviceId,
+) -> Done<Option<AttemptRecord>> {
     let devices = match chunks::decode(row, 8) {
         // Who was in a chunk that was quarantined cannot be told.
         Err(_) if state(row)? == ChunkState::Quarantined => return Ok(None),

@@ -9,7 +9,7 @@ use stentor_core::ports::store::{StoreError, SubscriptionChange};
 use stentor_core::time::Timestamp;
 
 use super::leftovers::Leftover;
-use super::{fleets, owners};
+use super::{app_providers, owners};
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, limit, one, run};
@@ -123,7 +123,7 @@ fn add_user(
 }
 
 fn add_device(connection: &Connection, app: AppId, group: i64, device: DeviceId) -> Done<Option<bool>> {
-    let Some((_, key)) = fleets::locate(connection, app, device)? else { return Ok(None) };
+    let Some((_, key)) = app_providers::locate(connection, app, device)? else { return Ok(None) };
     let sql = "INSERT OR IGNORE INTO group_devices (grp, device, key) VALUES (?1, ?2, ?3)";
     let added = run(connection, sql, [group, int(device.raw()), key])? > 0;
     if added {
@@ -159,7 +159,7 @@ fn take_user(
 }
 
 fn take_device(connection: &Connection, app: AppId, group: i64, device: DeviceId) -> Done<Option<bool>> {
-    if fleets::locate(connection, app, device)?.is_none() {
+    if app_providers::locate(connection, app, device)?.is_none() {
         return Ok(None);
     }
     let sql = "DELETE FROM group_devices WHERE grp = ?1 AND device = ?2";

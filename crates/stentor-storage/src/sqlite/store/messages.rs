@@ -1,13 +1,12 @@
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, Row, params};
+use rusqlite::Connection;
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
 use stentor_core::chunk::Ticket;
-use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId, ScheduleId};
+use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::ledger;
-use stentor_core::message::{Message, MessageSpec};
+use stentor_core::message::Message;
 use stentor_core::name::IdempotencyKey;
 use stentor_core::ports::store::{
     AttemptRecord, AudienceCount, Idempotent, MessageStore, NewMessage, Page, StoreError,
@@ -15,16 +14,11 @@ use stentor_core::ports::store::{
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
-use super::fleets::Fleet;
+use super::app_providers::AppProvider;
 use super::rows::Rows;
-use super::{SqliteStore, accept, audience, books, campaigns, chunks, fleets, history};
-use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::one;
-use crate::sqlite::row::{int, maybe_number, maybe_time, number, time};
+use super::{SqliteStore, accept, app_providers, audience, books, campaigns, chunks, history, message_rows};
 use crate::sqlite::writer::Priority;
 
-/// Messages that are being sent, decoded; most leases ask for the same few.
-const CACHED_MAX_COUNT: usize = 64;
 /// Tickets that are read at once.
 const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
 
@@ -55,7 +49,7 @@ impl MessageStore for SqliteStore {
     }
 
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError> {
-        let message = self.read(move |connection| load(connection, id)).await?;
+        let message = self.read(move |connection| message_rows::load(connection, id)).await?;
         message.filter(|message| message.app == app).ok_or(StoreError::NotFound("message"))
     }
 
@@ -96,7 +90,7 @@ impl MessageStore for SqliteStore {
     ) -> Result<Vec<AttemptRecord>, StoreError> {
         self.read(move |connection| {
             campaigns::require(connection, app, message.into())?;
-            let fleets = fleets::of_app(connection, app)?;
+            let fleets = app_providers::of_app(connection, app)?;
             history::of_message(connection, &fleets, message, device)
         })
         .await
@@ -122,35 +116,6 @@ impl MessageStore for SqliteStore {
             audience::push(&mut counts, fleet.provider, self.count_in(&target, fleet).await?);
         }
         Ok(counts)
-    }
-}
-
-/// Decoded messages, the last ones asked for; a message never changes.
-#[derive(Default)]
-pub(super) struct MessageCache(Mutex<VecDeque<Arc<Message>>>);
-
-impl MessageCache {
-    /// Returns the message from memory, or reads it.
-    pub(super) fn get(&self, connection: &Connection, id: MessageId) -> Done<Option<Arc<Message>>> {
-        if let Some(known) = self.find(id) {
-            return Ok(Some(known));
-        }
-        let message = load(connection, id)?.map(Arc::new);
-        if let Some(message) = &message {
-            self.put(Arc::clone(message));
-        }
-        Ok(message)
-    }
-
-    fn find(&self, id: MessageId) -> Option<Arc<Message>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|message| message.id == id).map(Arc::clone)
-    }
-
-    fn put(&self, message: Arc<Message>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.truncate(CACHED_MAX_COUNT - 1);
-        kept.push_front(message);
     }
 }
 
@@ -203,7 +168,7 @@ impl SqliteStore {
     }
 
     /// Counts an audience in one fleet, a stretch at a time: whoever else reads goes in between.
-    async fn count_in(&self, target: &Arc<Target>, fleet: Fleet) -> Result<u64, StoreError> {
+    async fn count_in(&self, target: &Arc<Target>, fleet: AppProvider) -> Result<u64, StoreError> {
         let (mut count, mut next) = (0, Some(DeviceId::from_raw(0)));
         while let Some(after) = next {
             let target = Arc::clone(target);
@@ -221,28 +186,4 @@ impl SqliteStore {
         let cache = Arc::clone(&self.inner.messages);
         self.read(move |connection| cache.get(connection, id)).await
     }
-}
-
-/// Reads a message.
-pub(super) fn load(connection: &Connection, id: MessageId) -> Done<Option<Message>> {
-    let sql = "SELECT app, created_at, due_at, schedule, instant, spec FROM messages WHERE id = ?1";
-    one(connection, sql, params![int(id.raw())], |row| read(row, id))
-}
-
-/// Reads the record of what was asked for.
-pub(super) fn spec(row: &Row<'_>, at: usize) -> Done<MessageSpec> {
-    let text = row.get_ref(at)?.as_str().map_err(|_| damaged("a message record that is no text"))?;
-    MessageSpec::decode(text).ok_or_else(|| damaged("a message record that cannot be read"))
-}
-
-fn read(row: &Row<'_>, id: MessageId) -> Done<Message> {
-    let occurrence = maybe_number(row, 3)?.map(ScheduleId::from_raw).zip(maybe_time(row, 4)?);
-    Ok(Message {
-        id,
-        app: AppId::from_raw(number(row, 0)?),
-        spec: spec(row, 5)?,
-        created_at: time(row, 1)?,
-        due_at: time(row, 2)?,
-        occurrence,
-    })
 }

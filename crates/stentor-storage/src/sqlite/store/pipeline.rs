@@ -13,7 +13,7 @@ use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
 use super::chunks::{self, ChunkRow};
-use super::lease::Known;
+use super::contents::Known;
 use super::rows::Rows;
 use super::{SqliteStore, campaigns, lease, leftovers, maintenance, producers, sequences, start, unlisted};
 use crate::sqlite::fault::Done;

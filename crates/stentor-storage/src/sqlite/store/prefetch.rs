@@ -13,7 +13,7 @@ use rusqlite::hooks::Action;
 use stentor_core::chunk::TokenList;
 use stentor_core::id::{ChunkId, DeviceId};
 
-use super::fleets::Fleet;
+use super::app_providers::AppProvider;
 use crate::sqlite::fault::Done;
 use crate::sqlite::row::int;
 
@@ -62,11 +62,11 @@ struct Waiting {
 impl PrefetchCache {
     /// Learns of every device that the connection changes from now on.
     pub(super) fn watch(self: &Arc<Self>, connection: &Connection) -> Done<()> {
-        let ahead = Arc::clone(self);
+        let cache = Arc::clone(self);
         connection.update_hook(Some(move |action, _: &str, table: &str, key| match table {
             _ if action == Action::SQLITE_INSERT => {}
-            "devices" => ahead.note_device(key),
-            "chunks" => ahead.note_chunk(key),
+            "devices" => cache.note_device(key),
+            "chunks" => cache.note_chunk(key),
             _ => {}
         }))?;
         Ok(())
@@ -84,7 +84,7 @@ impl PrefetchCache {
     }
 
     /// Keeps what a walk saw of a chunk, if there is room and none of its devices has changed since.
-    pub(super) fn keep(&self, snapshot: Snapshot, chunk: ChunkId, fleet: Fleet, mut seen: Prefetched) {
+    pub(super) fn keep(&self, snapshot: Snapshot, chunk: ChunkId, fleet: AppProvider, mut seen: Prefetched) {
         let (Some(first), Some(last)) = (seen.devices.first(), seen.devices.last()) else { return };
         let (first, last) = (fleet.bound(*first), fleet.bound(*last));
         seen.tokens.shrink();

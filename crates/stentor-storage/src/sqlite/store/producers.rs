@@ -7,7 +7,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::ports::store::ProducerTask;
 
-use super::fleets::Fleet;
+use super::app_providers::AppProvider;
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{one, run};
@@ -16,7 +16,7 @@ use crate::sqlite::row::{code, int, number};
 /// Where a producer stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
-    pub(super) fleet: Fleet,
+    pub(super) fleet: AppProvider,
     pub(super) cursor: DeviceId,
     pub(super) as_of: DeviceId,
     pub(super) state: CampaignState,
@@ -37,7 +37,7 @@ pub(super) fn find(connection: &Connection, task: ProducerTask) -> Done<Option<P
         WHERE p.campaign = ?1 AND f.app = ?2 AND f.provider = ?3";
     let read = |row: &Row<'_>| {
         Ok(Position {
-            fleet: Fleet { no: number(row, 0)?, app: task.app, provider: task.provider },
+            fleet: AppProvider { no: number(row, 0)?, app: task.app, provider: task.provider },
             cursor: DeviceId::from_raw(number(row, 1)?),
             as_of: DeviceId::from_raw(number(row, 2)?),
             state: code(row, 3, CampaignState::from_code)?,
@@ -61,7 +61,7 @@ pub(super) fn running(connection: &Connection) -> Done<Vec<ProducerTask>> {
 }
 
 /// Keeps one, at the beginning.
-pub(super) fn add(connection: &Connection, campaign: CampaignId, fleet: Fleet) -> Done<()> {
+pub(super) fn add(connection: &Connection, campaign: CampaignId, fleet: AppProvider) -> Done<()> {
     let sql = "INSERT INTO producers (campaign, fleet, cursor) VALUES (?1, ?2, 0)";
     run(connection, sql, [int(campaign.raw()), int(fleet.no)]).map(drop)
 }
@@ -70,7 +70,7 @@ pub(super) fn add(connection: &Connection, campaign: CampaignId, fleet: Fleet) -
 pub(super) fn advance(
     connection: &Connection,
     campaign: CampaignId,
-    fleet: Fleet,
+    fleet: AppProvider,
     cursor: DeviceId,
 ) -> Done<()> {
     let sql = "UPDATE producers SET cursor = ?3 WHERE campaign = ?1 AND fleet = ?2";

@@ -12,7 +12,7 @@ use stentor_core::name::{Locale, TimeZoneName};
 use stentor_core::ports::store::Registered;
 use stentor_core::time::Timestamp;
 
-use super::fleets::{self, device_of};
+use super::app_providers::{self, device_of};
 use super::registrar::{Found, Registrar};
 use super::tokens;
 use crate::sqlite::bulk;
@@ -62,7 +62,7 @@ pub(super) fn some(connection: &Connection, batch: &Batch) -> Done<Vec<Registere
 }
 
 fn up_to(connection: &Connection, batch: &Batch, portion: &Portion<'_>) -> Done<Vec<Registered>> {
-    fleets::check_app(connection, batch.app)?;
+    app_providers::check_app(connection, batch.app)?;
     let mut registrar = Registrar::new(connection, batch)?;
     let found = registrar.look_up()?;
     let mut registered = Vec::with_capacity(found.len());

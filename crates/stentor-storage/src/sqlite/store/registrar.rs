@@ -8,9 +8,9 @@ use stentor_core::id::DeviceId;
 use stentor_core::name::{ExternalId, Locale, TimeZoneName, TopicName};
 use stentor_core::ports::store::Registered;
 
-use super::devices::{change_tags, join_tags};
-use super::fleets::{self, Fleet};
+use super::app_providers::{self, AppProvider};
 use super::register::{self, Batch, NewRow};
+use super::tags::{change_tags, join_tags};
 use super::{owners, sequences, tokens, topics};
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{one, run};
@@ -48,7 +48,7 @@ pub(super) struct Registrar<'a> {
     touch: CachedStatement<'a>,
     /// New devices that are not written yet.
     new: Vec<NewRow<'a>>,
-    fleets: HashMap<ProviderKind, Fleet>,
+    fleets: HashMap<ProviderKind, AppProvider>,
     users: HashMap<&'a ExternalId, i64>,
     topics: HashMap<&'a TopicName, (i64, i64)>,
     joined: HashMap<u64, i64>,
@@ -59,7 +59,7 @@ impl<'a> Registrar<'a> {
     /// Prepares all.
     pub(super) fn new(connection: &'a Connection, batch: &'a Batch) -> Done<Self> {
         let providers: BTreeSet<ProviderKind> = batch.given.iter().map(|one| one.provider).collect();
-        let ensure = |provider| Ok((provider, fleets::ensure(connection, batch.app, provider)?));
+        let ensure = |provider| Ok((provider, app_providers::ensure(connection, batch.app, provider)?));
         Ok(Self {
             connection,
             batch,
@@ -80,13 +80,13 @@ impl<'a> Registrar<'a> {
         let firsts: Vec<usize> = firsts.copied().collect();
         let hash = |at: &usize| self.batch.hashes[*at];
         let wanted = |at: &usize| Ok((hash(at), self.fleet(self.batch.given[*at].provider)?));
-        let wanted: Vec<(i64, Fleet)> = firsts.iter().map(wanted).collect::<Done<_>>()?;
+        let wanted: Vec<(i64, AppProvider)> = firsts.iter().map(wanted).collect::<Done<_>>()?;
         tokens::behind(self.connection, KEPT, &wanted, |row| {
             let (key, of): (i64, i64) = (row.get(0)?, row.get(10)?);
             let start = wanted.partition_point(|(before, _)| *before < of);
             for at in firsts[start..].iter().take_while(|at| hash(at) == of) {
                 let one = &self.batch.given[*at];
-                if self.fleet(one.provider)?.no == fleets::fleet_of(key) && holds(row, one)? {
+                if self.fleet(one.provider)?.no == app_providers::fleet_of(key) && holds(row, one)? {
                     found[*at] = Found::Known(Box::new(Kept::read(row)?));
                 }
             }
@@ -118,7 +118,7 @@ impl<'a> Registrar<'a> {
     pub(super) fn insert(&mut self, one: &'a Registration) -> Done<i64> {
         let fleet = self.fleet(one.provider)?;
         self.last_device += 1;
-        fleets::check_device_number(self.last_device)?;
+        app_providers::check_device_number(self.last_device)?;
         let key = fleet.bound(DeviceId::from_raw(self.last_device));
         let user = self.user(one.user.as_ref())?;
         let tags = join_tags(&one.tags);
@@ -133,7 +133,7 @@ impl<'a> Registrar<'a> {
     pub(super) fn renew(&mut self, kept: Kept, one: &'a Registration) -> Done<i64> {
         let (key, now) = (kept.key, self.batch.now.as_millis());
         if !kept.active {
-            *self.joined.entry(fleets::fleet_of(key)).or_default() += 1;
+            *self.joined.entry(app_providers::fleet_of(key)).or_default() += 1;
         }
         let user = self.user(one.user.as_ref())?.or(kept.user);
         if !kept.differs(one, user) {
@@ -197,12 +197,12 @@ impl<'a> Registrar<'a> {
             topics::count(self.connection, *topic, *added)?;
         }
         for (fleet, joined) in self.joined {
-            fleets::count_active(self.connection, fleet, joined)?;
+            app_providers::count_active(self.connection, fleet, joined)?;
         }
         sequences::advance(self.connection, "device", self.last_device)
     }
 
-    fn fleet(&self, provider: ProviderKind) -> Done<Fleet> {
+    fn fleet(&self, provider: ProviderKind) -> Done<AppProvider> {
         self.fleets.get(&provider).copied().ok_or_else(|| damaged("a fleet is missing"))
     }
 

@@ -4,11 +4,10 @@ use rusqlite::{Connection, params};
 use stentor_core::device::PushToken;
 use stentor_core::id::AppId;
 
-use super::apps::found;
-use super::fleets::{self, Fleet};
+use super::app_providers::{self, AppProvider};
 use super::leftovers::{self, Kind, Leftover};
-use super::{devices, members, sequences, tokens, topics};
-use crate::sqlite::fault::{Done, missing};
+use super::{members, sequences, tags, tokens, topics};
+use crate::sqlite::fault::{Done, found, missing};
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{int, number, text};
@@ -23,7 +22,7 @@ struct Traces {
 }
 
 /// Removes one device with its subscriptions and memberships; its deliveries stay in the ledger.
-pub(super) fn device(connection: &Connection, fleet: Fleet, key: i64) -> Done<()> {
+pub(super) fn device(connection: &Connection, fleet: AppProvider, key: i64) -> Done<()> {
     let sql = "SELECT token, user, tags, listed = 1 AND retired_at IS NULL FROM devices WHERE key = ?1";
     let read = |row: &rusqlite::Row<'_>| {
         let token = text(row, 0, PushToken::new).ok();
@@ -37,11 +36,11 @@ pub(super) fn device(connection: &Connection, fleet: Fleet, key: i64) -> Done<()
     if let Some(user) = traces.user {
         run(connection, "DELETE FROM user_devices WHERE user = ?1 AND key = ?2", [user, key])?;
     }
-    devices::change_tags(connection, fleet.app, key, traces.tags.as_deref(), None)?;
+    tags::change_tags(connection, fleet.app, key, traces.tags.as_deref(), None)?;
     topics::drop_device(connection, key)?;
     members::remove_device(connection, key)?;
     run(connection, "DELETE FROM devices WHERE key = ?1", [key])?;
-    fleets::count_active(connection, fleet.no, -i64::from(traces.active))
+    app_providers::count_active(connection, fleet.no, -i64::from(traces.active))
 }
 
 /// Removes an app: it is gone for everybody with this transaction, what is much of it goes later.

@@ -13,9 +13,9 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::Lease;
 use stentor_core::time::Timestamp;
 
+use super::app_providers::{self, AppProvider};
 use super::chunks::{self, ChunkRow};
-use super::fleets::{self, Fleet};
-use super::lease::{self, Known};
+use super::contents::{self, Known};
 use super::lost::Lost;
 use super::{books, campaigns, devices, producers};
 use crate::sqlite::damage;
@@ -30,7 +30,7 @@ pub(super) struct Rows<'a> {
     portion: Portion<'a>,
     known: Option<&'a Known>,
     lost: Option<&'a Lost>,
-    fleets: RefCell<Vec<Fleet>>,
+    fleets: RefCell<Vec<AppProvider>>,
 }
 
 impl<'a> Rows<'a> {
@@ -50,7 +50,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Remembers a fleet.
-    pub(super) fn note(&self, fleet: Fleet) {
+    pub(super) fn note(&self, fleet: AppProvider) {
         let mut known = self.fleets.borrow_mut();
         if !known.contains(&fleet) {
             known.push(fleet);
@@ -58,22 +58,22 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns the fleet of an app at a provider; one that is not there is made.
-    pub(super) fn fleet(&self, app: AppId, provider: ProviderKind) -> Done<Fleet> {
-        let is_it = |fleet: &&Fleet| (fleet.app, fleet.provider) == (app, provider);
+    pub(super) fn fleet(&self, app: AppId, provider: ProviderKind) -> Done<AppProvider> {
+        let is_it = |fleet: &&AppProvider| (fleet.app, fleet.provider) == (app, provider);
         if let Some(known) = self.fleets.borrow().iter().find(is_it) {
             return Ok(*known);
         }
-        let fleet = fleets::ensure(self.connection, app, provider)?;
+        let fleet = app_providers::ensure(self.connection, app, provider)?;
         self.note(fleet);
         Ok(fleet)
     }
 
     /// Returns the fleet of a number.
-    pub(super) fn fleet_by_no(&self, no: u64) -> Done<Fleet> {
+    pub(super) fn fleet_by_no(&self, no: u64) -> Done<AppProvider> {
         if let Some(known) = self.fleets.borrow().iter().find(|fleet| fleet.no == no) {
             return Ok(*known);
         }
-        let fleet = fleets::by_no(self.connection, no)?;
+        let fleet = app_providers::by_no(self.connection, no)?;
         self.note(fleet);
         Ok(fleet)
     }
@@ -132,7 +132,7 @@ impl LedgerRows for Rows<'_> {
     }
 
     fn contents(&self, chunk: &ChunkRow, now: Timestamp) -> Done<Contents> {
-        lease::contents(self.connection, self.known, chunk, now)
+        contents::contents(self.connection, self.known, chunk, now)
     }
 
     fn queued(&self, campaign: CampaignId, only: Option<ProviderKind>, max: usize) -> Done<Vec<ChunkId>> {

@@ -6,11 +6,10 @@ use stentor_core::ports::store::{Idempotent, IdempotentReply, Occurrence, Page, 
 use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
-use super::apps::repeat;
 use super::codes::{ACTIVE, SCHEDULED};
-use super::{SqliteStore, accept, fleets, messages, turns};
+use super::{SqliteStore, accept, app_providers, message_rows, turns};
 use crate::sqlite::damage;
-use crate::sqlite::fault::{Done, conflict, damaged, missing};
+use crate::sqlite::fault::{Done, conflict, damaged, missing, repeat};
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{code, int, maybe_text, maybe_time, number, time};
 
@@ -149,7 +148,7 @@ pub(super) fn create(
     schedule: &Schedule,
     idempotency: Option<&IdempotentReply>,
 ) -> Done<Idempotent<()>> {
-    fleets::check_app(connection, schedule.app)?;
+    app_providers::check_app(connection, schedule.app)?;
     if let Some(given) = idempotency {
         if let Some(known) = accept::replay(connection, schedule.app, &given.key, &given.request_hash)? {
             return Ok(accept::as_replayed(known));
@@ -234,7 +233,7 @@ fn read(row: &Row<'_>) -> Done<Schedule> {
         id: ScheduleId::from_raw(number(row, 0)?),
         app: AppId::from_raw(number(row, 1)?),
         name: maybe_text(row, 2, Label::new)?,
-        spec: messages::spec(row, 8)?,
+        spec: message_rows::spec(row, 8)?,
         recurrence,
         state: code(row, 3, ScheduleState::from_code)?,
         created_at: time(row, 4)?,

@@ -3,11 +3,17 @@
 use rusqlite::{Connection, params};
 use stentor_core::id::DeviceId;
 
-use super::fleets::{DEVICE_MAX, FLEET_MAX};
 use crate::sqlite::damage::force;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{int, number};
+
+/// Low bits of a device key: the device's id.
+pub(super) const DEVICE_BITS: u32 = 40;
+/// The largest number of a device.
+pub(super) const DEVICE_MAX: u64 = (1 << DEVICE_BITS) - 1;
+/// Keys stay below 2^63.
+pub(super) const FLEET_MAX: u64 = (1 << 22) - 1;
 
 /// Returns the last device given out.
 pub(super) fn last_device(connection: &Connection) -> Done<DeviceId> {

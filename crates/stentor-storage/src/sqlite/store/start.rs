@@ -2,28 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 use stentor_core::campaign::{CampaignState, Stop};
 use stentor_core::chunk::Ticket;
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::ledger::{self, Audience, Cutting, Finish, LedgerCache};
-use stentor_core::limits::TARGET_DEVICES_MAX_COUNT;
 use stentor_core::message::Message;
-use stentor_core::name::ExternalId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::Started;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 
-use super::fleets::{self, device_of, fleet_of};
+use super::app_providers::{self, device_of, fleet_of};
 use super::register::{self, NewRow};
 use super::rows::Rows;
-use super::{campaigns, messages, owners, sequences, tokens, turns};
+use super::{campaigns, message_rows, sequences, targets, tokens, turns};
 use crate::sqlite::damage::attempt;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::portion::Portion;
-use crate::sqlite::query::{all, exists, limit};
 
 /// Starts scheduled campaigns that are due, every app in its turn where not all can; one whose message makes no sense is stopped, so that it does
 /// not hold up the others.
@@ -77,7 +74,7 @@ fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<St
             started.has_more = true;
             break;
         }
-        let message = messages::load(connection, *id)?.ok_or_else(|| damaged("a message is missing"))?;
+        let message = message_rows::load(connection, *id)?.ok_or_else(|| damaged("a message is missing"))?;
         started.tickets.extend(starter.begin(&message)?);
         started.begun.push(message.app);
     }
@@ -109,7 +106,7 @@ impl<'r, 'a> Starter<'r, 'a> {
 
     fn begin(&mut self, message: &Message) -> Done<Vec<Ticket>> {
         let target = &message.spec.target;
-        let is_direct = target.is_direct() && !has_many(self.connection(), message.app, target)?;
+        let is_direct = target.is_direct() && !targets::has_many(self.connection(), message.app, target)?;
         let audience = match is_direct {
             true => Audience::Named(self.direct(message.app, target)?),
             false => Audience::Wide(self.providers(message.app)?),
@@ -129,7 +126,7 @@ impl<'r, 'a> Starter<'r, 'a> {
 
     /// Lists the providers that the app's devices use or used.
     fn providers(&self, app: AppId) -> Done<Vec<ProviderKind>> {
-        let registries = fleets::of_app(self.connection(), app)?;
+        let registries = app_providers::of_app(self.connection(), app)?;
         Ok(registries.into_iter().map(|one| one.provider).collect())
     }
 
@@ -150,7 +147,7 @@ impl<'r, 'a> Starter<'r, 'a> {
     fn direct(&mut self, app: AppId, target: &Target) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
         let mut keys = match target {
             Target::Token(token) => vec![self.of_token(app, token)?],
-            other => named(self.connection(), app, other)?,
+            other => targets::named(self.connection(), app, other)?,
         };
         keys.sort_unstable();
         keys.dedup();
@@ -170,7 +167,7 @@ impl<'r, 'a> Starter<'r, 'a> {
             return Ok(key);
         }
         let id = self.last_device()? + 1;
-        fleets::check_device_number(id)?;
+        app_providers::check_device_number(id)?;
         let key = fleet.bound(DeviceId::from_raw(id));
         let given = Registration::new(target.platform, provider, target.token.clone());
         let row = NewRow { key, given: &given, user: None, tags: None, listed: false, now: self.cutting.now };
@@ -179,34 +176,4 @@ impl<'r, 'a> Starter<'r, 'a> {
         (self.last_device, self.has_devices) = (Some(id), true);
         Ok(key)
     }
-}
-
-/// Finds keys of the devices that a target names one by one; those that are gone are left out.
-pub(super) fn named(connection: &Connection, app: AppId, target: &Target) -> Done<Vec<i64>> {
-    let ids: &[DeviceId] = match target {
-        Target::Device(id) => std::slice::from_ref(id),
-        Target::Devices(ids) => ids,
-        Target::User(user) => return of_user(connection, app, user),
-        _ => &[],
-    };
-    let mut keys = Vec::with_capacity(ids.len());
-    for id in ids {
-        keys.extend(fleets::locate(connection, app, *id)?.map(|(_, key)| key));
-    }
-    Ok(keys)
-}
-
-/// Returns whether a person has so many devices that they are found step by step, like a wide audience.
-fn has_many(connection: &Connection, app: AppId, target: &Target) -> Done<bool> {
-    let Target::User(user) = target else { return Ok(false) };
-    let Some((no, _)) = owners::find(connection, app, user)? else { return Ok(false) };
-    let sql = "SELECT 1 FROM user_devices WHERE user = ?1 LIMIT 1 OFFSET ?2";
-    exists(connection, sql, [no, limit(TARGET_DEVICES_MAX_COUNT)])
-}
-
-fn of_user(connection: &Connection, app: AppId, user: &ExternalId) -> Done<Vec<i64>> {
-    let Some((no, _)) = owners::find(connection, app, user)? else { return Ok(Vec::new()) };
-    let sql = "SELECT u.key FROM user_devices u CROSS JOIN devices d ON d.key = u.key
-        WHERE u.user = ?1 AND d.listed = 1 AND d.retired_at IS NULL ORDER BY u.key";
-    all(connection, sql, [no], |row: &Row<'_>| Ok(row.get(0)?))
 }

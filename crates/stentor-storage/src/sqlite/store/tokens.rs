@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row, Statement, params};
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId};
 
-use super::fleets::{Fleet, device_of};
+use super::app_providers::{AppProvider, device_of};
 use super::leftovers::{Kind, Leftover};
 use crate::sqlite::bulk::{self, Places};
 use crate::sqlite::fault::{Done, damaged};
@@ -45,14 +45,14 @@ const fn cut(hash: i64) -> i64 {
 }
 
 /// Finds the key of the device that holds the token.
-pub(super) fn holder(connection: &Connection, fleet: Fleet, token: &PushToken) -> Done<Option<i64>> {
+pub(super) fn holder(connection: &Connection, fleet: AppProvider, token: &PushToken) -> Done<Option<i64>> {
     holder_by_hash(connection, fleet, hash(fleet.app, fleet.provider, token), token)
 }
 
 /// Finds the key of the device that holds the token, its hash being known.
 pub(super) fn holder_by_hash(
     connection: &Connection,
-    fleet: Fleet,
+    fleet: AppProvider,
     hash: i64,
     token: &PushToken,
 ) -> Done<Option<i64>> {
@@ -66,7 +66,7 @@ pub(super) fn holder_by_hash(
 }
 
 /// Returns the key that a device has if it is of the fleet; if it is of another, no device has that key.
-fn key_in(fleet: Fleet, device: i64) -> i64 {
+fn key_in(fleet: AppProvider, device: i64) -> i64 {
     fleet.bound(DeviceId::from_raw(device.unsigned_abs()))
 }
 
@@ -91,7 +91,7 @@ fn holds(connection: &Connection, key: i64, token: &PushToken) -> Done<bool> {
 pub(super) fn behind(
     connection: &Connection,
     columns: &str,
-    wanted: &[(i64, Fleet)],
+    wanted: &[(i64, AppProvider)],
     mut read: impl FnMut(&Row<'_>) -> Done<()>,
 ) -> Done<()> {
     let found = candidates(connection, wanted)?;
@@ -105,7 +105,7 @@ pub(super) fn behind(
 }
 
 /// Finds the keys that may be meant, with their hashes.
-fn candidates(connection: &Connection, wanted: &[(i64, Fleet)]) -> Done<Vec<(i64, i64)>> {
+fn candidates(connection: &Connection, wanted: &[(i64, AppProvider)]) -> Done<Vec<(i64, i64)>> {
     let mut hashes: Vec<i64> = wanted.iter().map(|(hash, _)| *hash).collect();
     hashes.dedup();
     let mut found = Vec::new();

@@ -9,7 +9,7 @@ use stentor_core::ports::store::{StoreError, SubscriptionChange, TopicStore};
 use stentor_core::topic::TopicSummary;
 
 use super::leftovers::{Kind, Leftover};
-use super::{SqliteStore, fleets};
+use super::{SqliteStore, app_providers};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, Fault, missing};
 use crate::sqlite::portion::Portion;
@@ -36,7 +36,7 @@ impl TopicStore for SqliteStore {
         loop {
             let (topic, devices) = (topic.clone(), Arc::clone(&devices));
             let done = self.write(move |connection| {
-                fleets::check_app(connection, app)?;
+                app_providers::check_app(connection, app)?;
                 let no = ensure(connection, app, &topic)?;
                 change.go_on(connection, (app, no), &devices, add)?;
                 count(connection, no, int(change.changed_now()))?;
@@ -110,7 +110,7 @@ impl TopicStore for SqliteStore {
 
     async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError> {
         self.read(move |connection| {
-            let (_, key) = fleets::require(connection, app, device)?;
+            let (_, key) = app_providers::require(connection, app, device)?;
             let sql = "SELECT t.name FROM device_topics d JOIN topics t ON t.no = d.topic WHERE d.key = ?1 ORDER BY t.name";
             let name = |row: &Row<'_>| text(row, 0, TopicName::new);
             Ok(readable(connection, "topics", (sql, [key]), usize::MAX, name)?.0)
@@ -211,7 +211,7 @@ impl Change {
     ) -> Done<()> {
         let portion = Portion::begin(connection);
         for device in &devices[self.upto..] {
-            match fleets::locate(connection, app, *device)? {
+            match app_providers::locate(connection, app, *device)? {
                 None => self.sum.unknown += 1,
                 Some((_, key)) if change(connection, topic, key)? => self.sum.changed += 1,
                 Some(_) => self.sum.unchanged += 1,
@@ -238,7 +238,7 @@ fn check_room(connection: &Connection, app: AppId, topic: &TopicName, devices: &
     let topic = find(connection, app, topic)?;
     let most = limit(TOPICS_PER_DEVICE_MAX_COUNT);
     for device in devices {
-        let Some((_, key)) = fleets::locate(connection, app, *device)? else { continue };
+        let Some((_, key)) = app_providers::locate(connection, app, *device)? else { continue };
         let is_known = topic.map_or(Ok(false), |topic| exists(connection, IS_SUBSCRIBED, [topic, key]))?;
         if !is_known && topic_count(connection, key)? >= most {
             return Err(too_many());

@@ -5,8 +5,8 @@ use stentor_core::chunk::Class;
 use stentor_core::id::DeviceId;
 use stentor_core::time::Timestamp;
 
+use super::app_providers::{self, device_of, fleet_of};
 use super::chunks::{self, LEVELS};
-use super::fleets::{self, device_of, fleet_of};
 use super::removal;
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
@@ -48,7 +48,7 @@ pub(super) fn forget(connection: &Connection, keys: &[i64]) -> Done<u64> {
         // Without its fleet its app is gone, and the device goes with that.
         let sql = "SELECT 1 FROM fleets WHERE no = ?1";
         if is_unlisted && exists(connection, sql, [int(fleet_of(*key))])? && !is_counted(connection, *key)? {
-            removal::device(connection, fleets::by_no(connection, fleet_of(*key))?, *key)?;
+            removal::device(connection, app_providers::by_no(connection, fleet_of(*key))?, *key)?;
             gone += 1;
         }
     }

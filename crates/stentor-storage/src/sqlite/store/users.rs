@@ -6,7 +6,7 @@ use stentor_core::ports::store::{StoreError, UserStore};
 use stentor_core::time::Timestamp;
 use stentor_core::user::User;
 
-use super::fleets::{self, device_of};
+use super::app_providers::{self, device_of};
 use super::leftovers::{Kind, Leftover};
 use super::{SqliteStore, members, owners};
 use crate::sqlite::damage::readable;
@@ -23,7 +23,7 @@ impl UserStore for SqliteStore {
     async fn put_user(&self, app: AppId, user: &ExternalId, now: Timestamp) -> Result<User, StoreError> {
         let user = user.clone();
         self.write(move |connection| {
-            fleets::check_app(connection, app)?;
+            app_providers::check_app(connection, app)?;
             owners::ensure(connection, app, &user, now)?;
             show(connection, app, &user)
         })

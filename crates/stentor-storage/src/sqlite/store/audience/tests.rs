@@ -28,7 +28,7 @@ fn group_of(count: i64) -> Connection {
 }
 
 fn stretch(after: u64, max: usize) -> Stretch {
-    let fleet = Fleet { no: 1, app: AppId::from_raw(1), provider: ProviderKind::Fcm };
+    let fleet = AppProvider { no: 1, app: AppId::from_raw(1), provider: ProviderKind::Fcm };
     Stretch { fleet, after: DeviceId::from_raw(after), as_of: DeviceId::from_raw(u64::MAX >> 24), max }
 }
 

@@ -12,21 +12,21 @@ use crate::sqlite::damage;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{exists, one};
 use crate::sqlite::row::int;
-use crate::sqlite::store::audience::WALKED_MAX_COUNT;
-use crate::sqlite::store::fleets::{self, Fleet, device_of};
+use crate::sqlite::store::app_providers::{self, AppProvider, device_of};
+use crate::sqlite::store::stretch::WALKED_MAX_COUNT;
 use crate::sqlite::store::{SqliteStore, owners};
 
 /// Which devices of a fleet are listed.
 #[derive(Clone)]
 pub(super) struct Listing {
-    fleet: Fleet,
+    fleet: AppProvider,
     user: Option<i64>,
     tag: Option<Tag>,
 }
 
 /// Finds the fleets to look through; none when nobody can be meant.
 pub(super) fn plan(connection: &Connection, app: AppId, filter: &DeviceFilter) -> Done<Vec<Listing>> {
-    fleets::check_app(connection, app)?;
+    app_providers::check_app(connection, app)?;
     let user = match &filter.user {
         None => None,
         Some(user) => match owners::find(connection, app, user)? {
@@ -34,7 +34,7 @@ pub(super) fn plan(connection: &Connection, app: AppId, filter: &DeviceFilter) -
             None => return Ok(Vec::new()),
         },
     };
-    let fleets = fleets::of_app(connection, app)?.into_iter();
+    let fleets = app_providers::of_app(connection, app)?.into_iter();
     let meant = fleets.filter(|fleet| filter.provider.is_none_or(|provider| provider == fleet.provider));
     Ok(meant.map(|fleet| Listing { fleet, user, tag: filter.tag.clone() }).collect())
 }

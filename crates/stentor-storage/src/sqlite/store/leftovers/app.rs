@@ -10,7 +10,7 @@ use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, one, run};
 use crate::sqlite::row::number;
-use crate::sqlite::store::fleets::Fleet;
+use crate::sqlite::store::app_providers::AppProvider;
 use crate::sqlite::store::{maintenance, tokens};
 
 /// Rows that a campaign loses at once.
@@ -70,7 +70,7 @@ pub(super) fn fleet(connection: &Connection, left: Leftover, portion: &Portion<'
     let provider = u8::try_from(left.cursor).ok().and_then(ProviderKind::from_code);
     let provider = provider.ok_or_else(|| damaged("a fleet of no provider"))?;
     let app = AppId::from_raw(left.other.unsigned_abs());
-    let fleet = Fleet { no: left.no.unsigned_abs(), app, provider };
+    let fleet = AppProvider { no: left.no.unsigned_abs(), app, provider };
     let (first, last) = (fleet.bound(DeviceId::from_raw(0)), fleet.bound(DeviceId::from_raw(u64::MAX)));
     let next = "SELECT key, token FROM devices WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3";
     while !portion.is_over() {

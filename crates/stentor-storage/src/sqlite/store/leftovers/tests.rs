@@ -7,8 +7,9 @@ use stentor_core::time::Timestamp;
 use super::*;
 use crate::sqlite::migrations;
 use crate::sqlite::portion::ROWS_MAX_COUNT;
-use crate::sqlite::store::audience::{self, Found, Stretch};
-use crate::sqlite::store::fleets::Fleet;
+use crate::sqlite::store::app_providers::AppProvider;
+use crate::sqlite::store::audience::{self, Found};
+use crate::sqlite::store::stretch::Stretch;
 use crate::sqlite::store::{members, removal};
 
 const APP: AppId = AppId::from_raw(1);
@@ -70,7 +71,7 @@ fn finish(connection: &Connection) -> usize {
 
 /// Finds whom the group reaches.
 fn reached(connection: &Connection) -> usize {
-    let fleet = Fleet { no: 1, app: APP, provider: stentor_core::device::ProviderKind::Fcm };
+    let fleet = AppProvider { no: 1, app: APP, provider: stentor_core::device::ProviderKind::Fcm };
     let (after, as_of) = (DeviceId::from_raw(0), DeviceId::from_raw(u64::MAX));
     let stretch = Stretch { fleet, after, as_of, max: usize::MAX };
     let target = Target::Group(GroupName::new("crew").expect("a group"));

@@ -3,7 +3,7 @@ use stentor_core::id::AppId;
 
 use super::*;
 
-const FLEET: Fleet = Fleet { no: 3, app: AppId::from_raw(1), provider: ProviderKind::Fcm };
+const FLEET: AppProvider = AppProvider { no: 3, app: AppId::from_raw(1), provider: ProviderKind::Fcm };
 
 fn chunk(id: u64) -> ChunkId {
     ChunkId::from_raw(id)

@@ -11,7 +11,7 @@ use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, limit, one};
 use crate::sqlite::row::text;
-use crate::sqlite::store::fleets::{self, Fleet, fleet_of};
+use crate::sqlite::store::app_providers::{self, AppProvider, fleet_of};
 use crate::sqlite::store::leftovers::{Kind, Leftover};
 use crate::sqlite::store::removal;
 
@@ -23,7 +23,7 @@ const WALK: i64 = 1;
 /// A device whose token and fleet can be read.
 struct Known {
     key: i64,
-    fleet: Fleet,
+    fleet: AppProvider,
     token: PushToken,
     hash: i64,
 }
@@ -61,7 +61,7 @@ fn walk(connection: &Connection, after: i64) -> Done<Option<i64>> {
     let mut known = Vec::with_capacity(devices.len());
     for (key, token) in devices {
         let no = fleet_of(key);
-        let fleet = *fleets.entry(no).or_insert_with(|| fleets::by_no(connection, no).ok());
+        let fleet = *fleets.entry(no).or_insert_with(|| app_providers::by_no(connection, no).ok());
         if let (Some(fleet), Some(token)) = (fleet, token) {
             known.push(Known { key, fleet, hash: hash(fleet.app, fleet.provider, &token), token });
         }

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use super::super::fleets;
+use super::super::app_providers;
 use super::*;
 use crate::sqlite::migrations;
 
@@ -101,7 +101,7 @@ fn a_device_of_another_fleet_holds_no_token_of_this_one() {
     let apps = [AppId::from_raw(1), AppId::from_raw(2)];
     run(&connection, "INSERT INTO apps VALUES (1, 'a', 0), (2, 'b', 0)", []).expect("made");
     let [ours, theirs] =
-        apps.map(|app| fleets::ensure(&connection, app, ProviderKind::Fcm).expect("a fleet"));
+        apps.map(|app| app_providers::ensure(&connection, app, ProviderKind::Fcm).expect("a fleet"));
     let token = PushToken::new("one-token").expect("a token");
     let key = theirs.bound(DeviceId::from_raw(7));
     let sql = "INSERT INTO devices (key, token_since, registered_at, platform, listed, token)

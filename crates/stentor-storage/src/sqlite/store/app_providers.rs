@@ -1,32 +1,25 @@
-//! Fleets: the devices of one app at one provider, side by side in order of id.
+//! Apps at providers, called fleets in the tables: the devices of one app at one provider, side by side in order of id.
 
 use rusqlite::{Connection, Row, params};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::ports::store::StoreError;
 
-use super::sequences;
+use super::sequences::{self, DEVICE_BITS, DEVICE_MAX, FLEET_MAX};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, damaged, missing};
 use crate::sqlite::query::{exists, one, run};
 use crate::sqlite::row::{code, int, number};
 
-/// Low bits of a device key: the device's id.
-const DEVICE_BITS: u32 = 40;
-/// The largest number of a device.
-pub(super) const DEVICE_MAX: u64 = (1 << DEVICE_BITS) - 1;
-/// Keys stay below 2^63.
-pub(super) const FLEET_MAX: u64 = (1 << 22) - 1;
-
 /// The devices of one app at one provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fleet {
+pub(super) struct AppProvider {
     pub(super) no: u64,
     pub(super) app: AppId,
     pub(super) provider: ProviderKind,
 }
 
-impl Fleet {
+impl AppProvider {
     /// Returns a device's key; `None` for a number that no device has.
     pub(super) fn key(self, device: DeviceId) -> Option<i64> {
         (device.raw() <= DEVICE_MAX).then(|| int(self.no << DEVICE_BITS | device.raw()))
@@ -60,26 +53,26 @@ pub(super) fn check_app(connection: &Connection, app: AppId) -> Done<()> {
 }
 
 /// Lists an app's fleets, by provider.
-pub(super) fn of_app(connection: &Connection, app: AppId) -> Done<Vec<Fleet>> {
+pub(super) fn of_app(connection: &Connection, app: AppId) -> Done<Vec<AppProvider>> {
     let sql = "SELECT no, app, provider FROM fleets WHERE app = ?1 ORDER BY provider";
-    Ok(readable(connection, "fleets", (sql, [int(app.raw())]), usize::MAX, Fleet::read)?.0)
+    Ok(readable(connection, "fleets", (sql, [int(app.raw())]), usize::MAX, AppProvider::read)?.0)
 }
 
 /// Finds the fleet of an app at a provider.
-pub(super) fn find(connection: &Connection, app: AppId, provider: ProviderKind) -> Done<Option<Fleet>> {
+pub(super) fn find(connection: &Connection, app: AppId, provider: ProviderKind) -> Done<Option<AppProvider>> {
     let sql = "SELECT no, app, provider FROM fleets WHERE app = ?1 AND provider = ?2";
-    one(connection, sql, params![int(app.raw()), provider.code()], Fleet::read)
+    one(connection, sql, params![int(app.raw()), provider.code()], AppProvider::read)
 }
 
 /// Returns a fleet by its number.
-pub(super) fn by_no(connection: &Connection, no: u64) -> Done<Fleet> {
+pub(super) fn by_no(connection: &Connection, no: u64) -> Done<AppProvider> {
     let fleet =
-        one(connection, "SELECT no, app, provider FROM fleets WHERE no = ?1", [int(no)], Fleet::read)?;
+        one(connection, "SELECT no, app, provider FROM fleets WHERE no = ?1", [int(no)], AppProvider::read)?;
     fleet.ok_or_else(|| damaged("a fleet is missing"))
 }
 
 /// Finds the fleet or makes it.
-pub(super) fn ensure(connection: &Connection, app: AppId, provider: ProviderKind) -> Done<Fleet> {
+pub(super) fn ensure(connection: &Connection, app: AppId, provider: ProviderKind) -> Done<AppProvider> {
     if let Some(fleet) = find(connection, app, provider)? {
         return Ok(fleet);
     }
@@ -90,7 +83,7 @@ pub(super) fn ensure(connection: &Connection, app: AppId, provider: ProviderKind
     let sql = "INSERT INTO fleets (no, app, provider, active_count) VALUES (?1, ?2, ?3, 0)";
     run(connection, sql, params![int(no), int(app.raw()), provider.code()])?;
     sequences::advance(connection, "fleet", no)?;
-    Ok(Fleet { no, app, provider })
+    Ok(AppProvider { no, app, provider })
 }
 
 /// Counts devices that joined or left the audience.
@@ -100,7 +93,11 @@ pub(super) fn count_active(connection: &Connection, fleet: u64, change: i64) -> 
 }
 
 /// Finds a device of the app: its fleet and key.
-pub(super) fn locate(connection: &Connection, app: AppId, device: DeviceId) -> Done<Option<(Fleet, i64)>> {
+pub(super) fn locate(
+    connection: &Connection,
+    app: AppId,
+    device: DeviceId,
+) -> Done<Option<(AppProvider, i64)>> {
     for fleet in of_app(connection, app)? {
         let Some(key) = fleet.key(device) else { continue };
         if exists(connection, "SELECT 1 FROM devices WHERE key = ?1", [key])? {
@@ -111,7 +108,7 @@ pub(super) fn locate(connection: &Connection, app: AppId, device: DeviceId) -> D
 }
 
 /// Finds a device of the app or says that there is none.
-pub(super) fn require(connection: &Connection, app: AppId, device: DeviceId) -> Done<(Fleet, i64)> {
+pub(super) fn require(connection: &Connection, app: AppId, device: DeviceId) -> Done<(AppProvider, i64)> {
     locate(connection, app, device)?.ok_or(missing("device"))
 }
 

@@ -1,0 +1,121 @@
+//! What is read to send a chunk.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use stentor_core::chunk::TokenList;
+use stentor_core::id::DeviceId;
+use stentor_core::ledger::Contents;
+use stentor_core::ports::store::Fate;
+use stentor_core::time::Timestamp;
+
+use super::app_providers::device_of;
+use super::chunks::{self, ChunkRow};
+use super::collapse;
+use super::message_rows::{self, MessageCache};
+use super::prefetch::{PrefetchCache, Prefetched};
+use crate::sqlite::damage;
+use crate::sqlite::fault::{Done, damaged, missing};
+
+/// Ids that lie closer than this are read as one range, others one by one.
+const SPREAD_MAX_RATIO: u64 = 8;
+
+/// What need not be read from the file again.
+pub(super) struct Known {
+    pub(super) messages: Arc<MessageCache>,
+    pub(super) prefetch: Arc<PrefetchCache>,
+}
+
+/// Reads what is needed to send a chunk.
+pub(super) fn contents(
+    connection: &Connection,
+    known: Option<&Known>,
+    chunk: &ChunkRow,
+    now: Timestamp,
+) -> Done<Contents> {
+    let (devices, fates, tokens) = look_up(connection, known, chunk, now)?;
+    let id = chunk.campaign.into();
+    let message = match known {
+        Some(known) => known.messages.get(connection, id)?,
+        None => message_rows::load(connection, id)?.map(Arc::new),
+    };
+    Ok(Contents { message: message.ok_or(missing("message"))?, devices, fates, tokens })
+}
+
+/// Finds out who is in a chunk and about each of them: gone, collapsed, or the token.
+fn look_up(
+    connection: &Connection,
+    known: Option<&Known>,
+    chunk: &ChunkRow,
+    now: Timestamp,
+) -> Done<(Vec<DeviceId>, Vec<Fate>, TokenList)> {
+    let seen = known
+        .and_then(|known| known.prefetch.take(chunk.id))
+        .filter(|seen| seen.devices.len() == chunk.count);
+    let (devices, tokens) = match seen {
+        Some(Prefetched { devices, tokens }) => (devices, Some(tokens)),
+        None => (chunks::devices(connection, chunk.id, chunk.count)?, None),
+    };
+    let collapsed = collapse::collapsed(connection, chunk, &devices, now)?;
+    if let Some(tokens) = tokens.filter(|_| collapsed.is_empty()) {
+        return Ok((devices, vec![Fate::Send; chunk.count], tokens));
+    }
+    let (fates, tokens) = fates(connection, chunk, &devices, &collapsed)?;
+    Ok((devices, fates, tokens))
+}
+
+/// Finds out about each device: gone, collapsed, or its token.
+fn fates(
+    connection: &Connection,
+    chunk: &ChunkRow,
+    devices: &[DeviceId],
+    collapsed: &[bool],
+) -> Done<(Vec<Fate>, TokenList)> {
+    let mut fates = vec![Fate::Gone; devices.len()];
+    let mut tokens = TokenList::with_capacity(devices.len());
+    let mut at = 0;
+    read_tokens(connection, chunk, devices, |device, token| {
+        while devices.get(at).is_some_and(|one| *one < device) {
+            at += 1;
+        }
+        if devices.get(at) != Some(&device) {
+            return;
+        }
+        if collapsed.get(at) == Some(&true) {
+            fates[at] = Fate::Collapsed;
+        } else {
+            fates[at] = Fate::Send;
+            tokens.push(token);
+        }
+    })?;
+    Ok((fates, tokens))
+}
+
+/// Reads the tokens of unretired devices in order of id.
+fn read_tokens(
+    connection: &Connection,
+    chunk: &ChunkRow,
+    devices: &[DeviceId],
+    mut each: impl FnMut(DeviceId, &str),
+) -> Done<()> {
+    let sql =
+        "SELECT key, token FROM devices WHERE key BETWEEN ?1 AND ?2 AND retired_at IS NULL ORDER BY key";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut read = |first: DeviceId, last: DeviceId| -> Done<()> {
+        let mut rows = statement.query([chunk.fleet.bound(first), chunk.fleet.bound(last)])?;
+        while let Some(row) = rows.next()? {
+            // A token that is none makes its device one that is gone.
+            let key = row.get(0)?;
+            match row.get_ref(1)?.as_str() {
+                Ok(token) => each(device_of(key), token),
+                Err(_) => damage::note("devices", key, &damaged("a token that is no text")),
+            }
+        }
+        Ok(())
+    };
+    let span = chunk.last.raw().saturating_sub(chunk.first.raw());
+    if span / SPREAD_MAX_RATIO <= devices.len() as u64 {
+        return read(chunk.first, chunk.last);
+    }
+    devices.iter().try_for_each(|device| read(*device, *device))
+}

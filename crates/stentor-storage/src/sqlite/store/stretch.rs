@@ -1,0 +1,28 @@
+//! A stretch of the devices of an app at a provider, as one read walks over it.
+
+use stentor_core::id::DeviceId;
+
+use super::app_providers::AppProvider;
+
+/// Rows walked over in one read, whether or not they lead to a device.
+pub(super) const WALKED_MAX_COUNT: usize = 32_768;
+
+/// Asks whether a device is listed and not retired.
+pub(super) const IS_ACTIVE: &str =
+    "SELECT 1 FROM devices WHERE key = ?1 AND listed = 1 AND retired_at IS NULL";
+
+/// A stretch of a fleet: after one device, up to another, at most so many.
+#[derive(Clone, Copy)]
+pub(super) struct Stretch {
+    pub(super) fleet: AppProvider,
+    pub(super) after: DeviceId,
+    pub(super) as_of: DeviceId,
+    pub(super) max: usize,
+}
+
+impl Stretch {
+    /// Returns the key after which it begins, and the last key.
+    pub(super) fn bounds(self) -> (i64, i64) {
+        (self.fleet.bound(self.after), self.fleet.bound(self.as_of))
+    }
+}
