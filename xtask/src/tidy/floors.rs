@@ -23,7 +23,8 @@ const HOUSES: &[Floors] = &[Floors {
     folder: "crates/stentor-server/src/",
     module: &[],
     floors: &[
-        &["private", "clock", "preface_timeout", "strict_objects", "words", "problem", "shares"],
+        &["private", "clock", "preface_timeout", "strict_objects", "words", "shares"],
+        &["contract"],
         &["keys", "decode_errors", "listen"],
         &["pipeline"],
         &["providers", "config"],
