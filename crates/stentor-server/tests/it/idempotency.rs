@@ -108,7 +108,10 @@ async fn a_refused_request_does_not_use_up_its_key() {
 async fn a_schedule_is_made_once() {
     let server = server().await;
     let tenant = server.sender().await;
-    let body = json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": {"target": "everyone", "data": {"k": "v"}}});
+    let message = json!({"target": {"topic": "news"}, "data": {"k": "v"}, "notification": {"title": "t"}, "priority": "normal",
+        "android": {"notification": {"color": "#ffffff"}}, "apns": {"payload": {"aps": {"badge": 1}}}, "collapse_key": "c"});
+    let body = json!({"name": "n", "cron": "0 9 * * *", "time_zone": "UTC", "until": "2099-01-01T00:00:00Z",
+        "catch_up": "skip", "message": message});
     let ask =
         || server.send(&tenant, Method::POST, "/v1/schedules").header("Idempotency-Key", "s").json(&body);
     let (first, again) = (ask().read().await, ask().read().await);
@@ -133,6 +136,34 @@ async fn a_repeat_is_known_by_what_it_asks_and_not_by_its_bytes() {
     let other =
         ask(r#"{"target": "everyone", "ttl_seconds": 61, "data": {"a": "1", "b": "2"}}"#).read().await;
     assert_eq!(other.refusal().1, "idempotency_key_reused");
+}
+
+#[tokio::test]
+async fn a_request_that_differs_in_any_field_is_another_one() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let ask = |key: &str, body: &Value| {
+        server.send(&tenant, Method::POST, "/v1/messages").header("Idempotency-Key", key).json(body)
+    };
+    let other = [
+        ("target", json!({"topic": "news"})),
+        ("notification", json!({"title": "t"})),
+        ("data", json!({"k": "w"})),
+        ("android", json!({"notification": {"color": "#ffffff"}})),
+        ("apns", json!({"payload": {"aps": {"badge": 1}}})),
+        ("priority", json!("normal")),
+        ("ttl_seconds", json!(60)),
+        ("collapse_key", json!("c")),
+        ("dry_run", json!(true)),
+        ("send_at", json!("2026-01-01T00:00:00Z")),
+        ("exact", json!(true)),
+    ];
+    for (field, value) in other {
+        let mut body = json!({"target": "everyone", "data": {"k": "v"}});
+        assert_eq!(ask(field, &body).read().await.status, 202);
+        body[field] = value;
+        assert_eq!(ask(field, &body).read().await.refusal().1, "idempotency_key_reused", "{field}");
+    }
 }
 
 /// Keeps a message as versions before the contract did: with a hash over method, path and body.
