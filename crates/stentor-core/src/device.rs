@@ -8,6 +8,7 @@ use crate::id::{AppId, DeviceId};
 use crate::limits;
 use crate::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
 use crate::outcome::Reason;
+pub use crate::provider::ProviderKind;
 use crate::time::Timestamp;
 
 codes! {
@@ -21,30 +22,6 @@ codes! {
         Web = 3, "web";
         /// Windows.
         Windows = 4, "windows";
-    }
-}
-
-codes! {
-    /// Adapter that reaches a device.
-    ProviderKind {
-        /// Firebase Cloud Messaging, HTTP v1.
-        Fcm = 1, "fcm";
-        /// Apple Push Notification service, HTTP/2.
-        Apns = 2, "apns";
-        /// Accepts everything and sends nothing; for trials and tests.
-        Null = 3, "null";
-    }
-}
-
-impl Platform {
-    /// The provider that reaches such a device when the registration names none.
-    #[must_use]
-    pub const fn usual_provider(self) -> Option<ProviderKind> {
-        match self {
-            Self::Android => Some(ProviderKind::Fcm),
-            Self::Apple => Some(ProviderKind::Apns),
-            Self::Web | Self::Windows => None,
-        }
     }
 }
 
@@ -99,7 +76,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Starts a registration with the platform's usual provider and nothing optional.
+    /// Starts a registration with nothing optional.
     #[must_use]
     pub fn new(platform: Platform, provider: ProviderKind, token: PushToken) -> Self {
         let (user, locale, time_zone) = (None, None, None);

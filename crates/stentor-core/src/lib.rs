@@ -21,6 +21,7 @@ pub mod name;
 pub mod outbound;
 pub mod outcome;
 pub mod ports;
+pub mod provider;
 pub mod quota;
 pub mod retry;
 pub mod schedule;

@@ -38,6 +38,6 @@ pub const MESSAGE_MAX_BYTES: usize = 64 * 1_024;
 pub const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
 /// Most data entries of one message.
 pub const DATA_ENTRIES_MAX_COUNT: usize = 256;
-/// Deepest nesting of a value below a field of `android` or `apns`: well below what the parsers of JSON take (127), so that
+/// Deepest nesting of a value below a field of an override: well below what the parsers of JSON take (127), so that
 /// records that hold it deeper can be read back.
 pub const OVERRIDE_DEPTH_MAX_LEVELS: usize = 32;

@@ -1,5 +1,7 @@
 //! Messages: what the app server asks us to send.
 
+mod record;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use crate::limits::{
     DATA_ENTRIES_MAX_COUNT, MESSAGE_MAX_BYTES, NAME_MAX_CHARS, OVERRIDE_DEPTH_MAX_LEVELS, TTL_MAX_SECONDS,
 };
 use crate::name::CollapseKey;
+use crate::provider::ProviderKind;
 use crate::target::Target;
 use crate::time::Timestamp;
 use crate::word::words;
@@ -92,7 +95,7 @@ impl From<Ttl> for u64 {
 
 /// What to send, without to whom.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "record::ContentRecord")]
 pub struct Content {
     /// The visible part.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -100,12 +103,9 @@ pub struct Content {
     /// The invisible part.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub data: BTreeMap<String, String>,
-    /// FCM `AndroidConfig` fields that win over ours.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub android: Option<Map<String, Value>>,
-    /// APNs override: `{"headers": {...}, "payload": {...}}` fields that win over ours.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub apns: Option<Map<String, Value>>,
+    /// What a push service gets in its own words, which win over ours.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub overrides: BTreeMap<ProviderKind, Map<String, Value>>,
 }
 
 /// All that the app server asks for.
@@ -126,21 +126,21 @@ pub struct MessageSpec {
 }
 
 impl MessageSpec {
-    /// Checks what no single field can: that there is content, not too much, and that its record can be read back.
+    /// Checks what no single field can: that there is content, not too much, and that its record can be read back. The
+    /// override of a provider is named `overrides.{provider}`.
     pub fn checked(self) -> Result<Self, Invalid> {
         let content = &self.content;
         if content.data.len() > DATA_ENTRIES_MAX_COUNT {
             return Err(Invalid::new("data", format!("at most {DATA_ENTRIES_MAX_COUNT} entries")));
         }
         let empty = content.notification.is_none() && content.data.is_empty();
-        if empty && content.android.is_none() && content.apns.is_none() {
+        if empty && content.overrides.is_empty() {
             return Err(Invalid::new(
                 "notification",
                 "give a notification or data: there is nothing to send",
             ));
         }
-        check_depth("android", content.android.as_ref())?;
-        check_depth("apns", content.apns.as_ref())?;
+        content.overrides.iter().try_for_each(|(provider, fields)| check_depth(*provider, fields))?;
         let record = self.encode();
         if record.len() > MESSAGE_MAX_BYTES {
             return Err(Invalid::new("message", format!("at most {MESSAGE_MAX_BYTES} bytes as JSON")));
@@ -154,23 +154,21 @@ impl MessageSpec {
     /// Writes the stored record, with its version.
     #[must_use]
     pub fn encode(&self) -> String {
-        let record = StoredSpec { v: 1, spec: std::borrow::Cow::Borrowed(self) };
-        serde_json::to_string(&record).unwrap_or_default()
+        record::encode(self)
     }
 
     /// Reads a stored record of any version so far; `None` when it is none.
     #[must_use]
     pub fn decode(text: &str) -> Option<Self> {
-        let record: StoredSpec<'_> = serde_json::from_str(text).ok()?;
-        (record.v == 1).then(|| record.spec.into_owned())
+        record::decode(text)
     }
 }
 
-fn check_depth(name: &str, fields: Option<&Map<String, Value>>) -> Result<(), Invalid> {
+fn check_depth(provider: ProviderKind, fields: &Map<String, Value>) -> Result<(), Invalid> {
     let deep = |(_, value): &(&String, &Value)| !fits_within(value, OVERRIDE_DEPTH_MAX_LEVELS);
-    let Some((field, _)) = fields.into_iter().flatten().find(deep) else { return Ok(()) };
-    let path =
-        if field.chars().count() <= NAME_MAX_CHARS { format!("{name}.{field}") } else { name.to_owned() };
+    let Some((field, _)) = fields.iter().find(deep) else { return Ok(()) };
+    let name = format!("overrides.{provider}");
+    let path = if field.chars().count() <= NAME_MAX_CHARS { format!("{name}.{field}") } else { name };
     Err(Invalid::new(path, format!("may be nested at most {OVERRIDE_DEPTH_MAX_LEVELS} levels deep")))
 }
 
@@ -182,12 +180,6 @@ fn fits_within(value: &Value, levels: usize) -> bool {
         Value::Object(fields) => levels > 0 && fields.values().all(inner),
         _ => true,
     }
-}
-
-#[derive(Serialize, Deserialize)]
-struct StoredSpec<'a> {
-    v: u32,
-    spec: std::borrow::Cow<'a, MessageSpec>,
 }
 
 /// An accepted message.
@@ -277,16 +269,29 @@ mod tests {
         }
     }
 
+    fn overridden() -> MessageSpec {
+        let fields = |json: &str| serde_json::from_str(json).expect("an object");
+        let overrides =
+            [(ProviderKind::Fcm, fields(r#"{"a":1}"#)), (ProviderKind::Apns, fields(r#"{"b":[]}"#))];
+        MessageSpec { content: Content { overrides: overrides.into(), ..spec().content }, ..spec() }
+    }
+
     #[test]
     fn the_stored_record_of_version_1_stays_as_it_is() {
-        let golden = r#"{"v":1,"spec":{"target":"everyone","content":{"notification":{"title":"Hi"}},"priority":"high","ttl":2419200}}"#;
-        assert_eq!(spec().encode(), golden);
-        assert_eq!(MessageSpec::decode(golden), Some(spec()));
+        let golden = r#"{"v":1,"spec":{"target":"everyone","content":{"notification":{"title":"Hi"},"android":{"a":1},"apns":{"b":[]}},"priority":"high","ttl":2419200}}"#;
+        assert_eq!(MessageSpec::decode(golden), Some(overridden()));
+    }
+
+    #[test]
+    fn the_stored_record_of_version_2_stays_as_it_is() {
+        let golden = r#"{"v":2,"spec":{"target":"everyone","content":{"notification":{"title":"Hi"},"overrides":{"fcm":{"a":1},"apns":{"b":[]}}},"priority":"high","ttl":2419200}}"#;
+        assert_eq!(overridden().encode(), golden);
+        assert_eq!(MessageSpec::decode(golden), Some(overridden()));
     }
 
     #[test]
     fn a_record_of_an_unknown_version_is_not_guessed_at() {
-        assert_eq!(MessageSpec::decode(&spec().encode().replace("\"v\":1", "\"v\":9")), None);
+        assert_eq!(MessageSpec::decode(&spec().encode().replace("\"v\":2", "\"v\":9")), None);
     }
 
     #[test]
@@ -303,17 +308,14 @@ mod tests {
     #[test]
     fn an_override_is_nested_up_to_the_limit_and_a_deeper_one_is_refused_by_name() {
         let with = |levels| {
-            let content = Content { apns: Some(nested(levels)), ..Content::default() };
-            MessageSpec { content, ..spec() }.checked()
+            let overrides = [(ProviderKind::Apns, nested(levels))].into();
+            MessageSpec { content: Content { overrides, ..Content::default() }, ..spec() }.checked()
         };
         let deepest = with(OVERRIDE_DEPTH_MAX_LEVELS).expect("fits");
         assert_eq!(MessageSpec::decode(&deepest.encode()), Some(deepest));
         for levels in [OVERRIDE_DEPTH_MAX_LEVELS + 1, 124, 127] {
-            assert_eq!(with(levels).expect_err("refused").field, "apns.payload");
+            assert_eq!(with(levels).expect_err("refused").field, "overrides.apns.payload");
         }
-        let content = Content { android: Some(nested(124)), ..Content::default() };
-        let refused = MessageSpec { content, ..spec() }.checked().expect_err("refused");
-        assert_eq!(refused.field, "android.payload");
     }
 
     #[test]
@@ -322,10 +324,8 @@ mod tests {
         for number in
             [1.1111111111111112e-308, 8.98846567431158e307, 51.24817837550540_4, -0.0, 1e300, 5e-324]
         {
-            let content = Content {
-                apns: Some(Map::from_iter([("x".to_owned(), number.into())])),
-                ..Content::default()
-            };
+            let fields = Map::from_iter([("x".to_owned(), number.into())]);
+            let content = Content { overrides: [(ProviderKind::Fcm, fields)].into(), ..Content::default() };
             let kept = MessageSpec { content, ..spec() }.checked().expect("can be read back");
             assert_eq!(MessageSpec::decode(&kept.encode()), Some(kept));
         }

@@ -32,6 +32,10 @@ pub(crate) fn invalid(field: &str, problem: &str) -> CredentialError {
     CredentialError::Invalid(Invalid::new(field, problem))
 }
 
+pub(crate) fn unusable(field: &str, problem: &str) -> CredentialError {
+    CredentialError::Unusable(Invalid::new(field, problem))
+}
+
 impl<'a> Fields<'a> {
     pub(crate) fn new(map: &'a Map<String, Value>, path: &'static str) -> Self {
         Self { map, path }
@@ -66,6 +70,10 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn invalid(&self, name: &str, problem: &str) -> CredentialError {
         CredentialError::Invalid(Invalid::new(self.path_of(name), problem))
+    }
+
+    pub(crate) fn unusable(&self, name: &str, problem: &str) -> CredentialError {
+        unusable(&self.path_of(name), problem)
     }
 
     pub(crate) fn path_of(&self, name: &str) -> String {
@@ -131,7 +139,7 @@ mod tests {
 
     #[test]
     fn broken_json_is_refused_without_being_quoted() {
-        let CredentialError::Invalid(refused) = parse("{\"private_key\": \"hush").expect_err("refused");
+        let refused = parse("{\"private_key\": \"hush").expect_err("refused").into_invalid();
         assert_eq!(refused.field, "credential");
         assert!(!refused.problem.contains("hush"));
     }

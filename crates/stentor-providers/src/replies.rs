@@ -148,8 +148,8 @@ pub(crate) fn stats(client: &Client) -> ProviderStats {
         inflight: stats.inflight,
         inflight_limit: stats.inflight_limit,
         latency_floor: stats.latency_floor,
-        goaways: stats.goaways,
-        resets: stats.resets,
+        drains: stats.goaways,
+        aborts: stats.resets,
         connect_failures: stats.connect_failures,
     }
 }

@@ -156,8 +156,8 @@ impl Gathered {
             gauge(f).latency_floor.as_secs_f64()
         })?;
         self.fleets(to, "provider_connections", "Open connections", |f| gauge(f).connections as f64)?;
-        self.totals(to, "provider_goaway", "GOAWAY frames seen", |f| gauge(f).goaways)?;
-        self.totals(to, "provider_resets", "Streams reset by the push service", |f| gauge(f).resets)?;
+        self.totals(to, "provider_goaway", "GOAWAY frames seen", |f| gauge(f).drains)?;
+        self.totals(to, "provider_resets", "Streams reset by the push service", |f| gauge(f).aborts)?;
         self.totals(to, "provider_connect_failures", "Connections that failed to open", |f| {
             gauge(f).connect_failures
         })

@@ -10,13 +10,11 @@ use stentor_core::message::{Message, MessageSpec};
 use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{CredentialError, Provider};
+use stentor_providers::schema::CONNECTIONS_MAX_COUNT;
 use stentor_providers::{Limits, Outbound, RefusedHost, Setup};
 use tokio::runtime::Handle;
 
 use crate::pipeline::ProviderFactory;
-
-/// Most connections that a credential may ask for.
-const CONNECTIONS_MAX_COUNT: u64 = 1_024;
 
 /// Largest quota that a credential may name, in messages per minute: beyond, none is meant.
 const QUOTA_MAX_PER_MINUTE: u32 = 1_000_000_000;
@@ -40,13 +38,18 @@ impl Adapters {
     }
 }
 
+impl Adapters {
+    fn open(&self, credential: &Credential) -> Result<Arc<dyn Provider>, CredentialError> {
+        let ours = split(credential, &self.setup.limits).map_err(CredentialError::Invalid)?;
+        let setup = Setup { limits: ours.limits, ..self.setup.clone() };
+        let _inside = self.home.as_ref().map(Handle::enter);
+        stentor_providers::open(credential.provider, &ours.rest, &setup)
+    }
+}
+
 impl ProviderFactory for Adapters {
     fn build(&self, credential: &Credential) -> Result<Arc<dyn Provider>, Invalid> {
-        let Ours { rest, limits, .. } = split(credential, &self.setup.limits)?;
-        let setup = Setup { limits, ..self.setup.clone() };
-        let _inside = self.home.as_ref().map(Handle::enter);
-        stentor_providers::open(credential.provider, &rest, &setup)
-            .map_err(|CredentialError::Invalid(invalid)| worded(invalid))
+        self.open(credential).map_err(CredentialError::into_invalid)
     }
 
     fn quota(&self, credential: &Credential) -> Option<u32> {
@@ -78,11 +81,8 @@ fn split(credential: &Credential, usual: &Limits) -> Result<Ours, Invalid> {
     }
     let quota = match fields.remove("quota") {
         Some(said) => read_quota(&said)?,
-        None => stentor_providers::usual_quota(credential.provider),
+        None => stentor_providers::descriptor(credential.provider).quota_per_minute,
     };
-    if let Some(endpoint) = fields.remove("token_endpoint") {
-        fields.insert("token_uri".to_owned(), endpoint);
-    }
     Ok(Ours { rest: Value::Object(fields).to_string(), limits, quota })
 }
 
@@ -104,33 +104,27 @@ fn read_quota(said: &Value) -> Result<Option<u32>, Invalid> {
 
 /// Checks a message against a push service's limits.
 pub(crate) fn check(provider: ProviderKind, spec: &MessageSpec) -> Result<(), Invalid> {
-    stentor_providers::check(provider, spec)
+    (stentor_providers::descriptor(provider).check)(spec)
 }
 
 /// Returns how many bytes a message has at a push service, its token apart.
 pub(crate) fn payload_bytes(provider: ProviderKind, message: &Message) -> u64 {
-    let bytes = match provider {
-        ProviderKind::Fcm => {
-            let body = stentor_providers::fcm::payload::Body::new(message, message.due_at);
-            body.with_token("", |parts| parts.iter().map(|part| part.len()).sum::<usize>())
-        }
-        ProviderKind::Apns => stentor_providers::apns::payload::Push::new(message, "").body.len(),
-        ProviderKind::Null => 0,
-    };
-    bytes as u64
+    (stentor_providers::descriptor(provider).payload_bytes)(message) as u64
 }
 
 /// Checks that a credential's JSON can be used; connects to nothing.
-pub(crate) fn check_credential(credential: &Credential, clock: Arc<dyn Clock>) -> Result<(), Invalid> {
-    Adapters::new(clock, Limits::default(), OutboundPolicy::default()).build(credential).map(|_| ())
+pub(crate) fn check_credential(
+    credential: &Credential,
+    clock: Arc<dyn Clock>,
+) -> Result<(), CredentialError> {
+    Adapters::new(clock, Limits::default(), OutboundPolicy::default()).open(credential).map(|_| ())
 }
 
 /// Finds a host in a credential that may not be connected to, as far as that shows without looking names up; none in a
 /// credential that cannot be read.
 pub(crate) fn refused_host(credential: &Credential, policy: &OutboundPolicy) -> Option<RefusedHost> {
     let ours = split(credential, &Limits::default()).ok()?;
-    let found = stentor_providers::refused_host(credential.provider, &ours.rest, policy).ok()??;
-    Some(RefusedHost { field: field_of(found.field), ..found })
+    stentor_providers::refused_host(credential.provider, &ours.rest, policy).ok()?
 }
 
 /// Returns a credential's endpoint as it may be shown: without the user that older credentials may hold.
@@ -139,15 +133,6 @@ pub(crate) fn shown_endpoint(endpoint: &str) -> String {
         Some((scheme, rest)) => format!("{scheme}://{}", rest.rsplit('@').next().unwrap_or_default()),
         None => endpoint.rsplit('@').next().unwrap_or_default().to_owned(),
     }
-}
-
-/// Returns the same with the field as callers know it.
-fn worded(invalid: Invalid) -> Invalid {
-    Invalid { field: field_of(invalid.field), ..invalid }
-}
-
-fn field_of(adapters: String) -> String {
-    if adapters == "token_uri" { "token_endpoint".to_owned() } else { adapters }
 }
 
 #[cfg(test)]
@@ -164,11 +149,10 @@ mod tests {
 
     #[test]
     fn our_own_fields_are_obeyed_and_not_handed_on() {
-        let secret =
-            r#"{"service_account":{},"token_endpoint":"http://t","quota":"none","max_connections":3}"#;
+        let secret = r#"{"service_account":{},"quota":"none","max_connections":3}"#;
         let ours = split(&credential(ProviderKind::Fcm, secret), &Limits::default()).expect("readable");
         assert_eq!((ours.limits.max_connections, ours.quota), (3, None));
-        assert_eq!(ours.rest, r#"{"service_account":{},"token_uri":"http://t"}"#);
+        assert_eq!(ours.rest, r#"{"service_account":{}}"#);
     }
 
     #[test]

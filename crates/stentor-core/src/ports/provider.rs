@@ -31,7 +31,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Returns the 128 bits that name one delivery, the same at every attempt (used as apns-id).
+    /// Returns the 128 bits that name one delivery, the same at every attempt, for push services that can tell a repeat.
     #[must_use]
     pub fn delivery_bits(message: MessageId, device: DeviceId) -> u128 {
         u128::from(message.raw()) << 64 | u128::from(device.raw())
@@ -57,10 +57,10 @@ pub struct ProviderStats {
     /// The shortest time that an answer took lately; zero before the first. The pipeline has rate times this in work: an
     /// adapter that does not tell it is given little at a time.
     pub latency_floor: Duration,
-    /// GOAWAY frames seen so far.
-    pub goaways: u64,
-    /// Streams reset by the push service so far.
-    pub resets: u64,
+    /// Times so far that the push service asked to open another connection for what comes next.
+    pub drains: u64,
+    /// Requests so far that the push service broke off.
+    pub aborts: u64,
     /// Connections that failed to open so far.
     pub connect_failures: u64,
 }
@@ -108,7 +108,20 @@ pub trait Provider: Send + Sync {
 /// Why a credential's JSON cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    /// A field of it is wrong.
+    /// A field of it breaks a rule of form.
     #[error("{0}")]
     Invalid(Invalid),
+    /// No key or certificate can be read from a field of it: no rule of form finds that.
+    #[error("{0}")]
+    Unusable(Invalid),
+}
+
+impl CredentialError {
+    /// Returns the field and its problem.
+    #[must_use]
+    pub fn into_invalid(self) -> Invalid {
+        match self {
+            Self::Invalid(invalid) | Self::Unusable(invalid) => invalid,
+        }
+    }
 }

@@ -12,7 +12,7 @@ use stentor_core::ports::provider::CredentialError;
 use stentor_core::time::Timestamp;
 
 use super::credential::ApnsCredential;
-use crate::credential::invalid;
+use crate::credential::unusable;
 
 /// Age at which a token is renewed.
 pub const RENEW_AFTER: Duration = Duration::from_secs(50 * 60);
@@ -67,12 +67,12 @@ impl Held {
 impl ProviderTokens {
     /// Gets ready to sign.
     pub fn new(credential: &ApnsCredential) -> Result<Self, CredentialError> {
-        let key = credential.signing_key().map_err(|()| invalid("key_p8", "must be a P-256 key in PEM"))?;
+        let key = credential.signing_key().map_err(|()| unusable("key_p8", "must be a P-256 key in PEM"))?;
         let (key_id, team_id) = (credential.key_id.clone(), credential.team_id.clone());
         let tokens = Self { key, key_id, team_id, held: Mutex::default() };
         // A key on another curve is found here, not at the first message.
         let signs = tokens.sign(Timestamp::default()).is_some();
-        if signs { Ok(tokens) } else { Err(invalid("key_p8", "must be a key on the curve P-256")) }
+        if signs { Ok(tokens) } else { Err(unusable("key_p8", "must be a key on the curve P-256")) }
     }
 
     /// Returns the `authorization` header, with a new token when the last one is old.

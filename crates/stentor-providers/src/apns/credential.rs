@@ -10,7 +10,7 @@ use crate::credential::{Fields, parse};
 const PRODUCTION: &str = "https://api.push.apple.com";
 const SANDBOX: &str = "https://api.sandbox.push.apple.com";
 const ID_CHARS: usize = 10;
-const BUNDLE_ID_MAX_BYTES: usize = 255;
+pub(super) const BUNDLE_ID_MAX_BYTES: usize = 255;
 const FIELDS: &[&str] =
     &["key_p8", "key_id", "team_id", "bundle_id", "environment", "endpoint", "server_name", "ca_pem"];
 
@@ -48,7 +48,8 @@ impl ApnsCredential {
             endpoint: fields.endpoint(usual)?,
         };
         credential.signing_key().map_err(|()| {
-            fields.invalid("key_p8", "must be a P-256 key in PEM (BEGIN PRIVATE KEY), as in Apple's .p8 file")
+            fields
+                .unusable("key_p8", "must be a P-256 key in PEM (BEGIN PRIVATE KEY), as in Apple's .p8 file")
         })?;
         Ok(credential)
     }

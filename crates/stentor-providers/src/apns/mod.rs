@@ -2,6 +2,7 @@
 
 pub mod auth;
 pub mod credential;
+mod descriptor;
 pub mod errors;
 pub mod payload;
 #[cfg(test)]
@@ -26,9 +27,10 @@ use uuid::fmt::Hyphenated;
 
 use self::auth::ProviderTokens;
 use self::credential::ApnsCredential;
+pub(crate) use self::descriptor::DESCRIPTOR;
 use self::payload::Push;
 use crate::outbound::Way;
-use crate::picked::Picked;
+use crate::subset::Subset;
 use crate::{Setup, replies};
 
 const APNS_ID: HeaderName = HeaderName::from_static("apns-id");
@@ -87,7 +89,7 @@ impl Apns {
         let Some(renewed) = self.tokens.replace(bearer, self.clock.now()) else { return };
         again.constant.retain(|(name, _)| name != AUTHORIZATION);
         again.constant.push((AUTHORIZATION, renewed));
-        again.requests = Arc::new(Picked { of: again.requests, places: expired.clone() });
+        again.requests = Arc::new(Subset { of: again.requests, places: expired.clone() });
         replies.renew(&expired, self.client.send_until(again, cut).await);
     }
 }
@@ -125,7 +127,7 @@ fn well_formed(pushes: Pushes) -> (Arc<dyn Requests>, Option<Vec<usize>>) {
         return (Arc::new(pushes), None);
     }
     let places: Vec<usize> = all.filter(valid).collect();
-    (Arc::new(Picked { of: Arc::new(pushes), places: places.clone() }), Some(places))
+    (Arc::new(Subset { of: Arc::new(pushes), places: places.clone() }), Some(places))
 }
 
 /// Returns the outcome of a token that cannot be Apple's.

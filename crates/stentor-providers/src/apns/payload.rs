@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
+use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority};
 use stentor_core::name::CollapseKey;
@@ -111,7 +112,7 @@ fn overridden_alert(content: &Content) -> bool {
 }
 
 fn part<'a>(content: &'a Content, name: &str) -> Option<&'a Map<String, Value>> {
-    content.apns.as_ref()?.get(name)?.as_object()
+    content.overrides.get(&ProviderKind::Apns)?.get(name)?.as_object()
 }
 
 fn overridden(content: &Content, header: &str) -> Option<String> {
@@ -156,7 +157,7 @@ pub fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     if content.data.contains_key("aps") {
         return Err(Invalid::new("data.aps", "this key is reserved by APNs"));
     }
-    if let Some(apns) = &content.apns {
+    if let Some(apns) = content.overrides.get(&ProviderKind::Apns) {
         json::only(apns, OVERRIDE_FIELDS, "apns")?;
         json::object(apns, "payload", "apns")?;
         if let Some(headers) = json::object(apns, "headers", "apns")? {

@@ -16,7 +16,7 @@ use stentor_core::ports::provider::CredentialError;
 use stentor_core::time::Timestamp;
 
 use super::credential::FcmCredential;
-use crate::credential::invalid;
+use crate::credential::{invalid, unusable};
 use crate::outbound::Outbound;
 use crate::{Setup, replies, retry_after};
 
@@ -129,7 +129,7 @@ impl AccessTokens {
     /// Gets ready for a service account; fetches nothing yet.
     pub fn new(credential: &FcmCredential, setup: &Setup) -> Result<Self, CredentialError> {
         let key =
-            credential.signing_key().map_err(|()| invalid("private_key", "must be an RSA key in PEM"))?;
+            credential.signing_key().map_err(|()| unusable("private_key", "must be an RSA key in PEM"))?;
         let uri = Url::parse(&credential.token_uri)
             .map_err(|_| invalid(&credential.token_uri_field, "must be a URL"))?;
         Ok(Self {
@@ -267,10 +267,10 @@ fn http_client(ca_pem: Option<&str>, outbound: &Outbound) -> Result<reqwest::Cli
         .dns_resolver(Arc::new(outbound.clone()));
     if let Some(pem) = ca_pem {
         let roots = reqwest::Certificate::from_pem_bundle(pem.as_bytes())
-            .map_err(|_| invalid("ca_pem", "must be certificates in PEM"))?;
+            .map_err(|_| unusable("ca_pem", "must be certificates in PEM"))?;
         builder = builder.tls_certs_only(roots);
     }
-    builder.build().map_err(|cause| invalid("ca_pem", &cause.to_string()))
+    builder.build().map_err(|cause| unusable("ca_pem", &cause.to_string()))
 }
 
 async fn read(mut response: reqwest::Response) -> reqwest::Result<Vec<u8>> {

@@ -11,7 +11,7 @@ use crate::credential::{Fields, NO_USER, invalid, parse};
 
 const ENDPOINT: &str = "https://fcm.googleapis.com";
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
-const WRAPPED: &[&str] = &["service_account", "endpoint", "token_uri", "server_name", "ca_pem"];
+const WRAPPED: &[&str] = &["service_account", "endpoint", "token_endpoint", "server_name", "ca_pem"];
 
 /// A service account, and where its requests go.
 #[derive(Debug)]
@@ -53,25 +53,25 @@ impl FcmCredential {
         if account.text("type")? != "service_account" {
             return Err(account.invalid("type", "must be `service_account`"));
         }
-        let (token_uri, given_by) = match overrides.optional("token_uri")? {
-            Some(uri) => (Some(uri), overrides),
-            None => (account.optional("token_uri")?, account),
+        let (token_uri, token_uri_field) = match overrides.optional("token_endpoint")? {
+            Some(uri) => (Some(uri), overrides.path_of("token_endpoint")),
+            None => (account.optional("token_uri")?, account.path_of("token_uri")),
         };
         let token_uri = token_uri.unwrap_or(TOKEN_URI);
-        check_token_uri(token_uri).map_err(|problem| given_by.invalid("token_uri", problem))?;
+        check_token_uri(token_uri).map_err(|problem| invalid(&token_uri_field, problem))?;
         let credential = Self {
             project_id: account.text("project_id")?.to_owned(),
             client_email: account.text("client_email")?.to_owned(),
             private_key_id: account.text("private_key_id")?.to_owned(),
             private_key: account.secret("private_key")?,
             token_uri: token_uri.to_owned(),
-            token_uri_field: given_by.path_of("token_uri"),
+            token_uri_field,
             endpoint: overrides.endpoint(ENDPOINT)?,
             ca_pem: overrides.optional("ca_pem")?.map(ToOwned::to_owned),
         };
         credential.signing_key().map_err(|()| {
             account
-                .invalid("private_key", "must be an RSA key in PEM (BEGIN PRIVATE KEY), as Google issues it")
+                .unusable("private_key", "must be an RSA key in PEM (BEGIN PRIVATE KEY), as Google issues it")
         })?;
         Ok(credential)
     }

@@ -2,6 +2,7 @@
 
 pub mod auth;
 pub mod credential;
+mod descriptor;
 pub mod errors;
 pub mod payload;
 
@@ -21,9 +22,10 @@ use stentor_http2::{Batch as Call, Client, Gist, Keep, Line, Replies, Reply, Req
 
 use self::auth::{AccessTokens, Denied};
 use self::credential::FcmCredential;
+pub(crate) use self::descriptor::DESCRIPTOR;
 use self::payload::Body;
 use crate::outbound::Way;
-use crate::picked::Picked;
+use crate::subset::Subset;
 use crate::{Setup, replies};
 
 /// Messages per minute that a project may send unless Google grants more (Firebase documentation, "Throttling and quotas").
@@ -90,7 +92,7 @@ impl Fcm {
             replies.others().filter(|(_, reply)| lacks_token(reply)).map(|(at, _)| at).collect();
         let Some(of) = of.filter(|_| !refused.is_empty()) else { return };
         let Some(renewed) = self.tokens.replace(bearer).await else { return };
-        let again = Picked { of, places: refused.clone() };
+        let again = Subset { of, places: refused.clone() };
         let again = self.client.send_until(self.batch(&renewed, Arc::new(again)), cut).await;
         replies.renew(&refused, again);
     }

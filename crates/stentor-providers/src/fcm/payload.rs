@@ -1,6 +1,7 @@
 //! What is sent to FCM, and what FCM would refuse. Source: FCM v1 `projects.messages` reference.
 
 use serde_json::{Map, Value, json};
+use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::message::{Content, Message, MessageSpec, Priority};
 use stentor_core::time::Timestamp;
@@ -82,7 +83,7 @@ fn android(message: &Message, now: Timestamp) -> Map<String, Value> {
     if let Some(key) = &spec.collapse_key {
         android.insert("collapseKey".into(), key.as_str().into());
     }
-    json::merge(&mut android, &camel(spec.content.android.as_ref()));
+    json::merge(&mut android, &camel(spec.content.overrides.get(&ProviderKind::Fcm)));
     android
 }
 
@@ -102,7 +103,7 @@ fn apns(message: &Message) -> Map<String, Value> {
     if !visible {
         apns.insert("payload".into(), json!({"aps": {"content-available": 1}}));
     }
-    json::merge(&mut apns, &camel(spec.content.apns.as_ref()));
+    json::merge(&mut apns, &camel(spec.content.overrides.get(&ProviderKind::Apns)));
     apns
 }
 
@@ -120,9 +121,9 @@ fn camel(map: Option<&Map<String, Value>>) -> Map<String, Value> {
 pub fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     let content = &spec.content;
     content.data.keys().try_for_each(|key| check_key(key, "data"))?;
-    let android = camel(content.android.as_ref());
+    let android = camel(content.overrides.get(&ProviderKind::Fcm));
     check_android(&android)?;
-    check_apns(&camel(content.apns.as_ref()))?;
+    check_apns(&camel(content.overrides.get(&ProviderKind::Apns)))?;
     check_size(content, &android)
 }
 

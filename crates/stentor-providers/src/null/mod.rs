@@ -1,13 +1,41 @@
 //! A push service that takes everything and sends nothing; for trials and tests.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use stentor_core::device::ProviderKind;
+use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
 use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderStats};
 
+use crate::Descriptor;
 use crate::credential::{self, Fields};
+use crate::schema::CredentialSchema;
+
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    kind: ProviderKind::Null,
+    title: "the provider that sends nothing",
+    label: "Null",
+    is_for_trials: true,
+    platforms: &[],
+    overrides: None,
+    quota_per_minute: None,
+    token_max_bytes: PUSH_TOKEN_MAX_BYTES,
+    confuses_environments: false,
+    credential: CredentialSchema {
+        name: "NullCredential",
+        about: "A credential for the provider that sends nothing.",
+        put: "Lets the app use the provider that accepts everything and sends nothing.",
+        fields: &[],
+        shown: &[],
+        example: "",
+    },
+    check: |_| Ok(()),
+    payload_bytes: |_| 0,
+    hosts: |_| Ok(Vec::new()),
+    open: |secret, _| Ok(Arc::new(Null::open(secret)?)),
+};
 
 /// Accepts every attempt at once.
 #[derive(Debug, Default)]

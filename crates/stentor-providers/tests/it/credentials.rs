@@ -16,7 +16,7 @@ use crate::support::{Account, StillClock, batch, setup};
 
 fn field<T>(result: Result<T, CredentialError>) -> String {
     match result {
-        Err(CredentialError::Invalid(invalid)) => invalid.field,
+        Err(error) => error.into_invalid().field,
         Ok(_) => "none".to_owned(),
     }
 }
@@ -69,7 +69,8 @@ fn r17_urls_with_a_user_and_strange_ones_are_refused_by_name_and_not_shown() {
     let account = |token_uri: &str| Account::new(token_uri).json;
     let fine = account("https://oauth2.googleapis.com/token");
     let refused = |secret: Value| match FcmCredential::parse(&secret.to_string()) {
-        Err(CredentialError::Invalid(invalid)) => {
+        Err(error) => {
+            let invalid = error.into_invalid();
             assert!(!format!("{invalid:?}").contains("hush"), "{invalid:?}");
             invalid.field
         }
@@ -84,7 +85,11 @@ fn r17_urls_with_a_user_and_strange_ones_are_refused_by_name_and_not_shown() {
     ] {
         assert_eq!(refused(account(uri)), "token_uri", "{uri}");
         assert_eq!(refused(json!({"service_account": account(uri)})), "service_account.token_uri", "{uri}");
-        assert_eq!(refused(json!({"service_account": fine, "token_uri": uri})), "token_uri", "{uri}");
+        assert_eq!(
+            refused(json!({"service_account": fine, "token_endpoint": uri})),
+            "token_endpoint",
+            "{uri}"
+        );
     }
     for endpoint in ["https://me:hush@host", "https://hush@host:443/"] {
         assert_eq!(refused(json!({"service_account": fine, "endpoint": endpoint})), "endpoint", "{endpoint}");

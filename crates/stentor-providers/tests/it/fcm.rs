@@ -34,7 +34,7 @@ async fn start_with(config: FcmConfig) -> Scene {
     let secret = json!({
         "service_account": account.json,
         "endpoint": endpoint,
-        "token_uri": format!("{endpoint}/token"),
+        "token_endpoint": format!("{endpoint}/token"),
         "ca_pem": emulator.ca_pem().expect("TLS"),
     });
     let clock = StillClock::new();
@@ -191,7 +191,7 @@ async fn a_goaway_in_the_middle_of_a_batch_loses_and_doubles_nothing() {
     assert_eq!((totals.accepted, totals.tokens_accepted_twice), (1_000, 0));
     let goaways = scene.emulator.sums().wire.goaways;
     assert!(goaways > 0);
-    assert_eq!(scene.provider.stats().goaways, goaways);
+    assert_eq!(scene.provider.stats().drains, goaways);
 }
 
 #[tokio::test]
@@ -309,7 +309,7 @@ async fn a_service_account_that_the_token_endpoint_refuses_parks_the_credential(
     let secret = json!({
         "service_account": stranger.json,
         "endpoint": endpoint,
-        "token_uri": format!("{endpoint}/token"),
+        "token_endpoint": format!("{endpoint}/token"),
         "ca_pem": emulator.ca_pem().expect("TLS"),
     });
     let clock = StillClock::new();
@@ -328,7 +328,7 @@ async fn plain_http_2_works_for_trials() {
     let secret = json!({
         "service_account": account.json,
         "endpoint": endpoint,
-        "token_uri": format!("{endpoint}/token"),
+        "token_endpoint": format!("{endpoint}/token"),
     });
     let clock = StillClock::new();
     let provider = Fcm::open(&secret.to_string(), &setup(&clock)).expect("a credential");

@@ -70,7 +70,7 @@ impl Scene {
 
     fn secret(&self, endpoint: &str, token_uri: &str) -> String {
         let account = Account::new("https://replaced.example/token").json;
-        json!({"service_account": account, "endpoint": endpoint, "token_uri": token_uri}).to_string()
+        json!({"service_account": account, "endpoint": endpoint, "token_endpoint": token_uri}).to_string()
     }
 
     /// Opens an adapter that may connect to these networks.
@@ -195,10 +195,10 @@ fn r17_each_host_of_a_credential_is_checked_and_its_field_is_named() {
         named("service_account.token_uri", "169.254.169.254")
     );
     // What is written beside the account is what counts.
-    assert_eq!(refused(json!({"service_account": account(metadata), "token_uri": fine})), None);
+    assert_eq!(refused(json!({"service_account": account(metadata), "token_endpoint": fine})), None);
     assert_eq!(
-        refused(json!({"service_account": account(fine), "token_uri": metadata})),
-        named("token_uri", "169.254.169.254")
+        refused(json!({"service_account": account(fine), "token_endpoint": metadata})),
+        named("token_endpoint", "169.254.169.254")
     );
     assert_eq!(
         refused(json!({"service_account": account(fine), "endpoint": "https://[fd00:ec2::254]:443"})),

@@ -1,9 +1,11 @@
 //! Messages.
 
+mod overrides;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stentor_core::campaign::Campaign;
 use stentor_core::device::{Platform, ProviderKind};
 use stentor_core::id::{CampaignId, DeviceId, MessageId, ScheduleId};
@@ -11,6 +13,8 @@ use stentor_core::message::{Message, MessageSpec, Notification, Priority};
 use stentor_core::target::Target;
 use utoipa::ToSchema;
 
+pub(crate) use self::overrides::named_override;
+use self::overrides::{Overrides, WithOverrides};
 use super::{Instant, Kept};
 
 /// To whom: exactly one of these.
@@ -72,7 +76,7 @@ pub struct NotificationRequest {
 
 /// A message as an app server asks for it.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 #[schema(as = MessageRequest)]
 pub struct MessageRequest {
     /// To whom.
@@ -83,14 +87,11 @@ pub struct MessageRequest {
     /// The invisible part: texts under names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, String>,
-    /// FCM `AndroidConfig` fields that win over the common ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub android: Option<serde_json::Map<String, serde_json::Value>>,
-    /// `{"headers": {…}, "payload": {…}}` that win over the common ones at APNs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub apns: Option<serde_json::Map<String, serde_json::Value>>,
+    /// What a push service gets in its own words, each in the field that its adapter names. Written into the record all the
+    /// same: two requests that differ in them are two.
+    #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(ignore)]
+    pub overrides: Overrides,
     /// Urgency for the device; `high` when absent.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "high", pattern = "^(high|normal)$")]
@@ -113,6 +114,20 @@ pub struct MessageRequest {
     /// Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exact: bool,
+}
+
+impl<'de> Deserialize<'de> for MessageRequest {
+    fn deserialize<D: Deserializer<'de>>(request: D) -> Result<Self, D::Error> {
+        let mut overrides = Overrides::new();
+        let request = Self::deserialize(WithOverrides { request, found: &mut overrides })?;
+        Ok(Self { overrides, ..request })
+    }
+}
+
+impl Serialize for MessageRequest {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, to)
+    }
 }
 
 /// The reply to a message that was kept.
@@ -212,12 +227,10 @@ pub struct SpecView {
     pub(crate) notification: Option<Notification>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) data: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub(crate) android: Option<serde_json::Map<String, serde_json::Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub(crate) apns: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Each in the field that its adapter names.
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub(crate) overrides: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     #[schema(value_type = String)]
     pub(crate) priority: Priority,
     pub(crate) ttl_seconds: u64,
@@ -257,8 +270,7 @@ impl From<MessageSpec> for SpecView {
             target: target_view(&spec.target),
             notification: spec.content.notification,
             data: spec.content.data,
-            android: spec.content.android,
-            apns: spec.content.apns,
+            overrides: overrides::by_field(spec.content.overrides),
             priority: spec.priority,
             ttl_seconds: spec.ttl.as_seconds(),
             collapse_key: spec.collapse_key.map(String::from),

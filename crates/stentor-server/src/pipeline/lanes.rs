@@ -383,8 +383,8 @@ impl Lanes {
             inflight: sum.inflight + one.inflight,
             inflight_limit: sum.inflight_limit + one.inflight_limit,
             latency_floor: sum.latency_floor.max(one.latency_floor),
-            goaways: sum.goaways + one.goaways,
-            resets: sum.resets + one.resets,
+            drains: sum.drains + one.drains,
+            aborts: sum.aborts + one.aborts,
             connect_failures: sum.connect_failures + one.connect_failures,
         })
     }

@@ -55,7 +55,7 @@ pub struct FleetStats {
     pub unsettled_deliveries: u64,
     /// Most deliveries of audiences it would have unsettled now.
     pub window_deliveries: u64,
-    /// What its providers are doing: connections, requests in flight, GOAWAYs.
+    /// What its providers are doing: connections, requests in flight, how often it was sent elsewhere.
     pub wire: ProviderStats,
     /// Lanes that rest, and why.
     pub parked: Vec<ParkedStats>,

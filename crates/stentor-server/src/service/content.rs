@@ -66,7 +66,13 @@ fn check_all(providers: Vec<ProviderKind>, spec: &MessageSpec) -> ServiceResult<
 }
 
 fn no_credential(detail: &str) -> Problem {
-    Problem::new(ErrorCode::Conflict, detail.to_owned()).with_hint(
-        "put one: PUT /v1/apps/{app}/credentials/{fcm|apns}; `null` sends nothing and is for trials",
-    )
+    let named = |for_trials: bool| {
+        let adapters = stentor_providers::all().filter(move |adapter| adapter.is_for_trials == for_trials);
+        adapters.map(|adapter| adapter.kind.as_str()).collect::<Vec<_>>()
+    };
+    Problem::new(ErrorCode::Conflict, detail.to_owned()).with_hint(format!(
+        "put one: PUT /v1/apps/{{app}}/credentials/{{{}}}; `{}` sends nothing and is for trials",
+        named(false).join("|"),
+        named(true).join("`, `"),
+    ))
 }

@@ -10,6 +10,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
+use stentor_core::ports::provider::CredentialError;
 use stentor_core::ports::store::Change;
 use stentor_core::time::Timestamp;
 use stentor_providers::RefusedHost;
@@ -200,15 +201,13 @@ fn in_words(summary: &CredentialSummary) -> String {
     format!("{endpoint}quota {quota} {}", names.join(" ")).trim_end().to_owned()
 }
 
-/// Returns a key or certificate that cannot be read from a field that breaks a rule: no rule of form finds the former.
-fn unusable(invalid: Invalid) -> Problem {
-    let field = invalid.field.rsplit('.').next().unwrap_or_default();
-    let read = matches!(field, "key_p8" | "private_key" | "ca_pem");
-    // What is missing or blank is a matter of form.
-    if !read || invalid.problem == "is missing" || invalid.problem.starts_with("must not be empty") {
-        return invalid.into();
+fn unusable(error: CredentialError) -> Problem {
+    match error {
+        CredentialError::Invalid(invalid) => invalid.into(),
+        CredentialError::Unusable(Invalid { field, problem }) => {
+            Problem::new(ErrorCode::CredentialUnusable, problem).at(field)
+        }
     }
-    Problem::new(ErrorCode::CredentialUnusable, invalid.problem).at(invalid.field)
 }
 
 fn summary(credential: &Credential) -> CredentialSummary {

@@ -22,7 +22,7 @@ use crate::contract::{After, Before, Serve, next_of};
 impl DeviceRequest {
     /// Checks every field.
     pub fn checked(self) -> Result<Registration, Invalid> {
-        let provider = match self.provider.or(self.platform.usual_provider()) {
+        let provider = match self.provider.or(stentor_providers::usual_provider(self.platform)) {
             Some(provider) => provider,
             None => return Err(Invalid::new("provider", format!("must be given for {}", self.platform))),
         };

@@ -16,7 +16,7 @@ use super::calendar::instant;
 use super::repeat::{key_reused, to_keep};
 use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
 use crate::contract::messages::{
-    MessageAccepted, MessageRequest, MessageView, Sent, TargetRequest, TokenRequest,
+    MessageAccepted, MessageRequest, MessageView, Sent, TargetRequest, TokenRequest, named_override,
 };
 use crate::contract::table::{SendMessage, ShowMessage};
 use crate::contract::{Kept, Repeat, Repeatable, Serve};
@@ -29,7 +29,7 @@ const SEND_AT_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 impl TokenRequest {
     fn checked(self) -> Result<TokenTarget, Invalid> {
         let within = |invalid: Invalid| invalid.within("target.token");
-        let provider = self.provider.or(self.platform.usual_provider());
+        let provider = self.provider.or(stentor_providers::usual_provider(self.platform));
         let provider = provider.ok_or_else(|| {
             within(Invalid::new("provider", format!("must be given for {}", self.platform)))
         })?;
@@ -67,12 +67,13 @@ impl MessageRequest {
         });
         MessageSpec {
             target: self.target.checked()?,
-            content: Content { notification, data: self.data, android: self.android, apns: self.apns },
+            content: Content { notification, data: self.data, overrides: self.overrides },
             priority: self.priority,
             ttl: self.ttl_seconds.map(Ttl::from_seconds).transpose()?.unwrap_or_default(),
             collapse_key: self.collapse_key.map(CollapseKey::new).transpose()?,
         }
         .checked()
+        .map_err(named_override)
     }
 
     fn due_at(&self, now: Timestamp) -> ServiceResult<Timestamp> {

@@ -1,5 +1,8 @@
 //! `stentor message`: send, show, cancel, watch.
 
+mod overrides;
+
+use self::overrides::Overrides;
 use super::campaign::follow;
 use crate::client::{Client, segment};
 use crate::connection::Connection;
@@ -100,12 +103,8 @@ pub(super) struct Content {
     /// Newer messages with the same key replace older ones that still wait
     #[arg(long, value_name = "KEY")]
     collapse_key: Option<String>,
-    /// What only Android devices get (an object as FCM takes it)
-    #[arg(long, value_name = "JSON")]
-    android: Option<Value>,
-    /// What only Apple devices get (an object with `headers` and `payload`)
-    #[arg(long, value_name = "JSON")]
-    apns: Option<Value>,
+    #[command(flatten)]
+    overrides: Overrides,
     /// Take everything else from a file that holds the request as JSON; options win
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -200,8 +199,7 @@ impl Content {
         put("ttl_seconds", self.ttl_seconds.map(Value::from));
         put("collapse_key", self.collapse_key.as_deref().map(Value::from));
         put("exact", self.exact.then_some(Value::Bool(true)));
-        put("android", self.android.clone());
-        put("apns", self.apns.clone());
+        self.overrides.0.iter().for_each(|(field, value)| put(field, Some(value.clone())));
         if request.contains_key("target") {
             return Ok(request);
         }

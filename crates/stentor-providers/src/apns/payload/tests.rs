@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::Ttl;
 use stentor_core::name::CollapseKey;
@@ -10,6 +12,10 @@ const DUE: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 fn object(value: Value) -> Map<String, Value> {
     value.as_object().expect("an object").clone()
+}
+
+fn overriding(fields: Map<String, Value>) -> BTreeMap<ProviderKind, Map<String, Value>> {
+    [(ProviderKind::Apns, fields)].into()
 }
 
 fn spec(content: Content) -> MessageSpec {
@@ -129,7 +135,7 @@ fn overrides_win_and_the_aps_objects_are_merged() {
         "headers": {"apns-push-type": "voip", "apns-priority": "5", "apns-collapse-id": "x", "apns-expiration": "7"},
         "payload": {"aps": {"badge": 3}, "call": {"id": 1}},
     });
-    let content = Content { apns: Some(object(apns)), ..visible() };
+    let content = Content { overrides: overriding(object(apns)), ..visible() };
     assert_eq!(check(&spec(content.clone())), Ok(()));
     let (headers, body) = push(spec(content));
     let wanted = [
@@ -147,7 +153,7 @@ fn overrides_win_and_the_aps_objects_are_merged() {
 #[test]
 fn an_alert_given_only_in_the_override_is_an_alert() {
     let apns = object(json!({"payload": {"aps": {"alert": "Hi"}}}));
-    let (headers, body) = push(spec(Content { apns: Some(apns), ..Content::default() }));
+    let (headers, body) = push(spec(Content { overrides: overriding(apns), ..Content::default() }));
     assert!(headers.contains(&("apns-push-type".to_owned(), "alert".to_owned())));
     assert_eq!(body, json!({"aps": {"alert": "Hi"}}));
 }
@@ -160,20 +166,20 @@ fn a_body_may_take_4096_bytes_and_a_voip_body_5120() {
     assert_eq!(refused(fill(4_097)), "data");
     let voip = |content| {
         let apns = object(json!({"headers": {"apns-push-type": "voip"}}));
-        Content { apns: Some(apns), ..content }
+        Content { overrides: overriding(apns), ..content }
     };
     assert_eq!(check(&spec(voip(fill(5_120)))), Ok(()));
     assert_eq!(refused(voip(fill(5_121))), "data");
     let long = Notification { body: Some("x".repeat(5_000)), ..Notification::default() };
     assert_eq!(refused(Content { notification: Some(long), ..Content::default() }), "notification");
     let apns = object(json!({"payload": {"x": "y".repeat(5_000)}}));
-    assert_eq!(refused(Content { apns: Some(apns), ..visible() }), "apns.payload");
+    assert_eq!(refused(Content { overrides: overriding(apns), ..visible() }), "apns.payload");
 }
 
 #[test]
 fn every_malformed_override_is_named() {
     assert_eq!(refused(data(&[("aps", "x")])), "data.aps");
-    let apns = |value: Value| refused(Content { apns: Some(object(value)), ..visible() });
+    let apns = |value: Value| refused(Content { overrides: overriding(object(value)), ..visible() });
     assert_eq!(apns(json!({"header": {}})), "apns.header");
     assert_eq!(apns(json!({"payload": []})), "apns.payload");
     assert_eq!(apns(json!({"payload": {"aps": "x"}})), "apns.payload.aps");

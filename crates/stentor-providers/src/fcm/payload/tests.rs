@@ -14,6 +14,10 @@ fn object(value: Value) -> Map<String, Value> {
     value.as_object().expect("an object").clone()
 }
 
+fn overriding(provider: ProviderKind, value: Value) -> BTreeMap<ProviderKind, Map<String, Value>> {
+    [(provider, object(value))].into()
+}
+
 fn spec(content: Content) -> MessageSpec {
     MessageSpec {
         target: Target::Everyone,
@@ -96,7 +100,8 @@ fn a_collapse_key_and_normal_priority_are_passed_on() {
 fn overrides_win_in_either_spelling() {
     let android = object(json!({"collapse_key": "mine", "ttl": "3.5s", "notification": {"color": "#fff"}}));
     let apns = object(json!({"headers": {"apns-priority": "1"}, "payload": {"aps": {"badge": 2}}}));
-    let content = Content { android: Some(android), apns: Some(apns), ..visible() };
+    let overrides = [(ProviderKind::Fcm, android), (ProviderKind::Apns, apns)].into();
+    let content = Content { overrides, ..visible() };
     let key = CollapseKey::new("ours").expect("fits");
     let over = MessageSpec { collapse_key: Some(key), ..spec(content) };
     assert_eq!(check(&over), Ok(()));
@@ -114,7 +119,7 @@ fn reserved_keys_are_named() {
     for key in ["from", "message_type", "google.x", "gcm.notification.y"] {
         assert_eq!(refused(data(&[("ok", "1"), (key, "2")])), format!("data.{key}"));
         let android = object(json!({"data": {key: "x"}}));
-        let field = refused(Content { android: Some(android), ..visible() });
+        let field = refused(Content { overrides: [(ProviderKind::Fcm, android)].into(), ..visible() });
         assert_eq!(field, format!("android.data.{key}"));
     }
     assert_eq!(check(&spec(data(&[("fromage", "1"), ("googled", "2")]))), Ok(()));
@@ -127,13 +132,15 @@ fn keys_and_values_may_take_4096_bytes_and_no_more() {
     assert_eq!(refused(fill(4_097)), "data");
     let long = Notification { body: Some("x".repeat(4_093)), ..Notification::default() };
     assert_eq!(refused(Content { notification: Some(long), ..Content::default() }), "notification");
-    let instead = Content { android: Some(object(json!({"data": {"a": "b"}}))), ..fill(9_000) };
+    let instead =
+        Content { overrides: overriding(ProviderKind::Fcm, json!({"data": {"a": "b"}})), ..fill(9_000) };
     assert_eq!(check(&spec(instead)), Ok(()), "Android gets the override");
 }
 
 #[test]
 fn every_malformed_override_is_named() {
-    let android = |value: Value| refused(Content { android: Some(object(value)), ..visible() });
+    let android =
+        |value: Value| refused(Content { overrides: overriding(ProviderKind::Fcm, value), ..visible() });
     assert_eq!(android(json!({"surprise": 1})), "android.surprise");
     assert_eq!(android(json!({"ttl": "2419201s"})), "android.ttl");
     assert_eq!(android(json!({"ttl": 5})), "android.ttl");
@@ -142,7 +149,8 @@ fn every_malformed_override_is_named() {
     assert_eq!(android(json!({"data": "a"})), "android.data");
     assert_eq!(android(json!({"notification": []})), "android.notification");
     assert_eq!(android(json!({"collapse_key": 1})), "android.collapseKey");
-    let apns = |value: Value| refused(Content { apns: Some(object(value)), ..visible() });
+    let apns =
+        |value: Value| refused(Content { overrides: overriding(ProviderKind::Apns, value), ..visible() });
     assert_eq!(apns(json!({"header": {}})), "apns.header");
     assert_eq!(apns(json!({"headers": {"a": 1}})), "apns.headers.a");
     assert_eq!(apns(json!({"payload": 1})), "apns.payload");

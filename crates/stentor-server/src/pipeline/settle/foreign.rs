@@ -63,12 +63,12 @@ pub(crate) fn count_foreign(provider: ProviderKind, outcomes: &[Outcome]) -> u32
     u32::try_from(foreign.count()).unwrap_or(u32::MAX)
 }
 
-/// APNs says `BadDeviceToken` of every token of the other environment; elsewhere an invalid token is just that.
+/// Some push services say of every token of another environment that it is invalid; elsewhere an invalid token is just that.
 pub(crate) fn is_foreign(provider: ProviderKind, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Rejected { reason: Reason::SenderMismatch, .. } => true,
         Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device } => {
-            provider == ProviderKind::Apns
+            stentor_providers::descriptor(provider).confuses_environments
         }
         _ => false,
     }

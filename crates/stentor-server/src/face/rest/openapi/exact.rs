@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use stentor_core::audit::AuditAction;
 use stentor_core::limits;
+use stentor_providers::Descriptor;
 
 use super::words;
 
@@ -41,6 +42,7 @@ pub(super) fn apply(document: &mut Value) {
             .into_iter()
             .chain(credentials())
             .for_each(|(name, fields)| tell_fields(schemas, name, fields));
+        tell_overrides(schemas);
         schemas.insert("Target".into(), target());
     }
     for (name, rule) in rules() {
@@ -194,15 +196,7 @@ fn rules() -> Vec<(&'static str, Value)> {
                 {"required": ["devices"], "properties": {"devices": {"minItems": 1}}},
             ]}),
         ),
-        (
-            "MessageRequest",
-            json!({"anyOf": [
-                {"required": ["notification"], "properties": {"notification": {"type": "object"}}},
-                {"required": ["data"], "properties": {"data": {"minProperties": 1}}},
-                {"required": ["android"], "properties": {"android": {"type": "object"}}},
-                {"required": ["apns"], "properties": {"apns": {"type": "object"}}},
-            ]}),
-        ),
+        ("MessageRequest", json!({"anyOf": contents()})),
         (
             "Quota",
             json!({"oneOf": [
@@ -218,7 +212,7 @@ fn with_adapter() -> Value {
     use stentor_core::device::{Platform, ProviderKind};
     use stentor_core::word::Word;
     let known =
-        |word: &&&str| Platform::from_word(word).is_some_and(|known| known.usual_provider().is_some());
+        |word: &&&str| Platform::from_word(word).and_then(stentor_providers::usual_provider).is_some();
     let usual: Vec<_> = Platform::WORDS.iter().filter(known).collect();
     json!({"anyOf": [
         {"properties": {"platform": {"enum": usual}}},
@@ -261,6 +255,28 @@ fn tell_fields(schemas: &mut Map<String, Value>, name: &str, fields: Value) {
         }
         known.insert(field, exact);
     }
+}
+
+/// Adds the fields that a message has for single push services.
+fn tell_overrides(schemas: &mut Map<String, Value>) {
+    for overrides in stentor_providers::all().filter_map(|adapter| adapter.overrides.as_ref()) {
+        let field = overrides.field;
+        let value = json!({"type": ["object", "null"]});
+        schemas["MessageContent"]["properties"][field] = value.clone();
+        schemas["MessageRequest"]["properties"][field] = value;
+        schemas["MessageRequest"]["properties"][field]["description"] = overrides.about.into();
+    }
+}
+
+/// Any of these alone makes a message.
+fn contents() -> Value {
+    let override_of = |field: &str| json!({"required": [field], "properties": {field: {"type": "object"}}});
+    let common = [
+        json!({"required": ["notification"], "properties": {"notification": {"type": "object"}}}),
+        json!({"required": ["data"], "properties": {"data": {"minProperties": 1}}}),
+    ];
+    let overrides = stentor_providers::all().filter_map(Descriptor::override_field).map(override_of);
+    common.into_iter().chain(overrides).collect()
 }
 
 fn tell_parameters(path: &str, operation: &mut Value) {

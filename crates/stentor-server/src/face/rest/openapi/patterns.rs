@@ -59,9 +59,9 @@ mod tests {
     use serde_json::{Value, json};
     use stentor_core::app::Credential;
     use stentor_core::device::ProviderKind;
-    use stentor_core::error::Invalid;
     use stentor_core::id::AppId;
     use stentor_core::name::TimeZoneName;
+    use stentor_core::ports::provider::CredentialError;
     use stentor_core::schedule::{CatchUp, Recurrence};
     use stentor_core::time::Timestamp;
     use stentor_core::topic::Condition;
@@ -78,7 +78,7 @@ mod tests {
         super::super::words::schemas()[name]["pattern"].as_str().expect("a pattern").to_owned()
     }
 
-    fn credential(provider: ProviderKind, secret: &Value) -> Result<(), Invalid> {
+    fn credential(provider: ProviderKind, secret: &Value) -> Result<(), CredentialError> {
         let (app, secret, updated_at) = (AppId::from_raw(1), secret.to_string(), Timestamp::default());
         let credential = Credential { app, provider, secret, updated_at };
         crate::providers::check_credential(&credential, Arc::new(SystemClock))
@@ -104,7 +104,7 @@ mod tests {
             });
             let secret = json!({"service_account": account, "endpoint": endpoint, "token_endpoint": url});
             let refused = credential(ProviderKind::Fcm, &secret).expect_err("there is no key");
-            prop_assert_eq!(refused.field, "service_account.private_key");
+            prop_assert_eq!(refused.into_invalid().field, "service_account.private_key");
         }
 
         #[test]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use stentor_http2::{Line, Requests};
 
 /// The requests of `of` at these places, in their order.
-pub(crate) struct Picked {
+pub(crate) struct Subset {
     pub(crate) of: Arc<dyn Requests>,
     pub(crate) places: Vec<usize>,
 }
 
-impl Requests for Picked {
+impl Requests for Subset {
     fn count(&self) -> usize {
         self.places.len()
     }

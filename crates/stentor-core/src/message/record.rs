@@ -1,0 +1,60 @@
+//! The stored record of what was asked for, in every version so far.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Content, MessageSpec, Notification};
+use crate::provider::ProviderKind;
+
+/// The version that is written.
+const VERSION: u32 = 2;
+
+/// Writes a record, with its version.
+pub(super) fn encode(spec: &MessageSpec) -> String {
+    serde_json::to_string(&Written { v: VERSION, spec }).unwrap_or_default()
+}
+
+/// Reads a record of any version so far; `None` when it is none.
+pub(super) fn decode(text: &str) -> Option<MessageSpec> {
+    let record: Kept = serde_json::from_str(text).ok()?;
+    (1..=VERSION).contains(&record.v).then_some(record.spec)
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    v: u32,
+    spec: &'a MessageSpec,
+}
+
+#[derive(Deserialize)]
+struct Kept {
+    v: u32,
+    spec: MessageSpec,
+}
+
+/// Content as any version wrote it: version 1 knew two push services, each by a field.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ContentRecord {
+    #[serde(default)]
+    notification: Option<Notification>,
+    #[serde(default)]
+    data: BTreeMap<String, String>,
+    #[serde(default)]
+    overrides: BTreeMap<ProviderKind, Map<String, Value>>,
+    #[serde(default)]
+    android: Option<Map<String, Value>>,
+    #[serde(default)]
+    apns: Option<Map<String, Value>>,
+}
+
+impl From<ContentRecord> for Content {
+    fn from(record: ContentRecord) -> Self {
+        let ContentRecord { notification, data, mut overrides, android, apns } = record;
+        let older = [(ProviderKind::Fcm, android), (ProviderKind::Apns, apns)];
+        overrides.extend(older.into_iter().filter_map(|(kind, fields)| Some((kind, fields?))));
+        Self { notification, data, overrides }
+    }
+}

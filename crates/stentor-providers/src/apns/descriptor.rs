@@ -1,0 +1,91 @@
+//! What the rest of the house knows of APNs.
+
+use std::sync::Arc;
+
+use stentor_core::device::{Platform, ProviderKind};
+
+use super::credential::{ApnsCredential, BUNDLE_ID_MAX_BYTES};
+use super::payload::{self, Push};
+use super::{Apns, TOKEN_MAX_DIGITS};
+use crate::descriptor::{Descriptor, Overrides};
+use crate::schema::{self, Choice, CredentialSchema, Field, FieldKind, Form, Input, Shown};
+
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    kind: ProviderKind::Apns,
+    title: "the Apple Push Notification service",
+    label: "APNs",
+    is_for_trials: false,
+    platforms: &[Platform::Apple],
+    overrides: Some(Overrides {
+        field: "apns",
+        about: "`{\"headers\": {…}, \"payload\": {…}}` that win over the common ones at APNs.",
+        help: "What only Apple devices get (an object with `headers` and `payload`)",
+    }),
+    quota_per_minute: None,
+    token_max_bytes: TOKEN_MAX_DIGITS,
+    // It says `BadDeviceToken` of every token of the other environment.
+    confuses_environments: true,
+    credential: CREDENTIAL,
+    check: payload::check,
+    payload_bytes: |message| Push::new(message, "").body.len(),
+    hosts: |secret| Ok(ApnsCredential::parse(secret)?.hosts()),
+    open: |secret, setup| Ok(Arc::new(Apns::open(secret, setup)?)),
+};
+
+const CREDENTIAL: CredentialSchema = CredentialSchema {
+    name: "ApnsCredential",
+    about: "An APNs credential.",
+    put: "Puts the credential for the Apple Push Notification service.",
+    fields: &[
+        Field::required("key_p8", FieldKind::Pem, "The .p8 key as Apple issues it")
+            .asked(Input::File { is: "a key", from: "Apple" }),
+        Field::required("key_id", FieldKind::Form(&APPLE_ID), "The id of the signing key")
+            .asked(Input::NamedOrInFileName("key-id", "AuthKey_")),
+        Field::required("team_id", FieldKind::Form(&APPLE_ID), "The team that owns the key")
+            .asked(Input::Named("team-id")),
+        Field::required("bundle_id", FieldKind::Form(&BUNDLE_ID), "The app's bundle id")
+            .asked(Input::Named("bundle-id")),
+        Field {
+            when_absent: Some("production"),
+            ..Field::optional(
+                "environment",
+                FieldKind::Choice(&ENVIRONMENT),
+                "Which of Apple's environments the tokens belong to",
+            )
+            .asked(Input::Named("environment"))
+        },
+        schema::ENDPOINT,
+        schema::SERVER_NAME,
+        schema::CA_PEM,
+        schema::quota("none"),
+        schema::MAX_CONNECTIONS,
+    ],
+    shown: &[
+        Shown { name: "team_id", path: &["team_id"], about: "APNs team." },
+        Shown { name: "key_id", path: &["key_id"], about: "APNs key." },
+        Shown { name: "bundle_id", path: &["bundle_id"], about: "APNs topic." },
+    ],
+    example: "AuthKey_ABC123DEFG.p8 --team-id DEF123GHIJ --bundle-id com.example.app",
+};
+
+const APPLE_ID: Form = Form {
+    name: "AppleId",
+    pattern: "^[A-Za-z0-9]{10}$",
+    max_chars: None,
+    example: None,
+    about: Some("Ten letters and digits, as Apple gives them."),
+};
+
+const BUNDLE_ID: Form = Form {
+    name: "BundleId",
+    pattern: "^[A-Za-z0-9._-]+$",
+    max_chars: Some(BUNDLE_ID_MAX_BYTES),
+    example: Some("com.example.app"),
+    about: None,
+};
+
+const ENVIRONMENT: Choice = Choice {
+    name: "ApnsEnvironment",
+    words: &["production", "sandbox"],
+    about: "Which of Apple's services.",
+};

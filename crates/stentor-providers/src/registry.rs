@@ -1,0 +1,86 @@
+//! Finds adapters by their kind.
+
+use std::sync::Arc;
+
+use stentor_core::device::{Platform, ProviderKind};
+use stentor_core::outbound::OutboundPolicy;
+use stentor_core::ports::provider::{CredentialError, Provider};
+
+use crate::{ADAPTERS, Descriptor, RefusedHost, Setup, outbound};
+
+/// Returns whether each kind has its adapter, at the same place of both tables.
+pub(crate) const fn is_complete() -> bool {
+    let mut place = 0;
+    while place < ADAPTERS.len() && place < ProviderKind::ALL.len() {
+        if ADAPTERS[place].kind.code() != ProviderKind::ALL[place].code() {
+            return false;
+        }
+        place += 1;
+    }
+    ADAPTERS.len() == ProviderKind::ALL.len()
+}
+
+/// Lists all adapters, in the order of their codes.
+pub fn all() -> impl Iterator<Item = &'static Descriptor> {
+    ADAPTERS.iter().copied()
+}
+
+/// Returns the adapter of a kind.
+#[must_use]
+pub fn descriptor(kind: ProviderKind) -> &'static Descriptor {
+    let place = ProviderKind::ALL.iter().position(|known| *known == kind);
+    ADAPTERS[place.unwrap_or_default()]
+}
+
+/// Returns the provider that reaches a platform's devices when their registration names none.
+#[must_use]
+pub fn usual_provider(platform: Platform) -> Option<ProviderKind> {
+    all().find(|adapter| adapter.platforms.contains(&platform)).map(|adapter| adapter.kind)
+}
+
+/// Builds the adapter for a credential's JSON; connects to nothing yet.
+pub fn open(kind: ProviderKind, secret: &str, setup: &Setup) -> Result<Arc<dyn Provider>, CredentialError> {
+    (descriptor(kind).open)(secret, setup)
+}
+
+/// Finds a host in a credential that may not be connected to, as far as that shows without looking names up; returns an
+/// error when the credential itself is wrong.
+pub fn refused_host(
+    kind: ProviderKind,
+    secret: &str,
+    policy: &OutboundPolicy,
+) -> Result<Option<RefusedHost>, CredentialError> {
+    let hosts = (descriptor(kind).hosts)(secret)?;
+    let refused = hosts.into_iter().find_map(|(field, host)| {
+        let refused = outbound::check_host(policy, &host).err()?;
+        Some(RefusedHost { field, refused })
+    });
+    Ok(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
+
+    use super::*;
+
+    #[test]
+    fn each_kind_leads_to_its_adapter_and_its_tokens_fit_what_is_kept() {
+        for kind in ProviderKind::ALL {
+            let adapter = descriptor(*kind);
+            assert_eq!(adapter.kind, *kind);
+            assert!(adapter.token_max_bytes <= PUSH_TOKEN_MAX_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_platform_has_one_usual_provider_at_most_and_a_field_of_a_message_one_meaning() {
+        for platform in Platform::ALL {
+            assert!(all().filter(|adapter| adapter.platforms.contains(platform)).count() <= 1);
+        }
+        let mut fields: Vec<_> = all().filter_map(Descriptor::override_field).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        assert_eq!(fields.len(), all().filter(|adapter| adapter.overrides.is_some()).count());
+    }
+}
