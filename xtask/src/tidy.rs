@@ -8,6 +8,7 @@ mod leftovers;
 mod promises;
 mod sizes;
 mod text;
+mod vendors;
 mod walls;
 mod words;
 
@@ -27,6 +28,7 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     findings.extend(files.iter().flat_map(words::check));
     findings.extend(files.iter().flat_map(docs::check));
     findings.extend(files.iter().flat_map(floors::check));
+    findings.extend(files.iter().flat_map(vendors::check));
     findings.extend(files.iter().flat_map(environment::check));
     findings.extend(files.iter().flat_map(leftovers::check));
     findings.extend(dead_files::check(workspace, &files));

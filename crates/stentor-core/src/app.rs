@@ -104,7 +104,7 @@ pub struct Credential {
     pub app: AppId,
     /// Which adapter reads it.
     pub provider: ProviderKind,
-    /// The adapter's own JSON (service account, .p8 key and ids, endpoint override): opaque here, secret everywhere.
+    /// The adapter's own JSON: opaque here, secret everywhere.
     pub secret: String,
     /// When it was last put.
     pub updated_at: Timestamp,

@@ -103,7 +103,7 @@ impl TokenList {
     /// Appends a token.
     pub fn push(&mut self, token: &str) {
         if self.bytes.capacity() == 0 {
-            // Exactly one allocation where all have the same length, as at APNs.
+            // Exactly one allocation where all have the same length.
             let bytes = token.len() * self.ends.capacity().max(1);
             self.bytes.reserve_exact(bytes);
         }

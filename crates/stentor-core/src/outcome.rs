@@ -43,13 +43,13 @@ codes! {
         PayloadRefused = 14, "payload_refused";
         /// Tried as often as the policy allows.
         AttemptsExhausted = 15, "attempts_exhausted";
-        /// The token has expired (APNs `ExpiredToken`).
+        /// The token has expired.
         TokenExpired = 16, "token_expired";
         /// Too many messages to this one device.
         DeviceThrottled = 17, "device_throttled";
         /// The app has no credential for the provider.
         CredentialMissing = 18, "credential_missing";
-        /// The push service's own key to a third party is wrong (FCM to APNs or Web Push).
+        /// The push service's own key to a third party is wrong.
         ThirdPartyAuth = 19, "third_party_auth";
         /// The app was deleted.
         AppGone = 20, "app_gone";

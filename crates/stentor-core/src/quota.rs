@@ -4,7 +4,7 @@
 //! from it; audiences draw from the common part, single messages from both. Whoever asks for more than a part can hold
 //! gets it from the full part and leaves a debt that the quota pays off, so that a chunk is never too large to go.
 //! How fast it fills depends on how warm it is: it warms up while tokens are missing and cools down while it is full, so
-//! that a credential that was idle starts slowly, as FCM asks for.
+//! that a credential that was idle starts slowly, as push services ask for.
 //!
 //! A bucket outlives its process as a [`Level`]: begun anew it would hold a burst that was spent already, and forget debts.
 

@@ -1,9 +1,13 @@
 //! Credentials as data: their fields, for whoever reads, asks for, describes or shows them.
 
+mod read;
+
 use serde_json::Value;
 
 /// Most connections that a credential may ask for.
 pub const CONNECTIONS_MAX_COUNT: u64 = 1_024;
+/// Largest quota that a credential may name, in messages per minute: beyond, none is meant.
+pub const QUOTA_MAX_PER_MINUTE: u32 = 1_000_000_000;
 
 /// What a credential is made of.
 #[derive(Debug)]
@@ -101,11 +105,28 @@ pub enum Input {
         from: &'static str,
     },
     /// An option.
-    Named(&'static str),
+    Named(Flag),
     /// An option, or what stands behind this in the name of the file.
-    NamedOrInFileName(&'static str, &'static str),
+    NamedOrInFileName(Flag, &'static str),
     /// An option that names a file which holds it.
-    NamedFile(&'static str),
+    NamedFile(Flag),
+}
+
+/// An option of the command.
+#[derive(Debug, Clone, Copy)]
+pub struct Flag {
+    /// Its name, without the dashes.
+    pub long: &'static str,
+    /// What stands for its value in the help.
+    pub value: &'static str,
+}
+
+impl Flag {
+    /// Names an option and its value.
+    #[must_use]
+    pub const fn new(long: &'static str, value: &'static str) -> Self {
+        Self { long, value }
+    }
 }
 
 /// A part of a credential that is no secret.
@@ -146,7 +167,7 @@ pub const ENDPOINT: Field = Field::optional(
     FieldKind::Endpoint,
     "Another address of the push service, such as an emulator's",
 )
-.asked(Input::Named("endpoint"));
+.asked(Input::Named(Flag::new("endpoint", "URL")));
 
 /// The name in the certificate there.
 pub const SERVER_NAME: Field = Field::optional(
@@ -161,12 +182,12 @@ pub const CA_PEM: Field = Field::optional(
     FieldKind::Pem,
     "Certificates (PEM) to trust at another address instead of the system's, such as an emulator's ca.pem",
 )
-.asked(Input::NamedFile("ca"));
+.asked(Input::NamedFile(Flag::new("ca", "FILE")));
 
 /// How many connections may be open.
 pub const MAX_CONNECTIONS: Field =
     Field::optional("max_connections", FieldKind::Connections, "Most connections")
-        .asked(Input::Named("max-connections"));
+        .asked(Input::Named(Flag::new("max-connections", "N")));
 
 /// How much may be sent, and how much when it is not said.
 #[must_use]
@@ -174,7 +195,7 @@ pub const fn quota(when_absent: &'static str) -> Field {
     let about = "Messages per minute, or `none`: nothing but the push service's own answers bounds the rate";
     Field {
         when_absent: Some(when_absent),
-        ..Field::optional("quota", FieldKind::Quota, about).asked(Input::Named("quota"))
+        ..Field::optional("quota", FieldKind::Quota, about).asked(Input::Named(Flag::new("quota", "QUOTA")))
     }
 }
 

@@ -10,14 +10,11 @@ use stentor_core::message::{Message, MessageSpec};
 use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{CredentialError, Provider};
-use stentor_providers::schema::CONNECTIONS_MAX_COUNT;
+use stentor_providers::schema::{CONNECTIONS_MAX_COUNT, QUOTA_MAX_PER_MINUTE};
 use stentor_providers::{Limits, Outbound, RefusedHost, Setup};
 use tokio::runtime::Handle;
 
 use crate::pipeline::ProviderFactory;
-
-/// Largest quota that a credential may name, in messages per minute: beyond, none is meant.
-const QUOTA_MAX_PER_MINUTE: u32 = 1_000_000_000;
 
 /// Builds adapters from credentials.
 pub(crate) struct Adapters {

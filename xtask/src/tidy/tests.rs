@@ -4,6 +4,7 @@ mod floors;
 mod house;
 mod names;
 mod source;
+mod vendors;
 
 use crate::finding::Finding;
 use crate::rust_file::RustFile;

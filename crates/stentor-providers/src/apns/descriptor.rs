@@ -8,7 +8,7 @@ use super::credential::{ApnsCredential, BUNDLE_ID_MAX_BYTES};
 use super::payload::{self, Push};
 use super::{Apns, TOKEN_MAX_DIGITS};
 use crate::descriptor::{Descriptor, Overrides};
-use crate::schema::{self, Choice, CredentialSchema, Field, FieldKind, Form, Input, Shown};
+use crate::schema::{self, Choice, CredentialSchema, Field, FieldKind, Flag, Form, Input, Shown};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     kind: ProviderKind::Apns,
@@ -40,11 +40,11 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
         Field::required("key_p8", FieldKind::Pem, "The .p8 key as Apple issues it")
             .asked(Input::File { is: "a key", from: "Apple" }),
         Field::required("key_id", FieldKind::Form(&APPLE_ID), "The id of the signing key")
-            .asked(Input::NamedOrInFileName("key-id", "AuthKey_")),
+            .asked(Input::NamedOrInFileName(Flag::new("key-id", "KEY_ID"), "AuthKey_")),
         Field::required("team_id", FieldKind::Form(&APPLE_ID), "The team that owns the key")
-            .asked(Input::Named("team-id")),
+            .asked(Input::Named(Flag::new("team-id", "TEAM_ID"))),
         Field::required("bundle_id", FieldKind::Form(&BUNDLE_ID), "The app's bundle id")
-            .asked(Input::Named("bundle-id")),
+            .asked(Input::Named(Flag::new("bundle-id", "BUNDLE_ID"))),
         Field {
             when_absent: Some("production"),
             ..Field::optional(
@@ -52,7 +52,7 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
                 FieldKind::Choice(&ENVIRONMENT),
                 "Which of Apple's environments the tokens belong to",
             )
-            .asked(Input::Named("environment"))
+            .asked(Input::Named(Flag::new("environment", "ENVIRONMENT")))
         },
         schema::ENDPOINT,
         schema::SERVER_NAME,

@@ -10,7 +10,7 @@ use super::credential::FcmCredential;
 use super::payload::{self, Body};
 use super::{Fcm, QUOTA_PER_MINUTE};
 use crate::descriptor::{Descriptor, Overrides};
-use crate::schema::{self, Choice, CredentialSchema, Field, FieldKind, Input, Shown};
+use crate::schema::{self, Choice, CredentialSchema, Field, FieldKind, Flag, Input, Shown};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     kind: ProviderKind::Fcm,
@@ -51,7 +51,7 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
             FieldKind::Url,
             "Another address of the token endpoint than the service account's `token_uri`",
         )
-        .asked(Input::Named("token-endpoint")),
+        .asked(Input::Named(Flag::new("token-endpoint", "URL"))),
         schema::SERVER_NAME,
         schema::CA_PEM,
         schema::quota("600,000"),

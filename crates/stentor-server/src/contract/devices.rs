@@ -20,10 +20,10 @@ const TOKEN_HINT_MIN_BYTES: usize = 16;
 #[schema(as = DeviceRegistration)]
 pub struct DeviceRequest {
     /// OS family.
-    #[schema(value_type = String, example = "android", pattern = "^(android|apple|web|windows)$")]
+    #[schema(value_type = String)]
     pub platform: Platform,
-    /// Adapter that reaches it; android means fcm and apple means apns when absent.
-    #[schema(value_type = Option<String>, example = "fcm", pattern = "^(fcm|apns|null)$")]
+    /// Adapter that reaches it; the platform's usual one when absent.
+    #[schema(value_type = Option<String>)]
     #[serde(default)]
     pub provider: Option<ProviderKind>,
     /// Its address at the push service: 1 to 4,096 bytes of visible ASCII.

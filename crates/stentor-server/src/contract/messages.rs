@@ -50,7 +50,7 @@ pub struct TokenRequest {
     /// OS family.
     #[schema(value_type = String)]
     pub platform: Platform,
-    /// Adapter; android means fcm and apple means apns when absent.
+    /// Adapter; the platform's usual one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub provider: Option<ProviderKind>,

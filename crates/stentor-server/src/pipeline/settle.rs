@@ -40,7 +40,7 @@ use super::evidence::{Blame, Standing};
 use foreign::{Foreign, foreign};
 pub(crate) use foreign::{count_foreign, is_foreign};
 
-/// Wait asked for by a push service that throttles without saying for how long (FCM's default).
+/// Wait asked for by a push service that throttles without saying for how long.
 const THROTTLE_DEFAULT: Duration = Duration::from_secs(60);
 /// Fewest refusals of a payload that end the campaign at a provider; a chance few must not decide for a million.
 const STOP_MIN_ANSWERS: u64 = 10;

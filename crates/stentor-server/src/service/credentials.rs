@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use serde::Serialize;
+use serde_json::Value;
 use stentor_core::app::Credential;
 use stentor_core::audit::AuditAction;
 use stentor_core::device::ProviderKind;
@@ -23,18 +24,10 @@ use crate::pipeline::stats::QuotaStats;
 /// What may be shown of a credential.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CredentialSummary {
-    /// FCM project.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub project_id: Option<String>,
-    /// APNs key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key_id: Option<String>,
-    /// APNs team.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub team_id: Option<String>,
-    /// APNs topic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bundle_id: Option<String>,
+    /// What its adapter shows, each under its name.
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub names: BTreeMap<&'static str, String>,
     /// Messages per minute that may be sent; absent for as many as the push service takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_per_minute: Option<u32>,
@@ -120,7 +113,7 @@ impl Service {
         let matter = Matter::new(AuditAction::CredentialPut, app, provider);
         self.administrated_by(&author, &matter, identity, app).await?;
         crate::providers::check_credential(&credential, self.clock.clone()).map_err(unusable)?;
-        let matter = matter.with_detail(&in_words(&summary(&credential)));
+        let matter = matter.with_detail(&in_words(&credential));
         self.change(author, matter, Change::PutCredential(credential)).await?;
         self.credentials.add(app, provider);
         self.belt.changed(app, provider);
@@ -193,10 +186,10 @@ fn allowing(host: &RefusedHost) -> String {
 }
 
 /// Returns which credential it is and how much it may send; what could be a secret is left out, an endpoint too.
-fn in_words(summary: &CredentialSummary) -> String {
+fn in_words(credential: &Credential) -> String {
+    let summary = summary(credential);
     let quota = summary.quota_per_minute.map_or("none".to_owned(), |quota| quota.to_string());
-    let names = [&summary.project_id, &summary.team_id, &summary.key_id, &summary.bundle_id];
-    let names: Vec<_> = names.into_iter().flatten().map(String::as_str).collect();
+    let names: Vec<_> = shown(credential).into_iter().map(|(_, text)| text).collect();
     let endpoint = if summary.endpoint.is_some() { "own endpoint, " } else { "" };
     format!("{endpoint}quota {quota} {}", names.join(" ")).trim_end().to_owned()
 }
@@ -211,14 +204,19 @@ fn unusable(error: CredentialError) -> Problem {
 }
 
 fn summary(credential: &Credential) -> CredentialSummary {
-    let secret: serde_json::Value = serde_json::from_str(&credential.secret).unwrap_or_default();
-    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    let endpoint = read(credential)["endpoint"].as_str().map(crate::providers::shown_endpoint);
     CredentialSummary {
-        project_id: text(&secret["service_account"]["project_id"]),
-        key_id: text(&secret["key_id"]),
-        team_id: text(&secret["team_id"]),
-        bundle_id: text(&secret["bundle_id"]),
+        names: shown(credential).into_iter().collect(),
         quota_per_minute: crate::providers::quota(credential),
-        endpoint: secret["endpoint"].as_str().map(crate::providers::shown_endpoint),
+        endpoint,
     }
+}
+
+/// Lists what its adapter shows of a credential, in the adapter's order.
+fn shown(credential: &Credential) -> Vec<(&'static str, String)> {
+    stentor_providers::descriptor(credential.provider).credential.summary(&read(credential))
+}
+
+fn read(credential: &Credential) -> Value {
+    serde_json::from_str(&credential.secret).unwrap_or_default()
 }

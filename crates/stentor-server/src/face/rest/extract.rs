@@ -1,6 +1,7 @@
 //! Reads requests: JSON with the path of what is wrong, ids, queries, idempotency keys.
 
 use std::error::Error as _;
+use std::marker::PhantomData;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
@@ -8,9 +9,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 use bytes::Bytes;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde::de::value::Error as QueryError;
-use serde_path_to_error::Error as PathError;
+use serde::de::{DeserializeOwned, DeserializeSeed};
+use serde_path_to_error::{Error as PathError, Track};
+use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
 use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
 
@@ -44,6 +46,24 @@ impl<T: DeserializeOwned> FromRequest<Api> for LargeBody<T> {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
         let bytes = json_bytes(request, api, api.large_body_max_bytes()).await?;
         Ok(Self(decode(&bytes)?))
+    }
+}
+
+/// A body of JSON whose fields are known only when the path has been read.
+pub(super) struct LargeObject(Bytes);
+
+impl FromRequest<Api> for LargeObject {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
+        Ok(Self(json_bytes(request, api, api.large_body_max_bytes()).await?))
+    }
+}
+
+impl LargeObject {
+    /// Reads what `seed` knows.
+    pub(super) fn read<'de, S: DeserializeSeed<'de> + Copy>(&'de self, seed: S) -> ServiceResult<S::Value> {
+        decode_with(seed, &self.0)
     }
 }
 
@@ -162,6 +182,13 @@ impl Segment for CampaignId {
     }
 }
 
+impl Segment for ProviderKind {
+    fn read(text: &str) -> ServiceResult<Self> {
+        let known = Self::ALL.iter().copied().find(|kind| kind.as_str() == text);
+        known.ok_or_else(super::middleware::no_such_address)
+    }
+}
+
 macro_rules! name_segments {
     ($($name:ident)*) => {$(
         impl Segment for $name {
@@ -202,22 +229,27 @@ fn check_json(headers: &HeaderMap) -> ServiceResult<()> {
 }
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> ServiceResult<T> {
+    decode_with(PhantomData::<T>, bytes)
+}
+
+fn decode_with<'de, S: DeserializeSeed<'de> + Copy>(seed: S, bytes: &'de [u8]) -> ServiceResult<S::Value> {
     let first = bytes.trim_ascii_start().first();
     if matches!(first, Some(b'[' | b'"' | b'0'..=b'9' | b'-' | b't' | b'f' | b'n')) {
         return Err(Problem::new(ErrorCode::InvalidRequest, "the body must be a JSON object"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = T::deserialize(StrictObjects(&mut reader)).map_err(|error| explain::<T>(bytes, &error))?;
+    let value = seed.deserialize(StrictObjects(&mut reader)).map_err(|error| explain(seed, bytes, &error))?;
     let end = reader.end();
     end.map_err(|error| decode_errors::of_json("", &error))?;
     Ok(value)
 }
 
 /// Reads what is wrong once more, slowly, to name the field.
-fn explain<T: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> Problem {
+fn explain<'de, S: DeserializeSeed<'de>>(seed: S, bytes: &'de [u8], error: &serde_json::Error) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    match serde_path_to_error::deserialize::<_, T>(StrictObjects(&mut reader)) {
-        Err(found) => decode_errors::of_json(&found.path().to_string(), found.inner()),
+    let mut track = Track::new();
+    match seed.deserialize(serde_path_to_error::Deserializer::new(StrictObjects(&mut reader), &mut track)) {
+        Err(found) => decode_errors::of_json(&track.path().to_string(), &found),
         Ok(_) => decode_errors::of_json("", error),
     }
 }

@@ -71,7 +71,12 @@ pub(super) async fn inner(State(api): State<Api>, mut request: Request, next: Ne
 
 /// Answers an address that does not exist.
 pub(super) async fn nowhere() -> Refusal {
-    Refusal(Problem::new(ErrorCode::NotFound, "there is no such address").with_hint("see /docs"))
+    Refusal(no_such_address())
+}
+
+/// Returns the problem of an address that does not exist.
+pub(super) fn no_such_address() -> Problem {
+    Problem::new(ErrorCode::NotFound, "there is no such address").with_hint("see /docs")
 }
 
 fn request_id(headers: &HeaderMap) -> String {

@@ -1,5 +1,6 @@
 //! The OpenAPI document, made from the routes themselves; what types cannot say is added from tables.
 
+mod credentials;
 mod exact;
 mod links;
 mod patterns;
@@ -47,6 +48,7 @@ pub fn openapi_json() -> String {
 
 fn written() -> serde_json::Result<String> {
     let mut document = serde_json::to_value(document())?;
+    credentials::tell_paths(&mut document);
     exact::apply(&mut document);
     links::apply(&mut document);
     Ok(serde_json::to_string_pretty(&document)? + "\n")

@@ -2,10 +2,12 @@
 
 use serde_json::{Map, Value, json};
 use stentor_core::audit::AuditAction;
+use stentor_core::device::{Platform, ProviderKind};
 use stentor_core::limits;
+use stentor_core::word::Word;
 use stentor_providers::Descriptor;
 
-use super::words;
+use super::{credentials, words};
 
 /// Parameters in paths, and what each is.
 const PATH_PARAMETERS: [(&str, &str); 9] = [
@@ -38,10 +40,8 @@ const CURSORS: [(&str, &str); 10] = [
 pub(super) fn apply(document: &mut Value) {
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
         schemas.extend(words::schemas());
-        fields()
-            .into_iter()
-            .chain(credentials())
-            .for_each(|(name, fields)| tell_fields(schemas, name, fields));
+        fields().into_iter().for_each(|(name, fields)| tell_fields(schemas, name, fields));
+        credentials::tell_schemas(schemas);
         tell_overrides(schemas);
         schemas.insert("Target".into(), target());
     }
@@ -58,12 +58,23 @@ pub(super) fn apply(document: &mut Value) {
     import["text/csv"]["schema"] = reference("CsvDevices");
 }
 
-fn reference(name: &str) -> Value {
+pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-fn nullable(name: &str) -> Value {
+pub(super) fn nullable(name: &str) -> Value {
     json!({"oneOf": [reference(name), {"type": "null"}]})
+}
+
+/// A provider that may be left to the platform.
+fn provider(what: &str) -> Value {
+    let usual = Platform::ALL.iter().filter_map(|platform| {
+        Some(format!("{platform} means {}", stentor_providers::usual_provider(*platform)?))
+    });
+    let usual = usual.collect::<Vec<_>>().join(" and ");
+    let mut provider = nullable("Provider");
+    provider["description"] = format!("{what}; {usual} when absent.").into();
+    provider
 }
 
 fn list(of: &str) -> Value {
@@ -84,7 +95,7 @@ fn fields() -> Vec<(&'static str, Value)> {
         (
             "DeviceRegistration",
             json!({
-                "platform": reference("Platform"), "provider": nullable("Provider"), "token": reference("PushToken"),
+                "platform": reference("Platform"), "provider": provider("Adapter that reaches it"), "token": reference("PushToken"),
                 "user": nullable("ExternalId"), "locale": nullable("Locale"), "time_zone": nullable("TimeZone"),
                 "tags": tags("array"), "topics": {
                     "type": "array", "items": reference("TopicName"), "maxItems": limits::TOPICS_PER_DEVICE_MAX_COUNT,
@@ -101,7 +112,7 @@ fn fields() -> Vec<(&'static str, Value)> {
         (
             "TokenTarget",
             json!({
-                "platform": reference("Platform"), "provider": nullable("Provider"), "token": reference("PushToken"),
+                "platform": reference("Platform"), "provider": provider("Adapter"), "token": reference("PushToken"),
             }),
         ),
         ("MembersRequest", json!({"users": some("ExternalId", 0), "devices": some("DeviceId", 0)})),
@@ -133,46 +144,6 @@ fn fields() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Returns the fields of credentials.
-fn credentials() -> Vec<(&'static str, Value)> {
-    let quota = json!({"oneOf": [reference("Quota"), {"type": "null"}]});
-    let connections = json!({"type": ["integer", "null"], "minimum": 1, "maximum": 1024});
-    vec![
-        (
-            "FcmCredential",
-            json!({
-                "service_account": service_account(), "token_endpoint": nullable("Url"),
-                "endpoint": nullable("Endpoint"), "server_name": nullable("NotBlank"), "ca_pem": nullable("Pem"),
-                "quota": quota, "max_connections": connections,
-            }),
-        ),
-        (
-            "ApnsCredential",
-            json!({
-                "key_p8": reference("Pem"), "key_id": reference("AppleId"), "team_id": reference("AppleId"),
-                "bundle_id": reference("BundleId"), "environment": nullable("ApnsEnvironment"),
-                "endpoint": nullable("Endpoint"), "server_name": nullable("NotBlank"), "ca_pem": nullable("Pem"),
-                "quota": quota, "max_connections": connections,
-            }),
-        ),
-    ]
-}
-
-/// The JSON of a service account; what else stands in it is kept and not read.
-fn service_account() -> Value {
-    let required = ["type", "project_id", "client_email", "private_key_id", "private_key"];
-    let text = reference("NotBlank");
-    json!({
-        "type": "object",
-        "required": required,
-        "properties": {
-            "type": {"type": "string", "enum": ["service_account"]},
-            "project_id": text, "client_email": text, "private_key_id": text,
-            "private_key": reference("Pem"), "token_uri": nullable("Url"),
-        },
-    })
-}
-
 fn tags(kind: &str) -> Value {
     json!({"type": kind, "items": reference("Tag"), "maxItems": limits::TAGS_PER_DEVICE_MAX_COUNT})
 }
@@ -197,20 +168,11 @@ fn rules() -> Vec<(&'static str, Value)> {
             ]}),
         ),
         ("MessageRequest", json!({"anyOf": contents()})),
-        (
-            "Quota",
-            json!({"oneOf": [
-                {"type": "integer", "minimum": 1, "maximum": 1_000_000_000, "description": "Messages per minute."},
-                {"type": "string", "enum": ["none"], "description": "Nothing but the push service's own answers."},
-            ]}),
-        ),
     ]
 }
 
 /// A platform without a usual adapter needs the adapter's name.
 fn with_adapter() -> Value {
-    use stentor_core::device::{Platform, ProviderKind};
-    use stentor_core::word::Word;
     let known =
         |word: &&&str| Platform::from_word(word).and_then(stentor_providers::usual_provider).is_some();
     let usual: Vec<_> = Platform::WORDS.iter().filter(known).collect();
@@ -250,7 +212,8 @@ fn tell_fields(schemas: &mut Map<String, Value>, name: &str, fields: Value) {
     };
     let Value::Object(fields) = fields else { return };
     for (field, mut exact) in fields {
-        if let Some(description) = known.get(&field).and_then(|before| before.get("description")) {
+        let before = known.get(&field).and_then(|before| before.get("description"));
+        if let Some(description) = before.filter(|_| exact.get("description").is_none()) {
             exact["description"] = description.clone();
         }
         known.insert(field, exact);

@@ -23,12 +23,6 @@ const WAYS: &[Way] = &[
             "apps_create_key",
             "apps_list_keys",
             "apps_list_credentials",
-            "apps_put_null",
-            "apps_delete_null",
-            "apps_put_fcm",
-            "apps_delete_fcm",
-            "apps_put_apns",
-            "apps_delete_apns",
         ],
     },
     Way {
@@ -141,6 +135,7 @@ const WAYS: &[Way] = &[
 /// Puts the links into the answers they belong to.
 pub(super) fn apply(document: &mut Value) {
     let taken = path_parameters(document);
+    let credentials = credentials();
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for operation in
         paths.filter_map(|(_, item)| item.as_object_mut()).flatten().map(|(_, operation)| operation)
@@ -149,23 +144,31 @@ pub(super) fn apply(document: &mut Value) {
         let Some(way) = WAYS.iter().find(|way| way.from == name) else { continue };
         for status in way.statuses {
             if let Some(answer) = operation["responses"].get_mut(*status) {
-                answer["links"] = links(way, &taken);
+                let more = credentials.iter().filter(|_| way.to.contains(&"apps_list_credentials"));
+                let to = way.to.iter().copied().chain(more.map(String::as_str));
+                answer["links"] = links(way, to, &taken);
             }
         }
     }
 }
 
-fn links(way: &Way, taken: &Map<String, Value>) -> Value {
-    let one = |to: &&str| {
+/// Whoever sees the credentials of an app may put and delete them.
+fn credentials() -> Vec<String> {
+    let kinds = stentor_providers::all().map(|adapter| adapter.kind);
+    kinds.flat_map(|kind| ["put", "delete"].map(|verb| format!("apps_{verb}_{kind}"))).collect()
+}
+
+fn links<'a>(way: &Way, to: impl Iterator<Item = &'a str>, taken: &Map<String, Value>) -> Value {
+    let one = |to: &str| {
         let takes = |name: &str| {
-            taken.get(*to).is_some_and(|names| names.as_array().is_some_and(|all| all.contains(&name.into())))
+            taken.get(to).is_some_and(|names| names.as_array().is_some_and(|all| all.contains(&name.into())))
         };
         let values = way.values.iter().filter(|(name, _)| takes(name));
         let parameters: Map<_, _> =
             values.map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
-        ((*to).to_owned(), json!({"operationId": to, "parameters": parameters}))
+        (to.to_owned(), json!({"operationId": to, "parameters": parameters}))
     };
-    way.to.iter().map(one).collect::<Map<_, _>>().into()
+    to.map(one).collect::<Map<_, _>>().into()
 }
 
 /// Lists the parameters that each operation takes in its path.

@@ -115,7 +115,7 @@ fn names() -> [(String, Value); 8] {
 }
 
 /// Returns the texts of credentials.
-fn credentials() -> [(String, Value); 7] {
+fn credentials() -> [(String, Value); 4] {
     let text = |name: &str, pattern: &str, description: &str| {
         (name.to_owned(), json!({"type": "string", "pattern": pattern, "description": description}))
     };
@@ -131,12 +131,6 @@ fn credentials() -> [(String, Value); 7] {
             "^https?://[a-z][a-z0-9]*(\\.[a-z][a-z0-9]*)*(:[1-9][0-9]{0,3})?/?$",
             "Scheme, host and port of a server; addresses of IP and other names of hosts are taken as well.",
         ),
-        text("AppleId", "^[A-Za-z0-9]{10}$", "Ten letters and digits, as Apple gives them."),
-        (
-            "BundleId".to_owned(),
-            json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$", "minLength": 1, "maxLength": 255, "example": "com.example.app"}),
-        ),
-        choice("ApnsEnvironment", &["production", "sandbox"], "Which of Apple's services."),
         text(
             "Pem",
             "\\S",

@@ -1,0 +1,143 @@
+//! Credentials in the document: one path and one schema for each push service, as its adapter describes itself.
+
+use serde_json::{Map, Value, json};
+use stentor_providers::Descriptor;
+use stentor_providers::schema::{
+    CONNECTIONS_MAX_COUNT, Choice, CredentialSchema, Field, FieldKind, Form, QUOTA_MAX_PER_MINUTE,
+};
+
+use super::exact::{nullable, reference};
+
+/// The route that serves all of them.
+const ROUTE: &str = "/v1/apps/{app}/credentials/{provider}";
+
+/// Puts each push service's own path in the place of the route.
+pub(super) fn tell_paths(document: &mut Value) {
+    let Some(paths) = document["paths"].as_object_mut() else { return };
+    let Some(route) = paths.remove(ROUTE) else { return };
+    for adapter in stentor_providers::all() {
+        paths.insert(ROUTE.replace("{provider}", adapter.kind.as_str()), path(adapter, route.clone()));
+    }
+}
+
+/// Adds what credentials are made of.
+pub(super) fn tell_schemas(schemas: &mut Map<String, Value>) {
+    for shown in stentor_providers::all().flat_map(|adapter| adapter.credential.shown) {
+        let text = json!({"type": ["string", "null"], "description": shown.about});
+        schemas["CredentialSummary"]["properties"][shown.name] = text;
+    }
+    schemas.insert("Quota".into(), quota());
+    for adapter in stentor_providers::all() {
+        let credential = &adapter.credential;
+        schemas.extend(credential.fields.iter().filter_map(|field| named(&field.kind)));
+        schemas.insert(credential.name.to_owned(), schema(credential));
+    }
+}
+
+fn quota() -> Value {
+    json!({
+        "description": "How much may be sent: messages per minute, or the word `none`.",
+        "oneOf": [
+            {"type": "integer", "minimum": 1, "maximum": QUOTA_MAX_PER_MINUTE, "description": "Messages per minute."},
+            {"type": "string", "enum": ["none"], "description": "Nothing but the push service's own answers."},
+        ],
+    })
+}
+
+fn path(adapter: &Descriptor, mut route: Value) -> Value {
+    let operations = route.as_object_mut().into_iter().flatten();
+    for (_, operation) in operations {
+        if let Some(parameters) = operation["parameters"].as_array_mut() {
+            parameters.retain(|parameter| parameter["name"] != "provider");
+        }
+        let name = operation["operationId"].as_str().unwrap_or_default();
+        operation["operationId"] = name.replace("credential", adapter.kind.as_str()).into();
+    }
+    let body = json!({"schema": reference(adapter.credential.name)});
+    route["put"]["requestBody"] = json!({"content": {"application/json": body}, "required": true});
+    route["put"]["summary"] = adapter.credential.put.into();
+    let removes = format!("Removes the credential for {}; what is queued for it waits.", adapter.title);
+    route["delete"]["summary"] = removes.into();
+    route
+}
+
+fn schema(credential: &CredentialSchema) -> Value {
+    let mut schema = json!({
+        "type": "object", "additionalProperties": false, "description": credential.about,
+    });
+    if !credential.fields.is_empty() {
+        let described = |field: &Field| {
+            let mut property = property(field);
+            property["description"] = description(field).into();
+            (field.name.to_owned(), property)
+        };
+        schema["properties"] = credential.fields.iter().map(described).collect::<Map<_, _>>().into();
+        schema["required"] = required(credential.fields);
+    }
+    schema
+}
+
+fn required(fields: &[Field]) -> Value {
+    fields.iter().filter(|field| field.is_required).map(|field| field.name).collect::<Vec<_>>().into()
+}
+
+fn description(field: &Field) -> String {
+    match field.when_absent {
+        Some(usual) => format!("{}; {usual} when absent.", field.about),
+        None => format!("{}.", field.about),
+    }
+}
+
+fn property(field: &Field) -> Value {
+    let name = match &field.kind {
+        FieldKind::Text => "NotBlank",
+        FieldKind::Pem => "Pem",
+        FieldKind::Endpoint => "Endpoint",
+        FieldKind::Url => "Url",
+        FieldKind::Quota => "Quota",
+        FieldKind::Form(form) => form.name,
+        FieldKind::Choice(choice) => choice.name,
+        FieldKind::Object(fields) => return object(fields),
+        FieldKind::Connections => {
+            return json!({"type": ["integer", "null"], "minimum": 1, "maximum": CONNECTIONS_MAX_COUNT});
+        }
+    };
+    if field.is_required { reference(name) } else { nullable(name) }
+}
+
+/// An object with at least these fields; a choice in it is written where it stands.
+fn object(fields: &[Field]) -> Value {
+    let one = |field: &Field| {
+        let value = match &field.kind {
+            FieldKind::Choice(choice) => json!({"type": "string", "enum": choice.words}),
+            _ => property(field),
+        };
+        (field.name.to_owned(), value)
+    };
+    let properties: Map<_, _> = fields.iter().map(one).collect();
+    json!({"type": "object", "required": required(fields), "properties": properties})
+}
+
+/// Returns the schema that a field's text has for itself, under its name.
+fn named(kind: &FieldKind) -> Option<(String, Value)> {
+    match kind {
+        FieldKind::Form(form) => Some((form.name.to_owned(), of_form(form))),
+        FieldKind::Choice(Choice { name, words, about }) => {
+            Some(((*name).to_owned(), json!({"type": "string", "enum": words, "description": about})))
+        }
+        _ => None,
+    }
+}
+
+fn of_form(form: &Form) -> Value {
+    let mut schema = json!({"type": "string", "pattern": form.pattern});
+    if let Some(longest) = form.max_chars {
+        schema["minLength"] = 1.into();
+        schema["maxLength"] = longest.into();
+    }
+    let texts = [("example", form.example), ("description", form.about)];
+    texts.into_iter().filter_map(|(name, text)| Some((name, text?))).for_each(|(name, text)| {
+        schema[name] = text.into();
+    });
+    schema
+}
