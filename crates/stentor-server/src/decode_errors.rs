@@ -1,6 +1,6 @@
 //! Turns what a decoder says into what a caller can use: the field, the problem, the nearest right name.
 
-use crate::problem::{ErrorCode, Problem};
+use crate::contract::{ErrorCode, Problem};
 
 /// A name this close to a known one was probably meant to be it.
 const NEAR_SCORE: f64 = 0.75;
@@ -17,6 +17,10 @@ pub(crate) fn of_json(path: &str, error: &serde_json::Error) -> Problem {
 }
 
 /// Words a decoder's message about the value at `path`.
+///
+/// The message is taken apart, because serde keeps nothing else: a decoder hands names and known words to its error as text,
+/// and JSON's error is that text. An error of our own would have to be carried past every decoder in between, to say the
+/// same. Tests hold the sentences, so that an update that words them otherwise is noticed.
 pub(crate) fn of_text(path: &str, message: &str) -> Problem {
     let message = message.rsplit_once(" at line ").map_or(message, |(sentence, _)| sentence);
     if let Some((name, known)) = unknown(message, "unknown field `") {

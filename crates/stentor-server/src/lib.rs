@@ -4,6 +4,7 @@
 pub mod app;
 pub mod clock;
 pub mod config;
+pub mod contract;
 mod decode_errors;
 pub mod face;
 pub mod keys;
@@ -13,7 +14,6 @@ pub mod node;
 pub mod pipeline;
 mod preface_timeout;
 pub mod private;
-mod problem;
 mod providers;
 pub mod service;
 pub mod shares;

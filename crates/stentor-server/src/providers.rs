@@ -1,6 +1,5 @@
 //! The push services as this server uses them: one place that knows how adapters are built and asked.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -108,14 +107,6 @@ pub(crate) fn check(provider: ProviderKind, spec: &MessageSpec) -> Result<(), In
 /// Returns how many bytes a message has at a push service, its token apart.
 pub(crate) fn payload_bytes(provider: ProviderKind, message: &Message) -> u64 {
     (stentor_providers::descriptor(provider).payload_bytes)(message) as u64
-}
-
-/// Returns overrides under the names that callers know.
-pub(crate) fn by_field(
-    overrides: BTreeMap<ProviderKind, Map<String, Value>>,
-) -> BTreeMap<&'static str, Map<String, Value>> {
-    let field = |kind| stentor_providers::descriptor(kind).override_field();
-    overrides.into_iter().filter_map(|(kind, fields)| Some((field(kind)?, fields))).collect()
 }
 
 /// Checks that a credential's JSON can be used; connects to nothing.

@@ -1,5 +1,7 @@
 //! What the server knows of itself: whether it is ready, what its parts are doing.
 
+mod show;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,9 @@
 //! A whole number is one however it is written (`60.0`, `6e1`), as JSON Schema has it.
 //!
 //! Derived decoders also take an array for a struct, its values in order of the fields: a caller's mistake would pass, or
-//! be refused with a puzzling sentence. This layer around any decoder refuses such an array where it stands.
+//! be refused with a puzzling sentence. This layer around any decoder refuses such an array where it stands. serde has no
+//! switch for it, and reading into a tree first would cost each line of an import a tree: hence a wrapper for each trait of
+//! a decoder, most of whose lines hand on.
 
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Unexpected, VariantAccess,

@@ -26,7 +26,8 @@ const SERVER: Floors = Floors {
     folder: "crates/stentor-server/src/",
     module: &[],
     floors: &[
-        &["private", "clock", "preface_timeout", "strict_objects", "words", "problem", "shares"],
+        &["private", "clock", "preface_timeout", "strict_objects", "words", "shares"],
+        &["contract"],
         &["keys", "decode_errors", "listen"],
         &["pipeline"],
         &["providers", "config"],

@@ -53,7 +53,7 @@ const PLACES: &[VendorPlace] = &[
         reason: "a platform of devices bears this name",
     },
     VendorPlace {
-        path: "crates/stentor-server/src/api/openapi/words.rs",
+        path: "crates/stentor-server/src/face/rest/openapi/words.rs",
         words: &[&["apple"]],
         reason: "a platform of devices bears this name",
     },

@@ -1,3 +1,5 @@
+use serde::Deserialize;
+
 use super::*;
 
 const PLATFORMS: &str = "expected one of `android`, `apple`, `ios`, `web`";
@@ -31,4 +33,65 @@ fn an_unknown_text_may_hold_any_character() {
 fn a_long_word_is_not_repeated_to_its_end() {
     let long = of_text("platform", &format!("unknown variant `{}`, {PLATFORMS}", "ä".repeat(10_000)));
     assert!(long.detail.len() < 300, "{} bytes", long.detail.len());
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is decoded, and nothing of it is read")]
+struct Given {
+    inner: Inner,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is decoded, and nothing of it is read")]
+struct Inner {
+    word: Word,
+    number: u8,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Android,
+    Apple,
+}
+
+fn refused(inner: &str) -> (String, String, Option<String>) {
+    let text = format!("{{\"inner\": {inner}}}");
+    let mut reader = serde_json::Deserializer::from_str(&text);
+    let error = serde_path_to_error::deserialize::<_, Given>(&mut reader).expect_err(inner);
+    let problem = of_json(&error.path().to_string(), error.inner());
+    (problem.field.unwrap_or_default(), problem.detail.into_owned(), problem.hint.map(Into::into))
+}
+
+#[test]
+fn serde_still_words_its_errors_as_they_are_taken_apart_here() {
+    let told = |field: &str, detail: &str, hint: Option<&str>| {
+        (field.to_owned(), detail.to_owned(), hint.map(str::to_owned))
+    };
+    let cases = [
+        (
+            r#"{"word": "apple", "number": 1, "numbr": 2}"#,
+            told("inner.numbr", "unknown field `numbr`", Some("did you mean `number`?")),
+        ),
+        (
+            r#"{"word": "zzz", "number": 1}"#,
+            told("inner.word", "unknown value `zzz`", Some("known are android, apple")),
+        ),
+        (r#"{"word": "apple"}"#, told("inner.number", "is missing", None)),
+        (r#"{"word": "apple", "word": "apple", "number": 1}"#, told("inner.word", "is there twice", None)),
+        (
+            r#"{"word": "apple", "number": "one"}"#,
+            told("inner.number", "invalid type: string \"one\", expected u8", None),
+        ),
+        (
+            r#"{"word": "apple", "number": 256}"#,
+            told("inner.number", "invalid value: integer `256`, expected u8", None),
+        ),
+    ];
+    for (given, expected) in cases {
+        assert_eq!(refused(given), expected, "{given}");
+    }
+    assert!(refused("{{").1.starts_with("the JSON cannot be read: "), "{:?}", refused("{{"));
 }

@@ -1,52 +1,52 @@
 //! Apps and their keys.
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use stentor_core::app::{ApiKey, App, Scope, Scopes};
 use stentor_core::audit::AuditAction;
 use stentor_core::id::{AppId, KeyId};
-use stentor_core::name::Label;
 use stentor_core::ports::store::Change;
 
 use super::audit::{Author, Matter};
 use super::{Caller, Identity, Origin, Problem, Service, ServiceResult};
+use crate::contract::Serve;
+use crate::contract::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, KeyView, NewKey};
+use crate::contract::table::{CreateApp, CreateKey, DeleteApp, DeleteKey, ListApps, ListKeys, ShowApp};
 use crate::keys::new_secret;
 
-/// A key just made; its secret is shown this once.
-#[derive(Debug, Clone)]
-pub struct NewKey {
-    /// The key as it is kept.
-    pub key: ApiKey,
-    /// What the caller must keep.
-    pub secret: SecretString,
-}
-
-impl Service {
-    /// Makes an app.
-    pub async fn create_app(&self, identity: Identity, from: Origin, name: Label) -> ServiceResult<App> {
+impl Serve<CreateApp> for Service {
+    async fn serve(
+        &self,
+        (identity, from): (Identity, Origin),
+        (): (),
+        AppRequest { name }: AppRequest,
+    ) -> ServiceResult<AppView> {
         let created_at = self.now();
         let app = App { id: AppId::from_raw(self.next_id(created_at)), name, created_at };
         let author = Author::of(identity, from);
         let matter = Matter::new(AuditAction::AppCreate, app.id, app.id).with_detail(app.name.as_str());
-        self.permitted(&author, &matter, identity.require_root()).await?;
+        self.permitted(&author, &matter, identity.allow::<CreateApp>()).await?;
         self.change(author, matter, Change::CreateApp(app.clone())).await?;
-        Ok(app)
+        Ok(app.into())
     }
+}
 
-    /// Lists all apps.
-    pub async fn apps(&self, identity: Identity) -> ServiceResult<Vec<App>> {
-        identity.require_root()?;
-        Ok(self.store.apps().await?)
+impl Serve<ListApps> for Service {
+    async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<AppList> {
+        identity.allow::<ListApps>()?;
+        Ok(AppList { apps: self.store.apps().await?.into_iter().map(AppView::from).collect() })
     }
+}
 
-    /// Returns one app; any key of it may ask.
-    pub async fn app(&self, identity: Identity, app: AppId) -> ServiceResult<App> {
-        Ok(self.store.app(identity.on(app)?.app()).await?)
+impl Serve<ShowApp> for Service {
+    async fn serve(&self, identity: Identity, app: AppId, (): ()) -> ServiceResult<AppView> {
+        Ok(self.store.app(identity.on(app)?.app()).await?.into())
     }
+}
 
-    /// Removes an app with all that belongs to it.
-    pub async fn delete_app(&self, identity: Identity, from: Origin, app: AppId) -> ServiceResult<()> {
+impl Serve<DeleteApp> for Service {
+    async fn serve(&self, (identity, from): (Identity, Origin), app: AppId, (): ()) -> ServiceResult<()> {
         let (author, matter) = (Author::of(identity, from), Matter::new(AuditAction::AppDelete, app, app));
-        self.permitted(&author, &matter, identity.require_root()).await?;
+        self.permitted(&author, &matter, identity.allow::<DeleteApp>()).await?;
         self.change(author, matter, Change::DeleteApp(app)).await?;
         self.keyring.forget_app(app);
         for provider in self.credentials.forget_app(app) {
@@ -54,19 +54,19 @@ impl Service {
         }
         Ok(())
     }
+}
 
-    /// Makes a key of an app.
-    pub async fn create_key(
+impl Serve<CreateKey> for Service {
+    async fn serve(
         &self,
         (identity, from): (Identity, Origin),
         app: AppId,
-        name: Label,
-        scopes: &[Scope],
+        KeyRequest { name, scopes }: KeyRequest,
     ) -> ServiceResult<NewKey> {
         let (secret, created_at) = (new_secret(), self.now());
         let id = KeyId::from_raw(self.next_id(created_at));
         let author = Author::of(identity, from);
-        let detail = format!("{name}: {}", scope_words(scopes), name = name.as_str());
+        let detail = format!("{name}: {}", scope_words(&scopes), name = name.as_str());
         let matter = Matter::new(AuditAction::KeyCreate, app, id).with_detail(&detail);
         let app = self.administrated_by(&author, &matter, identity, app).await?;
         if scopes.is_empty() {
@@ -76,28 +76,29 @@ impl Service {
             id,
             app: Some(app),
             name,
-            scopes: Scopes::of(scopes),
+            scopes: Scopes::of(&scopes),
             hash: self.keyring.hash(secret.expose_secret()),
             created_at,
         };
         self.keyring.expect(&key.hash);
         self.change(author, matter, Change::CreateKey(key.clone())).await?;
-        Ok(NewKey { key, secret })
+        Ok(NewKey::new(key, secret.expose_secret().to_owned()))
     }
+}
 
-    /// Lists an app's keys, without secrets.
-    pub async fn keys(&self, identity: Identity, app: AppId) -> ServiceResult<Vec<ApiKey>> {
+impl Serve<ListKeys> for Service {
+    async fn serve(&self, identity: Identity, app: AppId, (): ()) -> ServiceResult<KeyList> {
         let app = self.administrated(identity, app).await?;
-        Ok(self.store.keys(app).await?)
+        Ok(KeyList { keys: self.store.keys(app).await?.into_iter().map(KeyView::from).collect() })
     }
+}
 
-    /// Removes a key; it opens nothing from now on.
-    pub async fn delete_key(
+impl Serve<DeleteKey> for Service {
+    async fn serve(
         &self,
-        identity: Identity,
-        from: Origin,
-        app: AppId,
-        key: KeyId,
+        (identity, from): (Identity, Origin),
+        (app, key): (AppId, KeyId),
+        (): (),
     ) -> ServiceResult<()> {
         let (author, matter) = (Author::of(identity, from), Matter::new(AuditAction::KeyDelete, app, key));
         let app = self.administrated_by(&author, &matter, identity, app).await?;
@@ -105,7 +106,9 @@ impl Service {
         self.keyring.forget_key(key);
         Ok(())
     }
+}
 
+impl Service {
     /// Checks that the caller may administrate the app, and that it exists.
     pub(super) async fn administrated(&self, identity: Identity, app: AppId) -> ServiceResult<AppId> {
         administrates(identity, app)?;
@@ -127,7 +130,8 @@ impl Service {
 
 fn administrates(identity: Identity, app: AppId) -> ServiceResult<()> {
     let caller: Caller = identity.on(app)?;
-    caller.require(Scope::Admin)
+    // Every operation on an app's keys and credentials asks the same of a key.
+    caller.allow::<ListKeys>()
 }
 
 fn scope_words(scopes: &[Scope]) -> String {

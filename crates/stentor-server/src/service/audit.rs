@@ -1,15 +1,18 @@
 //! The audit trail: every change names who asked for it, and is kept together with its entry.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use stentor_core::audit::{Actor, AuditAction, AuditEntry, AuditNote};
-use stentor_core::id::{AppId, KeyId};
-use stentor_core::ports::store::{AuditFilter, Change, Changed, Page};
+use stentor_core::audit::{Actor, AuditAction, AuditNote};
+use stentor_core::id::{AppId, AuditId, KeyId};
+use stentor_core::ports::store::{AuditFilter, Change, Changed};
 
-use super::{Caller, Identity, Problem, Service, ServiceResult};
+use super::calendar::instant;
+use super::{Caller, Identity, Origin, Problem, Service, ServiceResult};
+use crate::contract::audit::{AuditList, AuditQuery, EntryView};
+use crate::contract::table::ListAudit;
+use crate::contract::{Before, Serve, next_of};
 
 /// Time within which one refusal of a key is kept, and no other: refusals cost a caller nothing.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
@@ -17,15 +20,6 @@ const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 const REFUSED_KEYS_MAX_COUNT: usize = 4_096;
 /// Longest detail of an entry.
 const DETAIL_MAX_CHARS: usize = 200;
-
-/// Where a request comes from, and what it is called in the log.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Origin {
-    /// The caller's address, where it is known.
-    pub address: Option<IpAddr>,
-    /// The request's id.
-    pub request_id: String,
-}
 
 /// Who asks for a change, and from where.
 #[derive(Debug, Clone)]
@@ -97,18 +91,32 @@ impl Refusals {
     }
 }
 
-impl Service {
-    /// Lists entries of the audit trail, newest first (root key).
-    pub async fn audit(
-        &self,
-        identity: Identity,
-        filter: AuditFilter,
-        page: Page,
-    ) -> ServiceResult<Vec<AuditEntry>> {
-        identity.require_root()?;
-        Ok(self.store.audit(filter, page).await?)
+impl AuditQuery {
+    fn filter(&self, app: Option<AppId>) -> ServiceResult<AuditFilter> {
+        let action = self.action.as_deref().map(|text| text.parse().map_err(|_| unknown_action()));
+        let since = self.since.as_deref().map(|text| instant("since", text)).transpose()?;
+        Ok(AuditFilter { app, action: action.transpose()?, since })
     }
+}
 
+impl Serve<ListAudit> for Service {
+    async fn serve(
+        &self,
+        (identity, app): (Identity, Option<AppId>),
+        (): (),
+        query: AuditQuery,
+    ) -> ServiceResult<AuditList> {
+        let page = Before { before: query.before.clone(), limit: query.limit };
+        let page = page.page(|text| text.parse().ok().map(AuditId::raw))?;
+        let filter = query.filter(app)?;
+        identity.allow::<ListAudit>()?;
+        let entries = self.store.audit(filter, page).await?;
+        let next = next_of(&entries, page.limit, |entry| entry.id.to_string());
+        Ok(AuditList { entries: entries.into_iter().map(EntryView::from).collect(), next })
+    }
+}
+
+impl Service {
     /// Makes a change and keeps its entry, both or neither.
     pub(super) async fn change(
         &self,
@@ -160,6 +168,11 @@ impl Service {
 pub(super) fn unexpected() -> Problem {
     tracing::error!("the store answered a change with something else");
     Problem::new(super::ErrorCode::Internal, "the server failed at this request")
+}
+
+fn unknown_action() -> Problem {
+    let words: Vec<_> = AuditAction::ALL.iter().map(|action| action.as_str()).collect();
+    Problem::field("action", format!("must be one of {}", words.join(", ")))
 }
 
 #[cfg(test)]

@@ -1,53 +1,100 @@
 //! Campaigns: their books, and what an owner does to them.
 
-use stentor_core::app::Scope::Send;
 use stentor_core::audit::AuditAction;
-use stentor_core::campaign::{Campaign, CampaignAction, Ledger};
-use stentor_core::id::CampaignId;
-use stentor_core::ports::store::{Change, Changed, Page};
-use stentor_core::time::Timestamp;
+use stentor_core::campaign::CampaignAction;
+use stentor_core::id::{CampaignId, MessageId};
+use stentor_core::ports::store::{Change, Changed};
 
 use super::audit::{Author, Matter, unexpected};
 use super::{Caller, Origin, Service, ServiceResult};
+use crate::contract::campaigns::{CampaignList, CampaignSummary, LedgerView};
+use crate::contract::messages::{MessageList, MessageSummary};
+use crate::contract::table::{
+    CancelCampaign, ListCampaigns, ListMessages, PauseCampaign, ResumeCampaign, ShowCampaign,
+    ShowMessageLedger,
+};
+use crate::contract::{Before, Operation, Serve, next_of};
+
+impl Serve<ShowCampaign> for Service {
+    async fn serve(&self, caller: Caller, id: CampaignId, (): ()) -> ServiceResult<LedgerView> {
+        caller.allow::<ShowCampaign>()?;
+        let ledger = self.store.ledger(caller.app(), id).await?;
+        Ok(LedgerView::new(ledger, self.now()))
+    }
+}
+
+impl Serve<ShowMessageLedger> for Service {
+    async fn serve(&self, caller: Caller, id: MessageId, (): ()) -> ServiceResult<LedgerView> {
+        Serve::<ShowCampaign>::serve(self, caller, id.into(), ()).await
+    }
+}
+
+impl Serve<ListCampaigns> for Service {
+    async fn serve(&self, caller: Caller, (): (), page: Before) -> ServiceResult<CampaignList> {
+        let page = page.page(|text| campaign_of(text).map(CampaignId::raw))?;
+        caller.allow::<ListCampaigns>()?;
+        let campaigns = self.store.campaigns(caller.app(), page).await?;
+        let damaged = self.store.broken_campaigns(caller.app(), page).await?;
+        let next = next_of(&campaigns, page.limit, |campaign| campaign.id.to_string());
+        let campaigns = campaigns.into_iter().map(CampaignSummary::from).collect();
+        Ok(CampaignList { campaigns, damaged, next })
+    }
+}
+
+impl Serve<ListMessages> for Service {
+    async fn serve(&self, caller: Caller, (): (), page: Before) -> ServiceResult<MessageList> {
+        let page = page.page(|text| text.parse().ok().map(MessageId::raw))?;
+        caller.allow::<ListMessages>()?;
+        let campaigns = self.store.campaigns(caller.app(), page).await?;
+        let damaged = self.store.broken_campaigns(caller.app(), page).await?;
+        let next = next_of(&campaigns, page.limit, |campaign| MessageId::from(campaign.id).to_string());
+        let messages = campaigns.into_iter().map(MessageSummary::from).collect();
+        Ok(MessageList { messages, damaged: damaged.into_iter().map(MessageId::from).collect(), next })
+    }
+}
+
+impl Serve<CancelCampaign> for Service {
+    async fn serve(&self, by: (Caller, Origin), id: CampaignId, (): ()) -> ServiceResult<LedgerView> {
+        self.act::<CancelCampaign>(by, id, CampaignAction::Cancel).await
+    }
+}
+
+impl Serve<PauseCampaign> for Service {
+    async fn serve(&self, by: (Caller, Origin), id: CampaignId, (): ()) -> ServiceResult<LedgerView> {
+        self.act::<PauseCampaign>(by, id, CampaignAction::Pause).await
+    }
+}
+
+impl Serve<ResumeCampaign> for Service {
+    async fn serve(&self, by: (Caller, Origin), id: CampaignId, (): ()) -> ServiceResult<LedgerView> {
+        self.act::<ResumeCampaign>(by, id, CampaignAction::Resume).await
+    }
+}
 
 impl Service {
-    /// Returns the books of a campaign, and the instant at which they were read.
-    pub async fn ledger(&self, caller: Caller, id: CampaignId) -> ServiceResult<(Ledger, Timestamp)> {
-        caller.require(Send)?;
-        let ledger = self.store.ledger(caller.app(), id).await?;
-        Ok((ledger, self.now()))
-    }
-
-    /// Lists campaigns, newest first.
-    pub async fn campaigns(&self, caller: Caller, page: Page) -> ServiceResult<Vec<Campaign>> {
-        caller.require(Send)?;
-        Ok(self.store.campaigns(caller.app(), page).await?)
-    }
-
-    /// Lists the campaigns of such a list that cannot be read; they can be canceled.
-    pub async fn broken_campaigns(&self, caller: Caller, page: Page) -> ServiceResult<Vec<CampaignId>> {
-        caller.require(Send)?;
-        Ok(self.store.broken_campaigns(caller.app(), page).await?)
-    }
-
-    /// Cancels, pauses or resumes, and gives the books after it.
-    pub async fn act(
+    /// Cancels, pauses or resumes, and returns the books after it.
+    async fn act<O: Operation>(
         &self,
         (caller, from): (Caller, Origin),
         id: CampaignId,
         action: CampaignAction,
-    ) -> ServiceResult<(Ledger, Timestamp)> {
+    ) -> ServiceResult<LedgerView> {
         let (author, app) = (Author::for_caller(caller, from), caller.app());
         let matter = Matter::new(audited(action), app, id);
-        self.permitted(&author, &matter, caller.require(Send)).await?;
+        self.permitted(&author, &matter, caller.allow::<O>()).await?;
         let change = Change::Act(app, id, action, self.now());
         let Changed::Campaign(_, tickets) = self.change(author, matter, change).await? else {
             return Err(unexpected());
         };
         self.belt.published(tickets);
         self.belt.wake();
-        self.ledger(caller, id).await
+        Serve::<ShowCampaign>::serve(self, caller, id, ()).await
     }
+}
+
+/// Reads a campaign's id; that of its message does as well.
+fn campaign_of(text: &str) -> Option<CampaignId> {
+    text.parse::<MessageId>().map(CampaignId::from).ok().or_else(|| text.parse().ok())
 }
 
 const fn audited(action: CampaignAction) -> AuditAction {

@@ -1,7 +1,5 @@
 //! Content against the limits of every push service that it may reach.
 
-use std::collections::BTreeMap;
-
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::message::{Message, MessageSpec};
@@ -9,23 +7,7 @@ use stentor_core::target::Target;
 
 use super::messages::target_problem;
 use super::{ErrorCode, Problem, Service, ServiceResult};
-
-/// What a dry run found out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AudienceReport {
-    /// Devices that would be reached now, by provider.
-    pub audience: BTreeMap<ProviderKind, u64>,
-    /// Bytes of the payload, by provider.
-    pub payload_bytes: BTreeMap<ProviderKind, u64>,
-}
-
-impl AudienceReport {
-    /// Adds all providers.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.audience.values().sum()
-    }
-}
+use crate::contract::messages::DryRun;
 
 impl Service {
     /// Checks a message against every provider that it may reach, and gives those.
@@ -44,16 +26,11 @@ impl Service {
     }
 
     /// Counts whom the message would reach now, and its bytes.
-    pub(super) async fn count(
-        &self,
-        message: &Message,
-        providers: &[ProviderKind],
-    ) -> ServiceResult<AudienceReport> {
+    pub(super) async fn count(&self, message: &Message, providers: &[ProviderKind]) -> ServiceResult<DryRun> {
         let counts = self.store.count_audience(message.app, &message.spec.target).await?;
-        let audience = counts.into_iter().filter(|(_, count)| *count > 0).collect();
         let bytes =
             |provider: &ProviderKind| (*provider, crate::providers::payload_bytes(*provider, message));
-        Ok(AudienceReport { audience, payload_bytes: providers.iter().map(bytes).collect() })
+        Ok(DryRun::new(counts, providers.iter().map(bytes)))
     }
 
     fn providers_of(&self, app: AppId, target: &Target) -> ServiceResult<Vec<ProviderKind>> {

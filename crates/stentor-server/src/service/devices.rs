@@ -1,54 +1,23 @@
 //! Devices: registration, change, history.
 
-use serde::{Deserialize, Deserializer};
-use stentor_core::app::Scope::{Register, Send};
-use stentor_core::device::{Device, DevicePatch, Platform, ProviderKind, PushToken, Registration};
+use stentor_core::device::{DevicePatch, PushToken, Registration};
 use stentor_core::error::Invalid;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::limits;
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
-use stentor_core::ports::store::{AttemptRecord, DeviceFilter, Page, Registered};
-use utoipa::ToSchema;
+use stentor_core::ports::store::{self, DeviceFilter};
 
 use super::calendar::known_zone;
 use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
-
-/// One device as an app tells it.
-#[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = DeviceRegistration)]
-pub struct DeviceRequest {
-    /// OS family.
-    #[schema(value_type = String)]
-    pub platform: Platform,
-    /// Adapter that reaches it; the platform's usual one when absent.
-    #[schema(value_type = Option<String>)]
-    #[serde(default)]
-    pub provider: Option<ProviderKind>,
-    /// Its address at the push service: 1 to 4,096 bytes of visible ASCII.
-    #[schema(min_length = 1, max_length = 4096)]
-    pub token: String,
-    /// Whose device it is, by the app's own id.
-    #[serde(default)]
-    #[schema(max_length = 256)]
-    pub user: Option<String>,
-    /// BCP 47 language tag.
-    #[serde(default)]
-    #[schema(example = "de-CH", max_length = 35)]
-    pub locale: Option<String>,
-    /// IANA time zone name.
-    #[serde(default)]
-    #[schema(example = "Europe/Rome", max_length = 64)]
-    pub time_zone: Option<String>,
-    /// Marks; those given replace those kept.
-    #[serde(default)]
-    #[schema(max_items = 32)]
-    pub tags: Vec<String>,
-    /// Topics to subscribe to; others are kept.
-    #[serde(default)]
-    #[schema(max_items = 2000)]
-    pub topics: Vec<String>,
-}
+use crate::contract::devices::{
+    Attempt, Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceView, History,
+    Registered,
+};
+use crate::contract::table::{
+    ChangeDevice, ListDeliveries, ListDevices, RegisterDevice, RemoveDevice, ReplaceDevice, ShowDevice,
+    ShowHistory,
+};
+use crate::contract::{After, Before, Serve, next_of};
 
 impl DeviceRequest {
     /// Checks every field.
@@ -72,30 +41,6 @@ impl DeviceRequest {
     }
 }
 
-/// What to change about a device: an absent field stays, `null` clears it.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeviceChange {
-    /// New address; also revives a retired device.
-    #[serde(default)]
-    pub token: Option<String>,
-    /// New owner.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
-    pub user: Option<Option<String>>,
-    /// New language.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
-    pub locale: Option<Option<String>>,
-    /// New time zone.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
-    pub time_zone: Option<Option<String>>,
-    /// All marks.
-    #[serde(default)]
-    pub tags: Option<Vec<String>>,
-}
-
 impl DeviceChange {
     /// Checks every field.
     pub fn checked(self) -> Result<DevicePatch, Invalid> {
@@ -109,42 +54,39 @@ impl DeviceChange {
     }
 }
 
-impl Service {
-    /// Registers one device.
-    pub async fn register(&self, caller: Caller, request: DeviceRequest) -> ServiceResult<Registered> {
-        caller.require(Register)?;
+impl Serve<RegisterDevice> for Service {
+    async fn serve(&self, caller: Caller, (): (), request: DeviceRequest) -> ServiceResult<Registered> {
+        caller.allow::<RegisterDevice>()?;
         let registration = request.checked()?;
         let replies = self.store.register(caller.app(), &[registration], self.now()).await?;
         let reply = replies.first().copied().ok_or_else(|| Problem::not_found("device"))?;
         self.count_devices(created_and_updated(&[reply]));
-        Ok(reply)
+        Ok(Registered { id: reply.device, created: reply.created })
     }
+}
 
-    /// Returns one device.
-    pub async fn device(&self, caller: Caller, id: DeviceId) -> ServiceResult<Device> {
-        caller.require_any(&[Register, Send])?;
-        Ok(self.store.device(caller.app(), id).await?)
+impl Serve<ShowDevice> for Service {
+    async fn serve(&self, caller: Caller, id: DeviceId, (): ()) -> ServiceResult<DeviceView> {
+        caller.allow::<ShowDevice>()?;
+        Ok(self.store.device(caller.app(), id).await?.into())
     }
+}
 
-    /// Lists devices in order of id.
-    pub async fn devices(
-        &self,
-        caller: Caller,
-        filter: &DeviceFilter,
-        page: Page,
-    ) -> ServiceResult<Vec<Device>> {
-        caller.require_any(&[Register, Send])?;
-        Ok(self.store.devices(caller.app(), filter, page).await?)
+impl Serve<ListDevices> for Service {
+    async fn serve(&self, caller: Caller, (): (), query: DeviceQuery) -> ServiceResult<DeviceList> {
+        let DeviceQuery { after, limit, provider, user, tag } = query;
+        let page = After { after, limit }.page(|text| text.parse().ok().map(DeviceId::raw))?;
+        caller.allow::<ListDevices>()?;
+        let filter = DeviceFilter { provider, user, tag };
+        let devices = self.store.devices(caller.app(), &filter, page).await?;
+        let next = next_of(&devices, page.limit, |device| device.id.to_string());
+        Ok(DeviceList { devices: devices.into_iter().map(DeviceView::from).collect(), next })
     }
+}
 
-    /// Replaces what is known of a device; a new token takes the place of the old.
-    pub async fn replace_device(
-        &self,
-        caller: Caller,
-        id: DeviceId,
-        request: DeviceRequest,
-    ) -> ServiceResult<Device> {
-        caller.require(Register)?;
+impl Serve<ReplaceDevice> for Service {
+    async fn serve(&self, caller: Caller, id: DeviceId, request: DeviceRequest) -> ServiceResult<DeviceView> {
+        caller.allow::<ReplaceDevice>()?;
         let registration = request.checked()?;
         let present = self.store.device(caller.app(), id).await?.registration;
         if (present.platform, present.provider) != (registration.platform, registration.provider) {
@@ -164,47 +106,44 @@ impl Service {
         for topic in &registration.topics {
             self.store.subscribe(caller.app(), topic, &[id]).await?;
         }
-        Ok(device)
+        Ok(device.into())
     }
+}
 
-    /// Changes some fields of a device.
-    pub async fn change_device(
-        &self,
-        caller: Caller,
-        id: DeviceId,
-        change: DeviceChange,
-    ) -> ServiceResult<Device> {
-        caller.require(Register)?;
+impl Serve<ChangeDevice> for Service {
+    async fn serve(&self, caller: Caller, id: DeviceId, change: DeviceChange) -> ServiceResult<DeviceView> {
+        caller.allow::<ChangeDevice>()?;
         let patch = change.checked()?;
-        Ok(self.store.update_device(caller.app(), id, &patch, self.now()).await?)
+        Ok(self.store.update_device(caller.app(), id, &patch, self.now()).await?.into())
     }
+}
 
-    /// Removes a device.
-    pub async fn remove_device(&self, caller: Caller, id: DeviceId) -> ServiceResult<()> {
-        caller.require(Register)?;
+impl Serve<RemoveDevice> for Service {
+    async fn serve(&self, caller: Caller, id: DeviceId, (): ()) -> ServiceResult<()> {
+        caller.allow::<RemoveDevice>()?;
         Ok(self.store.remove_device(caller.app(), id).await?)
     }
+}
 
-    /// Returns a device's attempts over all messages, newest message first.
-    pub async fn history(
-        &self,
-        caller: Caller,
-        id: DeviceId,
-        page: Page,
-    ) -> ServiceResult<Vec<AttemptRecord>> {
-        caller.require_any(&[Register, Send])?;
+impl Serve<ShowHistory> for Service {
+    async fn serve(&self, caller: Caller, id: DeviceId, page: Before) -> ServiceResult<History> {
+        let page = page.page(|text| text.parse().ok().map(MessageId::raw))?;
+        caller.allow::<ShowHistory>()?;
         self.store.device(caller.app(), id).await?;
-        Ok(self.store.history(caller.app(), id, page).await?)
+        let attempts = self.store.history(caller.app(), id, page).await?;
+        let next = next_of(&attempts, page.limit, |attempt| attempt.message.to_string());
+        Ok(History { deliveries: attempts.into_iter().map(Attempt::from).collect(), next })
     }
+}
 
-    /// Returns every attempt of one message at one device.
-    pub async fn delivery(
+impl Serve<ListDeliveries> for Service {
+    async fn serve(
         &self,
         caller: Caller,
-        message: MessageId,
-        device: DeviceId,
-    ) -> ServiceResult<Vec<AttemptRecord>> {
-        caller.require_any(&[Register, Send])?;
+        (message, device): (MessageId, DeviceId),
+        (): (),
+    ) -> ServiceResult<Deliveries> {
+        caller.allow::<ListDeliveries>()?;
         let attempts = self.store.delivery(caller.app(), message, device).await?;
         if attempts.is_empty() {
             self.store.message(caller.app(), message).await?;
@@ -212,9 +151,11 @@ impl Service {
                 Problem::not_found("delivery").with_hint("the device is not in the message's audience")
             );
         }
-        Ok(attempts)
+        Ok(Deliveries { deliveries: attempts.into_iter().map(Attempt::from).collect() })
     }
+}
 
+impl Service {
     /// Counts devices made, and devices known before.
     pub(super) fn count_devices(&self, (created, updated): (u64, u64)) {
         Counters::add(&self.counters.devices_created, created);
@@ -223,7 +164,7 @@ impl Service {
 }
 
 /// Returns how many devices were made, and how many were known before.
-pub(super) fn created_and_updated(replies: &[Registered]) -> (u64, u64) {
+pub(super) fn created_and_updated(replies: &[store::Registered]) -> (u64, u64) {
     let created = replies.iter().filter(|reply| reply.created).count() as u64;
     (created, replies.len() as u64 - created)
 }
@@ -247,8 +188,4 @@ fn tags(tags: Vec<String>) -> Result<Vec<Tag>, Invalid> {
     tags.sort();
     tags.dedup();
     Ok(tags)
-}
-
-fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::<String>::deserialize(from).map(Some)
 }

@@ -1,24 +1,22 @@
 //! Groups and their members.
 
-use stentor_core::app::Scope::{Register, Send};
-use stentor_core::group::{Group, Member};
-use stentor_core::id::DeviceId;
+use stentor_core::error::Invalid;
+use stentor_core::group::Member;
 use stentor_core::name::{ExternalId, GroupName};
-use stentor_core::ports::store::SubscriptionChange;
 
 use super::topics::check_count;
 use super::{Caller, Service, ServiceResult};
+use crate::contract::groups::{GroupList, GroupView, MemberList, MembersRequest};
+use crate::contract::table::{
+    AddMembers, ListGroups, ListMembers, PutGroup, RemoveGroup, RemoveMembers, ShowGroup,
+};
+use crate::contract::topics::Change;
+use crate::contract::{After, Serve, next_of};
 
-/// Members named in a request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Members {
-    /// People, with all their devices.
-    pub users: Vec<ExternalId>,
-    /// Single devices.
-    pub devices: Vec<DeviceId>,
-}
+const USER_CURSOR: &str = "user:";
+const DEVICE_CURSOR: &str = "device:";
 
-impl Members {
+impl MembersRequest {
     fn checked(self) -> ServiceResult<Vec<Member>> {
         let (users, devices) = (self.users.len(), self.devices.len());
         if users + devices == 0 {
@@ -31,69 +29,91 @@ impl Members {
     }
 }
 
-impl Service {
-    /// Makes a group.
-    pub async fn put_group(&self, caller: Caller, group: &GroupName) -> ServiceResult<Group> {
-        caller.require(Register)?;
-        Ok(self.store.put_group(caller.app(), group, self.now()).await?)
+impl Serve<PutGroup> for Service {
+    async fn serve(&self, caller: Caller, group: GroupName, (): ()) -> ServiceResult<GroupView> {
+        caller.allow::<PutGroup>()?;
+        Ok(self.store.put_group(caller.app(), &group, self.now()).await?.into())
     }
+}
 
-    /// Returns a group.
-    pub async fn group(&self, caller: Caller, group: &GroupName) -> ServiceResult<Group> {
-        caller.require_any(&[Register, Send])?;
-        Ok(self.store.group(caller.app(), group).await?)
+impl Serve<ShowGroup> for Service {
+    async fn serve(&self, caller: Caller, group: GroupName, (): ()) -> ServiceResult<GroupView> {
+        caller.allow::<ShowGroup>()?;
+        Ok(self.store.group(caller.app(), &group).await?.into())
     }
+}
 
-    /// Lists groups by name.
-    pub async fn groups(
+impl Serve<ListGroups> for Service {
+    async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<GroupList> {
+        let (limit, after) = (page.limit()?, page.name(GroupName::new)?);
+        caller.allow::<ListGroups>()?;
+        let groups = self.store.groups(caller.app(), after.as_ref(), limit).await?;
+        let next = next_of(&groups, limit, |group| group.name.to_string());
+        Ok(GroupList { groups: groups.into_iter().map(GroupView::from).collect(), next })
+    }
+}
+
+impl Serve<RemoveGroup> for Service {
+    async fn serve(&self, caller: Caller, group: GroupName, (): ()) -> ServiceResult<()> {
+        caller.allow::<RemoveGroup>()?;
+        Ok(self.store.remove_group(caller.app(), &group).await?)
+    }
+}
+
+impl Serve<ListMembers> for Service {
+    async fn serve(&self, caller: Caller, group: GroupName, page: After) -> ServiceResult<MemberList> {
+        let (limit, after) = (page.limit()?, page.name(member_of)?);
+        caller.allow::<ListMembers>()?;
+        let members = self.store.members(caller.app(), &group, after.as_ref(), limit).await?;
+        let next = next_of(&members, limit, cursor_of);
+        let mut list = MemberList { users: Vec::new(), devices: Vec::new(), next };
+        for member in members {
+            match member {
+                Member::User(user) => list.users.push(user.into()),
+                Member::Device(device) => list.devices.push(device),
+            }
+        }
+        Ok(list)
+    }
+}
+
+impl Serve<AddMembers> for Service {
+    async fn serve(
         &self,
         caller: Caller,
-        after: Option<&GroupName>,
-        limit: usize,
-    ) -> ServiceResult<Vec<Group>> {
-        caller.require_any(&[Register, Send])?;
-        Ok(self.store.groups(caller.app(), after, limit).await?)
-    }
-
-    /// Removes a group; its members stay.
-    pub async fn remove_group(&self, caller: Caller, group: &GroupName) -> ServiceResult<()> {
-        caller.require(Register)?;
-        Ok(self.store.remove_group(caller.app(), group).await?)
-    }
-
-    /// Lists a group's members.
-    pub async fn members(
-        &self,
-        caller: Caller,
-        group: &GroupName,
-        after: Option<&Member>,
-        limit: usize,
-    ) -> ServiceResult<Vec<Member>> {
-        caller.require_any(&[Register, Send])?;
-        Ok(self.store.members(caller.app(), group, after, limit).await?)
-    }
-
-    /// Adds members; at most 1,000 at once.
-    pub async fn add_members(
-        &self,
-        caller: Caller,
-        group: &GroupName,
-        members: Members,
-    ) -> ServiceResult<SubscriptionChange> {
-        caller.require(Register)?;
+        group: GroupName,
+        members: MembersRequest,
+    ) -> ServiceResult<Change> {
+        caller.allow::<AddMembers>()?;
         let members = members.checked()?;
-        Ok(self.store.add_members(caller.app(), group, &members, self.now()).await?)
+        Ok(self.store.add_members(caller.app(), &group, &members, self.now()).await?.into())
     }
+}
 
-    /// Takes members out; at most 1,000 at once.
-    pub async fn remove_members(
+impl Serve<RemoveMembers> for Service {
+    async fn serve(
         &self,
         caller: Caller,
-        group: &GroupName,
-        members: Members,
-    ) -> ServiceResult<SubscriptionChange> {
-        caller.require(Register)?;
+        group: GroupName,
+        members: MembersRequest,
+    ) -> ServiceResult<Change> {
+        caller.allow::<RemoveMembers>()?;
         let members = members.checked()?;
-        Ok(self.store.remove_members(caller.app(), group, &members).await?)
+        Ok(self.store.remove_members(caller.app(), &group, &members).await?.into())
     }
+}
+
+fn cursor_of(member: &Member) -> String {
+    match member {
+        Member::User(user) => format!("{USER_CURSOR}{user}"),
+        Member::Device(device) => format!("{DEVICE_CURSOR}{device}"),
+    }
+}
+
+fn member_of(cursor: String) -> Result<Member, Invalid> {
+    if let Some(user) = cursor.strip_prefix(USER_CURSOR) {
+        return ExternalId::new(user).map(Member::User);
+    }
+    let device = cursor.strip_prefix(DEVICE_CURSOR).and_then(|id| id.parse().ok());
+    device.map(Member::Device).ok_or_else(|| Invalid::new("after", "is no member"))
 }

@@ -11,7 +11,6 @@ mod tests;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::{FuturesOrdered, StreamExt};
-use stentor_core::app::Scope::Register;
 use stentor_core::device::Registration;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::StoreError;
@@ -19,6 +18,7 @@ use tokio::sync::mpsc;
 
 use super::devices::created_and_updated;
 use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
+use crate::contract::table::ImportDevices;
 use crate::shares::Spent;
 use batch::Parsed;
 pub use lines::LINE_MAX_BYTES;
@@ -54,7 +54,7 @@ impl Service {
         S: Stream<Item = Result<Bytes, E>> + Send + Unpin,
         E: Into<Problem>,
     {
-        caller.require(Register)?;
+        caller.allow::<ImportDevices>()?;
         let _place = self.imports.take(Some(caller.app()), 1).map_err(too_many_imports)?;
         let (to_parse, blocks) = mpsc::channel(BLOCKS_MAX_COUNT);
         let (to_write, batches) = mpsc::channel(BATCHES_MAX_COUNT);

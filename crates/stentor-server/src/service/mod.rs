@@ -12,6 +12,7 @@ mod groups;
 mod import;
 mod keyring;
 mod messages;
+mod repeat;
 mod schedules;
 mod topics;
 mod users;
@@ -32,24 +33,12 @@ use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{AcceptGuard, Backlog, Crowded};
 use crate::shares::Shares;
 
-pub use crate::problem::{ErrorCode, Problem};
-pub use apps::NewKey;
-pub use audit::Origin;
-pub(crate) use calendar::instant;
-pub use caller::{Caller, Identity};
-pub use content::AudienceReport;
+pub use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
 pub use credentials::{CredentialSummary, CredentialView, Resting};
-pub use devices::{DeviceChange, DeviceRequest};
-pub use groups::Members;
 pub use import::{
     ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,
 };
 pub use keyring::Keyring;
-pub use messages::{AcceptedReply, MessageRequest, NotificationRequest, Repeat, Reply, Sent, TargetRequest};
-pub use schedules::{ScheduleRequest, ScheduleView};
-
-/// What a service asked for: a value, or a refusal.
-pub type ServiceResult<T> = Result<T, Problem>;
 
 /// What a service tells the pipeline; it never waits for it.
 pub trait Belt: Send + Sync {

@@ -3,103 +3,120 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde::Deserialize;
-use stentor_core::app::Scope::Send;
 use stentor_core::audit::AuditAction;
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
-use stentor_core::ports::store::{Change, Changed, Idempotent, IdempotentReply, Page, StoreError};
-use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
+use stentor_core::ports::store::{Change, Changed, Idempotent, StoreError};
+use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
-use utoipa::ToSchema;
 
 use super::audit::{Author, Matter, unexpected};
 use super::calendar::instant;
-use super::messages::key_reused;
-use super::{Caller, ErrorCode, MessageRequest, Origin, Problem, Repeat, Reply, Service, ServiceResult};
+use super::repeat::{key_reused, to_keep};
+use super::{Caller, ErrorCode, Origin, Problem, Service, ServiceResult};
+use crate::contract::messages::MessageRequest;
+use crate::contract::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
+use crate::contract::table::{
+    CancelSchedule, CreateSchedule, ListSchedules, PauseSchedule, RemoveSchedule, ResumeSchedule,
+    ShowSchedule,
+};
+use crate::contract::{After, Kept, Operation, Repeatable, Serve, next_of};
 use crate::pipeline::calendar;
 
 /// How many coming occurrences are shown.
 const UPCOMING_COUNT: usize = 5;
 
-/// A recurring message as an app server asks for it.
-#[derive(Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ScheduleRequest {
-    /// What people call it.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// Five fields: minute, hour, day of month, month, day of week.
-    #[schema(example = "0 9 * * *")]
-    pub cron: String,
-    /// IANA time zone in which the pattern is read.
-    #[schema(example = "Europe/Rome")]
-    pub time_zone: String,
-    /// No occurrence after this instant.
-    #[serde(default)]
-    #[schema(format = DateTime)]
-    pub until: Option<String>,
-    /// What happens to occurrences missed while the server was down: `once` (the latest fires), `skip` or `all`.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, pattern = "^(once|skip|all)$")]
-    pub catch_up: CatchUp,
-    /// What each occurrence sends; without `send_at` and `dry_run`.
-    pub message: MessageRequest,
-}
-
-/// A schedule with what comes next.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ScheduleView {
-    /// The schedule.
-    pub schedule: Schedule,
-    /// Its next occurrences.
-    pub upcoming: Vec<Timestamp>,
-}
-
-impl Service {
-    /// Keeps a schedule; `write` makes the reply that a repeat gets again.
-    pub async fn create_schedule(
+impl Serve<CreateSchedule> for Service {
+    async fn serve(
         &self,
         (caller, from): (Caller, Origin),
-        request: ScheduleRequest,
-        repeat: Option<Repeat>,
-        write: impl FnOnce(&ScheduleView) -> stentor_core::ports::store::StoredReply,
-    ) -> ServiceResult<Reply> {
+        (): (),
+        Repeatable { request, repeat }: Repeatable<ScheduleRequest>,
+    ) -> ServiceResult<Kept<ScheduleView>> {
         let author = Author::for_caller(caller, from);
         let matter = Matter::new(AuditAction::ScheduleCreate, caller.app(), "");
-        self.permitted(&author, &matter, caller.require(Send)).await?;
+        self.permitted(&author, &matter, caller.allow::<CreateSchedule>()).await?;
         if let Some(reply) = self.replay(caller.app(), repeat.as_ref()).await? {
             return Ok(reply);
         }
         let schedule = self.schedule_of(caller.app(), request)?;
         self.check_content(caller.app(), &schedule.spec).await.map_err(within_message)?;
         let _counted_until_kept = self.refuse_too_many(caller.app()).await?;
-        let view = self.view(schedule);
-        let reply = write(&view);
-        let idempotency = repeat.map(|Repeat { key, request_hash }| {
-            let reply = reply.clone();
-            IdempotentReply { key, request_hash, reply }
-        });
-        let matter = named(matter, &view.schedule);
-        let change = Change::CreateSchedule(Box::new(view.schedule), idempotency);
+        let matter = named(matter, &schedule);
+        let reply = view(schedule.clone());
+        let idempotency = repeat.map(|repeat| to_keep(repeat, &reply));
+        let change = Change::CreateSchedule(Box::new(schedule), idempotency);
         match self.change(author, matter, change).await? {
             Changed::Stored(Idempotent::Done(())) => {
                 self.belt.wake();
-                Ok(Reply { reply, replayed: false })
+                Ok(Kept { reply, replayed: false })
             }
-            Changed::Stored(Idempotent::Replayed(reply)) => Ok(self.replayed(reply)),
+            Changed::Stored(Idempotent::Replayed(reply)) => self.replayed(reply),
             Changed::Stored(Idempotent::KeyReused) => Err(key_reused()),
             _ => Err(unexpected()),
         }
     }
+}
 
-    /// Returns one schedule.
-    pub async fn schedule(&self, caller: Caller, id: ScheduleId) -> ServiceResult<ScheduleView> {
-        caller.require(Send)?;
-        Ok(self.view(self.shown(caller.app(), id).await?))
+impl Serve<ShowSchedule> for Service {
+    async fn serve(&self, caller: Caller, id: ScheduleId, (): ()) -> ServiceResult<ScheduleView> {
+        caller.allow::<ShowSchedule>()?;
+        Ok(view(self.shown(caller.app(), id).await?))
     }
+}
 
+impl Serve<ListSchedules> for Service {
+    async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<ScheduleList> {
+        let page = page.page(|text| text.parse().ok().map(ScheduleId::raw))?;
+        caller.allow::<ListSchedules>()?;
+        let schedules = self.store.schedules(caller.app(), page).await?;
+        let damaged = self.store.broken_schedules(caller.app(), page).await?;
+        let next = next_of(&schedules, page.limit, |schedule| schedule.id.to_string());
+        Ok(ScheduleList { schedules: schedules.into_iter().map(view).collect(), damaged, next })
+    }
+}
+
+impl Serve<RemoveSchedule> for Service {
+    async fn serve(&self, (caller, from): (Caller, Origin), id: ScheduleId, (): ()) -> ServiceResult<()> {
+        let author = Author::for_caller(caller, from.clone());
+        let matter = Matter::new(AuditAction::ScheduleCancel, caller.app(), id);
+        self.permitted(&author, &matter, caller.allow::<RemoveSchedule>()).await?;
+        if let Err(StoreError::Damaged(_)) = self.store.schedule(caller.app(), id).await {
+            let change = Change::DeleteBrokenSchedule(caller.app(), id);
+            return self.change(author, matter, change).await.map(drop);
+        }
+        self.set_schedule::<RemoveSchedule>((caller, from), id, ScheduleState::Deleted).await.map(drop)
+    }
+}
+
+impl Serve<CancelSchedule> for Service {
+    async fn serve(
+        &self,
+        (caller, from): (Caller, Origin),
+        id: ScheduleId,
+        (): (),
+    ) -> ServiceResult<Option<ScheduleView>> {
+        if let Err(StoreError::Damaged(_)) = self.store.schedule(caller.app(), id).await {
+            return Serve::<RemoveSchedule>::serve(self, (caller, from), id, ()).await.map(|()| None);
+        }
+        self.set_schedule::<CancelSchedule>((caller, from), id, ScheduleState::Canceled).await.map(Some)
+    }
+}
+
+impl Serve<PauseSchedule> for Service {
+    async fn serve(&self, by: (Caller, Origin), id: ScheduleId, (): ()) -> ServiceResult<ScheduleView> {
+        self.set_schedule::<PauseSchedule>(by, id, ScheduleState::Paused).await
+    }
+}
+
+impl Serve<ResumeSchedule> for Service {
+    async fn serve(&self, by: (Caller, Origin), id: ScheduleId, (): ()) -> ServiceResult<ScheduleView> {
+        self.set_schedule::<ResumeSchedule>(by, id, ScheduleState::Active).await
+    }
+}
+
+impl Service {
     /// Reads a schedule that was not deleted.
     async fn shown(&self, app: AppId, id: ScheduleId) -> ServiceResult<Schedule> {
         let schedule = self.store.schedule(app, id).await?;
@@ -109,49 +126,8 @@ impl Service {
         }
     }
 
-    /// Lists schedules in order of id.
-    pub async fn schedules(&self, caller: Caller, page: Page) -> ServiceResult<Vec<ScheduleView>> {
-        caller.require(Send)?;
-        let schedules = self.store.schedules(caller.app(), page).await?;
-        Ok(schedules.into_iter().map(|schedule| self.view(schedule)).collect())
-    }
-
-    /// Lists the schedules of such a list that cannot be read; they can be canceled by removing them.
-    pub async fn broken_schedules(&self, caller: Caller, page: Page) -> ServiceResult<Vec<ScheduleId>> {
-        caller.require(Send)?;
-        Ok(self.store.broken_schedules(caller.app(), page).await?)
-    }
-
-    /// Ends a schedule and removes it, also one that cannot be read.
-    pub async fn remove_schedule(
-        &self,
-        (caller, from): (Caller, Origin),
-        id: ScheduleId,
-    ) -> ServiceResult<()> {
-        let author = Author::for_caller(caller, from.clone());
-        let matter = Matter::new(AuditAction::ScheduleCancel, caller.app(), id);
-        self.permitted(&author, &matter, caller.require(Send)).await?;
-        if let Err(StoreError::Damaged(_)) = self.store.schedule(caller.app(), id).await {
-            let change = Change::DeleteBrokenSchedule(caller.app(), id);
-            return self.change(author, matter, change).await.map(drop);
-        }
-        self.set_schedule((caller, from), id, ScheduleState::Deleted).await.map(drop)
-    }
-
-    /// Ends a schedule; one that cannot be read is removed, and there is nothing to show of it.
-    pub async fn cancel_schedule(
-        &self,
-        (caller, from): (Caller, Origin),
-        id: ScheduleId,
-    ) -> ServiceResult<Option<ScheduleView>> {
-        if let Err(StoreError::Damaged(_)) = self.store.schedule(caller.app(), id).await {
-            return self.remove_schedule((caller, from), id).await.map(|()| None);
-        }
-        self.set_schedule((caller, from), id, ScheduleState::Canceled).await.map(Some)
-    }
-
     /// Pauses, resumes, cancels or deletes; ticks of a pause are not made up for.
-    pub async fn set_schedule(
+    async fn set_schedule<O: Operation>(
         &self,
         (caller, from): (Caller, Origin),
         id: ScheduleId,
@@ -159,10 +135,10 @@ impl Service {
     ) -> ServiceResult<ScheduleView> {
         let author = Author::for_caller(caller, from);
         let matter = Matter::new(audited(state), caller.app(), id);
-        self.permitted(&author, &matter, caller.require(Send)).await?;
+        self.permitted(&author, &matter, caller.allow::<O>()).await?;
         let present = self.shown(caller.app(), id).await?;
         if present.state == state {
-            return Ok(self.view(present));
+            return Ok(view(present));
         }
         let next_due = match state {
             ScheduleState::Active => calendar::next_tick(&present.recurrence, self.now())?,
@@ -178,7 +154,7 @@ impl Service {
             return Err(unexpected());
         };
         self.belt.wake();
-        Ok(self.view(*schedule))
+        Ok(view(*schedule))
     }
 
     /// Refuses one schedule more than an app may have; those that are being made at the same time count as made.
@@ -219,18 +195,19 @@ impl Service {
             last_fired: None,
         })
     }
+}
 
-    fn view(&self, schedule: Schedule) -> ScheduleView {
-        let active = schedule.state == ScheduleState::Active;
-        let upcoming = match schedule.next_due.filter(|_| active) {
-            Some(next) => {
-                let rest = calendar::upcoming(&schedule.recurrence, next, UPCOMING_COUNT - 1);
-                std::iter::once(next).chain(rest.unwrap_or_default()).collect()
-            }
-            None => Vec::new(),
-        };
-        ScheduleView { schedule, upcoming }
-    }
+/// Shows a schedule with its next occurrences.
+fn view(schedule: Schedule) -> ScheduleView {
+    let active = schedule.state == ScheduleState::Active;
+    let upcoming = match schedule.next_due.filter(|_| active) {
+        Some(next) => {
+            let rest = calendar::upcoming(&schedule.recurrence, next, UPCOMING_COUNT - 1);
+            std::iter::once(next).chain(rest.unwrap_or_default()).collect()
+        }
+        None => Vec::new(),
+    };
+    ScheduleView::new(schedule, upcoming)
 }
 
 /// Counts the schedules that are being made, by app.
@@ -307,7 +284,10 @@ fn refuse_sending_fields(message: &MessageRequest) -> Result<(), Invalid> {
         return Err(Invalid::new("message.send_at", "has no meaning here: `cron` says when"));
     }
     if message.dry_run {
-        return Err(Invalid::new("message.dry_run", "has no meaning here: send a dry run to /v1/messages"));
+        return Err(Invalid::new(
+            "message.dry_run",
+            "has no meaning here: a dry run is asked of `messages.send`",
+        ));
     }
     Ok(())
 }

@@ -1,92 +1,101 @@
 //! Topics and subscriptions.
 
-use stentor_core::app::Scope::{Register, Send};
 use stentor_core::id::DeviceId;
 use stentor_core::limits::TARGET_DEVICES_MAX_COUNT;
 use stentor_core::name::TopicName;
-use stentor_core::ports::store::SubscriptionChange;
-use stentor_core::topic::TopicSummary;
 
 use super::{Caller, Problem, Service, ServiceResult};
+use crate::contract::devices::DeviceTopics;
+use crate::contract::table::{
+    ListDeviceTopics, ListTopics, RemoveTopic, ShowTopic, Subscribe, SubscribeDevice, Unsubscribe,
+    UnsubscribeDevice,
+};
+use crate::contract::topics::{Change, SubscriptionRequest, TopicList, TopicView};
+use crate::contract::{After, Serve, next_of};
 
-impl Service {
-    /// Lists topics by name.
-    pub async fn topics(
+impl Serve<ListTopics> for Service {
+    async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<TopicList> {
+        let (limit, after) = (page.limit()?, page.name(TopicName::new)?);
+        caller.allow::<ListTopics>()?;
+        let topics = self.store.topics(caller.app(), after.as_ref(), limit).await?;
+        let next = next_of(&topics, limit, |topic| topic.name.to_string());
+        Ok(TopicList { topics: topics.into_iter().map(TopicView::from).collect(), next })
+    }
+}
+
+impl Serve<ShowTopic> for Service {
+    async fn serve(&self, caller: Caller, topic: TopicName, (): ()) -> ServiceResult<TopicView> {
+        caller.allow::<ShowTopic>()?;
+        Ok(self.store.topic(caller.app(), &topic).await?.into())
+    }
+}
+
+impl Serve<RemoveTopic> for Service {
+    async fn serve(&self, caller: Caller, topic: TopicName, (): ()) -> ServiceResult<()> {
+        caller.allow::<RemoveTopic>()?;
+        Ok(self.store.remove_topic(caller.app(), &topic).await?)
+    }
+}
+
+impl Serve<Subscribe> for Service {
+    async fn serve(
         &self,
         caller: Caller,
-        after: Option<&TopicName>,
-        limit: usize,
-    ) -> ServiceResult<Vec<TopicSummary>> {
-        caller.require_any(&[Register, Send])?;
-        Ok(self.store.topics(caller.app(), after, limit).await?)
-    }
-
-    /// Returns one topic.
-    pub async fn topic(&self, caller: Caller, topic: &TopicName) -> ServiceResult<TopicSummary> {
-        caller.require_any(&[Register, Send])?;
-        Ok(self.store.topic(caller.app(), topic).await?)
-    }
-
-    /// Removes a topic with its subscriptions.
-    pub async fn remove_topic(&self, caller: Caller, topic: &TopicName) -> ServiceResult<()> {
-        caller.require(Register)?;
-        Ok(self.store.remove_topic(caller.app(), topic).await?)
-    }
-
-    /// Subscribes devices; at most 1,000 at once.
-    pub async fn subscribe(
-        &self,
-        caller: Caller,
-        topic: &TopicName,
-        devices: &[DeviceId],
-    ) -> ServiceResult<SubscriptionChange> {
-        caller.require(Register)?;
+        topic: TopicName,
+        SubscriptionRequest { devices }: SubscriptionRequest,
+    ) -> ServiceResult<Change> {
+        caller.allow::<Subscribe>()?;
         check_count("devices", devices.len())?;
-        Ok(self.store.subscribe(caller.app(), topic, devices).await?)
+        Ok(self.store.subscribe(caller.app(), &topic, &devices).await?.into())
     }
+}
 
-    /// Takes subscriptions away; at most 1,000 at once.
-    pub async fn unsubscribe(
+impl Serve<Unsubscribe> for Service {
+    async fn serve(
         &self,
         caller: Caller,
-        topic: &TopicName,
-        devices: &[DeviceId],
-    ) -> ServiceResult<SubscriptionChange> {
-        caller.require(Register)?;
+        topic: TopicName,
+        SubscriptionRequest { devices }: SubscriptionRequest,
+    ) -> ServiceResult<Change> {
+        caller.allow::<Unsubscribe>()?;
         check_count("devices", devices.len())?;
-        Ok(self.store.unsubscribe(caller.app(), topic, devices).await?)
+        Ok(self.store.unsubscribe(caller.app(), &topic, &devices).await?.into())
     }
+}
 
-    /// Lists a device's topics.
-    pub async fn topics_of(&self, caller: Caller, device: DeviceId) -> ServiceResult<Vec<TopicName>> {
-        caller.require_any(&[Register, Send])?;
+impl Serve<ListDeviceTopics> for Service {
+    async fn serve(&self, caller: Caller, device: DeviceId, (): ()) -> ServiceResult<DeviceTopics> {
+        caller.allow::<ListDeviceTopics>()?;
         self.store.device(caller.app(), device).await?;
-        Ok(self.store.topics_of(caller.app(), device).await?)
+        let topics = self.store.topics_of(caller.app(), device).await?;
+        Ok(DeviceTopics { topics: topics.into_iter().map(String::from).collect() })
     }
+}
 
-    /// Subscribes one device, which must exist.
-    pub async fn subscribe_device(
+impl Serve<SubscribeDevice> for Service {
+    async fn serve(
         &self,
         caller: Caller,
-        device: DeviceId,
-        topic: &TopicName,
+        (device, topic): (DeviceId, TopicName),
+        (): (),
     ) -> ServiceResult<()> {
-        caller.require(Register)?;
+        caller.allow::<SubscribeDevice>()?;
         self.store.device(caller.app(), device).await?;
-        self.store.subscribe(caller.app(), topic, &[device]).await?;
+        self.store.subscribe(caller.app(), &topic, &[device]).await?;
         Ok(())
     }
+}
 
-    /// Takes one device's subscription away; the device must exist.
-    pub async fn unsubscribe_device(
+impl Serve<UnsubscribeDevice> for Service {
+    async fn serve(
         &self,
         caller: Caller,
-        device: DeviceId,
-        topic: &TopicName,
+        (device, topic): (DeviceId, TopicName),
+        (): (),
     ) -> ServiceResult<()> {
-        caller.require(Register)?;
+        caller.allow::<UnsubscribeDevice>()?;
         self.store.device(caller.app(), device).await?;
-        self.store.unsubscribe(caller.app(), topic, &[device]).await?;
+        self.store.unsubscribe(caller.app(), &topic, &[device]).await?;
         Ok(())
     }
 }

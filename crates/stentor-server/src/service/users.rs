@@ -1,38 +1,39 @@
 //! People of an app.
 
-use stentor_core::app::Scope::{Register, Send};
 use stentor_core::name::ExternalId;
-use stentor_core::user::User;
 
 use super::{Caller, Service, ServiceResult};
+use crate::contract::table::{ListUsers, PutUser, RemoveUser, ShowUser};
+use crate::contract::users::{UserList, UserView};
+use crate::contract::{After, Serve, next_of};
 
-impl Service {
-    /// Makes a person known.
-    pub async fn put_user(&self, caller: Caller, user: &ExternalId) -> ServiceResult<User> {
-        caller.require(Register)?;
-        Ok(self.store.put_user(caller.app(), user, self.now()).await?)
+impl Serve<PutUser> for Service {
+    async fn serve(&self, caller: Caller, user: ExternalId, (): ()) -> ServiceResult<UserView> {
+        caller.allow::<PutUser>()?;
+        Ok(self.store.put_user(caller.app(), &user, self.now()).await?.into())
     }
+}
 
-    /// Returns a person with devices.
-    pub async fn user(&self, caller: Caller, user: &ExternalId) -> ServiceResult<User> {
-        caller.require_any(&[Register, Send])?;
-        Ok(self.store.user(caller.app(), user).await?)
+impl Serve<ShowUser> for Service {
+    async fn serve(&self, caller: Caller, user: ExternalId, (): ()) -> ServiceResult<UserView> {
+        caller.allow::<ShowUser>()?;
+        Ok(self.store.user(caller.app(), &user).await?.into())
     }
+}
 
-    /// Lists people.
-    pub async fn users(
-        &self,
-        caller: Caller,
-        after: Option<&ExternalId>,
-        limit: usize,
-    ) -> ServiceResult<Vec<User>> {
-        caller.require_any(&[Register, Send])?;
-        Ok(self.store.users(caller.app(), after, limit).await?)
+impl Serve<ListUsers> for Service {
+    async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<UserList> {
+        let (limit, after) = (page.limit()?, page.name(ExternalId::new)?);
+        caller.allow::<ListUsers>()?;
+        let users = self.store.users(caller.app(), after.as_ref(), limit).await?;
+        let next = next_of(&users, limit, |user| user.external_id.to_string());
+        Ok(UserList { users: users.into_iter().map(UserView::from).collect(), next })
     }
+}
 
-    /// Forgets a person; the devices stay.
-    pub async fn remove_user(&self, caller: Caller, user: &ExternalId) -> ServiceResult<()> {
-        caller.require(Register)?;
-        Ok(self.store.remove_user(caller.app(), user).await?)
+impl Serve<RemoveUser> for Service {
+    async fn serve(&self, caller: Caller, user: ExternalId, (): ()) -> ServiceResult<()> {
+        caller.allow::<RemoveUser>()?;
+        Ok(self.store.remove_user(caller.app(), &user).await?)
     }
 }

@@ -3,9 +3,20 @@
 use std::collections::BTreeSet;
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+use stentor_core::app::App;
+use stentor_core::id::{AppId, MessageId};
+use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
+use stentor_core::name::{IdempotencyKey, Label};
+use stentor_core::ports::store::{
+    AppStore, Idempotent, IdempotentReply, MessageStore, NewMessage, StoredReply,
+};
+use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
+use stentor_server::app::store_file;
+use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
 
-use crate::harness::{Reading, durable_server, server};
+use crate::harness::{Reading, Tenant, durable_server, server};
 
 #[tokio::test]
 async fn a_repeat_gets_the_first_reply_again() {
@@ -99,10 +110,107 @@ async fn a_refused_request_does_not_use_up_its_key() {
 async fn a_schedule_is_made_once() {
     let server = server().await;
     let tenant = server.sender().await;
-    let body = json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": {"target": "everyone", "data": {"k": "v"}}});
+    let message = json!({"target": {"topic": "news"}, "data": {"k": "v"}, "notification": {"title": "t"}, "priority": "normal",
+        "android": {"notification": {"color": "#ffffff"}}, "apns": {"payload": {"aps": {"badge": 1}}}, "collapse_key": "c"});
+    let body = json!({"name": "n", "cron": "0 9 * * *", "time_zone": "UTC", "until": "2099-01-01T00:00:00Z",
+        "catch_up": "skip", "message": message});
     let ask =
         || server.send(&tenant, Method::POST, "/v1/schedules").header("Idempotency-Key", "s").json(&body);
     let (first, again) = (ask().read().await, ask().read().await);
     assert_eq!((first.status, again.status, &first.body), (201, 201, &again.body));
     assert_eq!(again.headers["idempotent-replayed"], "true");
+}
+
+#[tokio::test]
+async fn a_repeat_is_known_by_what_it_asks_and_not_by_its_bytes() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let ask = |body: &'static str| {
+        let request = server.send(&tenant, Method::POST, "/v1/messages").header("Idempotency-Key", "k");
+        request.header("content-type", "application/json").body(body)
+    };
+    let first =
+        ask(r#"{"target": "everyone", "ttl_seconds": 60, "data": {"a": "1", "b": "2"}}"#).read().await;
+    let again = ask(r#"{"data":{"b":"2","a":"1"},"ttl_seconds":60.0,"dry_run":false,"target":"everyone"}"#);
+    let again = again.read().await;
+    assert_eq!((first.status, again.status, &first.body), (202, 202, &again.body));
+    assert_eq!(again.headers["idempotent-replayed"], "true");
+    let other =
+        ask(r#"{"target": "everyone", "ttl_seconds": 61, "data": {"a": "1", "b": "2"}}"#).read().await;
+    assert_eq!(other.refusal().1, "idempotency_key_reused");
+}
+
+#[tokio::test]
+async fn a_request_that_differs_in_any_field_is_another_one() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let ask = |key: &str, body: &Value| {
+        server.send(&tenant, Method::POST, "/v1/messages").header("Idempotency-Key", key).json(body)
+    };
+    let other = [
+        ("target", json!({"topic": "news"})),
+        ("notification", json!({"title": "t"})),
+        ("data", json!({"k": "w"})),
+        ("android", json!({"notification": {"color": "#ffffff"}})),
+        ("apns", json!({"payload": {"aps": {"badge": 1}}})),
+        ("priority", json!("normal")),
+        ("ttl_seconds", json!(60)),
+        ("collapse_key", json!("c")),
+        ("dry_run", json!(true)),
+        ("send_at", json!("2026-01-01T00:00:00Z")),
+        ("exact", json!(true)),
+    ];
+    for (field, value) in other {
+        let mut body = json!({"target": "everyone", "data": {"k": "v"}});
+        assert_eq!(ask(field, &body).read().await.status, 202);
+        body[field] = value;
+        assert_eq!(ask(field, &body).read().await.refusal().1, "idempotency_key_reused", "{field}");
+    }
+}
+
+/// Keeps a message as versions before the contract did: with a hash over method, path and body.
+async fn keep_as_before(folder: &std::path::Path, app: AppId, body: &str) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in ["POST", "/v1/messages", body] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let now = Timestamp::from_millis(1_790_000_000_000);
+    let id = MessageId::from_raw(1 << 40);
+    let content = Content { data: [("k".to_owned(), "v".to_owned())].into(), ..Content::default() };
+    let (priority, ttl) = (Priority::High, Ttl::default());
+    let spec = MessageSpec { target: Target::Everyone, content, priority, ttl, collapse_key: None };
+    let message = Message { id, app, spec, created_at: now, due_at: now, occurrence: None };
+    let record = json!({"id": id, "campaign": "cmp_0000100000000", "state": "running"}).to_string();
+    let key = IdempotencyKey::new("old").expect("fits");
+    let request_hash = *hasher.finalize().as_bytes();
+    let idempotency = Some(IdempotentReply { key, request_hash, reply: StoredReply { record } });
+    let store = SqliteStore::open(store_file(folder), SqliteSettings::store()).expect("opens");
+    let name = Label::new("before").expect("fits");
+    store.create_app(&App { id: app, name, created_at: now }).await.expect("kept");
+    let new = NewMessage { message, idempotency };
+    let kept = store.accept(vec![new]).await.remove(0).expect("kept");
+    assert!(matches!(kept, Idempotent::Done(_)), "{kept:?}");
+    id.to_string()
+}
+
+#[tokio::test]
+async fn a_reply_that_an_older_version_kept_is_given_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let body = json!({"target": "everyone", "data": {"k": "v"}}).to_string();
+    let app = AppId::from_raw(7);
+    let id = keep_as_before(folder.path(), app, &body).await;
+    let server = durable_server(folder).await;
+    let tenant = Tenant { key: server.key(&app.to_string(), &["admin"]).await, id: app.to_string() };
+    let ask = |body: String| {
+        let request = server.send(&tenant, Method::POST, "/v1/messages").header("Idempotency-Key", "old");
+        request.header("content-type", "application/json").body(body)
+    };
+    let again = ask(body).read().await;
+    assert_eq!((again.status, again.text("id")), (202, id.clone()));
+    assert_eq!(again.headers["location"], format!("/v1/messages/{id}"));
+    assert_eq!(again.headers["idempotent-replayed"], "true");
+    assert_eq!(again.body["state"], Value::from("running"));
+    let other = ask(json!({"target": "everyone", "data": {"k": "w"}}).to_string()).read().await;
+    assert_eq!(other.refusal().1, "idempotency_key_reused");
 }

@@ -80,7 +80,7 @@ pub fn app(raw: u64) -> App {
 #[must_use]
 pub fn reply(key: &str, request: u8, body: &str) -> IdempotentReply {
     let key = IdempotencyKey::new(key).expect("a key");
-    let reply = StoredReply { status: 202, body: body.to_owned() };
+    let reply = StoredReply { record: body.to_owned() };
     IdempotentReply { key, request_hash: [request; 32], reply }
 }
 

@@ -20,13 +20,11 @@ pub struct Page {
     pub limit: usize,
 }
 
-/// The reply that a repeated request gets again.
+/// The reply that a repeated request gets again, through whichever face.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredReply {
-    /// HTTP status of the first reply.
-    pub status: u16,
-    /// Its body.
-    pub body: String,
+    /// Its record, as the contract writes it.
+    pub record: String,
 }
 
 /// What makes repeating a request harmless.
@@ -34,7 +32,7 @@ pub struct StoredReply {
 pub struct IdempotentReply {
     /// The caller's key, unique within the app.
     pub key: IdempotencyKey,
-    /// Hash of method, path and body: the same key with another request is a mistake.
+    /// Hash of the operation and its record: the same key with another request is a mistake.
     pub request_hash: [u8; 32],
     /// What to answer, now and again.
     pub reply: StoredReply,

@@ -5,14 +5,20 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use stentor_core::id::AppId;
 
+use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{ObjectBuilder, Required, Type};
+
 use super::Api;
 use super::error::Refusal;
 use super::extract::header_text;
+use super::origin::origin_of;
 use super::request_permit::RequestPermit;
-use crate::service::{Caller, ErrorCode, Identity, Problem, ServiceResult};
+use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
 
 const APP_HEADER: &str = "x-stentor-app";
 const KEY_HEADER: &str = "x-api-key";
+/// Where this face looks for the app.
+const NAME_THE_APP: &str = "name the app: header `X-Stentor-App: app_…` or `?app=app_…`";
 
 /// A known key.
 pub(super) struct Authenticated(pub(super) Identity);
@@ -37,20 +43,58 @@ impl FromRequestParts<Api> for AppCaller {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let Authenticated(identity) = Authenticated::from_request_parts(parts, api).await?;
         let named = named_app(parts)?;
-        let caller = api.service().caller(identity, named).await?;
+        let caller = api.service().caller(identity, named).await;
+        let names_none = identity == Identity::Root && named.is_none();
+        let caller =
+            caller.map_err(|problem| if names_none { problem.with_hint(NAME_THE_APP) } else { problem })?;
         RequestPermit::take(&parts.extensions, api.limits(), Some(caller.app()))?;
         Ok(Self(caller))
     }
 }
 
-/// The app that a request names, if any: by `?app=` or by its header.
-pub(super) struct Named(pub(super) Option<AppId>);
+/// Who asks, as far as an operation wants to know it.
+pub(super) trait Asker: Sized {
+    /// Finds it out.
+    fn known(parts: &mut Parts, api: &Api) -> impl Future<Output = Result<Self, Refusal>> + Send;
 
-impl FromRequestParts<Api> for Named {
-    type Rejection = Refusal;
+    /// Describes what of it stands outside the headers that every operation knows.
+    fn describe(operation: OperationBuilder) -> OperationBuilder {
+        operation
+    }
+}
 
-    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Refusal> {
-        Ok(Self(named_app(parts)?))
+impl Asker for Identity {
+    async fn known(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        Ok(Authenticated::from_request_parts(parts, api).await?.0)
+    }
+}
+
+impl Asker for Caller {
+    async fn known(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        Ok(AppCaller::from_request_parts(parts, api).await?.0)
+    }
+}
+
+/// With where the request comes from, for what leaves an entry in the audit trail.
+impl<T: Asker + Send> Asker for (T, Origin) {
+    async fn known(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        let who = T::known(parts, api).await?;
+        Ok((who, origin_of(parts, api)))
+    }
+}
+
+/// With the app that is named, for what also concerns all apps.
+impl Asker for (Identity, Option<AppId>) {
+    async fn known(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        let who = Identity::known(parts, api).await?;
+        Ok((who, named_app(parts)?))
+    }
+
+    fn describe(operation: OperationBuilder) -> OperationBuilder {
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        let parameter = ParameterBuilder::new().name("app").parameter_in(ParameterIn::Query);
+        let about = "In this app only; the header `X-Stentor-App` says the same.";
+        operation.parameter(parameter.description(Some(about)).required(Required::False).schema(Some(text)))
     }
 }
 

@@ -14,8 +14,8 @@ use utoipa_axum::routes;
 use super::auth::Authenticated;
 use super::extract::{LargeObject, PathParams};
 use super::origin::Via;
-use super::text::Instant;
 use super::{Api, ApiResult};
+use crate::contract::Instant;
 use crate::service::{CredentialSummary, CredentialView};
 
 /// Returns the routes of this noun.

@@ -32,6 +32,36 @@ pub const fn status_of(code: ErrorCode) -> StatusCode {
     }
 }
 
+/// Returns what a caller does about a refusal, in the words of HTTP.
+const fn advice(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::InvalidRequest => "Correct the request; repeating it unchanged will not help.",
+        ErrorCode::AddressRefused => {
+            "Name another address, or have the operator allow its network as `hint` says."
+        }
+        ErrorCode::InvalidField => "Correct the field that `field` names; `hint` may say how.",
+        ErrorCode::PayloadTooLarge => "Send less at once, or use the import for many devices.",
+        ErrorCode::RequestTimeout => {
+            "Send the body faster, then repeat with the same Idempotency-Key; an import may have kept some lines."
+        }
+        ErrorCode::Unauthorized => "Send `Authorization: Bearer <key>` or `X-API-Key: <key>`.",
+        ErrorCode::Forbidden => "Use a key with the scope that `detail` names.",
+        ErrorCode::NotFound => "Check the id, and whether the key belongs to the app that owns it.",
+        ErrorCode::MethodNotAllowed => "See the reference for the methods of this address.",
+        ErrorCode::UnsupportedMediaType => "Send the content type that `detail` names.",
+        ErrorCode::Conflict => "Look at the present state first; `hint` may say what is missing.",
+        ErrorCode::IdempotencyKeyReused => "Use a new key for a new request.",
+        ErrorCode::CredentialUnusable => {
+            "Take the file as the vendor issued it; `field` names what cannot be read."
+        }
+        ErrorCode::LimitReached => "Remove something first, or split the work.",
+        ErrorCode::RateLimited | ErrorCode::QueueFull | ErrorCode::Unavailable => {
+            "Wait as long as Retry-After says, then repeat with the same Idempotency-Key."
+        }
+        ErrorCode::Internal => "Report it with the request id.",
+    }
+}
+
 /// One code as the reference lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ErrorCodeEntry {
@@ -52,7 +82,7 @@ pub fn error_codes() -> Vec<ErrorCodeEntry> {
         code: code.as_str(),
         status: status_of(*code).as_u16(),
         title: code.title(),
-        advice: code.advice(),
+        advice: advice(*code),
     };
     ErrorCode::ALL.iter().map(entry).collect()
 }

@@ -1,21 +1,25 @@
 //! Reads requests: JSON with the path of what is wrong, ids, queries, idempotency keys.
 
+use std::error::Error as _;
 use std::marker::PhantomData;
 
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, Uri, header};
+use axum::http::{HeaderMap, Uri, header};
 use bytes::Bytes;
+use serde::Serialize;
+use serde::de::value::Error as QueryError;
 use serde::de::{DeserializeOwned, DeserializeSeed};
-use serde_path_to_error::Track;
+use serde_path_to_error::{Error as PathError, Track};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
 use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
 
 use super::error::Refusal;
 use super::{Api, body};
+use crate::contract::{ErrorCode, Problem, Repeat, Repeatable, ServiceResult, hash};
 use crate::decode_errors;
-use crate::service::{ErrorCode, Problem, Repeat, ServiceResult};
 use crate::strict_objects::StrictObjects;
 
 /// Header that makes repeating a request harmless.
@@ -64,20 +68,24 @@ impl LargeObject {
 }
 
 /// A body of JSON that may be repeated under an idempotency key.
-pub(super) struct RepeatableBody<T> {
-    pub(super) request: T,
-    pub(super) repeat: Option<Repeat>,
-}
+pub(super) struct RepeatableBody;
 
-impl<T: DeserializeOwned> FromRequest<Api> for RepeatableBody<T> {
-    type Rejection = Refusal;
-
-    async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
+impl RepeatableBody {
+    /// Reads it for the named operation.
+    pub(super) async fn read<T: DeserializeOwned + Serialize>(
+        request: Request,
+        api: &Api,
+        operation: &'static str,
+    ) -> Result<Repeatable<T>, Refusal> {
         let key = idempotency_key(request.headers())?;
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let bytes = json_bytes(request, api, api.body_max_bytes()).await?;
-        let repeat = key.map(|key| Repeat { key, request_hash: request_hash(&method, &uri, &bytes) });
-        Ok(Self { request: decode(&bytes)?, repeat })
+        let request = decode(&bytes)?;
+        let repeat = key.map(|key| Repeat {
+            former_hash: Some(hash([method.as_str().as_bytes(), uri.path().as_bytes(), &bytes])),
+            ..Repeat::of(key, operation, &request)
+        });
+        Ok(Repeatable { request, repeat })
     }
 }
 
@@ -108,7 +116,7 @@ impl<T: DeserializeOwned> FromRequestParts<Api> for QueryParams<T> {
         let uri: Uri = format!("/?{}", own.join("&")).parse().map_err(wrong)?;
         match Query::<T>::try_from_uri(&uri) {
             Ok(Query(value)) => Ok(Self(value)),
-            Err(rejection) => Err(query_problem(&rejection.body_text()).into()),
+            Err(rejection) => Err(query_problem(&rejection).into()),
         }
     }
 }
@@ -121,6 +129,12 @@ pub(super) trait Segment: Sized {
 /// All names of a path.
 pub(super) trait Segments: Sized {
     fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self>;
+}
+
+impl Segments for () {
+    fn read<'a>(_: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
+        Ok(())
+    }
 }
 
 impl<T: Segment> Segments for T {
@@ -200,15 +214,6 @@ fn idempotency_key(headers: &HeaderMap) -> ServiceResult<Option<IdempotencyKey>>
     Ok(text.map(IdempotencyKey::new).transpose()?)
 }
 
-fn request_hash(method: &Method, uri: &Uri, body: &[u8]) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
-    for part in [method.as_str().as_bytes(), uri.path().as_bytes(), body] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    *hasher.finalize().as_bytes()
-}
-
 async fn json_bytes(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
     check_json(request.headers())?;
     body::read(request, api, max_bytes).await
@@ -249,10 +254,12 @@ fn explain<'de, S: DeserializeSeed<'de>>(seed: S, bytes: &'de [u8], error: &serd
     }
 }
 
-fn query_problem(message: &str) -> Problem {
-    let sentence = message.strip_prefix("Failed to deserialize query string: ").unwrap_or(message);
-    match sentence.split_once(": ") {
-        Some((name, problem)) if !name.contains(' ') => decode_errors::of_text(name, problem),
-        _ => decode_errors::of_text("", sentence),
+/// Finds what is wrong with a query among the causes of its rejection: where, and what.
+fn query_problem(rejection: &QueryRejection) -> Problem {
+    let causes = std::iter::successors(rejection.source(), |cause| (**cause).source());
+    let found = causes.filter_map(|cause| cause.downcast_ref::<PathError<QueryError>>()).next();
+    match found {
+        Some(found) => decode_errors::of_text(&found.path().to_string(), &found.inner().to_string()),
+        None => Problem::new(ErrorCode::InvalidRequest, "the query cannot be read"),
     }
 }

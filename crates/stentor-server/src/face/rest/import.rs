@@ -1,98 +1,37 @@
-//! Import of devices.
+//! Import of devices: its body is streamed, so that it is bound to its operation by hand.
 
 use axum::Json;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use axum::http::{HeaderMap, StatusCode, header};
+use utoipa::PartialSchema;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::{HttpMethod, Required};
 
 use super::auth::AppCaller;
 use super::extract::QueryParams;
 use super::read_timeout::with_timeout;
+use super::records::Schemas;
+use super::row::{Row, bind, describe};
 use super::{Api, ApiResult};
-use crate::service::{ErrorCode, Format, ImportOptions, ImportReport, Problem, ServiceResult};
+use crate::contract::import::{ImportQuery, ImportResult};
+use crate::contract::table::ImportDevices;
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::service::{Format, ImportOptions};
 
-/// Returns the routes of this noun.
-pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new().routes(routes!(import))
+/// Returns the row of the import.
+pub(super) fn row(path: &'static str) -> Row {
+    let mut schemas = Schemas::new();
+    let text = || ContentBuilder::new().schema(Some(String::schema())).build();
+    let body = RequestBodyBuilder::new()
+        .content("application/x-ndjson", text())
+        .content("text/csv", text())
+        .required(Some(Required::True));
+    let operation = describe::<ImportDevices>(StatusCode::OK, &mut schemas).request_body(Some(body.build()));
+    bind((HttpMethod::Post, path), (operation, schemas), import)
 }
 
-/// How to import.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ImportQuery {
-    /// `ndjson` or `csv`; decided by the content type when absent.
-    format: Option<String>,
-    /// Check everything, keep nothing.
-    #[serde(default)]
-    dry_run: bool,
-}
-
-/// Why a line was refused.
-#[derive(Serialize, ToSchema)]
-struct LineError {
-    /// Line of the body, from 1.
-    line: u64,
-    code: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<String>,
-    detail: String,
-    /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-}
-
-/// What an import came to.
-#[derive(Serialize, ToSchema)]
-struct ImportResult {
-    /// Lines that should hold a device (blank lines and the CSV header do not).
-    lines: u64,
-    /// Lines without fault.
-    valid: u64,
-    /// Devices made known.
-    created: u64,
-    /// Devices known before.
-    updated: u64,
-    /// Lines refused.
-    failed: u64,
-    /// Whether nothing was kept on purpose.
-    dry_run: bool,
-    /// The first 1,000 refusals.
-    errors: Vec<LineError>,
-    /// Whether there were more.
-    errors_truncated: bool,
-}
-
-impl From<ImportReport> for ImportResult {
-    fn from(report: ImportReport) -> Self {
-        let errors = report.errors.into_iter().map(|error| LineError {
-            line: error.line,
-            code: error.code.as_str(),
-            field: error.field,
-            detail: error.detail,
-            hint: error.hint,
-        });
-        Self {
-            lines: report.lines,
-            valid: report.valid,
-            created: report.created,
-            updated: report.updated,
-            failed: report.failed,
-            dry_run: report.dry_run,
-            errors: errors.collect(),
-            errors_truncated: report.errors_truncated,
-        }
-    }
-}
-
-/// Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is
-/// streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless.
-#[utoipa::path(post, path = "/v1/devices/import", tag = "devices", params(ImportQuery),
-    request_body(content((String = "application/x-ndjson"), (String = "text/csv"))), responses((status = 200, body = ImportResult)))]
 async fn import(
     State(api): State<Api>,
     AppCaller(caller): AppCaller,

@@ -1,35 +1,25 @@
 //! The REST face: translates between HTTP and the services, and holds no rule.
 
-mod apps;
-mod audit;
 mod auth;
 mod body;
-mod campaigns;
 mod credentials;
-mod devices;
 mod docs;
 mod error;
 mod extract;
-mod groups;
 mod health;
 mod import;
-mod messages;
 mod middleware;
 mod openapi;
 mod origin;
-mod page;
 mod read_timeout;
+mod records;
 mod request_permit;
-mod schedules;
-mod status;
-mod text;
-mod topics;
-mod users;
+mod row;
+mod table;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{from_fn, from_fn_with_state};
 use ipnet::IpNet;
 use utoipa_axum::router::OpenApiRouter;
@@ -120,30 +110,17 @@ impl Api {
 
 /// Routes with a key, a place and a time limit.
 fn limited_routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new()
-        .merge(apps::routes())
-        .merge(credentials::routes())
-        .merge(devices::routes())
-        .merge(users::routes())
-        .merge(groups::routes())
-        .merge(topics::routes())
-        .merge(messages::routes())
-        .merge(campaigns::routes())
-        .merge(schedules::routes())
-        .merge(audit::routes())
-        .merge(status::routes())
+    let rows = table::limited().into_iter();
+    rows.fold(OpenApiRouter::new(), OpenApiRouter::routes).merge(credentials::routes())
 }
 
 /// Routes that have limits of their own.
 fn open_routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new().merge(import::routes()).merge(health::routes())
+    let rows = table::open().into_iter();
+    rows.fold(OpenApiRouter::new(), OpenApiRouter::routes).merge(health::routes())
 }
 
 /// All routes with their descriptions.
 fn described() -> OpenApiRouter<Api> {
     limited_routes().merge(open_routes())
-}
-
-fn location(address: &str) -> (HeaderName, HeaderValue) {
-    (header::LOCATION, HeaderValue::from_str(address).unwrap_or(HeaderValue::from_static("/")))
 }

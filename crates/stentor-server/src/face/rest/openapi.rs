@@ -72,6 +72,18 @@ pub(super) fn document() -> OpenApi {
     document
 }
 
+/// Lists the names of all operations, as the contract has them.
+#[cfg(test)]
+pub(super) fn operation_names() -> Vec<String> {
+    let document = super::described().into_openapi();
+    let mut items: Vec<_> = document.paths.paths.into_values().collect();
+    let named = items.iter_mut().flat_map(operations).map(|operation| {
+        let noun = operation.tags.as_ref().and_then(|tags| tags.first()).cloned().unwrap_or_default();
+        format!("{noun}.{}", operation.operation_id.clone().unwrap_or_default())
+    });
+    named.collect()
+}
+
 fn head() -> OpenApi {
     let license = LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build();
     let info = InfoBuilder::new()

@@ -22,11 +22,16 @@ impl FromRequestParts<Api> for Via {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Infallible> {
-        let peer = parts.extensions.get::<Peer>().map(|Peer(peer)| peer.ip());
-        let address = peer.map(|peer| caller(peer, &parts.headers, api.trusted_proxies()));
-        let request_id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.to_string());
-        Ok(Self(Origin { address, request_id: request_id.unwrap_or_default() }))
+        Ok(Self(origin_of(parts, api)))
     }
+}
+
+/// Returns where a request comes from.
+pub(super) fn origin_of(parts: &Parts, api: &Api) -> Origin {
+    let peer = parts.extensions.get::<Peer>().map(|Peer(peer)| peer.ip());
+    let address = peer.map(|peer| caller(peer, &parts.headers, api.trusted_proxies()));
+    let request_id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.to_string());
+    Origin { address, request_id: request_id.unwrap_or_default() }
 }
 
 /// Finds the caller behind proxies that are believed: each wrote whom it was called by behind those before.

@@ -10,8 +10,9 @@ use stentor_core::error::Invalid;
 use super::batch::Parsed;
 use super::lines::LINE_MAX_BYTES;
 use super::report::ImportProblem;
+use crate::contract::devices::DeviceRequest;
 use crate::decode_errors;
-use crate::service::{DeviceRequest, ErrorCode, Problem, ServiceResult};
+use crate::service::{ErrorCode, Problem, ServiceResult};
 use crate::strict_objects::StrictObjects;
 use csv_line::Columns;
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::batch::Parsed;
+use crate::contract::import::{ImportResult, LineError};
 use crate::service::{ErrorCode, Problem};
 
 /// Most errors that a report lists; all are counted.
@@ -79,6 +80,28 @@ impl ImportReport {
             self.errors.push(problem);
         } else {
             self.errors_truncated = true;
+        }
+    }
+}
+
+impl From<ImportReport> for ImportResult {
+    fn from(report: ImportReport) -> Self {
+        let errors = report.errors.into_iter().map(|error| LineError {
+            line: error.line,
+            code: error.code.as_str(),
+            field: error.field,
+            detail: error.detail,
+            hint: error.hint,
+        });
+        Self {
+            lines: report.lines,
+            valid: report.valid,
+            created: report.created,
+            updated: report.updated,
+            failed: report.failed,
+            dry_run: report.dry_run,
+            errors: errors.collect(),
+            errors_truncated: report.errors_truncated,
         }
     }
 }

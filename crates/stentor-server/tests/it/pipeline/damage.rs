@@ -66,7 +66,7 @@ impl Tenant {
 
     async fn keep(&mut self, store: &dyn Store, message: Message) {
         let key = IdempotencyKey::new(format!("key-{}", message.id.raw())).expect("fits");
-        let reply = StoredReply { status: 202, body: "{}".into() };
+        let reply = StoredReply { record: "{}".into() };
         let idempotency = Some(IdempotentReply { key, request_hash: [7; 32], reply });
         self.messages.push(message.id);
         let new = NewMessage { message, idempotency };

@@ -37,9 +37,9 @@ pub(super) fn replay(
     key: &IdempotencyKey,
     request_hash: &[u8; 32],
 ) -> Done<Option<Idempotent<()>>> {
-    let sql = "SELECT request_hash, status, body FROM replies WHERE app = ?1 AND key = ?2";
+    let sql = "SELECT request_hash, body FROM replies WHERE app = ?1 AND key = ?2";
     let read = |row: &Row<'_>| {
-        let reply = StoredReply { status: row.get(1)?, body: row.get(2)? };
+        let reply = StoredReply { record: row.get(1)? };
         Ok(if hash(row, 0)? == *request_hash { Idempotent::Replayed(reply) } else { Idempotent::KeyReused })
     };
     one(connection, sql, params![int(app.raw()), key.as_str()], read)
@@ -60,9 +60,10 @@ pub(super) fn keep_reply(
     given: &IdempotentReply,
     now: Timestamp,
 ) -> Done<()> {
-    let sql = "INSERT INTO replies (app, key, request_hash, status, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let (key, reply) = (given.key.as_str(), &given.reply);
-    let values = params![int(app.raw()), key, given.request_hash, reply.status, reply.body, now.as_millis()];
+    // Older versions kept a status of HTTP here. The contract has none, and their bodies are records as well.
+    let sql = "INSERT INTO replies (app, key, request_hash, status, body, created_at) VALUES (?1, ?2, ?3, 0, ?4, ?5)";
+    let (key, record) = (given.key.as_str(), &given.reply.record);
+    let values = params![int(app.raw()), key, given.request_hash, record, now.as_millis()];
     run(connection, sql, values).map(drop)
 }
 

@@ -265,6 +265,7 @@ fn tell_parameters(path: &str, operation: &mut Value) {
             (None, "provider") => reference("Provider"),
             (None, "user") => reference("ExternalId"),
             (None, "tag") => reference("Tag"),
+            (None, "limit") => json!({"type": "integer", "minimum": 1, "maximum": 1000}),
             (None, "format") => json!({"type": "string", "enum": ["ndjson", "csv"]}),
             _ => continue,
         };

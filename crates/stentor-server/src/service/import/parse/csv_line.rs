@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use super::word;
+use crate::contract::devices::DeviceRequest;
 use crate::decode_errors;
-use crate::service::{DeviceRequest, ErrorCode, Problem, ServiceResult};
+use crate::service::{ErrorCode, Problem, ServiceResult};
 
 /// Names a column may have, in the order of the fields.
 const NAMES: [&str; 8] = ["platform", "provider", "token", "user", "locale", "time_zone", "tags", "topics"];

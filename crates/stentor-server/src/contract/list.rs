@@ -1,65 +1,65 @@
-//! Pieces of lists.
+//! Pages of lists.
 
 use serde::Deserialize;
 use stentor_core::error::Invalid;
 use stentor_core::ports::store::Page;
 use utoipa::IntoParams;
 
-use crate::service::{Problem, ServiceResult};
+use super::{Problem, ServiceResult};
 
-/// Longest piece of a list.
+/// Longest page of a list.
 const LIMIT_MAX: usize = 1_000;
 const LIMIT_DEFAULT: usize = 100;
 
-/// A piece of a list in rising order.
+/// A page of a list in rising order.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct After {
+pub struct After {
     /// What comes after this; `next` of the piece before.
-    pub(super) after: Option<String>,
+    pub after: Option<String>,
     /// At most this many, 1 to 1,000; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
+    pub limit: Option<usize>,
 }
 
-/// A piece of a list that begins with the newest.
+/// A page of a list that begins with the newest.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct Before {
+pub struct Before {
     /// What is older than this; `next` of the piece before.
-    pub(super) before: Option<String>,
+    pub before: Option<String>,
     /// At most this many, 1 to 1,000; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
+    pub limit: Option<usize>,
 }
 
 impl After {
     /// Reads the limit.
-    pub(super) fn limit(&self) -> ServiceResult<usize> {
+    pub fn limit(&self) -> ServiceResult<usize> {
         checked_limit(self.limit)
     }
 
     /// Reads the cursor as a name.
-    pub(super) fn name<T>(
-        &self,
-        read: impl FnOnce(String) -> Result<T, Invalid>,
-    ) -> ServiceResult<Option<T>> {
+    pub fn name<T>(&self, read: impl FnOnce(String) -> Result<T, Invalid>) -> ServiceResult<Option<T>> {
         let wrong = |_| Problem::field("after", "is not what `next` gave");
         self.after.clone().map(|text| read(text).map_err(wrong)).transpose()
+    }
+
+    /// Reads limit and cursor; the cursor is an id whose number `raw` returns.
+    pub fn page(&self, raw: impl FnOnce(&str) -> Option<u64>) -> ServiceResult<Page> {
+        Ok(Page { after: cursor("after", self.after.as_deref(), raw)?, limit: checked_limit(self.limit)? })
     }
 }
 
 impl Before {
-    /// Reads limit and cursor; the cursor is an id whose number `raw` gives.
-    pub(super) fn page(&self, raw: impl FnOnce(&str) -> Option<u64>) -> ServiceResult<Page> {
+    /// Reads limit and cursor; the cursor is an id whose number `raw` returns.
+    pub fn page(&self, raw: impl FnOnce(&str) -> Option<u64>) -> ServiceResult<Page> {
         Ok(Page { after: cursor("before", self.before.as_deref(), raw)?, limit: checked_limit(self.limit)? })
     }
 }
 
 /// Checks a limit that was asked for.
-pub(super) fn checked_limit(limit: Option<usize>) -> ServiceResult<usize> {
+fn checked_limit(limit: Option<usize>) -> ServiceResult<usize> {
     match limit.unwrap_or(LIMIT_DEFAULT) {
         limit @ 1..=LIMIT_MAX => Ok(limit),
         _ => Err(Problem::field("limit", format!("must be 1 to {LIMIT_MAX}"))),
@@ -67,7 +67,7 @@ pub(super) fn checked_limit(limit: Option<usize>) -> ServiceResult<usize> {
 }
 
 /// Reads a cursor that is an id.
-pub(super) fn cursor(
+fn cursor(
     field: &'static str,
     text: Option<&str>,
     raw: impl FnOnce(&str) -> Option<u64>,
@@ -76,7 +76,7 @@ pub(super) fn cursor(
     raw(text).ok_or_else(|| Problem::field(field, "is not what `next` gave"))
 }
 
-/// Returns the cursor of the next piece, when this one is full.
-pub(super) fn next_of<T>(items: &[T], limit: usize, name: impl FnOnce(&T) -> String) -> Option<String> {
+/// Returns the cursor of the next page, when this one is full.
+pub fn next_of<T>(items: &[T], limit: usize, name: impl FnOnce(&T) -> String) -> Option<String> {
     items.last().filter(|_| items.len() >= limit).map(name)
 }

@@ -1,150 +1,131 @@
 //! Campaigns and their books.
 
-use axum::Json;
-use axum::extract::State;
 use serde::Serialize;
-use stentor_core::campaign::{self, Campaign, CampaignAction, CampaignState, Ledger, ProviderLedger, Tally};
+use stentor_core::campaign::{self, Campaign, CampaignState, Ledger, ProviderLedger, Tally};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{CampaignId, MessageId};
 use stentor_core::time::Timestamp;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
-use super::auth::AppCaller;
-use super::extract::{PathParams, QueryParams};
-use super::origin::Via;
-use super::page::{Before, next_of};
-use super::text::Instant;
-use super::{Api, ApiResult};
-
-/// Returns the routes of this noun.
-pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(show))
-        .routes(routes!(cancel))
-        .routes(routes!(pause))
-        .routes(routes!(resume))
-}
+use super::Instant;
 
 /// Why nothing more is sent.
 #[derive(Serialize, ToSchema)]
-struct Stop {
-    reason: &'static str,
-    detail: String,
+pub struct Stop {
+    pub(crate) reason: &'static str,
+    pub(crate) detail: String,
 }
 
 /// A campaign in a list.
 #[derive(Serialize, ToSchema)]
-struct CampaignSummary {
+pub struct CampaignSummary {
     #[schema(value_type = String)]
-    id: CampaignId,
+    pub(crate) id: CampaignId,
     #[schema(value_type = String)]
-    message: MessageId,
-    state: &'static str,
-    created_at: Instant,
-    due_at: Instant,
-    expires_at: Instant,
+    pub(crate) message: MessageId,
+    pub(crate) state: &'static str,
+    pub(crate) created_at: Instant,
+    pub(crate) due_at: Instant,
+    pub(crate) expires_at: Instant,
     #[serde(skip_serializing_if = "Option::is_none")]
-    started_at: Option<Instant>,
+    pub(crate) started_at: Option<Instant>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<Instant>,
+    pub(crate) ended_at: Option<Instant>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stop: Option<Stop>,
+    pub(crate) stop: Option<Stop>,
 }
 
 /// A piece of the campaigns, newest first.
 #[derive(Serialize, ToSchema)]
-struct CampaignList {
-    campaigns: Vec<CampaignSummary>,
+pub struct CampaignList {
+    pub(crate) campaigns: Vec<CampaignSummary>,
     /// Those that cannot be read, in the same order; absent when there is none. They can be canceled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<String>>)]
-    damaged: Vec<CampaignId>,
+    pub(crate) damaged: Vec<CampaignId>,
     /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// Deliveries by state; the sum, `delivered` apart, is the audience.
 #[derive(Serialize, ToSchema)]
-struct Totals {
-    queued: u64,
-    sending: u64,
-    accepted: u64,
+pub struct Totals {
+    pub(crate) queued: u64,
+    pub(crate) sending: u64,
+    pub(crate) accepted: u64,
     /// Counted inside `accepted`: confirmed by the device.
-    delivered: u64,
-    rejected: u64,
-    expired: u64,
-    collapsed: u64,
-    canceled: u64,
-    failed: u64,
+    pub(crate) delivered: u64,
+    pub(crate) rejected: u64,
+    pub(crate) expired: u64,
+    pub(crate) collapsed: u64,
+    pub(crate) canceled: u64,
+    pub(crate) failed: u64,
 }
 
 /// How many ended for one reason.
 #[derive(Serialize, ToSchema)]
-struct ReasonCount {
-    state: &'static str,
-    reason: &'static str,
-    count: u64,
+pub struct ReasonCount {
+    pub(crate) state: &'static str,
+    pub(crate) reason: &'static str,
+    pub(crate) count: u64,
 }
 
 /// The books at one provider.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ProviderLedger)]
-struct ProviderView {
+pub struct ProviderView {
     #[schema(value_type = String)]
-    provider: ProviderKind,
-    audience: u64,
-    audience_complete: bool,
-    totals: Totals,
-    attempts: u64,
-    ambiguous: u64,
-    duplicate_bound: u64,
+    pub(crate) provider: ProviderKind,
+    pub(crate) audience: u64,
+    pub(crate) audience_complete: bool,
+    pub(crate) totals: Totals,
+    pub(crate) attempts: u64,
+    pub(crate) ambiguous: u64,
+    pub(crate) duplicate_bound: u64,
     /// Present when the campaign was stopped at this provider; the others go on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    stop: Option<Stop>,
-    reasons: Vec<ReasonCount>,
+    pub(crate) stop: Option<Stop>,
+    pub(crate) reasons: Vec<ReasonCount>,
 }
 
 /// The books of a campaign, read in one snapshot.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Ledger)]
-pub(super) struct LedgerView {
+pub struct LedgerView {
     #[schema(value_type = String)]
-    campaign: CampaignId,
+    pub(crate) campaign: CampaignId,
     #[schema(value_type = String)]
-    message: MessageId,
+    pub(crate) message: MessageId,
     /// `scheduled`, `running`, `paused`, `canceled`, `stopped` or `finished`.
-    state: &'static str,
-    created_at: Instant,
-    due_at: Instant,
+    pub(crate) state: &'static str,
+    pub(crate) created_at: Instant,
+    pub(crate) due_at: Instant,
     /// After this nothing of it is sent.
-    expires_at: Instant,
+    pub(crate) expires_at: Instant,
     #[serde(skip_serializing_if = "Option::is_none")]
-    started_at: Option<Instant>,
+    pub(crate) started_at: Option<Instant>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<Instant>,
+    pub(crate) ended_at: Option<Instant>,
     /// Present when it was stopped as a whole: at a provider at least, and nothing was accepted at any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    stop: Option<Stop>,
+    pub(crate) stop: Option<Stop>,
     /// Devices expanded so far.
-    audience: u64,
+    pub(crate) audience: u64,
     /// Whether that is all.
-    audience_complete: bool,
+    pub(crate) audience_complete: bool,
     /// Whether every sum is right.
-    balanced: bool,
+    pub(crate) balanced: bool,
     /// Deliveries that ended, per second since the first was leased.
-    rate_per_second: f64,
-    totals: Totals,
+    pub(crate) rate_per_second: f64,
+    pub(crate) totals: Totals,
     /// Attempts at push services so far.
-    attempts: u64,
+    pub(crate) attempts: u64,
     /// Deliveries of which a duplicate is possible.
-    ambiguous: u64,
+    pub(crate) ambiguous: u64,
     /// Sum over crashes of the deliveries found leased and unsettled.
-    duplicate_bound: u64,
-    providers: Vec<ProviderView>,
+    pub(crate) duplicate_bound: u64,
+    pub(crate) providers: Vec<ProviderView>,
 }
 
 impl Totals {
@@ -184,8 +165,9 @@ impl From<&ProviderLedger> for ProviderView {
     }
 }
 
-impl From<(Ledger, Timestamp)> for LedgerView {
-    fn from((ledger, now): (Ledger, Timestamp)) -> Self {
+impl LedgerView {
+    /// Shows the books as they were read at an instant.
+    pub(crate) fn new(ledger: Ledger, now: Timestamp) -> Self {
         let sum = |count: fn(&ProviderLedger) -> u64| ledger.providers.iter().map(count).sum();
         let CampaignSummary {
             id,
@@ -241,68 +223,6 @@ impl From<Campaign> for CampaignSummary {
             stop: campaign.stop.map(Stop::from),
         }
     }
-}
-
-/// Lists campaigns, newest first.
-#[utoipa::path(get, path = "/v1/campaigns", tag = "campaigns", params(Before), responses((status = 200, body = CampaignList)))]
-async fn list(
-    State(api): State<Api>,
-    AppCaller(caller): AppCaller,
-    QueryParams(query): QueryParams<Before>,
-) -> ApiResult<Json<CampaignList>> {
-    let page =
-        query.page(|text| <CampaignId as super::extract::Segment>::read(text).ok().map(CampaignId::raw))?;
-    let campaigns = api.service().campaigns(caller, page).await?;
-    let damaged = api.service().broken_campaigns(caller, page).await?;
-    let next = next_of(&campaigns, page.limit, |campaign| campaign.id.to_string());
-    Ok(Json(CampaignList {
-        campaigns: campaigns.into_iter().map(CampaignSummary::from).collect(),
-        damaged,
-        next,
-    }))
-}
-
-/// Returns the books of a campaign; the id of its message does as well.
-#[utoipa::path(get, path = "/v1/campaigns/{campaign}", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
-async fn show(
-    State(api): State<Api>,
-    AppCaller(caller): AppCaller,
-    PathParams(id): PathParams<CampaignId>,
-) -> ApiResult<Json<LedgerView>> {
-    Ok(Json(api.service().ledger(caller, id).await?.into()))
-}
-
-/// Ends a campaign for good: what is queued is canceled, what is in flight settles.
-#[utoipa::path(post, path = "/v1/campaigns/{campaign}/cancel", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
-async fn cancel(
-    State(api): State<Api>,
-    AppCaller(caller): AppCaller,
-    Via(from): Via,
-    PathParams(id): PathParams<CampaignId>,
-) -> ApiResult<Json<LedgerView>> {
-    Ok(Json(api.service().act((caller, from), id, CampaignAction::Cancel).await?.into()))
-}
-
-/// Holds a campaign; its time to live runs on.
-#[utoipa::path(post, path = "/v1/campaigns/{campaign}/pause", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
-async fn pause(
-    State(api): State<Api>,
-    AppCaller(caller): AppCaller,
-    Via(from): Via,
-    PathParams(id): PathParams<CampaignId>,
-) -> ApiResult<Json<LedgerView>> {
-    Ok(Json(api.service().act((caller, from), id, CampaignAction::Pause).await?.into()))
-}
-
-/// Lets a paused campaign go on.
-#[utoipa::path(post, path = "/v1/campaigns/{campaign}/resume", tag = "campaigns", params(("campaign" = String, Path)), responses((status = 200, body = LedgerView)))]
-async fn resume(
-    State(api): State<Api>,
-    AppCaller(caller): AppCaller,
-    Via(from): Via,
-    PathParams(id): PathParams<CampaignId>,
-) -> ApiResult<Json<LedgerView>> {
-    Ok(Json(api.service().act((caller, from), id, CampaignAction::Resume).await?.into()))
 }
 
 /// A campaign that has begun names every provider to which something may still come.

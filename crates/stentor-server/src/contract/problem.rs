@@ -33,17 +33,17 @@ pub enum ErrorCode {
     UnsupportedMediaType,
     /// The thing is in a state that forbids it.
     Conflict,
-    /// The Idempotency-Key was used for another request.
+    /// The idempotency key was used for another request.
     IdempotencyKeyReused,
     /// The texts of a credential are as they should be, but no key or certificate can be read from them.
     CredentialUnusable,
     /// A limit of what may be kept is reached.
     LimitReached,
-    /// Too many requests at once; Retry-After tells when to come back.
+    /// Too many requests at once; come back as soon as `retry_after_seconds` says.
     RateLimited,
-    /// As much waits to be sent as is allowed; nothing was kept. Retry-After tells when to come back.
+    /// As much waits to be sent as is allowed; nothing was kept. Come back as soon as `retry_after_seconds` says.
     QueueFull,
-    /// Cannot be kept now; nothing was kept. Retry-After tells when to come back.
+    /// Cannot be kept now; nothing was kept. Come back as soon as `retry_after_seconds` says.
     Unavailable,
     /// A defect of the server; the log has it under the request id.
     Internal,
@@ -121,38 +121,10 @@ impl ErrorCode {
             Self::Internal => "A defect of the server",
         }
     }
-
-    /// Returns what a caller does about it.
-    #[must_use]
-    pub const fn advice(self) -> &'static str {
-        match self {
-            Self::InvalidRequest => "Correct the request; repeating it unchanged will not help.",
-            Self::AddressRefused => {
-                "Name another address, or have the operator allow its network as `hint` says."
-            }
-            Self::InvalidField => "Correct the field that `field` names; `hint` may say how.",
-            Self::PayloadTooLarge => "Send less at once, or use the import for many devices.",
-            Self::RequestTimeout => {
-                "Send the body faster, then repeat with the same Idempotency-Key; an import may have kept some lines."
-            }
-            Self::Unauthorized => "Send `Authorization: Bearer <key>` or `X-API-Key: <key>`.",
-            Self::Forbidden => "Use a key with the scope that `detail` names.",
-            Self::NotFound => "Check the id, and whether the key belongs to the app that owns it.",
-            Self::MethodNotAllowed => "See the reference for the methods of this address.",
-            Self::UnsupportedMediaType => "Send the content type that `detail` names.",
-            Self::Conflict => "Look at the present state first; `hint` may say what is missing.",
-            Self::IdempotencyKeyReused => "Use a new key for a new request.",
-            Self::CredentialUnusable => {
-                "Take the file as the vendor issued it; `field` names what cannot be read."
-            }
-            Self::LimitReached => "Remove something first, or split the work.",
-            Self::RateLimited | Self::QueueFull | Self::Unavailable => {
-                "Wait as long as Retry-After says, then repeat with the same Idempotency-Key."
-            }
-            Self::Internal => "Report it with the request id.",
-        }
-    }
 }
+
+/// What is asked for: a value, or a refusal.
+pub type ServiceResult<T> = Result<T, Problem>;
 
 /// A refusal: what kind, why, which field, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! Values as the API writes them.
+//! Instants as the contract writes them.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stentor_core::time::Timestamp;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
@@ -8,7 +8,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 /// An instant as RFC 3339 in UTC with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Instant(pub(super) Timestamp);
+pub struct Instant(pub Timestamp);
 
 impl std::fmt::Display for Instant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -21,6 +21,14 @@ impl std::fmt::Display for Instant {
 impl Serialize for Instant {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Instant {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+        let instant: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
+        Ok(Self(Timestamp::from_millis(instant.as_millisecond())))
     }
 }
 

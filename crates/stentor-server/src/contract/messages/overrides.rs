@@ -10,7 +10,13 @@ use stentor_core::error::Invalid;
 use stentor_providers::Descriptor;
 
 /// What single push services get as it is.
-pub(super) type Overrides = BTreeMap<ProviderKind, Map<String, Value>>;
+pub(crate) type Overrides = BTreeMap<ProviderKind, Map<String, Value>>;
+
+/// Returns overrides under the fields that callers know.
+pub(super) fn by_field(overrides: Overrides) -> BTreeMap<String, Map<String, Value>> {
+    let field = |kind| stentor_providers::descriptor(kind).override_field();
+    overrides.into_iter().filter_map(|(kind, fields)| Some((field(kind)?.to_owned(), fields))).collect()
+}
 
 /// A decoder of a request in which overrides may stand beside the request's own fields; they are put aside.
 pub(super) struct WithOverrides<'a, D> {
@@ -19,7 +25,7 @@ pub(super) struct WithOverrides<'a, D> {
 }
 
 /// Returns the same problem with the field of an override as callers know it.
-pub(super) fn named(invalid: Invalid) -> Invalid {
+pub(crate) fn named_override(invalid: Invalid) -> Invalid {
     let Some(path) = invalid.field.strip_prefix("overrides.") else { return invalid };
     let (kind, rest) = path.split_once('.').map_or((path, None), |(kind, rest)| (kind, Some(rest)));
     let known = stentor_providers::all().find(|adapter| adapter.kind.as_str() == kind);

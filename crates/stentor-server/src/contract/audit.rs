@@ -1,0 +1,90 @@
+//! The audit trail, for the operator.
+
+use serde::{Deserialize, Serialize};
+use stentor_core::audit::{Actor, AuditEntry};
+use stentor_core::id::{AppId, AuditId, KeyId};
+use utoipa::{IntoParams, ToSchema};
+
+use super::Instant;
+
+/// Which entries, and how many.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct AuditQuery {
+    /// Of this action only, such as `credential.put`.
+    pub(crate) action: Option<String>,
+    /// Not before this instant (RFC 3339).
+    pub(crate) since: Option<String>,
+    /// What is older than this; `next` of the piece before.
+    pub(crate) before: Option<String>,
+    /// At most this many, 1 to 1,000; 100 when absent.
+    #[param(minimum = 1, maximum = 1000)]
+    pub(crate) limit: Option<usize>,
+}
+
+/// One change, or one that was refused.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditEntry)]
+pub struct EntryView {
+    #[schema(value_type = String)]
+    pub(crate) id: AuditId,
+    pub(crate) at: Instant,
+    /// `root` or `key`.
+    pub(crate) by: &'static str,
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<KeyId>,
+    /// The key's name at that time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key_name: Option<String>,
+    /// The app of what was changed; for what was refused, that of the key.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) app: Option<AppId>,
+    /// What was done, such as `key.create`.
+    pub(crate) action: &'static str,
+    /// Id or name of what was changed.
+    pub(crate) thing: String,
+    /// A few words more: a name, scopes, a quota.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) detail: String,
+    /// The caller's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) address: Option<String>,
+    /// The request's id, as in the log.
+    pub(crate) request_id: String,
+    /// `done` or `refused`.
+    pub(crate) outcome: &'static str,
+}
+
+/// A piece of the audit trail, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct AuditList {
+    pub(crate) entries: Vec<EntryView>,
+    /// Cursor of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
+}
+
+impl From<AuditEntry> for EntryView {
+    fn from(AuditEntry { id, note, key_name }: AuditEntry) -> Self {
+        let (by, key) = match note.actor {
+            Actor::Root => ("root", None),
+            Actor::Key(key) => ("key", Some(key)),
+        };
+        Self {
+            id,
+            at: note.at.into(),
+            by,
+            key,
+            key_name: key_name.map(String::from),
+            app: note.app,
+            action: note.action.as_str(),
+            thing: note.thing,
+            detail: note.detail,
+            address: note.address.map(|address| address.to_string()),
+            request_id: note.request_id,
+            outcome: if note.refused { "refused" } else { "done" },
+        }
+    }
+}

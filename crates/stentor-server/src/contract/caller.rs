@@ -1,0 +1,124 @@
+//! Who asks, for which app, and from where.
+
+use std::net::IpAddr;
+
+use stentor_core::app::{Scope, Scopes};
+use stentor_core::id::{AppId, KeyId};
+
+use super::{Access, ErrorCode, Operation, Problem, ServiceResult};
+
+/// Whose key it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    /// The operator: every app, every scope.
+    Root,
+    /// A key of one app.
+    Key {
+        /// Its public name.
+        id: KeyId,
+        /// The app it opens.
+        app: AppId,
+        /// What it may do.
+        scopes: Scopes,
+    },
+}
+
+/// Where a request comes from, and what it is called in the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The caller's address, where it is known.
+    pub address: Option<IpAddr>,
+    /// The request's id.
+    pub request_id: String,
+}
+
+/// An identity that speaks for one app.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    app: AppId,
+    key: Option<KeyId>,
+    scopes: Scopes,
+}
+
+impl Identity {
+    /// Returns the app that the key belongs to; none for the operator's.
+    #[must_use]
+    pub const fn app(&self) -> Option<AppId> {
+        match self {
+            Self::Root => None,
+            Self::Key { app, .. } => Some(*app),
+        }
+    }
+
+    /// Refuses all but the operator an operation that only the operator may ask for; others depend on an app.
+    pub fn allow<O: Operation>(&self) -> ServiceResult<()> {
+        match O::FACTS.access {
+            Access::Root => self.require_root(),
+            Access::AnyKey | Access::Scopes(_) => Ok(()),
+        }
+    }
+
+    /// Refuses everybody but the operator.
+    fn require_root(&self) -> ServiceResult<()> {
+        match self {
+            Self::Root => Ok(()),
+            Self::Key { .. } => Err(root_only()),
+        }
+    }
+
+    /// Speaks for the app that a path names: the operator for any, a key only for its own.
+    pub fn on(&self, app: AppId) -> ServiceResult<Caller> {
+        match self {
+            Self::Root => Ok(Caller { app, key: None, scopes: Scopes::of(&[Scope::Admin]) }),
+            Self::Key { id, app: own, scopes } if *own == app => {
+                Ok(Caller { app, key: Some(*id), scopes: *scopes })
+            }
+            Self::Key { .. } => Err(Problem::new(ErrorCode::NotFound, "there is no such app for this key")),
+        }
+    }
+}
+
+impl Caller {
+    /// Returns the app.
+    #[must_use]
+    pub const fn app(&self) -> AppId {
+        self.app
+    }
+
+    /// Returns the key; `None` for the operator's.
+    #[must_use]
+    pub const fn key(&self) -> Option<KeyId> {
+        self.key
+    }
+
+    /// Refuses a key that may not ask for an operation.
+    pub fn allow<O: Operation>(&self) -> ServiceResult<()> {
+        match O::FACTS.access {
+            Access::Scopes(scopes) => self.require_any(scopes),
+            Access::AnyKey => Ok(()),
+            Access::Root => self.key.map_or(Ok(()), |_| Err(root_only())),
+        }
+    }
+
+    /// Refuses a key with none of the scopes.
+    fn require_any(&self, scopes: &[Scope]) -> ServiceResult<()> {
+        if scopes.iter().any(|scope| self.scopes.allows(*scope)) {
+            return Ok(());
+        }
+        let words: Vec<_> = scopes.iter().map(|scope| scope_word(*scope)).collect();
+        let detail = format!("the key lacks the scope {}", words.join(" or "));
+        Err(Problem::new(ErrorCode::Forbidden, detail))
+    }
+}
+
+fn root_only() -> Problem {
+    Problem::new(ErrorCode::Forbidden, "only the root key may do this")
+}
+
+const fn scope_word(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Send => "`send`",
+        Scope::Register => "`register`",
+        Scope::Admin => "`admin`",
+    }
+}

@@ -1,0 +1,244 @@
+//! Devices and their history.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use stentor_core::device::{Device, Platform, ProviderKind};
+use stentor_core::id::{ChunkId, DeviceId, MessageId};
+use stentor_core::name::{ExternalId, Tag};
+use stentor_core::ports::store::AttemptRecord;
+use utoipa::{IntoParams, ToSchema};
+
+use super::Instant;
+
+/// Letters of a push token that are shown.
+const TOKEN_HINT_LETTERS: usize = 4;
+/// A token must be this long for a part of it to be shown.
+const TOKEN_HINT_MIN_BYTES: usize = 16;
+
+/// One device as an app tells it.
+#[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = DeviceRegistration)]
+pub struct DeviceRequest {
+    /// OS family.
+    #[schema(value_type = String)]
+    pub platform: Platform,
+    /// Adapter that reaches it; the platform's usual one when absent.
+    #[schema(value_type = Option<String>)]
+    #[serde(default)]
+    pub provider: Option<ProviderKind>,
+    /// Its address at the push service: 1 to 4,096 bytes of visible ASCII.
+    #[schema(min_length = 1, max_length = 4096)]
+    pub token: String,
+    /// Whose device it is, by the app's own id.
+    #[serde(default)]
+    #[schema(max_length = 256)]
+    pub user: Option<String>,
+    /// BCP 47 language tag.
+    #[serde(default)]
+    #[schema(example = "de-CH", max_length = 35)]
+    pub locale: Option<String>,
+    /// IANA time zone name.
+    #[serde(default)]
+    #[schema(example = "Europe/Rome", max_length = 64)]
+    pub time_zone: Option<String>,
+    /// Marks; those given replace those kept.
+    #[serde(default)]
+    #[schema(max_items = 32)]
+    pub tags: Vec<String>,
+    /// Topics to subscribe to; others are kept.
+    #[serde(default)]
+    #[schema(max_items = 2000)]
+    pub topics: Vec<String>,
+}
+
+/// What to change about a device: an absent field stays, `null` clears it.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceChange {
+    /// New address; also revives a retired device.
+    #[serde(default)]
+    pub token: Option<String>,
+    /// New owner.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub user: Option<Option<String>>,
+    /// New language.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub locale: Option<Option<String>>,
+    /// New time zone.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub time_zone: Option<Option<String>>,
+    /// All marks.
+    #[serde(default)]
+    pub tags: Option<Vec<String>>,
+}
+
+/// What a registration came to.
+#[derive(Serialize, ToSchema)]
+pub struct Registered {
+    #[schema(value_type = String)]
+    pub(crate) id: DeviceId,
+    /// False when the token was known.
+    pub(crate) created: bool,
+}
+
+/// Why and when a device left every audience.
+#[derive(Serialize, ToSchema)]
+pub struct Retired {
+    pub(crate) at: Instant,
+    /// What the push service said.
+    pub(crate) reason: &'static str,
+}
+
+/// A device; of its token only a hint is shown.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Device)]
+pub struct DeviceView {
+    #[schema(value_type = String)]
+    pub(crate) id: DeviceId,
+    #[schema(value_type = String)]
+    pub(crate) platform: Platform,
+    #[schema(value_type = String)]
+    pub(crate) provider: ProviderKind,
+    /// The end of the push token.
+    pub(crate) token_hint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) locale: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) time_zone: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) registered_at: Instant,
+    /// Last registration of the present token.
+    pub(crate) token_since: Instant,
+    /// `active`, `retired` (its token is dead) or `unlisted` (known only because a message named its token).
+    pub(crate) state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) retired: Option<Retired>,
+}
+
+/// A piece of the devices.
+#[derive(Serialize, ToSchema)]
+pub struct DeviceList {
+    pub(crate) devices: Vec<DeviceView>,
+    /// Cursor of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
+}
+
+/// Topics of a device.
+#[derive(Serialize, ToSchema)]
+pub struct DeviceTopics {
+    pub(crate) topics: Vec<String>,
+}
+
+/// One attempt to reach a device.
+#[derive(Serialize, ToSchema)]
+pub struct Attempt {
+    #[schema(value_type = String)]
+    pub(crate) message: MessageId,
+    #[schema(value_type = String)]
+    pub(crate) provider: ProviderKind,
+    #[schema(value_type = String)]
+    pub(crate) chunk: ChunkId,
+    /// 1 for the first.
+    pub(crate) attempt: u16,
+    /// `queued`, `sending`, `accepted`, `rejected`, `expired`, `collapsed`, `canceled` or `failed`.
+    pub(crate) state: &'static str,
+    /// The cause of the state.
+    pub(crate) reason: &'static str,
+    /// Whether an attempt before may have reached the device unseen.
+    pub(crate) ambiguous: bool,
+    /// When it was settled, or leased, or is due.
+    pub(crate) at: Instant,
+}
+
+/// Attempts, newest message first.
+#[derive(Serialize, ToSchema)]
+pub struct History {
+    pub(crate) deliveries: Vec<Attempt>,
+    /// Cursor of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
+}
+
+/// All attempts of one message at one device.
+#[derive(Serialize, ToSchema)]
+pub struct Deliveries {
+    pub(crate) deliveries: Vec<Attempt>,
+}
+
+/// Which devices to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceQuery {
+    /// What comes after this; `next` of the piece before.
+    pub(crate) after: Option<String>,
+    /// At most this many, 1 to 1,000; 100 when absent.
+    #[param(minimum = 1, maximum = 1000)]
+    pub(crate) limit: Option<usize>,
+    /// Only this provider's.
+    #[param(value_type = Option<String>)]
+    pub(crate) provider: Option<ProviderKind>,
+    /// Only this person's.
+    #[param(value_type = Option<String>)]
+    pub(crate) user: Option<ExternalId>,
+    /// Only with this mark.
+    #[param(value_type = Option<String>)]
+    pub(crate) tag: Option<Tag>,
+}
+
+impl From<Device> for DeviceView {
+    fn from(device: Device) -> Self {
+        let told = device.registration;
+        let retired = device.retired.map(|end| Retired { at: end.at.into(), reason: end.reason.as_str() });
+        let state = match (&retired, device.listed) {
+            (Some(_), _) => "retired",
+            (None, true) => "active",
+            (None, false) => "unlisted",
+        };
+        Self {
+            id: device.id,
+            platform: told.platform,
+            provider: told.provider,
+            token_hint: token_hint(told.token.expose()),
+            user: told.user.map(String::from),
+            locale: told.locale.map(String::from),
+            time_zone: told.time_zone.map(String::from),
+            tags: told.tags.into_iter().map(String::from).collect(),
+            registered_at: device.registered_at.into(),
+            token_since: device.token_since.into(),
+            state,
+            retired,
+        }
+    }
+}
+
+impl From<AttemptRecord> for Attempt {
+    fn from(attempt: AttemptRecord) -> Self {
+        Self {
+            message: attempt.message,
+            provider: attempt.provider,
+            chunk: attempt.chunk,
+            attempt: attempt.attempt,
+            state: attempt.record.state().as_str(),
+            reason: attempt.record.reason().as_str(),
+            ambiguous: attempt.record.is_ambiguous(),
+            at: attempt.at.into(),
+        }
+    }
+}
+
+fn token_hint(token: &str) -> String {
+    match token.len() {
+        TOKEN_HINT_MIN_BYTES.. => format!("…{}", &token[token.len() - TOKEN_HINT_LETTERS..]),
+        _ => "…".to_owned(),
+    }
+}
+
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::<String>::deserialize(from).map(Some)
+}

@@ -1,0 +1,29 @@
+//! The contract: what can be asked of the server and what is replied, in plain types. Faces are encodings of it, and the
+//! service does what it says; nothing here knows HTTP, XML or SQL.
+
+pub mod apps;
+pub mod audit;
+mod caller;
+pub mod campaigns;
+pub mod devices;
+pub mod groups;
+pub mod import;
+mod instant;
+mod list;
+pub mod messages;
+mod operation;
+mod problem;
+mod repeat;
+pub mod schedules;
+pub mod status;
+pub mod table;
+pub mod topics;
+pub mod users;
+
+pub use caller::{Caller, Identity, Origin};
+pub use instant::Instant;
+pub use list::{After, Before, next_of};
+pub use operation::{Access, Facts, Operation, Serve};
+pub use problem::{ErrorCode, Problem, ServiceResult};
+pub(crate) use repeat::hash;
+pub use repeat::{Kept, Repeat, Repeatable};

@@ -1,0 +1,76 @@
+//! What makes repeating a request harmless, through whichever face it comes again.
+
+use serde::Serialize;
+use stentor_core::name::IdempotencyKey;
+
+/// An idempotency key with what it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeat {
+    /// The caller's key.
+    pub key: IdempotencyKey,
+    /// Hash of the operation's name and its record.
+    pub request_hash: [u8; 32],
+    /// What versions before this contract kept in its place, where the face can tell.
+    pub former_hash: Option<[u8; 32]>,
+}
+
+/// A request that may be repeated.
+#[derive(Clone)]
+pub struct Repeatable<T> {
+    /// What is asked.
+    pub request: T,
+    /// Under which key, if any.
+    pub repeat: Option<Repeat>,
+}
+
+/// A reply that is the same for a repeat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Kept<T> {
+    /// The reply.
+    pub reply: T,
+    /// Whether it was kept before.
+    #[serde(skip)]
+    pub replayed: bool,
+}
+
+impl Repeat {
+    /// Makes a request of an operation recognisable: its record is hashed, not the bytes in which it came.
+    pub fn of(key: IdempotencyKey, operation: &str, record: &impl Serialize) -> Self {
+        let record = serde_json::to_vec(record).unwrap_or_default();
+        Self { key, request_hash: hash([operation.as_bytes(), &record]), former_hash: None }
+    }
+}
+
+/// Hashes parts so that none can reach into another.
+pub(crate) fn hash<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repeat(operation: &str, record: &serde_json::Value) -> Repeat {
+        Repeat::of(IdempotencyKey::new("k").expect("fits"), operation, record)
+    }
+
+    #[test]
+    fn a_request_is_its_operation_and_its_record() {
+        let record = serde_json::json!({"a": 1});
+        let one = repeat("messages.send", &record);
+        assert_eq!(one, repeat("messages.send", &record));
+        assert_ne!(one.request_hash, repeat("schedules.create", &record).request_hash);
+        assert_ne!(one.request_hash, repeat("messages.send", &serde_json::json!({"a": 2})).request_hash);
+    }
+
+    #[test]
+    fn no_part_of_a_hash_reaches_into_another() {
+        assert_ne!(hash([b"ab", b"c"]), hash([b"a", b"bc"]));
+    }
+}

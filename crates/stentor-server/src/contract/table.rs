@@ -1,0 +1,214 @@
+//! The table of operations: what is not in it cannot be asked.
+
+use stentor_core::app::Scope::{Admin, Register, Send};
+use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
+use stentor_core::name::{ExternalId, GroupName, TopicName};
+
+use super::ErrorCode::{Conflict, IdempotencyKeyReused, LimitReached, QueueFull};
+use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
+use super::audit::{AuditList, AuditQuery};
+use super::campaigns::{CampaignList, LedgerView};
+use super::devices::{
+    Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceTopics, DeviceView, History,
+    Registered,
+};
+use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
+use super::import::{ImportQuery, ImportResult};
+use super::messages::{MessageList, MessageRequest, MessageView, Sent};
+use super::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
+use super::status::Status;
+use super::topics::{Change, SubscriptionRequest, TopicList, TopicView};
+use super::users::{UserList, UserView};
+use super::{Access, After, Before, Caller, ErrorCode, Facts, Identity, Kept, Operation, Origin, Repeatable};
+
+const ROOT: Access = Access::Root;
+const ANY_KEY: Access = Access::AnyKey;
+const ADMIN: Access = Access::Scopes(&[Admin]);
+const SEND: Access = Access::Scopes(&[Send]);
+const REGISTER: Access = Access::Scopes(&[Register]);
+const READ: Access = Access::Scopes(&[Register, Send]);
+
+const NEVER: &[ErrorCode] = &[];
+/// What a registration may run into: a token or a name that is in use, too many devices, topics or people.
+const REGISTRATION: &[ErrorCode] = &[Conflict, LimitReached];
+const STATE: &[ErrorCode] = &[Conflict];
+/// What a message, or a schedule of messages, may run into.
+const SENDING: &[ErrorCode] = &[Conflict, LimitReached, QueueFull, IdempotencyKeyReused];
+
+/// Who asks for a change that leaves an entry in the audit trail.
+type Author = (Identity, Origin);
+/// The same, speaking for an app.
+type AppAuthor = (Caller, Origin);
+
+macro_rules! subject {
+    () => {
+        ()
+    };
+    ($one:ty) => {
+        $one
+    };
+    ($one:ty, $other:ty) => {
+        ($one, $other)
+    };
+}
+
+/// One line an operation: name, type, who asks ( what it is about ; what is asked ) what is replied, access, errors.
+macro_rules! operations {
+    ($($(#[doc = $about:literal])+ $name:literal $operation:ident: $by:ty
+        { $($part:ident: $kind:ty),* ; $request:ty } -> $reply:ty, $access:ident, $errors:expr;)*) => {
+        $(
+            $(#[doc = $about])+
+            #[derive(Debug, Clone, Copy)]
+            pub struct $operation;
+
+            impl Operation for $operation {
+                type By = $by;
+                type Subject = subject!($($kind),*);
+                type Request = $request;
+                type Reply = $reply;
+                const FACTS: Facts = Facts {
+                    name: $name,
+                    about: concat!($($about, "\n"),+),
+                    subject: &[$(stringify!($part)),*],
+                    access: $access,
+                    repeatable: is_repeatable($errors),
+                    errors: $errors,
+                };
+            }
+        )*
+
+        /// Every operation, in the order of the table.
+        pub const OPERATIONS: &[Facts] = &[$(<$operation as Operation>::FACTS),*];
+    };
+}
+
+/// What may be repeated is what may refuse a key that was used for something else.
+const fn is_repeatable(errors: &[ErrorCode]) -> bool {
+    let mut at = 0;
+    while at < errors.len() {
+        if matches!(errors[at], IdempotencyKeyReused) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+operations! {
+    /// Makes an app (root key).
+    "apps.create_app" CreateApp: Author { ; AppRequest } -> AppView, ROOT, STATE;
+    /// Lists all apps (root key).
+    "apps.list_apps" ListApps: Identity { ; () } -> AppList, ROOT, NEVER;
+    /// Shows an app.
+    "apps.show_app" ShowApp: Identity { app: AppId; () } -> AppView, ANY_KEY, NEVER;
+    /// Removes an app with all that belongs to it (root key).
+    "apps.delete_app" DeleteApp: Author { app: AppId; () } -> (), ROOT, NEVER;
+    /// Makes a key; its secret is shown this once.
+    "apps.create_key" CreateKey: Author { app: AppId; KeyRequest } -> NewKey, ADMIN, STATE;
+    /// Lists an app's keys.
+    "apps.list_keys" ListKeys: Identity { app: AppId; () } -> KeyList, ADMIN, NEVER;
+    /// Removes a key.
+    "apps.delete_key" DeleteKey: Author { app: AppId, key: KeyId; () } -> (), ADMIN, NEVER;
+
+    /// Registers a device; registering it again changes nothing.
+    "devices.register" RegisterDevice: Caller { ; DeviceRequest } -> Registered, REGISTER, REGISTRATION;
+    /// Lists devices in order of id.
+    "devices.list" ListDevices: Caller { ; DeviceQuery } -> DeviceList, READ, NEVER;
+    /// Shows a device.
+    "devices.show" ShowDevice: Caller { device: DeviceId; () } -> DeviceView, READ, NEVER;
+    /// Replaces what is known of a device; a new token takes the place of the old.
+    "devices.replace" ReplaceDevice: Caller { device: DeviceId; DeviceRequest } -> DeviceView, REGISTER, REGISTRATION;
+    /// Changes some fields of a device.
+    "devices.change" ChangeDevice: Caller { device: DeviceId; DeviceChange } -> DeviceView, REGISTER, REGISTRATION;
+    /// Removes a device with its subscriptions and memberships.
+    "devices.remove" RemoveDevice: Caller { device: DeviceId; () } -> (), REGISTER, NEVER;
+    /// Lists a device's topics.
+    "devices.topics" ListDeviceTopics: Caller { device: DeviceId; () } -> DeviceTopics, READ, NEVER;
+    /// Subscribes a device to a topic.
+    "devices.subscribe" SubscribeDevice: Caller { device: DeviceId, topic: TopicName; () } -> (), REGISTER, REGISTRATION;
+    /// Takes a device's subscription away.
+    "devices.unsubscribe" UnsubscribeDevice: Caller { device: DeviceId, topic: TopicName; () } -> (), REGISTER, NEVER;
+    /// Returns every attempt to reach a device, newest message first.
+    "devices.history" ShowHistory: Caller { device: DeviceId; Before } -> History, READ, NEVER;
+    /// Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is
+    /// streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless.
+    "devices.import" ImportDevices: Caller { ; ImportQuery } -> ImportResult, REGISTER, REGISTRATION;
+
+    /// Lists people by external id, without devices.
+    "users.list" ListUsers: Caller { ; After } -> UserList, READ, NEVER;
+    /// Makes a person known; harmless when known.
+    "users.put" PutUser: Caller { external_id: ExternalId; () } -> UserView, REGISTER, REGISTRATION;
+    /// Shows a person with devices.
+    "users.show" ShowUser: Caller { external_id: ExternalId; () } -> UserView, READ, NEVER;
+    /// Forgets a person; the devices stay, without owner.
+    "users.remove" RemoveUser: Caller { external_id: ExternalId; () } -> (), REGISTER, NEVER;
+
+    /// Lists groups by name.
+    "groups.list" ListGroups: Caller { ; After } -> GroupList, READ, NEVER;
+    /// Makes a group; harmless when it exists.
+    "groups.put" PutGroup: Caller { group: GroupName; () } -> GroupView, REGISTER, REGISTRATION;
+    /// Shows a group.
+    "groups.show" ShowGroup: Caller { group: GroupName; () } -> GroupView, READ, NEVER;
+    /// Removes a group; its members stay.
+    "groups.remove" RemoveGroup: Caller { group: GroupName; () } -> (), REGISTER, NEVER;
+    /// Lists a group's members.
+    "groups.members" ListMembers: Caller { group: GroupName; After } -> MemberList, READ, NEVER;
+    /// Adds members; unknown people are made known, unknown devices are counted.
+    "groups.add" AddMembers: Caller { group: GroupName; MembersRequest } -> Change, REGISTER, REGISTRATION;
+    /// Takes members out.
+    "groups.take_out" RemoveMembers: Caller { group: GroupName; MembersRequest } -> Change, REGISTER, NEVER;
+
+    /// Lists topics by name.
+    "topics.list" ListTopics: Caller { ; After } -> TopicList, READ, NEVER;
+    /// Shows a topic.
+    "topics.show" ShowTopic: Caller { topic: TopicName; () } -> TopicView, READ, NEVER;
+    /// Removes a topic with its subscriptions.
+    "topics.remove" RemoveTopic: Caller { topic: TopicName; () } -> (), REGISTER, NEVER;
+    /// Subscribes devices; the topic exists from then on.
+    "topics.subscribe" Subscribe: Caller { topic: TopicName; SubscriptionRequest } -> Change, REGISTER, REGISTRATION;
+    /// Takes subscriptions away.
+    "topics.unsubscribe" Unsubscribe: Caller { topic: TopicName; SubscriptionRequest } -> Change, REGISTER, NEVER;
+
+    /// Sends a message; once accepted, it is on disk.
+    "messages.send" SendMessage: Caller { ; Repeatable<MessageRequest> } -> Sent, SEND, SENDING;
+    /// Lists messages, newest first.
+    "messages.list" ListMessages: Caller { ; Before } -> MessageList, SEND, NEVER;
+    /// Shows a message as it was asked for.
+    "messages.show" ShowMessage: Caller { message: MessageId; () } -> MessageView, SEND, NEVER;
+    /// Returns the books of a message's campaign.
+    "messages.ledger" ShowMessageLedger: Caller { message: MessageId; () } -> LedgerView, SEND, NEVER;
+    /// Returns every attempt of one message at one device.
+    "messages.deliveries" ListDeliveries: Caller { message: MessageId, device: DeviceId; () } -> Deliveries, READ, NEVER;
+
+    /// Lists campaigns, newest first.
+    "campaigns.list" ListCampaigns: Caller { ; Before } -> CampaignList, SEND, NEVER;
+    /// Returns the books of a campaign; the id of its message does as well.
+    "campaigns.show" ShowCampaign: Caller { campaign: CampaignId; () } -> LedgerView, SEND, NEVER;
+    /// Ends a campaign for good: what is queued is canceled, what is in flight settles.
+    "campaigns.cancel" CancelCampaign: AppAuthor { campaign: CampaignId; () } -> LedgerView, SEND, STATE;
+    /// Holds a campaign; its time to live runs on.
+    "campaigns.pause" PauseCampaign: AppAuthor { campaign: CampaignId; () } -> LedgerView, SEND, STATE;
+    /// Lets a paused campaign go on.
+    "campaigns.resume" ResumeCampaign: AppAuthor { campaign: CampaignId; () } -> LedgerView, SEND, STATE;
+
+    /// Makes a schedule.
+    "schedules.create" CreateSchedule: AppAuthor { ; Repeatable<ScheduleRequest> } -> Kept<ScheduleView>, SEND, SENDING;
+    /// Lists schedules in order of id.
+    "schedules.list" ListSchedules: Caller { ; After } -> ScheduleList, SEND, NEVER;
+    /// Shows a schedule with its next five occurrences.
+    "schedules.show" ShowSchedule: Caller { schedule: ScheduleId; () } -> ScheduleView, SEND, NEVER;
+    /// Ends a schedule and removes it, also one that cannot be read; what it has sent stays.
+    "schedules.remove" RemoveSchedule: AppAuthor { schedule: ScheduleId; () } -> (), SEND, STATE;
+    /// Ends a schedule; what it has sent stays. One that cannot be read is deleted, and nothing of it can be shown.
+    "schedules.cancel" CancelSchedule: AppAuthor { schedule: ScheduleId; () } -> Option<ScheduleView>, SEND, STATE;
+    /// Holds a schedule; occurrences of that time are not made up for.
+    "schedules.pause" PauseSchedule: AppAuthor { schedule: ScheduleId; () } -> ScheduleView, SEND, STATE;
+    /// Lets a paused schedule go on with its next occurrence.
+    "schedules.resume" ResumeSchedule: AppAuthor { schedule: ScheduleId; () } -> ScheduleView, SEND, STATE;
+
+    /// Lists who changed what, newest first (root key).
+    "audit.list" ListAudit: (Identity, Option<AppId>) { ; AuditQuery } -> AuditList, ROOT, NEVER;
+
+    /// Returns what every part is doing (root key).
+    "status.status" ShowStatus: Identity { ; () } -> Status, ROOT, NEVER;
+}

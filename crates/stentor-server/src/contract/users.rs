@@ -1,0 +1,39 @@
+//! People.
+
+use serde::Serialize;
+use stentor_core::id::DeviceId;
+use stentor_core::user::User;
+use utoipa::ToSchema;
+
+use super::Instant;
+
+/// A person.
+#[derive(Serialize, ToSchema)]
+#[schema(as = User)]
+pub struct UserView {
+    /// The app's own id.
+    pub(crate) external_id: String,
+    pub(crate) created_at: Instant,
+    /// At most 1,000; empty in lists.
+    #[schema(value_type = Vec<String>)]
+    pub(crate) devices: Vec<DeviceId>,
+}
+
+/// A piece of the people.
+#[derive(Serialize, ToSchema)]
+pub struct UserList {
+    pub(crate) users: Vec<UserView>,
+    /// Cursor of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
+}
+
+impl From<User> for UserView {
+    fn from(user: User) -> Self {
+        Self {
+            external_id: user.external_id.into(),
+            created_at: user.created_at.into(),
+            devices: user.devices,
+        }
+    }
+}

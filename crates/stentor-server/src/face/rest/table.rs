@@ -1,0 +1,89 @@
+//! The table of this face: each operation's method and path.
+
+use super::row::{Row, create, delete, get, patch, post, put};
+use crate::contract::table::*;
+
+/// Rows with a key, a place and a time limit.
+pub(super) fn limited() -> Vec<Row> {
+    vec![
+        create::<CreateApp>("/v1/apps"),
+        get::<ListApps>("/v1/apps"),
+        get::<ShowApp>("/v1/apps/{app}"),
+        delete::<DeleteApp>("/v1/apps/{app}"),
+        create::<CreateKey>("/v1/apps/{app}/keys"),
+        get::<ListKeys>("/v1/apps/{app}/keys"),
+        delete::<DeleteKey>("/v1/apps/{app}/keys/{key}"),
+        post::<RegisterDevice>("/v1/devices"),
+        get::<ListDevices>("/v1/devices"),
+        get::<ShowDevice>("/v1/devices/{device}"),
+        put::<ReplaceDevice>("/v1/devices/{device}"),
+        patch::<ChangeDevice>("/v1/devices/{device}"),
+        delete::<RemoveDevice>("/v1/devices/{device}"),
+        get::<ListDeviceTopics>("/v1/devices/{device}/topics"),
+        put::<SubscribeDevice>("/v1/devices/{device}/topics/{topic}"),
+        delete::<UnsubscribeDevice>("/v1/devices/{device}/topics/{topic}"),
+        get::<ShowHistory>("/v1/devices/{device}/deliveries"),
+        get::<ListUsers>("/v1/users"),
+        put::<PutUser>("/v1/users/{external_id}"),
+        get::<ShowUser>("/v1/users/{external_id}"),
+        delete::<RemoveUser>("/v1/users/{external_id}"),
+        get::<ListGroups>("/v1/groups"),
+        put::<PutGroup>("/v1/groups/{group}"),
+        get::<ShowGroup>("/v1/groups/{group}"),
+        delete::<RemoveGroup>("/v1/groups/{group}"),
+        get::<ListMembers>("/v1/groups/{group}/members"),
+        post::<AddMembers>("/v1/groups/{group}/members"),
+        post::<RemoveMembers>("/v1/groups/{group}/members/remove"),
+        get::<ListTopics>("/v1/topics"),
+        get::<ShowTopic>("/v1/topics/{topic}"),
+        delete::<RemoveTopic>("/v1/topics/{topic}"),
+        post::<Subscribe>("/v1/topics/{topic}/subscriptions"),
+        post::<Unsubscribe>("/v1/topics/{topic}/subscriptions/remove"),
+        post::<SendMessage>("/v1/messages"),
+        get::<ListMessages>("/v1/messages"),
+        get::<ShowMessage>("/v1/messages/{message}"),
+        get::<ShowMessageLedger>("/v1/messages/{message}/ledger"),
+        get::<ListDeliveries>("/v1/messages/{message}/deliveries/{device}"),
+        get::<ListCampaigns>("/v1/campaigns"),
+        get::<ShowCampaign>("/v1/campaigns/{campaign}"),
+        post::<CancelCampaign>("/v1/campaigns/{campaign}/cancel"),
+        post::<PauseCampaign>("/v1/campaigns/{campaign}/pause"),
+        post::<ResumeCampaign>("/v1/campaigns/{campaign}/resume"),
+        create::<CreateSchedule>("/v1/schedules"),
+        get::<ListSchedules>("/v1/schedules"),
+        get::<ShowSchedule>("/v1/schedules/{schedule}"),
+        delete::<RemoveSchedule>("/v1/schedules/{schedule}"),
+        post::<CancelSchedule>("/v1/schedules/{schedule}/cancel"),
+        post::<PauseSchedule>("/v1/schedules/{schedule}/pause"),
+        post::<ResumeSchedule>("/v1/schedules/{schedule}/resume"),
+        get::<ListAudit>("/v1/audit"),
+        get::<ShowStatus>("/v1/status"),
+    ]
+}
+
+/// Rows that have limits of their own.
+pub(super) fn open() -> Vec<Row> {
+    vec![super::import::row("/v1/devices/import")]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What this face serves beside the contract: what needs no key, and credentials.
+    const BESIDE: [&str; 4] =
+        ["health.", "apps.list_credentials", "apps.put_credential", "apps.delete_credential"];
+
+    #[test]
+    fn every_operation_of_the_contract_has_a_row_and_every_row_an_operation() {
+        let rows: BTreeSet<_> = super::super::openapi::operation_names().into_iter().collect();
+        let known: BTreeSet<_> = OPERATIONS.iter().map(|facts| facts.name.to_owned()).collect();
+        let missing: Vec<_> = known.difference(&rows).collect();
+        assert!(missing.is_empty(), "without a row: {missing:?}");
+        let is_beside = |name: &&&String| BESIDE.iter().any(|beside| name.starts_with(beside));
+        let unknown: Vec<_> = rows.difference(&known).filter(|name| !is_beside(&name)).collect();
+        assert!(unknown.is_empty(), "not in the contract: {unknown:?}");
+    }
+}

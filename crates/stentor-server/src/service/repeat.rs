@@ -1,0 +1,50 @@
+//! Idempotency: the first reply is kept with what was done, and a repeat gets it again.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use stentor_core::id::AppId;
+use stentor_core::ports::store::{Idempotent, IdempotentReply, StoredReply};
+
+use super::{Counters, ErrorCode, Problem, Service, ServiceResult};
+use crate::contract::{Kept, Repeat};
+
+impl Service {
+    /// Looks for the first reply to a request, before anything is done.
+    pub(super) async fn replay<T: DeserializeOwned>(
+        &self,
+        app: AppId,
+        repeat: Option<&Repeat>,
+    ) -> ServiceResult<Option<Kept<T>>> {
+        let Some(Repeat { key, request_hash, former_hash }) = repeat else { return Ok(None) };
+        let mut found = self.store.replay(app, key, request_hash).await?;
+        if let (Some(Idempotent::KeyReused), Some(former)) = (&found, former_hash) {
+            found = self.store.replay(app, key, former).await?;
+        }
+        match found {
+            Some(Idempotent::Replayed(reply)) => self.replayed(reply).map(Some),
+            Some(Idempotent::KeyReused) => Err(key_reused()),
+            Some(Idempotent::Done(())) | None => Ok(None),
+        }
+    }
+
+    /// Reads a reply that was kept.
+    pub(super) fn replayed<T: DeserializeOwned>(&self, stored: StoredReply) -> ServiceResult<Kept<T>> {
+        let reply = serde_json::from_str(&stored.record).map_err(|error| {
+            tracing::error!(%error, "a kept reply cannot be read");
+            Problem::new(ErrorCode::Internal, "the stored data is damaged")
+        })?;
+        Counters::add(&self.counters.replayed, 1);
+        Ok(Kept { reply, replayed: true })
+    }
+}
+
+/// Returns what is kept with the thing that was asked for, so that a repeat gets the same reply.
+pub(super) fn to_keep(repeat: Repeat, reply: &impl Serialize) -> IdempotentReply {
+    let record = serde_json::to_string(reply).unwrap_or_default();
+    IdempotentReply { key: repeat.key, request_hash: repeat.request_hash, reply: StoredReply { record } }
+}
+
+/// Refuses a key that was used for another request.
+pub(super) fn key_reused() -> Problem {
+    Problem::new(ErrorCode::IdempotencyKeyReused, "the key was used before with another request")
+}

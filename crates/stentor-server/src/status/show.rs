@@ -1,0 +1,66 @@
+//! What the server is doing, as the contract shows it.
+
+use super::ServerStatus;
+use crate::config::Config;
+use crate::contract::status::{LaneStatus, LimitStatus, Parked, ProviderStatus, RecoveryStatus, Status};
+use crate::contract::table::ShowStatus;
+use crate::contract::{Identity, Instant, Serve, ServiceResult};
+use crate::pipeline::stats::DispatchStats;
+
+impl Serve<ShowStatus> for ServerStatus {
+    async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<Status> {
+        identity.allow::<ShowStatus>()?;
+        let (queue, stats) = (self.depths().await.unwrap_or_default(), self.belt.stats());
+        Ok(Status {
+            instance: format!("{:x}", self.belt.instance()),
+            uptime_seconds: self.uptime().as_secs(),
+            providers: stats.providers.into_iter().map(ProviderStatus::from).collect(),
+            queue: queue.into_iter().map(LaneStatus::from).collect(),
+            producers: stats.producers,
+            unsettled_deliveries: stats.unsettled_deliveries,
+            recovery: RecoveryStatus { chunks: stats.recovery.chunks, deliveries: stats.recovery.deliveries },
+            damaged_chunks: self.damaged_chunks().await,
+            limits: LimitStatus::from(&self.config),
+        })
+    }
+}
+
+impl From<DispatchStats> for ProviderStatus {
+    fn from(dispatcher: DispatchStats) -> Self {
+        let parked = dispatcher.parked.into_iter().map(|lane| Parked {
+            app: lane.app,
+            reason: lane.reason.as_str(),
+            until: lane.until.map(Instant),
+            detail: lane.detail,
+        });
+        Self {
+            provider: dispatcher.provider,
+            consumers: dispatcher.consumers,
+            inflight: dispatcher.wire.inflight,
+            inflight_limit: dispatcher.wire.inflight_limit,
+            latency_floor_ms: dispatcher.wire.latency_floor.as_millis() as u64,
+            connections: dispatcher.wire.connections,
+            unsettled: dispatcher.unsettled_deliveries,
+            unsettled_limit: dispatcher.window_deliveries,
+            attempts: dispatcher.attempts,
+            parked: parked.collect(),
+        }
+    }
+}
+
+impl From<&Config> for LimitStatus {
+    fn from(config: &Config) -> Self {
+        Self {
+            max_unsettled_deliveries: config.pipeline.max_unsettled_deliveries,
+            consumers_max: config.pipeline.consumers_max,
+            chunk_max_devices: config.pipeline.chunk_max_devices,
+            requests_max_count: config.api.requests_max_count,
+            connections_max_count: config.api.connections_max_count,
+            body_max_bytes: config.api.body_max_bytes,
+            large_body_max_bytes: config.api.large_body_max_bytes,
+            bodies_max_bytes: config.api.bodies_max_bytes,
+            imports_max_count: config.api.imports_max_count,
+            app_share_percent: config.api.app_share_percent,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The table of operations is true.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use stentor_core::app::{Scope, Scopes};
+use stentor_server::contract::table::OPERATIONS;
+use stentor_server::contract::{Access, Facts};
+use stentor_server::face::rest::openapi_json;
+
+use crate::harness::{Reading, server};
+
+/// Finds how the REST face asks an operation.
+fn address(document: &Value, facts: &Facts) -> (Method, String) {
+    let name = facts.name.replacen('.', "_", 1);
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("operations") {
+            if operation["operationId"] == name.as_str() {
+                return (method.to_uppercase().parse().expect("a method"), path.clone());
+            }
+        }
+    }
+    panic!("{} has no address", facts.name);
+}
+
+/// Fills a path with names that fit; nothing but the app exists.
+fn filled(path: &str, app: &str) -> String {
+    let mut path = path.replace("{app}", app);
+    for (part, name) in [
+        ("{key}", "key_0000000000001"),
+        ("{device}", "dev_0000000000001"),
+        ("{message}", "msg_0000000000001"),
+        ("{campaign}", "cmp_0000000000001"),
+        ("{schedule}", "sch_0000000000001"),
+        ("{external_id}", "anna"),
+        ("{group}", "team"),
+        ("{topic}", "news"),
+    ] {
+        path = path.replace(part, name);
+    }
+    path
+}
+
+/// Writes a record that the operation takes, if it takes one.
+fn record(name: &str) -> Option<Value> {
+    let message = json!({"target": "everyone", "data": {"k": "v"}});
+    match name {
+        "apps.create_app" => Some(json!({"name": "x"})),
+        "apps.create_key" => Some(json!({"name": "x", "scopes": ["send"]})),
+        "devices.register" | "devices.replace" => Some(json!({"platform": "android", "token": "t"})),
+        "devices.change" => Some(json!({})),
+        "groups.add" | "groups.take_out" => Some(json!({"users": ["anna"]})),
+        "topics.subscribe" | "topics.unsubscribe" => Some(json!({"devices": ["dev_0000000000001"]})),
+        "messages.send" => Some(message),
+        "schedules.create" => Some(json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": message})),
+        _ => None,
+    }
+}
+
+fn takes(access: Access, scope: Scope) -> bool {
+    match access {
+        Access::Root => false,
+        Access::AnyKey => true,
+        Access::Scopes(scopes) => scopes.iter().any(|needed| Scopes::of(&[scope]).allows(*needed)),
+    }
+}
+
+#[tokio::test]
+async fn every_operation_takes_the_keys_that_the_table_names_and_no_other() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let document: Value = serde_json::from_str(&openapi_json()).expect("JSON");
+    for (scope, word) in [(Scope::Send, "send"), (Scope::Register, "register"), (Scope::Admin, "admin")] {
+        let key = server.key(&tenant.id, &[word]).await;
+        for facts in OPERATIONS {
+            let (method, path) = address(&document, facts);
+            let request = server.with_key(&key, method, &filled(&path, &tenant.id));
+            let request = match record(facts.name) {
+                Some(record) => request.json(&record),
+                None if facts.name == "devices.import" => {
+                    request.header("content-type", "application/x-ndjson").body("")
+                }
+                None => request,
+            };
+            let read = request.read().await;
+            assert_eq!(read.status != 403, takes(facts.access, scope), "{}, {word}: {read:?}", facts.name);
+        }
+    }
+}
