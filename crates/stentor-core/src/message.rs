@@ -274,6 +274,9 @@ mod tests {
     fn the_stored_record_of_version_1_stays_as_it_is() {
         let golden = r#"{"v":1,"spec":{"target":"everyone","content":{"notification":{"title":"Hi"},"android":{"a":1},"apns":{"b":[]}},"priority":"high","ttl":2419200}}"#;
         assert_eq!(MessageSpec::decode(golden), Some(overridden()));
+        let plain = r#"{"v":1,"spec":{"target":"everyone","content":{"notification":{"title":"Hi"}},"priority":"high","ttl":2419200}}"#;
+        assert_eq!(spec().encode(), plain);
+        assert_eq!(MessageSpec::decode(plain), Some(spec()));
     }
 
     #[test]
@@ -285,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_record_of_an_unknown_version_is_not_guessed_at() {
-        assert_eq!(MessageSpec::decode(&spec().encode().replace("\"v\":2", "\"v\":9")), None);
+        assert_eq!(MessageSpec::decode(&spec().encode().replace("\"v\":1", "\"v\":9")), None);
     }
 
     #[test]

@@ -8,12 +8,13 @@ use serde_json::{Map, Value};
 use super::{Content, MessageSpec, Notification};
 use crate::provider::ProviderKind;
 
-/// The version that is written.
+/// The newest version: overrides by provider.
 const VERSION: u32 = 2;
 
-/// Writes a record, with its version.
+/// Writes a record, with the lowest version that can hold it: without overrides an earlier server reads it too.
 pub(super) fn encode(spec: &MessageSpec) -> String {
-    serde_json::to_string(&Written { v: VERSION, spec }).unwrap_or_default()
+    let v = if spec.content.overrides.is_empty() { 1 } else { VERSION };
+    serde_json::to_string(&Written { v, spec }).unwrap_or_default()
 }
 
 /// Reads a record of any version so far; `None` when it is none.
