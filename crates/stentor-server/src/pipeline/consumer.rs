@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::StreamExt;
 use futures_util::future::join;
 use futures_util::stream::FuturesUnordered;
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::Outcome;
@@ -29,7 +29,7 @@ use super::settle::{Health, Settled, count_foreign, is_weak, settle};
 use super::settler_inbox::{Continuation, LeaseParts, Work};
 use super::shared::Shared;
 
-type DispatcherKey = (ProviderKind, Class);
+type DispatcherKey = (ProviderKind, TrafficClass);
 
 /// A leased chunk on its way to a provider.
 pub(crate) struct SendJob {

@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use stentor_core::campaign::Stop;
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::{Outcome, Reach, Reason};
@@ -298,7 +298,8 @@ impl SettleContext<'_> {
 
     /// Stops a campaign at a provider that refuses its payload for everybody asked so far.
     fn stop(&self, outcomes: &[Outcome]) -> Option<Stop> {
-        let wide = self.chunk.devices.len() > 1 || self.chunk.message.spec.target.class() == Class::Bulk;
+        let wide =
+            self.chunk.devices.len() > 1 || self.chunk.message.spec.target.class() == TrafficClass::Bulk;
         let first = refused_payload(outcomes.first()?)?;
         let all = outcomes.iter().all(|outcome| refused_payload(outcome).is_some());
         let enough = outcomes.len() as u64 >= self.answers_to_stop();

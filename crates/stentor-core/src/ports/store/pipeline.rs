@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::StoreError;
 use crate::campaign::Tally;
-use crate::chunk::{Class, Ticket, TokenList};
+use crate::chunk::{Ticket, TokenList, TrafficClass};
 use crate::device::ProviderKind;
 use crate::id::{AppId, ChunkId, DeviceId, MessageId};
 use crate::message::Message;
@@ -54,7 +54,7 @@ pub struct Lease {
     /// The present.
     pub now: Timestamp,
     /// Of which class the chunks are: those of single messages go before audiences.
-    pub class: Class,
+    pub class: TrafficClass,
 }
 
 /// What is known of one device at sending time; `Gone` goes before `Collapsed`.
