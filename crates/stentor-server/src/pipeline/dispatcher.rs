@@ -12,7 +12,7 @@ use stentor_core::chunk::{Lane, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::{Fate, LeaseReply, LeasedChunk, StoreError};
+use stentor_core::ports::store::{LeaseReply, LeasedChunk, SendDecision, StoreError};
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
@@ -413,7 +413,8 @@ impl Dispatcher {
     fn hand_out(&mut self, order: LeasedTicket, chunk: Box<LeasedChunk>) {
         let LeasedTicket { lease, mut hold, grant, handle, probe } = order;
         hold.resize(chunk.devices.len() as u64);
-        grant.spend(chunk.fates.iter().filter(|fate| **fate == Fate::Send).count() as u64);
+        grant
+            .spend(chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count() as u64);
         let guard = self.shared.lease_table.keep(chunk.id, chunk.epoch, Some(&lease));
         self.pool.hand(|busy| SendJob { chunk, lease, hold, guard, handle, probe, busy });
     }

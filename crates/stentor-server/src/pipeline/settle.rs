@@ -33,7 +33,7 @@ use stentor_core::chunk::TrafficClass;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::{Outcome, Reach, Reason};
-use stentor_core::ports::store::{Fate, LeasedChunk};
+use stentor_core::ports::store::{LeasedChunk, SendDecision};
 use stentor_core::retry::RetryPolicy;
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
@@ -84,7 +84,7 @@ pub struct Settled {
 
 /// Decides what the outcomes of a leased chunk mean.
 ///
-/// `outcomes` belong to the first positions with [`Fate::Send`], in order; the positions after them were withheld (the
+/// `outcomes` belong to the first positions with [`SendDecision::Send`], in order; the positions after them were withheld (the
 /// message was too late or the lane was closed) and are not attempts. `jitter` is a number in 0..1.
 #[must_use]
 pub fn settle(
@@ -105,13 +105,13 @@ pub fn settle(
     };
     let mut answers = outcomes.iter();
     for (index, device) in chunk.devices.iter().enumerate() {
-        let verdict = match chunk.fates.get(index) {
-            Some(Fate::Send) => match answers.next() {
+        let verdict = match chunk.decisions.get(index) {
+            Some(SendDecision::Send) => match answers.next() {
                 Some(outcome) => context.judge(outcome, *device, &mut builder.tokens),
                 None => context.withheld(parking.as_ref()),
             },
-            Some(Fate::Collapsed) => context.end(DeliveryState::Collapsed, Reason::ReplacedByNewer),
-            Some(Fate::Gone) | None => context.end(DeliveryState::Canceled, Reason::DeviceGone),
+            Some(SendDecision::Collapsed) => context.end(DeliveryState::Collapsed, Reason::ReplacedByNewer),
+            Some(SendDecision::Gone) | None => context.end(DeliveryState::Canceled, Reason::DeviceGone),
         };
         builder.write(index as u32, verdict);
     }
@@ -317,7 +317,8 @@ impl SettleContext<'_> {
 
     /// Returns how many must refuse before the rest is not asked: a few, or all that can be asked of a smaller audience.
     fn answers_to_stop(&self) -> u64 {
-        let silent = self.chunk.fates.iter().filter(|fate| **fate != Fate::Send).count() as u64;
+        let silent =
+            self.chunk.decisions.iter().filter(|decision| **decision != SendDecision::Send).count() as u64;
         self.chunk.tally.sum().saturating_sub(silent).min(STOP_MIN_ANSWERS)
     }
 }

@@ -23,10 +23,10 @@ fn message(target: Target, ttl_seconds: u64) -> Arc<Message> {
     Arc::new(Message { id, app, spec, created_at: NOW, due_at: NOW, occurrence: None })
 }
 
-fn chunk(fates: Vec<Fate>) -> LeasedChunk {
-    let devices: Vec<_> = (1..=fates.len() as u64).map(DeviceId::from_raw).collect();
+fn chunk(decisions: Vec<SendDecision>) -> LeasedChunk {
+    let devices: Vec<_> = (1..=decisions.len() as u64).map(DeviceId::from_raw).collect();
     let mut tokens = TokenList::default();
-    fates.iter().filter(|fate| **fate == Fate::Send).for_each(|_| tokens.push("token"));
+    decisions.iter().filter(|decision| **decision == SendDecision::Send).for_each(|_| tokens.push("token"));
     LeasedChunk {
         id: ChunkId::from_raw(7),
         epoch: 3,
@@ -36,13 +36,13 @@ fn chunk(fates: Vec<Fate>) -> LeasedChunk {
         ambiguous: false,
         tally: Tally { sending: devices.len() as u64, ..Tally::default() },
         devices,
-        fates,
+        decisions,
         tokens,
     }
 }
 
 fn sending(count: usize) -> LeasedChunk {
-    chunk(vec![Fate::Send; count])
+    chunk(vec![SendDecision::Send; count])
 }
 
 /// Returns how a push service stands of which nothing but these outcomes is known.
@@ -88,7 +88,7 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
 
 prop_compose! {
     fn any_case()(
-        fates in prop::collection::vec(prop::sample::select(vec![Fate::Send, Fate::Send, Fate::Gone, Fate::Collapsed]), 1..60),
+        decisions in prop::collection::vec(prop::sample::select(vec![SendDecision::Send, SendDecision::Send, SendDecision::Gone, SendDecision::Collapsed]), 1..60),
         outcomes in prop::collection::vec(any_outcome(), 0..60),
         ttl in prop::sample::select(vec![0_u64, 1, 60, 3_600]),
         attempt in 1..14_u16,
@@ -96,8 +96,8 @@ prop_compose! {
         age in 0..120_000_i64,
         jitter in 0.0..1.0_f64,
     ) -> (LeasedChunk, Vec<Outcome>, f64, Timestamp) {
-        let mut chunk = chunk(fates);
-        let sent = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
+        let mut chunk = chunk(decisions);
+        let sent = chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count();
         chunk.message = message(Target::Everyone, ttl);
         (chunk.attempt, chunk.ambiguous) = (attempt, ambiguous);
         let outcomes = outcomes.into_iter().take(sent).collect();
@@ -120,7 +120,7 @@ proptest! {
         let settled = settle(&chunk, &outcomes, seen(&chunk, &outcomes), &RetryPolicy::default(), jitter, now);
         let records = &settled.settlement.records;
         prop_assert!(!chunk.ambiguous || records.iter().all(|record| record.is_ambiguous()));
-        let sent = (0..).zip(&chunk.fates).filter(|(_, fate)| **fate == Fate::Send).map(|(at, _)| at);
+        let sent = (0..).zip(&chunk.decisions).filter(|(_, decision)| **decision == SendDecision::Send).map(|(at, _)| at);
         for (position, outcome) in sent.zip(&outcomes) {
             let record: Record = records[position];
             prop_assert!(*outcome != Outcome::Unknown || record.is_ambiguous());
@@ -139,7 +139,7 @@ proptest! {
             prop_assert!(child.due_at >= now && (zero || child.due_at <= chunk.message.expires_at()));
             prop_assert!((chunk.attempt..=chunk.attempt + 1).contains(&child.attempt));
         }
-        let sent = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
+        let sent = chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count();
         prop_assert!(!zero || outcomes.len() < sent || settled.settlement.children.is_empty());
     }
 
@@ -164,7 +164,7 @@ proptest! {
     fn a_provider_is_stopped_only_when_every_one_of_enough_attempts_is_refused_for_its_payload((chunk, outcomes, jitter, now) in any_case()) {
         let settled = settle(&chunk, &outcomes, seen(&chunk, &outcomes), &RetryPolicy::default(), jitter, now);
         let payload = |outcome: &Outcome| matches!(outcome, Outcome::Rejected { reach: Reach::Payload, .. });
-        let asked = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
+        let asked = chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count();
         let enough = !outcomes.is_empty() && outcomes.len() >= asked.min(10);
         prop_assert_eq!(settled.settlement.stop.is_some(), enough && outcomes.iter().all(payload));
     }
@@ -237,7 +237,7 @@ fn attempts_without_answer_end_when_the_policy_is_exhausted() {
 
 #[test]
 fn a_message_too_late_ends_expired_without_an_attempt() {
-    let mut late = chunk(vec![Fate::Send, Fate::Gone, Fate::Collapsed]);
+    let mut late = chunk(vec![SendDecision::Send, SendDecision::Gone, SendDecision::Collapsed]);
     late.message = message(Target::Everyone, 10);
     let settled =
         settle(&late, &[], Standing::default(), &RetryPolicy::default(), 0.0, late.message.expires_at());
@@ -283,7 +283,7 @@ fn ten_answers_stop_a_large_audience_and_fewer_do_not() {
 fn a_small_audience_is_stopped_only_by_all_who_can_be_asked() {
     assert!(stops(4, 4));
     assert!(!stops(4, 3));
-    let mut one_gone = chunk(vec![Fate::Send, Fate::Gone, Fate::Send]);
+    let mut one_gone = chunk(vec![SendDecision::Send, SendDecision::Gone, SendDecision::Send]);
     one_gone.message = message(Target::Everyone, 60);
     let refused = Outcome::Rejected { reason: Reason::InvalidPayload, reach: Reach::Payload };
     assert!(decide(&one_gone, &[refused.clone(), refused.clone()]).settlement.stop.is_some());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use stentor_core::campaign::Stop;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Fate, Lease, LeasedChunk, SettleReply};
+use stentor_core::ports::store::{Lease, LeasedChunk, SendDecision, SettleReply};
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
 
@@ -85,18 +85,18 @@ pub(super) fn answered(chunk: &LeasedChunk, how: Option<u8>, now: Timestamp) -> 
     let late = chunk.message.is_expired(now);
     let (mut again, mut unknown) = (Vec::new(), Vec::new());
     let awaits = how.is_some_and(|how| how % 3 == 0);
-    for (at, fate) in chunk.fates.iter().enumerate() {
+    for (at, decision) in chunk.decisions.iter().enumerate() {
         let draw = how.map_or(7, |how| draw(how, at) % 8);
-        let (state, reason) = match (fate, draw) {
-            (Fate::Gone, _) => (DeliveryState::Canceled, Reason::DeviceGone),
-            (Fate::Collapsed, _) => (DeliveryState::Collapsed, Reason::ReplacedByNewer),
-            (Fate::Send, _) if late => (DeliveryState::Expired, Reason::TtlPassed),
-            (Fate::Send, 0) => (DeliveryState::Rejected, Reason::Unregistered),
-            (Fate::Send, 1) => (DeliveryState::Failed, Reason::AttemptsExhausted),
-            (Fate::Send, 2) => (DeliveryState::Queued, Reason::Unavailable),
-            (Fate::Send, 4) if awaits => (DeliveryState::Queued, Reason::None),
-            (Fate::Send, 3) => (DeliveryState::Queued, Reason::Unanswered),
-            (Fate::Send, _) => (DeliveryState::Accepted, Reason::None),
+        let (state, reason) = match (decision, draw) {
+            (SendDecision::Gone, _) => (DeliveryState::Canceled, Reason::DeviceGone),
+            (SendDecision::Collapsed, _) => (DeliveryState::Collapsed, Reason::ReplacedByNewer),
+            (SendDecision::Send, _) if late => (DeliveryState::Expired, Reason::TtlPassed),
+            (SendDecision::Send, 0) => (DeliveryState::Rejected, Reason::Unregistered),
+            (SendDecision::Send, 1) => (DeliveryState::Failed, Reason::AttemptsExhausted),
+            (SendDecision::Send, 2) => (DeliveryState::Queued, Reason::Unavailable),
+            (SendDecision::Send, 4) if awaits => (DeliveryState::Queued, Reason::None),
+            (SendDecision::Send, 3) => (DeliveryState::Queued, Reason::Unanswered),
+            (SendDecision::Send, _) => (DeliveryState::Accepted, Reason::None),
         };
         if (state, reason) == (DeliveryState::Queued, Reason::None) {
             given.awaited.push(at as u32);

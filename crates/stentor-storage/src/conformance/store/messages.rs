@@ -9,7 +9,7 @@ use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::group::Member;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Fate, Store, StoreError};
+use stentor_core::ports::store::{SendDecision, Store, StoreError};
 use stentor_core::settlement::TokenChange;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::topic::Condition;
@@ -67,7 +67,10 @@ pub async fn a_token_that_nobody_registered_is_reached(store: &dyn Store) {
     let (one, tickets) = scene.send(Draft::to(target.clone())).await;
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
     assert_eq!(leased.provider, ProviderKind::Apns);
-    assert_eq!((leased.fates.as_slice(), leased.tokens.get(0)), ([Fate::Send].as_slice(), Some("bare")));
+    assert_eq!(
+        (leased.decisions.as_slice(), leased.tokens.get(0)),
+        ([SendDecision::Send].as_slice(), Some("bare"))
+    );
     scene.settled(accept_all(&leased, at(1))).await;
     assert_eq!(scene.state(one).await, CampaignState::Finished);
     let (_, tickets) = scene.send(Draft::to(target)).await;
@@ -227,7 +230,7 @@ pub async fn a_retired_device_is_in_no_audience_unless_it_is_named(store: &dyn S
     }
     for target in [Target::Device(device), Target::Devices(vec![device]), Target::Token(address(&given))] {
         let (_, tickets) = scene.send(Draft::to(target.clone())).await;
-        assert_eq!(scene.lease(tickets[0].chunk, at(3)).await.fates, [Fate::Gone], "{target:?}");
+        assert_eq!(scene.lease(tickets[0].chunk, at(3)).await.decisions, [SendDecision::Gone], "{target:?}");
     }
 }
 
