@@ -11,7 +11,7 @@ use crate::varint;
 
 codes! {
     /// Which queue a chunk stands in, so that one message need not wait behind a campaign.
-    Class {
+    TrafficClass {
         /// Named devices, tokens and users, and whatever was sent with high priority to few.
         Urgent = 0, "urgent";
         /// Audiences.
@@ -41,7 +41,7 @@ pub struct Lane {
     /// Whose credential it uses.
     pub app: AppId,
     /// Urgent before bulk.
-    pub class: Class,
+    pub class: TrafficClass,
 }
 
 /// What the queue carries: where a chunk waits and since when it may be leased.

@@ -65,7 +65,7 @@ codes! {
 /// To whom an outcome applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum OutcomeScope {
     /// This device only: may end its delivery.
     Device,
     /// This content, whoever gets it: may stop the campaign.
@@ -86,12 +86,12 @@ pub enum Outcome {
         /// The address to use from now on.
         token: PushToken,
     },
-    /// Refused for good, as far as `reach` goes.
+    /// Refused for good, as far as `scope` goes.
     Rejected {
         /// The cause, in the words of the ledger.
         reason: Reason,
         /// To whom it applies.
-        reach: Reach,
+        scope: OutcomeScope,
     },
     /// The token is dead.
     Unregistered {
@@ -103,7 +103,7 @@ pub enum Outcome {
     /// Slow down and try again.
     Throttled {
         /// Device, Credential or Service.
-        reach: Reach,
+        scope: OutcomeScope,
         /// Not before this long from now.
         retry_after: Option<Duration>,
     },
@@ -112,7 +112,7 @@ pub enum Outcome {
         /// The cause, in the words of the ledger.
         reason: Reason,
         /// Credential or Service.
-        reach: Reach,
+        scope: OutcomeScope,
         /// Not before this long from now.
         retry_after: Option<Duration>,
     },

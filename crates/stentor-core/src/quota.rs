@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use crate::chunk::Class;
+use crate::chunk::TrafficClass;
 use crate::time::Timestamp;
 
 /// What a full bucket holds, in time.
@@ -102,12 +102,12 @@ impl Bucket {
     /// # Errors
     ///
     /// Gives the first instant at which it is worth asking again.
-    pub fn take(&mut self, class: Class, count: u64, now: Timestamp) -> Result<(), Timestamp> {
+    pub fn take(&mut self, class: TrafficClass, count: u64, now: Timestamp) -> Result<(), Timestamp> {
         self.fill(now);
         let wanted = grains(count);
         let missing = match class {
-            Class::Urgent => wanted.min(self.urgent_max()) - self.urgent - self.common.max(0),
-            Class::Bulk => match wanted.min(self.common_max()) - self.common {
+            TrafficClass::Urgent => wanted.min(self.urgent_max()) - self.urgent - self.common.max(0),
+            TrafficClass::Bulk => match wanted.min(self.common_max()) - self.common {
                 // The urgent part is filled first.
                 missing if missing > 0 => missing + (self.urgent_max() - self.urgent).max(0),
                 missing => missing,
@@ -121,7 +121,7 @@ impl Bucket {
     }
 
     /// Corrects a request that was granted to what was really used: more becomes a debt, less is given back.
-    pub fn correct(&mut self, class: Class, taken: u64, used: u64) {
+    pub fn correct(&mut self, class: TrafficClass, taken: u64, used: u64) {
         if used >= taken {
             self.spend(class, grains(used - taken));
         } else {
@@ -131,11 +131,11 @@ impl Bucket {
 
     /// Returns how many tokens there are for a class; below zero while a debt is paid off.
     #[must_use]
-    pub fn tokens(&mut self, class: Class, now: Timestamp) -> i64 {
+    pub fn tokens(&mut self, class: TrafficClass, now: Timestamp) -> i64 {
         self.fill(now);
         let grains = match class {
-            Class::Urgent => self.urgent + self.common.max(0),
-            Class::Bulk => self.common,
+            TrafficClass::Urgent => self.urgent + self.common.max(0),
+            TrafficClass::Bulk => self.common,
         };
         i64::try_from(grains.div_euclid(GRAINS_PER_TOKEN)).unwrap_or(i64::MIN)
     }
@@ -147,8 +147,8 @@ impl Bucket {
         u64::from(self.quota.per_minute) * self.warmth_permille() / WHOLE_PERMILLE
     }
 
-    fn spend(&mut self, class: Class, wanted: i128) {
-        if class == Class::Bulk {
+    fn spend(&mut self, class: TrafficClass, wanted: i128) {
+        if class == TrafficClass::Bulk {
             self.common -= wanted;
             return;
         }
@@ -158,8 +158,8 @@ impl Bucket {
         self.urgent -= wanted - shared;
     }
 
-    fn pour(&mut self, class: Class, grains: i128) {
-        if class == Class::Bulk {
+    fn pour(&mut self, class: TrafficClass, grains: i128) {
+        if class == TrafficClass::Bulk {
             self.common += grains;
         } else {
             let own = grains.min((self.urgent_max() - self.urgent).max(0));
@@ -176,7 +176,7 @@ impl Bucket {
         let passed = i128::try_from(passed).unwrap_or(i128::MAX);
         let (rate, hole) = (self.grains_per_ms(), self.hole());
         let filling = passed.min(div_ceil(hole, rate));
-        self.pour(Class::Urgent, hole.min(rate * filling));
+        self.pour(TrafficClass::Urgent, hole.min(rate * filling));
         self.warm(filling as u64, (passed - filling) as u64);
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::chunk::Class;
+use crate::chunk::TrafficClass;
 use crate::device::{Platform, ProviderKind, PushToken};
 use crate::error::Invalid;
 use crate::id::DeviceId;
@@ -51,8 +51,8 @@ impl Target {
 
     /// Returns the queue class: what is direct must not wait behind campaigns.
     #[must_use]
-    pub const fn class(&self) -> Class {
-        if self.is_direct() { Class::Urgent } else { Class::Bulk }
+    pub const fn class(&self) -> TrafficClass {
+        if self.is_direct() { TrafficClass::Urgent } else { TrafficClass::Bulk }
     }
 
     /// Checks counts and sorts named devices.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use stentor_core::device::ProviderKind;
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::provider::{Batch, ProviderStats};
 use stentor_core::time::Timestamp;
 use stentor_http2::{Client, Fault, Part, Replies, Reply, Response};
@@ -124,7 +124,7 @@ pub(crate) fn code(code: &str) -> String {
 
 /// The push service, or the way to it, is down.
 pub(crate) fn unavailable(retry_after: Option<Duration>) -> Outcome {
-    Outcome::Unavailable { reason: Reason::Unavailable, reach: Reach::Service, retry_after }
+    Outcome::Unavailable { reason: Reason::Unavailable, scope: OutcomeScope::Service, retry_after }
 }
 
 /// Reads the response's `Retry-After`.
@@ -136,8 +136,8 @@ pub(crate) fn wait(response: &Response, now: Timestamp) -> Option<Duration> {
 const fn asks_for_less(outcome: &Outcome) -> bool {
     matches!(
         outcome,
-        Outcome::Throttled { reach: Reach::Credential | Reach::Service, .. }
-            | Outcome::Unavailable { reach: Reach::Service, retry_after: Some(_), .. }
+        Outcome::Throttled { scope: OutcomeScope::Credential | OutcomeScope::Service, .. }
+            | Outcome::Unavailable { scope: OutcomeScope::Service, retry_after: Some(_), .. }
     )
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use stentor_core::app::App;
 use stentor_core::campaign::CampaignState;
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::{Platform, ProviderKind, PushToken, Registration};
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
@@ -109,8 +109,9 @@ async fn campaign(store: &SqliteStore, app: AppId, devices: usize) -> Result<(),
 }
 
 async fn settle(store: &SqliteStore, chunks: &[ChunkId]) -> Result<(), Failed> {
-    let replies =
-        store.lease(chunks, Lease { instance: 1, until: at(1_000), now: at(4), class: Class::Bulk }).await?;
+    let replies = store
+        .lease(chunks, Lease { instance: 1, until: at(1_000), now: at(4), class: TrafficClass::Bulk })
+        .await?;
     let leased = replies.into_iter().filter_map(|reply| match reply {
         LeaseReply::Leased(leased) => Some(accepted(&leased)),
         LeaseReply::Paused | LeaseReply::Void => None,

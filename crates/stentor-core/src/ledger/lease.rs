@@ -65,7 +65,7 @@ fn take<R: LedgerRows>(
 ) -> Result<LeaseReply, R::Error> {
     let too_often = || StoreError::Damaged("a chunk leased too often".to_owned());
     let epoch = chunk.epoch.checked_add(1).ok_or_else(too_often)?;
-    let Contents { message, devices, fates, tokens } = ledger.rows.contents(chunk, lease.now)?;
+    let Contents { message, devices, decisions, tokens } = ledger.rows.contents(chunk, lease.now)?;
     ledger.rows.write_lease(chunk, epoch, lease)?;
     let books = ledger.open(chunk.campaign, chunk.lane.provider)?;
     books.lease(chunk.count as u64)?;
@@ -77,7 +77,7 @@ fn take<R: LedgerRows>(
         attempt: chunk.attempt,
         ambiguous: chunk.ambiguous,
         devices,
-        fates,
+        decisions,
         tokens,
         tally: books.ledger().tally,
     })))

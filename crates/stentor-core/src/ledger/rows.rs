@@ -12,7 +12,7 @@ use crate::device::{ProviderKind, PushToken};
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId};
 use crate::message::Message;
 use crate::outcome::Reason;
-use crate::ports::store::{Fate, Lease, StoreError};
+use crate::ports::store::{Lease, SendDecision, StoreError};
 use crate::time::Timestamp;
 
 /// What is kept of a chunk apart from who is in it, with what is asked of its campaign again and again.
@@ -87,8 +87,8 @@ pub struct Contents {
     /// Everyone in it, ascending.
     pub devices: Vec<DeviceId>,
     /// What is known of each.
-    pub fates: Vec<Fate>,
-    /// Addresses of those with `Fate::Send`, in order.
+    pub decisions: Vec<SendDecision>,
+    /// Addresses of those with `SendDecision::Send`, in order.
     pub tokens: TokenList,
 }
 

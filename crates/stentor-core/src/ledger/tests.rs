@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::campaign::{Campaign, CampaignAction, CampaignState, Stop, Tally};
-use crate::chunk::{ChunkState, Class, Lane};
+use crate::chunk::{ChunkState, Lane, TrafficClass};
 use crate::delivery::{DeliveryState, Record};
 use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
@@ -131,7 +131,7 @@ impl World {
             now: self.now(),
         };
         let found: Vec<_> = devices(*provider, cursor.raw()).take(how.max_devices()).collect();
-        let lane = Lane { provider: *provider, app: AppId::from_raw(1), class: Class::Bulk };
+        let lane = Lane { provider: *provider, app: AppId::from_raw(1), class: TrafficClass::Bulk };
         self.with(|ledger, _| expand(ledger, id, lane, &found, how)).expect("expanded");
     }
 
@@ -143,7 +143,7 @@ impl World {
             instance: self.instance,
             until: self.now().plus(Duration::from_secs(20)),
             now: self.now(),
-            class: Class::Bulk,
+            class: TrafficClass::Bulk,
         };
         if let Ok(LeaseReply::Leased(chunk)) = self.with(|ledger, _| lease(ledger, id, how)) {
             self.held.push((id, chunk.epoch, chunk.devices.len()));

@@ -25,13 +25,13 @@ fn stated_burst(per_minute: u32) -> u64 {
 #[derive(Debug, Clone)]
 struct Ask {
     after_ms: i64,
-    class: Class,
+    class: TrafficClass,
     count: u64,
     used: u64,
 }
 
 fn any_ask() -> impl Strategy<Value = Ask> {
-    let class = prop_oneof![Just(Class::Urgent), Just(Class::Bulk)];
+    let class = prop_oneof![Just(TrafficClass::Urgent), Just(TrafficClass::Bulk)];
     (0..3_000_i64, class, 1..=CHUNK_MAX, 0..=CHUNK_MAX).prop_map(|(after_ms, class, count, used)| Ask {
         after_ms,
         class,
@@ -155,7 +155,7 @@ fn greedy(bucket: &mut Bucket, from_ms: i64, seconds: usize) -> Vec<u64> {
     let mut sums = vec![0; seconds];
     let (mut now, end) = (at(from_ms), at(from_ms + seconds as i64 * 1_000));
     while now < end {
-        match bucket.take(Class::Bulk, CHUNK_MAX, now) {
+        match bucket.take(TrafficClass::Bulk, CHUNK_MAX, now) {
             Ok(()) => sums[((now.as_millis() - from_ms) / 1_000) as usize] += CHUNK_MAX,
             Err(until) => now = until,
         }
@@ -196,16 +196,17 @@ fn a_greedy_audience_gets_all_of_a_warm_quota() {
 fn a_single_message_passes_though_an_audience_took_all_it_could() {
     for per_minute in [60, 600, 600_000] {
         let mut bucket = Bucket::new(quota(per_minute, 0), at(0));
-        while bucket.take(Class::Bulk, CHUNK_MAX, at(0)).is_ok() {}
-        assert_eq!(bucket.take(Class::Urgent, 1, at(0)), Ok(()), "{per_minute}");
+        while bucket.take(TrafficClass::Bulk, CHUNK_MAX, at(0)).is_ok() {}
+        assert_eq!(bucket.take(TrafficClass::Urgent, 1, at(0)), Ok(()), "{per_minute}");
     }
 }
 
 #[test]
 fn single_messages_are_bounded_by_the_same_quota() {
     let mut bucket = Bucket::new(quota(600, 0), at(0));
-    let granted = (0..600_i64).filter(|step| bucket.take(Class::Urgent, 1, at(step * 100)).is_ok()).count();
-    let more = (0..600).filter(|_| bucket.take(Class::Urgent, 1, at(60_000)).is_ok()).count();
+    let granted =
+        (0..600_i64).filter(|step| bucket.take(TrafficClass::Urgent, 1, at(step * 100)).is_ok()).count();
+    let more = (0..600).filter(|_| bucket.take(TrafficClass::Urgent, 1, at(60_000)).is_ok()).count();
     assert!(granted <= 600 + 10 && more <= 10, "{granted}, then {more}");
 }
 
@@ -213,12 +214,12 @@ fn single_messages_are_bounded_by_the_same_quota() {
 fn a_debt_outlives_the_process_that_made_it() {
     let slow = quota(60, 0);
     let mut bucket = Bucket::new(slow, at(0));
-    assert_eq!(bucket.take(Class::Bulk, 100, at(0)), Ok(()));
-    let until = bucket.take(Class::Bulk, 100, at(0)).expect_err("it owes a minute and a half");
+    assert_eq!(bucket.take(TrafficClass::Bulk, 100, at(0)), Ok(()));
+    let until = bucket.take(TrafficClass::Bulk, 100, at(0)).expect_err("it owes a minute and a half");
     let mut resumed = Bucket::resume(slow, bucket.level(), at(1));
-    assert_eq!(resumed.take(Class::Bulk, 100, at(1)), Err(until));
+    assert_eq!(resumed.take(TrafficClass::Bulk, 100, at(1)), Err(until));
     assert_eq!(
-        Bucket::new(slow, at(1)).take(Class::Bulk, 100, at(1)),
+        Bucket::new(slow, at(1)).take(TrafficClass::Bulk, 100, at(1)),
         Ok(()),
         "begun anew it would be forgotten"
     );
@@ -227,16 +228,16 @@ fn a_debt_outlives_the_process_that_made_it() {
 #[test]
 fn a_level_from_the_future_is_worth_nothing_more() {
     let mut bucket = Bucket::new(quota(600, 0), at(1_000_000));
-    while bucket.take(Class::Urgent, 1, at(1_000_000)).is_ok() {}
+    while bucket.take(TrafficClass::Urgent, 1, at(1_000_000)).is_ok() {}
     let mut resumed = Bucket::resume(quota(600, 0), bucket.level(), at(0));
-    assert!(resumed.take(Class::Urgent, 1, at(0)).is_err());
-    assert_eq!(resumed.take(Class::Urgent, 1, at(100)), Ok(()));
+    assert!(resumed.take(TrafficClass::Urgent, 1, at(0)).is_err());
+    assert_eq!(resumed.take(TrafficClass::Urgent, 1, at(100)), Ok(()));
 }
 
 #[test]
 fn another_quota_is_obeyed_at_once() {
     let mut bucket = Bucket::new(quota(600_000, 0), at(0));
     bucket.set_quota(quota(600, 0), at(0));
-    assert_eq!(bucket.tokens(Class::Urgent, at(0)), 10);
+    assert_eq!(bucket.tokens(TrafficClass::Urgent, at(0)), 10);
     assert_eq!(bucket.quota().per_minute, 600);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::time::Timestamp;
 
 use crate::replies;
@@ -68,12 +68,12 @@ fn by_reason(refusal: &Refusal, retry_after: Option<Duration>) -> Option<Outcome
     Some(match refusal.reason.as_str() {
         "Unregistered" => dead(Reason::Unregistered, refusal),
         "ExpiredToken" => dead(Reason::TokenExpired, refusal),
-        "BadDeviceToken" | "MissingDeviceToken" => rejected(Reason::InvalidToken, Reach::Device),
-        "DeviceTokenNotForTopic" => rejected(Reason::SenderMismatch, Reach::Device),
-        "PayloadTooLarge" => rejected(Reason::PayloadTooLarge, Reach::Payload),
+        "BadDeviceToken" | "MissingDeviceToken" => rejected(Reason::InvalidToken, OutcomeScope::Device),
+        "DeviceTokenNotForTopic" => rejected(Reason::SenderMismatch, OutcomeScope::Device),
+        "PayloadTooLarge" => rejected(Reason::PayloadTooLarge, OutcomeScope::Payload),
         "BadCollapseId" | "BadExpirationDate" | "BadMessage" | "BadMessageId" | "BadPriority"
         | "DuplicateHeaders" | "InvalidPushType" | "PayloadEmpty" => {
-            rejected(Reason::InvalidPayload, Reach::Payload)
+            rejected(Reason::InvalidPayload, OutcomeScope::Payload)
         }
         "BadCertificate"
         | "BadCertificateEnvironment"
@@ -85,12 +85,14 @@ fn by_reason(refusal: &Refusal, retry_after: Option<Duration>) -> Option<Outcome
         | "MissingProviderToken"
         | "MissingTopic"
         | "TopicDisallowed"
-        | "UnrelatedKeyIdInToken" => rejected(Reason::CredentialRefused, Reach::Credential),
+        | "UnrelatedKeyIdInToken" => rejected(Reason::CredentialRefused, OutcomeScope::Credential),
         // Our token, not our key: a younger one will do.
-        "ExpiredProviderToken" => {
-            Outcome::Unavailable { reason: Reason::CredentialRefused, reach: Reach::Credential, retry_after }
-        }
-        "TooManyRequests" => Outcome::Throttled { reach: Reach::Device, retry_after },
+        "ExpiredProviderToken" => Outcome::Unavailable {
+            reason: Reason::CredentialRefused,
+            scope: OutcomeScope::Credential,
+            retry_after,
+        },
+        "TooManyRequests" => Outcome::Throttled { scope: OutcomeScope::Device, retry_after },
         "TooManyProviderTokenUpdates" => token_updates(retry_after),
         "IdleTimeout" | "InternalServerError" | "ServiceUnavailable" | "Shutdown" => {
             unavailable(Reason::Unavailable, retry_after)
@@ -102,12 +104,12 @@ fn by_reason(refusal: &Refusal, retry_after: Option<Duration>) -> Option<Outcome
 /// For answers without a known reason.
 fn by_status(status: u16, refusal: &Refusal, retry_after: Option<Duration>) -> Outcome {
     match status {
-        400 => rejected(Reason::UnknownAnswer, Reach::Payload),
-        403 => rejected(Reason::CredentialRefused, Reach::Credential),
-        404 | 405 => rejected(Reason::UnknownAnswer, Reach::Credential),
+        400 => rejected(Reason::UnknownAnswer, OutcomeScope::Payload),
+        403 => rejected(Reason::CredentialRefused, OutcomeScope::Credential),
+        404 | 405 => rejected(Reason::UnknownAnswer, OutcomeScope::Credential),
         410 => dead(Reason::Unregistered, refusal),
-        413 => rejected(Reason::PayloadTooLarge, Reach::Payload),
-        429 => Outcome::Throttled { reach: Reach::Device, retry_after },
+        413 => rejected(Reason::PayloadTooLarge, OutcomeScope::Payload),
+        429 => Outcome::Throttled { scope: OutcomeScope::Device, retry_after },
         500.. => unavailable(Reason::Unavailable, retry_after),
         _ => unavailable(Reason::UnknownAnswer, retry_after),
     }
@@ -117,17 +119,17 @@ fn dead(reason: Reason, refusal: &Refusal) -> Outcome {
     Outcome::Unregistered { reason, since: refusal.timestamp.map(Timestamp::from_millis) }
 }
 
-fn rejected(reason: Reason, reach: Reach) -> Outcome {
-    Outcome::Rejected { reason, reach }
+fn rejected(reason: Reason, scope: OutcomeScope) -> Outcome {
+    Outcome::Rejected { reason, scope }
 }
 
 fn token_updates(retry_after: Option<Duration>) -> Outcome {
     let wait = retry_after.unwrap_or(Duration::from_secs(TOKEN_UPDATES_WAIT_DEFAULT_SECONDS));
-    Outcome::Throttled { reach: Reach::Credential, retry_after: Some(wait) }
+    Outcome::Throttled { scope: OutcomeScope::Credential, retry_after: Some(wait) }
 }
 
 fn unavailable(reason: Reason, retry_after: Option<Duration>) -> Outcome {
-    Outcome::Unavailable { reason, reach: Reach::Service, retry_after }
+    Outcome::Unavailable { reason, scope: OutcomeScope::Service, retry_after }
 }
 
 #[cfg(test)]

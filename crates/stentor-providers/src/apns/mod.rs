@@ -18,7 +18,7 @@ use http::{HeaderName, HeaderValue};
 use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{DeviceId, MessageId};
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats};
 use stentor_http2::{Batch as Call, Client, Gist, Keep, Line, Replies, Reply, Requests, Response};
@@ -132,7 +132,7 @@ fn well_formed(pushes: Pushes) -> (Arc<dyn Requests>, Option<Vec<usize>>) {
 
 /// Returns the outcome of a token that cannot be Apple's.
 const fn malformed() -> Outcome {
-    Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device }
+    Outcome::Rejected { reason: Reason::InvalidToken, scope: OutcomeScope::Device }
 }
 
 /// Puts what became of the well-formed tokens in their places, and `other` in all others of `count`.
@@ -169,7 +169,8 @@ impl Provider for Apns {
         let cut = cut.shared();
         let count = batch.devices.len();
         let Some(bearer) = self.tokens.get(self.clock.now()) else {
-            let refused = Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential };
+            let refused =
+                Outcome::Rejected { reason: Reason::CredentialRefused, scope: OutcomeScope::Credential };
             return vec![refused; count];
         };
         let push = Push::new(&batch.message, &self.bundle_id);

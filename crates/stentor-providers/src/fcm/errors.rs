@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 
 use crate::replies;
 
@@ -145,20 +145,22 @@ fn by_code(error: &Status, retry_after: Option<Duration>) -> Option<Outcome> {
     Some(match error.code() {
         "UNREGISTERED" => Outcome::Unregistered { reason: Reason::Unregistered, since: None },
         "INVALID_ARGUMENT" => invalid_argument(error),
-        "SENDER_ID_MISMATCH" => rejected(Reason::SenderMismatch, Reach::Device),
+        "SENDER_ID_MISMATCH" => rejected(Reason::SenderMismatch, OutcomeScope::Device),
         "QUOTA_EXCEEDED" | "RESOURCE_EXHAUSTED" if error.names_project() => {
-            throttled(Reach::Service, retry_after)
+            throttled(OutcomeScope::Service, retry_after)
         }
         // The device's quota or the project's: FCM does not say, so the share of such answers does.
-        "QUOTA_EXCEEDED" | "RESOURCE_EXHAUSTED" => throttled(Reach::Credential, retry_after),
+        "QUOTA_EXCEEDED" | "RESOURCE_EXHAUSTED" => throttled(OutcomeScope::Credential, retry_after),
         "UNAVAILABLE" | "INTERNAL" | "DEADLINE_EXCEEDED" | "ABORTED" => {
             unavailable(Reason::Unavailable, retry_after)
         }
         // Said of devices behind a third party only, so the others must not wait for it.
         "THIRD_PARTY_AUTH_ERROR" | "APNS_AUTH_ERROR" => {
-            Outcome::Unavailable { reason: Reason::ThirdPartyAuth, reach: Reach::Device, retry_after }
+            Outcome::Unavailable { reason: Reason::ThirdPartyAuth, scope: OutcomeScope::Device, retry_after }
         }
-        "UNAUTHENTICATED" | "PERMISSION_DENIED" => rejected(Reason::CredentialRefused, Reach::Credential),
+        "UNAUTHENTICATED" | "PERMISSION_DENIED" => {
+            rejected(Reason::CredentialRefused, OutcomeScope::Credential)
+        }
         _ => return None,
     })
 }
@@ -166,37 +168,37 @@ fn by_code(error: &Status, retry_after: Option<Duration>) -> Option<Outcome> {
 /// The token is kept unless it is named as the culprit.
 fn invalid_argument(error: &Status) -> Outcome {
     if error.blames_token() {
-        return rejected(Reason::InvalidToken, Reach::Device);
+        return rejected(Reason::InvalidToken, OutcomeScope::Device);
     }
     let reason = if error.is_too_big() { Reason::PayloadTooLarge } else { Reason::InvalidPayload };
-    rejected(reason, Reach::Payload)
+    rejected(reason, OutcomeScope::Payload)
 }
 
 /// For answers without a known code, such as those of a proxy.
 fn by_http_status(status: u16, retry_after: Option<Duration>) -> Outcome {
     match status {
-        400 | 422 => rejected(Reason::InvalidPayload, Reach::Payload),
-        413 => rejected(Reason::PayloadTooLarge, Reach::Payload),
-        401 | 403 => rejected(Reason::CredentialRefused, Reach::Credential),
+        400 | 422 => rejected(Reason::InvalidPayload, OutcomeScope::Payload),
+        413 => rejected(Reason::PayloadTooLarge, OutcomeScope::Payload),
+        401 | 403 => rejected(Reason::CredentialRefused, OutcomeScope::Credential),
         // Without its own code this is not about the token: the project does not exist.
-        404 => rejected(Reason::UnknownAnswer, Reach::Credential),
-        429 => throttled(Reach::Credential, retry_after),
+        404 => rejected(Reason::UnknownAnswer, OutcomeScope::Credential),
+        429 => throttled(OutcomeScope::Credential, retry_after),
         500.. | 408 => unavailable(Reason::Unavailable, retry_after),
         _ => unavailable(Reason::UnknownAnswer, retry_after),
     }
 }
 
-fn rejected(reason: Reason, reach: Reach) -> Outcome {
-    Outcome::Rejected { reason, reach }
+fn rejected(reason: Reason, scope: OutcomeScope) -> Outcome {
+    Outcome::Rejected { reason, scope }
 }
 
-fn throttled(reach: Reach, retry_after: Option<Duration>) -> Outcome {
+fn throttled(scope: OutcomeScope, retry_after: Option<Duration>) -> Outcome {
     let wait = retry_after.unwrap_or(Duration::from_secs(QUOTA_WAIT_DEFAULT_SECONDS));
-    Outcome::Throttled { reach, retry_after: Some(wait) }
+    Outcome::Throttled { scope, retry_after: Some(wait) }
 }
 
 fn unavailable(reason: Reason, retry_after: Option<Duration>) -> Outcome {
-    Outcome::Unavailable { reason, reach: Reach::Service, retry_after }
+    Outcome::Unavailable { reason, scope: OutcomeScope::Service, retry_after }
 }
 
 #[cfg(test)]

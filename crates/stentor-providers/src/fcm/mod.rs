@@ -15,7 +15,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats};
 use stentor_http2::{Batch as Call, Client, Gist, Keep, Line, Replies, Reply, Requests, Response};
@@ -122,7 +122,7 @@ fn lacks_token(reply: &Reply) -> bool {
 fn denied(denied: &Denied, count: usize) -> Vec<Outcome> {
     let outcome = match denied {
         Denied::Refused(_) => {
-            Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential }
+            Outcome::Rejected { reason: Reason::CredentialRefused, scope: OutcomeScope::Credential }
         }
         Denied::AddressRefused(_) => replies::ADDRESS_REFUSED,
         Denied::Unavailable { retry_after, .. } => replies::unavailable(*retry_after),

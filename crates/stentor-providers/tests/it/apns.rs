@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rcgen::KeyPair;
 use serde_json::json;
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::provider::Provider;
 use stentor_core::time::Timestamp;
 use stentor_emulators::apns::ApnsKey;
@@ -76,25 +76,25 @@ async fn a_thousand_devices_are_each_reached_exactly_once() {
 async fn every_reason_becomes_its_outcome_in_its_place() {
     let dead_since = 1_700_000_000_000;
     let dead = |reason| Outcome::Unregistered { reason, since: Some(Timestamp::from_millis(dead_since)) };
-    let refused = rejected(Reason::CredentialRefused, Reach::Credential);
-    let payload = rejected(Reason::InvalidPayload, Reach::Payload);
-    let throttled = |reach, seconds: Option<u64>| Outcome::Throttled {
-        reach,
+    let refused = rejected(Reason::CredentialRefused, OutcomeScope::Credential);
+    let payload = rejected(Reason::InvalidPayload, OutcomeScope::Payload);
+    let throttled = |scope, seconds: Option<u64>| Outcome::Throttled {
+        scope,
         retry_after: seconds.map(Duration::from_secs),
     };
     let rows = [
         ("Unregistered", dead(Reason::Unregistered)),
         ("ExpiredToken", dead(Reason::TokenExpired)),
-        ("BadDeviceToken", rejected(Reason::InvalidToken, Reach::Device)),
-        ("DeviceTokenNotForTopic", rejected(Reason::SenderMismatch, Reach::Device)),
-        ("PayloadTooLarge", rejected(Reason::PayloadTooLarge, Reach::Payload)),
+        ("BadDeviceToken", rejected(Reason::InvalidToken, OutcomeScope::Device)),
+        ("DeviceTokenNotForTopic", rejected(Reason::SenderMismatch, OutcomeScope::Device)),
+        ("PayloadTooLarge", rejected(Reason::PayloadTooLarge, OutcomeScope::Payload)),
         ("BadCollapseId", payload.clone()),
         ("BadPriority", payload),
         ("TopicDisallowed", refused.clone()),
         ("InvalidProviderToken", refused.clone()),
         ("Forbidden", refused),
-        ("TooManyRequests", throttled(Reach::Device, None)),
-        ("TooManyProviderTokenUpdates", throttled(Reach::Credential, Some(60))),
+        ("TooManyRequests", throttled(OutcomeScope::Device, None)),
+        ("TooManyProviderTokenUpdates", throttled(OutcomeScope::Credential, Some(60))),
         ("InternalServerError", unavailable(None)),
         ("ServiceUnavailable", unavailable(None)),
         ("Shutdown", unavailable(None)),
@@ -123,7 +123,7 @@ async fn retry_after_is_passed_on() {
 async fn a_token_that_cannot_be_apple_s_is_rejected_without_a_request() {
     let scene = start(Policy::default()).await;
     let mixed = ["nonsense".to_owned(), tokens(1).remove(0), "z".repeat(64)];
-    let malformed = rejected(Reason::InvalidToken, Reach::Device);
+    let malformed = rejected(Reason::InvalidToken, OutcomeScope::Device);
     assert_eq!(scene.send(&mixed).await, [malformed.clone(), Outcome::Accepted, malformed]);
     assert_eq!(scene.emulator.sums().wire.requests, 1);
 }
@@ -172,7 +172,7 @@ async fn a_provider_token_is_renewed_at_fifty_minutes_and_not_before() {
     );
     scene.clock.advance(Duration::from_secs(2 * 60));
     let too_soon =
-        Outcome::Throttled { reach: Reach::Credential, retry_after: Some(Duration::from_secs(60)) };
+        Outcome::Throttled { scope: OutcomeScope::Credential, retry_after: Some(Duration::from_secs(60)) };
     assert_eq!(scene.send(&tokens(1)).await, [too_soon], "another token");
 }
 
@@ -196,7 +196,7 @@ async fn a_young_provider_token_is_never_replaced() {
     let scene = start(Policy { scripts, ..Policy::default() }).await;
     let later = Outcome::Unavailable {
         reason: Reason::CredentialRefused,
-        reach: Reach::Credential,
+        scope: OutcomeScope::Credential,
         retry_after: None,
     };
     assert_eq!(scene.send(&token).await, [later]);

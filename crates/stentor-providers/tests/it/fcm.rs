@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::provider::Provider;
 use stentor_emulators::faults::Fault;
 use stentor_emulators::fcm::{FcmAuth, ServiceAccount};
@@ -70,19 +70,19 @@ async fn a_thousand_devices_are_each_reached_exactly_once() {
 
 #[tokio::test]
 async fn every_error_of_the_table_becomes_its_outcome_in_its_place() {
-    let (reason, reach) = (Reason::ThirdPartyAuth, Reach::Device);
-    let third_party = Outcome::Unavailable { reason, reach, retry_after: None };
+    let (reason, scope) = (Reason::ThirdPartyAuth, OutcomeScope::Device);
+    let third_party = Outcome::Unavailable { reason, scope, retry_after: None };
     let rows = [
         ("UNREGISTERED", Outcome::Unregistered { reason: Reason::Unregistered, since: None }),
-        ("INVALID_ARGUMENT", rejected(Reason::InvalidPayload, Reach::Payload)),
-        ("SENDER_ID_MISMATCH", rejected(Reason::SenderMismatch, Reach::Device)),
+        ("INVALID_ARGUMENT", rejected(Reason::InvalidPayload, OutcomeScope::Payload)),
+        ("SENDER_ID_MISMATCH", rejected(Reason::SenderMismatch, OutcomeScope::Device)),
         ("UNAVAILABLE", unavailable(None)),
         ("INTERNAL", unavailable(None)),
         ("THIRD_PARTY_AUTH_ERROR", third_party.clone()),
         ("APNS_AUTH_ERROR", third_party.clone()),
-        ("PERMISSION_DENIED", rejected(Reason::CredentialRefused, Reach::Credential)),
-        ("UNAUTHENTICATED", rejected(Reason::CredentialRefused, Reach::Credential)),
-        ("NOT_FOUND", rejected(Reason::UnknownAnswer, Reach::Credential)),
+        ("PERMISSION_DENIED", rejected(Reason::CredentialRefused, OutcomeScope::Credential)),
+        ("UNAUTHENTICATED", rejected(Reason::CredentialRefused, OutcomeScope::Credential)),
+        ("NOT_FOUND", rejected(Reason::UnknownAnswer, OutcomeScope::Credential)),
     ];
     let scripts = rows.iter().map(|(code, _)| always(code, Refusal::new(*code))).collect();
     let scene = start(Policy { scripts, ..Policy::default() }).await;
@@ -99,7 +99,7 @@ async fn every_error_of_the_table_becomes_its_outcome_in_its_place() {
 async fn a_token_that_fcm_calls_malformed_ends_one_delivery_only() {
     let scene = start(Policy::default()).await;
     let outcomes = scene.send(&["no{token}".to_owned(), "fine".to_owned()]).await;
-    assert_eq!(outcomes, [rejected(Reason::InvalidToken, Reach::Device), Outcome::Accepted]);
+    assert_eq!(outcomes, [rejected(Reason::InvalidToken, OutcomeScope::Device), Outcome::Accepted]);
 }
 
 /// Ten tokens that begin with this.
@@ -112,7 +112,7 @@ fn each(prefix: &str, refusal: Refusal) -> Script {
 }
 
 fn throttled(seconds: u64) -> Outcome {
-    Outcome::Throttled { reach: Reach::Credential, retry_after: Some(Duration::from_secs(seconds)) }
+    Outcome::Throttled { scope: OutcomeScope::Credential, retry_after: Some(Duration::from_secs(seconds)) }
 }
 
 #[tokio::test]
@@ -315,7 +315,7 @@ async fn a_service_account_that_the_token_endpoint_refuses_parks_the_credential(
     let clock = StillClock::new();
     let provider = Fcm::open(&secret.to_string(), &setup(&clock)).expect("a credential");
     let outcomes = within(20, provider.send(batch(&tokens(2), &clock))).await;
-    assert_eq!(outcomes, vec![rejected(Reason::CredentialRefused, Reach::Credential); 2]);
+    assert_eq!(outcomes, vec![rejected(Reason::CredentialRefused, OutcomeScope::Credential); 2]);
     assert_eq!(emulator.sums().tokens.attempts, 0, "no message was sent in vain");
 }
 

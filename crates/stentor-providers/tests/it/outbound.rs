@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use rcgen::KeyPair;
 use serde_json::json;
 use stentor_core::device::ProviderKind;
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::provider::Provider;
 use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm, TlsConfig};
 use stentor_http2::Addresses;
@@ -161,7 +161,7 @@ async fn r17_a_token_endpoint_that_sends_on_is_not_followed() {
     let secret = scene.secret(&scene.url("127.0.0.1"), &format!("http://{address}/token"));
     // Even where the other place is allowed.
     let fcm = scene.fcm(&secret, &["loopback"], Fickle::new(&[&[ALLOWED]]));
-    assert_eq!(scene.send(&fcm).await, rejected(Reason::CredentialRefused, Reach::Credential));
+    assert_eq!(scene.send(&fcm).await, rejected(Reason::CredentialRefused, OutcomeScope::Credential));
     assert!(!scene.was_sprung().await);
 }
 

@@ -15,7 +15,7 @@ use stentor_core::chunk::TokenList;
 use stentor_core::id::{AppId, DeviceId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority, Ttl};
 use stentor_core::outbound::OutboundPolicy;
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::Batch;
 use stentor_core::target::Target;
@@ -126,13 +126,13 @@ pub(crate) fn once(token: &str, verdict: Verdict) -> Script {
     Script { token: Some(token.to_owned()), answers, ..Script::default() }
 }
 
-pub(crate) fn rejected(reason: Reason, reach: Reach) -> Outcome {
-    Outcome::Rejected { reason, reach }
+pub(crate) fn rejected(reason: Reason, scope: OutcomeScope) -> Outcome {
+    Outcome::Rejected { reason, scope }
 }
 
 pub(crate) fn unavailable(retry_after_s: Option<u64>) -> Outcome {
     let retry_after = retry_after_s.map(Duration::from_secs);
-    Outcome::Unavailable { reason: Reason::Unavailable, reach: Reach::Service, retry_after }
+    Outcome::Unavailable { reason: Reason::Unavailable, scope: OutcomeScope::Service, retry_after }
 }
 
 /// Ends the test when it hangs.

@@ -1,7 +1,7 @@
 //! What the server is doing, for its operator.
 
 use serde::Serialize;
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::queue::LaneDepth;
@@ -18,7 +18,7 @@ pub struct LaneStatus {
     pub(crate) app: AppId,
     /// `urgent` or `bulk`.
     #[schema(value_type = String)]
-    pub(crate) class: Class,
+    pub(crate) class: TrafficClass,
     /// Chunks due and not leased.
     pub(crate) ready: u64,
     /// Chunks due later.

@@ -141,7 +141,7 @@ fn share(max: u64, others: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use stentor_core::chunk::Class;
+    use stentor_core::chunk::TrafficClass;
     use stentor_core::id::ChunkId;
     use stentor_core::time::Timestamp;
 
@@ -154,7 +154,8 @@ mod tests {
     }
 
     fn tickets(app: u64, count: u64) -> Vec<Ticket> {
-        let lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(app), class: Class::Urgent };
+        let lane =
+            Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(app), class: TrafficClass::Urgent };
         let ticket = |chunk| Ticket { chunk: ChunkId::from_raw(chunk), lane, due_at: Timestamp::default() };
         (0..count).map(ticket).collect()
     }

@@ -10,7 +10,7 @@ use stentor_core::id::DeviceId;
 use stentor_core::message::Message;
 use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::{Batch, Early};
-use stentor_core::ports::store::{Fate, LeasedChunk};
+use stentor_core::ports::store::{LeasedChunk, SendDecision};
 
 use super::provider_table::{Key, ProviderHandle};
 use super::settle::kind::fill_unanswered;
@@ -94,11 +94,13 @@ impl Attempt {
 }
 
 fn to_send(chunk: &LeasedChunk) -> Vec<DeviceId> {
-    if chunk.fates.len() == chunk.devices.len() && chunk.fates.iter().all(|fate| *fate == Fate::Send) {
+    if chunk.decisions.len() == chunk.devices.len()
+        && chunk.decisions.iter().all(|decision| *decision == SendDecision::Send)
+    {
         return chunk.devices.clone();
     }
-    let fates = chunk.devices.iter().zip(&chunk.fates);
-    fates.filter(|(_, fate)| **fate == Fate::Send).map(|(device, _)| *device).collect()
+    let decisions = chunk.devices.iter().zip(&chunk.decisions);
+    decisions.filter(|(_, decision)| **decision == SendDecision::Send).map(|(device, _)| *device).collect()
 }
 
 fn part(tokens: &TokenList, from: usize, to: usize) -> TokenList {

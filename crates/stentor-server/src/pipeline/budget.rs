@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use tokio::time::Instant;
 
 use super::load::Load;
@@ -29,7 +29,7 @@ pub(crate) struct Budget {
 pub(crate) struct Claim<'a> {
     pub(crate) dispatcher: &'a Arc<Unsettled>,
     pub(crate) load: &'a Arc<Load>,
-    pub(crate) class: Class,
+    pub(crate) class: TrafficClass,
     /// Whether what it takes is soon there again.
     pub(crate) is_quick: bool,
 }
@@ -55,7 +55,7 @@ impl Budget {
     /// Takes `count` deliveries if they fit; the first always fits, lest nothing move.
     pub(crate) fn reserve(self: &Arc<Self>, claim: Claim<'_>, count: u64) -> Option<Reservation> {
         let Claim { dispatcher, load, class, .. } = claim;
-        let max = if class == Class::Bulk { self.bulk_max } else { self.max };
+        let max = if class == TrafficClass::Bulk { self.bulk_max } else { self.max };
         let has = load.deliveries() + load.late();
         let fits = |used: u64| used + count <= max && has + count <= self.share(claim, max, used);
         let fit = |used: u64| (used == 0 || fits(used)).then_some(used + count);
@@ -83,19 +83,19 @@ impl Budget {
 
 impl Unsettled {
     /// Counts what a class has unsettled.
-    pub(crate) fn count(&self, class: Class) -> u64 {
+    pub(crate) fn count(&self, class: TrafficClass) -> u64 {
         self.of(class).load(Ordering::Acquire)
     }
 
     /// Counts what both have.
     pub(crate) fn total(&self) -> u64 {
-        self.count(Class::Bulk) + self.count(Class::Urgent)
+        self.count(TrafficClass::Bulk) + self.count(TrafficClass::Urgent)
     }
 
-    const fn of(&self, class: Class) -> &AtomicU64 {
+    const fn of(&self, class: TrafficClass) -> &AtomicU64 {
         match class {
-            Class::Bulk => &self.bulk,
-            Class::Urgent => &self.urgent,
+            TrafficClass::Bulk => &self.bulk,
+            TrafficClass::Urgent => &self.urgent,
         }
     }
 }
@@ -105,7 +105,7 @@ pub(crate) struct Reservation {
     budget: Arc<Budget>,
     dispatcher: Arc<Unsettled>,
     load: Arc<Load>,
-    class: Class,
+    class: TrafficClass,
     count: u64,
     /// Whether it is what is late of a chunk, which takes no consumer's time and no place in the lane's window.
     is_late: bool,
@@ -167,23 +167,23 @@ mod tests {
     }
 
     impl Lane {
-        fn claim(&self, class: Class, is_quick: bool) -> Claim<'_> {
+        fn claim(&self, class: TrafficClass, is_quick: bool) -> Claim<'_> {
             Claim { dispatcher: &self.dispatcher, load: &self.load, class, is_quick }
         }
 
         /// Takes as many parts as it gets.
         fn fill(&self, budget: &Arc<Budget>, is_quick: bool) -> Vec<Reservation> {
-            std::iter::from_fn(|| budget.reserve(self.claim(Class::Bulk, is_quick), 1)).collect()
+            std::iter::from_fn(|| budget.reserve(self.claim(TrafficClass::Bulk, is_quick), 1)).collect()
         }
     }
 
     #[test]
     fn audiences_leave_room_for_single_messages() {
         let (budget, lane) = (Budget::new(100, 80), Lane::default());
-        let bulk = budget.reserve(lane.claim(Class::Bulk, true), 80).expect("fits");
-        assert!(budget.reserve(lane.claim(Class::Bulk, true), 1).is_none());
-        let urgent = budget.reserve(lane.claim(Class::Urgent, true), 20).expect("fits");
-        assert!(budget.reserve(lane.claim(Class::Urgent, true), 1).is_none());
+        let bulk = budget.reserve(lane.claim(TrafficClass::Bulk, true), 80).expect("fits");
+        assert!(budget.reserve(lane.claim(TrafficClass::Bulk, true), 1).is_none());
+        let urgent = budget.reserve(lane.claim(TrafficClass::Urgent, true), 20).expect("fits");
+        assert!(budget.reserve(lane.claim(TrafficClass::Urgent, true), 1).is_none());
         drop((bulk, urgent));
         assert_eq!((budget.used(), lane.dispatcher.total(), lane.load.chunks()), (0, 0, 0));
     }
@@ -191,9 +191,12 @@ mod tests {
     #[test]
     fn a_reservation_follows_the_real_size_and_is_given_back_whole() {
         let (budget, lane) = (Budget::new(100, 80), Lane::default());
-        let mut held = budget.reserve(lane.claim(Class::Bulk, true), 50).expect("fits");
+        let mut held = budget.reserve(lane.claim(TrafficClass::Bulk, true), 50).expect("fits");
         held.resize(3);
-        assert_eq!((budget.used(), lane.dispatcher.count(Class::Bulk), lane.load.deliveries()), (3, 3, 3));
+        assert_eq!(
+            (budget.used(), lane.dispatcher.count(TrafficClass::Bulk), lane.load.deliveries()),
+            (3, 3, 3)
+        );
         held.settled();
         assert_eq!((budget.used(), lane.load.deliveries(), lane.load.settled()), (0, 0, 3));
     }
@@ -201,7 +204,7 @@ mod tests {
     #[test]
     fn what_is_split_off_is_counted_once_and_given_back_by_itself() {
         let (budget, lane) = (Budget::new(100, 80), Lane::default());
-        let mut held = budget.reserve(lane.claim(Class::Bulk, true), 50).expect("fits");
+        let mut held = budget.reserve(lane.claim(TrafficClass::Bulk, true), 50).expect("fits");
         let rest = held.split(8);
         assert_eq!((budget.used(), lane.load.deliveries(), lane.load.late()), (50, 42, 8));
         held.settled();
@@ -214,8 +217,8 @@ mod tests {
     #[test]
     fn a_chunk_larger_than_the_budget_passes_alone() {
         let (budget, lane) = (Budget::new(10, 10), Lane::default());
-        let _alone = budget.reserve(lane.claim(Class::Bulk, true), 50).expect("the first always fits");
-        assert!(budget.reserve(lane.claim(Class::Urgent, true), 1).is_none());
+        let _alone = budget.reserve(lane.claim(TrafficClass::Bulk, true), 50).expect("the first always fits");
+        assert!(budget.reserve(lane.claim(TrafficClass::Urgent, true), 1).is_none());
     }
 
     #[test]

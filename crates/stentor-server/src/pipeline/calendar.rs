@@ -18,7 +18,7 @@ use croner::parser::{CronParser, Seconds, Year};
 use jiff::Zoned;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::error::Invalid;
 use stentor_core::schedule::{CatchUp, Recurrence};
 use stentor_core::time::Timestamp;
@@ -81,9 +81,9 @@ pub(crate) fn zone(name: &str) -> Option<TimeZone> {
 /// Moves the start of an audience off the full minute, on which everybody's schedulers start: by up to `within`, and
 /// always as far for the same seed.
 #[must_use]
-pub fn off_the_minute(due_at: Timestamp, class: Class, within: Duration, seed: u64) -> Timestamp {
+pub fn off_the_minute(due_at: Timestamp, class: TrafficClass, within: Duration, seed: u64) -> Timestamp {
     let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
-    if class != Class::Bulk || within_ms == 0 || due_at.as_millis() % MINUTE_MS != 0 {
+    if class != TrafficClass::Bulk || within_ms == 0 || due_at.as_millis() % MINUTE_MS != 0 {
         return due_at;
     }
     due_at.plus(Duration::from_millis(1 + scattered(seed) % within_ms))

@@ -75,7 +75,7 @@ fn brought_forward(ticket: Ticket, back: Duration, now: Timestamp) -> Ticket {
 
 #[cfg(test)]
 mod tests {
-    use stentor_core::chunk::{Class, Lane};
+    use stentor_core::chunk::{Lane, TrafficClass};
     use stentor_core::device::ProviderKind;
     use stentor_core::id::{AppId, ChunkId};
 
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_is_due_later_keeps_the_rest_of_its_wait_and_what_is_due_stays() {
-        let lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: Class::Bulk };
+        let lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: TrafficClass::Bulk };
         let ticket = |due| Ticket { chunk: ChunkId::from_raw(1), lane, due_at: at(due) };
         let moved = |due| brought_forward(ticket(due), Duration::from_secs(3_600), at(100)).due_at;
         assert_eq!([moved(3_705), moved(130), moved(99)], [at(105), at(100), at(99)]);

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::StreamExt;
 use futures_util::future::join;
 use futures_util::stream::FuturesUnordered;
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::Outcome;
 use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::{Fate, LeasedChunk};
+use stentor_core::ports::store::{LeasedChunk, SendDecision};
 use stentor_core::settlement::Settlement;
 use tokio::sync::{mpsc, oneshot};
 
@@ -29,7 +29,7 @@ use super::settle::{Health, Settled, count_foreign, is_weak, settle};
 use super::settler_inbox::{Continuation, LeaseParts, Work};
 use super::shared::Shared;
 
-type DispatcherKey = (ProviderKind, Class);
+type DispatcherKey = (ProviderKind, TrafficClass);
 
 /// A leased chunk on its way to a provider.
 pub(crate) struct SendJob {
@@ -156,8 +156,8 @@ impl Parts {
         let (mut answered, mut outcomes) = (Vec::new(), Vec::with_capacity(early.len()));
         let (mut awaited, mut places) = (Vec::new(), Vec::new());
         let mut early = early.into_iter().enumerate();
-        for (position, fate) in (0..).zip(&chunk.fates) {
-            let sent = if *fate == Fate::Send { early.next() } else { None };
+        for (position, decision) in (0..).zip(&chunk.decisions) {
+            let sent = if *decision == SendDecision::Send { early.next() } else { None };
             if let Some((place, None)) = sent {
                 awaited.push(position);
                 places.push(place);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -16,7 +16,7 @@ use super::shared::Shared;
 /// Consumers of one dispatcher.
 pub(crate) struct ConsumerPool {
     shared: Arc<Shared>,
-    dispatcher: (ProviderKind, Class),
+    dispatcher: (ProviderKind, TrafficClass),
     consumers: Vec<Consumer>,
     tasks: JoinSet<()>,
 }
@@ -34,7 +34,7 @@ impl Consumer {
 }
 
 impl ConsumerPool {
-    pub(crate) fn new(shared: Arc<Shared>, dispatcher: (ProviderKind, Class)) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, dispatcher: (ProviderKind, TrafficClass)) -> Self {
         Self { shared, dispatcher, consumers: Vec::new(), tasks: JoinSet::new() }
     }
 

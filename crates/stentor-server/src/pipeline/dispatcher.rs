@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use stentor_core::chunk::{Class, Lane};
+use stentor_core::chunk::{Lane, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::{Fate, LeaseReply, LeasedChunk, StoreError};
+use stentor_core::ports::store::{LeaseReply, LeasedChunk, SendDecision, StoreError};
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
@@ -39,7 +39,7 @@ const WINDOW_MIN_CHUNKS: u64 = 4;
 pub(crate) struct Dispatcher {
     shared: Arc<Shared>,
     kind: ProviderKind,
-    class: Class,
+    class: TrafficClass,
     /// Consumers that the meter counts as this dispatcher's.
     counted: usize,
     meter: Arc<DispatchMeter>,
@@ -66,7 +66,7 @@ struct LeasedTicket {
 }
 
 /// Serves a provider kind and class whenever anything is to be sent, until told to stop. In between nothing runs.
-pub(crate) async fn run(shared: Arc<Shared>, kind: ProviderKind, class: Class) {
+pub(crate) async fn run(shared: Arc<Shared>, kind: ProviderKind, class: TrafficClass) {
     let stop = shared.stop.clone();
     while stop.run_until_cancelled(shared.due_index.needed((kind, class))).await.is_some() {
         Dispatcher::new(shared.clone(), kind, class).serve_until_idle().await;
@@ -74,7 +74,7 @@ pub(crate) async fn run(shared: Arc<Shared>, kind: ProviderKind, class: Class) {
 }
 
 impl Dispatcher {
-    fn new(shared: Arc<Shared>, kind: ProviderKind, class: Class) -> Self {
+    fn new(shared: Arc<Shared>, kind: ProviderKind, class: TrafficClass) -> Self {
         let (meter, loads) = (shared.meter(kind), load::LaneLoads::new(bulk_lanes(&shared, class)));
         let pool = ConsumerPool::new(shared.clone(), (kind, class));
         Self { shared, kind, class, counted: 0, meter, pool, loads, began: Instant::now(), turn: 0 }
@@ -121,7 +121,7 @@ impl Dispatcher {
     fn nap_max(&self, due: bool) -> Duration {
         // What is in flight may let the window grow, and nobody tells of that.
         match due {
-            true if self.class == Class::Bulk && self.loads.may_grow() => LOOK_MIN,
+            true if self.class == TrafficClass::Bulk && self.loads.may_grow() => LOOK_MIN,
             false if self.pool.len() == 0 => DUE_NAP_MAX,
             _ => NAP_MAX,
         }
@@ -147,7 +147,7 @@ impl Dispatcher {
         let now = self.began.elapsed();
         let (shared, kind, class) = (&self.shared, self.kind, self.class);
         self.loads.measure(now, |app, window, load| {
-            if class == Class::Bulk {
+            if class == TrafficClass::Bulk {
                 let sender = shared.providers.sender_stats((app, kind));
                 let turnaround = sender.latency_floor + shared.store_latency.get();
                 window.observe(now, load.settled(), turnaround);
@@ -155,7 +155,7 @@ impl Dispatcher {
                 window.raise(load.settled());
             }
         });
-        if self.class == Class::Bulk {
+        if self.class == TrafficClass::Bulk {
             let most = self.shared.config.bulk_max_unsettled_deliveries();
             self.meter.window.store(self.loads.windows().min(most), Ordering::Relaxed);
         }
@@ -189,9 +189,9 @@ impl Dispatcher {
 
     /// Returns whether a single message is the better probe: an audience may be all of another sender, and say so again.
     fn leaves_probe(&self, lane: Lane, now: Timestamp) -> bool {
-        let single = Lane { class: Class::Urgent, ..lane };
+        let single = Lane { class: TrafficClass::Urgent, ..lane };
         let is_suspected = || self.shared.providers.is_suspected((lane.app, lane.provider));
-        lane.class == Class::Bulk && is_suspected() && self.shared.due_index.is_due(single, now)
+        lane.class == TrafficClass::Bulk && is_suspected() && self.shared.due_index.is_due(single, now)
     }
 
     /// Looks at a lane again when its breaker may close; what opens it earlier reminds of it.
@@ -205,7 +205,7 @@ impl Dispatcher {
     /// Takes the tickets of a deleted app off the queue: their chunks are gone.
     async fn forget_if_app_is_gone(&self, lane: Lane, now: Timestamp) {
         if matches!(self.shared.store.app(lane.app).await, Err(StoreError::NotFound(_))) {
-            for class in Class::ALL {
+            for class in TrafficClass::ALL {
                 self.empty(Lane { class: *class, ..lane }, now).await;
             }
         }
@@ -294,7 +294,7 @@ impl Dispatcher {
         let mut holds = Vec::new();
         while holds.len() < max {
             let out = lane.load.deliveries();
-            let fits = class == Class::Urgent || out == 0 || out + chunk <= lane.window.limit();
+            let fits = class == TrafficClass::Urgent || out == 0 || out + chunk <= lane.window.limit();
             let batches =
                 Batches { busy: busy + holds.len(), others, is_quick, max: self.pool.max_batches() };
             let hold = if fits && batches.has_place_for(&lane.load) {
@@ -318,7 +318,7 @@ impl Dispatcher {
         let began = Instant::now();
         match shared.store.lease(&chunks, shared.lease(self.class)).await {
             Ok(replies) => {
-                if self.class == Class::Bulk {
+                if self.class == TrafficClass::Bulk {
                     shared.store_latency.note_lease(began.elapsed());
                 }
                 self.receive(orders.into_iter().zip(replies)).await;
@@ -413,15 +413,16 @@ impl Dispatcher {
     fn hand_out(&mut self, order: LeasedTicket, chunk: Box<LeasedChunk>) {
         let LeasedTicket { lease, mut hold, grant, handle, probe } = order;
         hold.resize(chunk.devices.len() as u64);
-        grant.spend(chunk.fates.iter().filter(|fate| **fate == Fate::Send).count() as u64);
+        grant
+            .spend(chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count() as u64);
         let guard = self.shared.lease_table.keep(chunk.id, chunk.epoch, Some(&lease));
         self.pool.hand(|busy| SendJob { chunk, lease, hold, guard, handle, probe, busy });
     }
 }
 
 /// Returns the counter of the lanes that share what audiences may have unsettled; single messages take little of it.
-fn bulk_lanes(shared: &Shared, class: Class) -> Arc<AtomicUsize> {
-    if class == Class::Bulk { shared.budget.lanes() } else { Arc::default() }
+fn bulk_lanes(shared: &Shared, class: TrafficClass) -> Arc<AtomicUsize> {
+    if class == TrafficClass::Bulk { shared.budget.lanes() } else { Arc::default() }
 }
 
 /// Makes the window of a lane.

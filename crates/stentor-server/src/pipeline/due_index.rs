@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use stentor_core::chunk::{Class, Lane, Ticket};
+use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::ports::queue::LaneDepth;
 use stentor_core::time::Timestamp;
@@ -17,7 +17,7 @@ const HINTS_PER_LANE_MAX_COUNT: usize = 64;
 /// Due times of lanes, and the wakeups of each dispatcher.
 pub(crate) struct DueIndex {
     lanes: Mutex<HashMap<Lane, BTreeSet<Timestamp>>>,
-    wakeups: HashMap<(ProviderKind, Class), DispatcherWakeups>,
+    wakeups: HashMap<(ProviderKind, TrafficClass), DispatcherWakeups>,
 }
 
 /// What wakes one dispatcher.
@@ -31,7 +31,8 @@ struct DispatcherWakeups {
 
 impl DueIndex {
     pub(crate) fn new() -> Self {
-        let classes = |kind: &'static ProviderKind| Class::ALL.iter().map(move |class| (*kind, *class));
+        let classes =
+            |kind: &'static ProviderKind| TrafficClass::ALL.iter().map(move |class| (*kind, *class));
         let wakeups = ProviderKind::ALL
             .iter()
             .flat_map(classes)
@@ -72,12 +73,12 @@ impl DueIndex {
     }
 
     /// Returns whether a dispatcher has any due time, now or later.
-    pub(crate) fn knows(&self, dispatcher: (ProviderKind, Class)) -> bool {
+    pub(crate) fn knows(&self, dispatcher: (ProviderKind, TrafficClass)) -> bool {
         self.lock().keys().any(|lane| (lane.provider, lane.class) == dispatcher)
     }
 
     /// Waits until a dispatcher has any due time.
-    pub(crate) async fn needed(&self, dispatcher: (ProviderKind, Class)) {
+    pub(crate) async fn needed(&self, dispatcher: (ProviderKind, TrafficClass)) {
         let Some(wakeups) = self.wakeups.get(&dispatcher) else { return std::future::pending().await };
         // A due time that comes between the look and the wait leaves a permit, so that it is not missed.
         while !self.knows(dispatcher) {
@@ -86,7 +87,7 @@ impl DueIndex {
     }
 
     /// Lists a dispatcher's lanes with a due time that has come, in order.
-    pub(crate) fn due(&self, dispatcher: (ProviderKind, Class), now: Timestamp) -> Vec<Lane> {
+    pub(crate) fn due(&self, dispatcher: (ProviderKind, TrafficClass), now: Timestamp) -> Vec<Lane> {
         let lanes = self.lock();
         let ready = |hints: &BTreeSet<Timestamp>| hints.first().is_some_and(|due_at| *due_at <= now);
         let mut due: Vec<_> = lanes
@@ -115,14 +116,14 @@ impl DueIndex {
     }
 
     /// Returns the next due time of a dispatcher after `now`.
-    pub(crate) fn next(&self, dispatcher: (ProviderKind, Class), now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn next(&self, dispatcher: (ProviderKind, TrafficClass), now: Timestamp) -> Option<Timestamp> {
         let lanes = self.lock();
         let of_dispatcher = lanes.iter().filter(|(lane, _)| (lane.provider, lane.class) == dispatcher);
         of_dispatcher.filter_map(|(_, hints)| hints.iter().find(|due_at| **due_at > now).copied()).min()
     }
 
     /// Wakes a dispatcher.
-    pub(crate) fn wake(&self, dispatcher: (ProviderKind, Class)) {
+    pub(crate) fn wake(&self, dispatcher: (ProviderKind, TrafficClass)) {
         self.wakeups.get(&dispatcher).into_iter().for_each(|one| one.work.notify_one());
     }
 
@@ -132,7 +133,7 @@ impl DueIndex {
     }
 
     /// Waits for the dispatcher's wakeup; one that came before the wait is not lost.
-    pub(crate) async fn woken(&self, dispatcher: (ProviderKind, Class)) {
+    pub(crate) async fn woken(&self, dispatcher: (ProviderKind, TrafficClass)) {
         match self.wakeups.get(&dispatcher) {
             Some(wakeups) => wakeups.work.notified().await,
             None => std::future::pending().await,
@@ -150,8 +151,9 @@ mod tests {
 
     use super::*;
 
-    const DISPATCHER: (ProviderKind, Class) = (ProviderKind::Fcm, Class::Bulk);
-    const LANE: Lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: Class::Bulk };
+    const DISPATCHER: (ProviderKind, TrafficClass) = (ProviderKind::Fcm, TrafficClass::Bulk);
+    const LANE: Lane =
+        Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: TrafficClass::Bulk };
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)
@@ -169,7 +171,7 @@ mod tests {
         due_index.take(LANE, at(10));
         assert_eq!(due_index.due(DISPATCHER, at(10)), []);
         assert_eq!(due_index.next(DISPATCHER, at(10)), Some(at(50)));
-        assert_eq!(due_index.next((ProviderKind::Apns, Class::Bulk), at(10)), None);
+        assert_eq!(due_index.next((ProviderKind::Apns, TrafficClass::Bulk), at(10)), None);
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::ports::store::Swept;
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
@@ -178,7 +178,7 @@ pub(crate) async fn keep_leases(shared: &Shared, stop: CancellationToken) {
 }
 
 async fn prolong(shared: &Shared) -> Result<(), DutyError> {
-    let lease = shared.lease(Class::Urgent);
+    let lease = shared.lease(TrafficClass::Urgent);
     let (chunks, tickets) = shared.lease_table.list();
     if !chunks.is_empty() {
         shared.store.extend(&chunks, lease).await?;

@@ -42,7 +42,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stentor_core::chunk::{Class, Lane, Ticket};
+use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, IdSource, instant_of};
 use stentor_core::ports::clock::Clock;
@@ -155,15 +155,15 @@ impl Pipeline {
     /// Starts what ends when the drain begins.
     fn start_movers(&mut self) {
         for kind in ProviderKind::ALL {
-            for class in Class::ALL {
+            for class in TrafficClass::ALL {
                 let work = dispatcher::run(self.shared.clone(), *kind, *class);
                 self.start_mover(format!("dispatcher of {kind}"), *class, work);
             }
         }
-        self.start_mover("producers", Class::Bulk, producer::run(self.shared.clone()));
-        self.start_mover("starter", Class::Urgent, starter::run(self.shared.clone()));
-        self.start_mover("scheduler", Class::Urgent, scheduler::run(self.shared.clone()));
-        self.start_mover("janitor", Class::Urgent, janitor::run(self.shared.clone()));
+        self.start_mover("producers", TrafficClass::Bulk, producer::run(self.shared.clone()));
+        self.start_mover("starter", TrafficClass::Urgent, starter::run(self.shared.clone()));
+        self.start_mover("scheduler", TrafficClass::Urgent, scheduler::run(self.shared.clone()));
+        self.start_mover("janitor", TrafficClass::Urgent, janitor::run(self.shared.clone()));
         let (shared, stop) = (self.shared.clone(), self.shared.stop.clone());
         self.tasks().movers.spawn(async move {
             let work = shared.providers.get_ready(shared.config.ready_max_credentials, shared.now());
@@ -176,7 +176,7 @@ impl Pipeline {
     fn start_mover(
         &mut self,
         part: impl Into<String>,
-        class: Class,
+        class: TrafficClass,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         let (shared, part, home) = (self.shared.clone(), part.into(), self.home(class));
@@ -188,10 +188,10 @@ impl Pipeline {
         self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn home(&self, class: Class) -> Handle {
+    fn home(&self, class: TrafficClass) -> Handle {
         match class {
-            Class::Urgent => Handle::current(),
-            Class::Bulk => self.bulk.clone(),
+            TrafficClass::Urgent => Handle::current(),
+            TrafficClass::Bulk => self.bulk.clone(),
         }
     }
 
@@ -237,7 +237,7 @@ impl Pipeline {
     pub fn changed(&self, app: AppId, provider: ProviderKind) {
         self.shared.providers.changed((app, provider));
         let now = self.shared.now();
-        for class in Class::ALL {
+        for class in TrafficClass::ALL {
             self.shared.due_index.insert(Lane { provider, app, class: *class }, now);
             self.shared.due_index.wake((provider, *class));
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use stentor_core::app::Credential;
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
@@ -219,7 +219,12 @@ impl ProviderTable {
     }
 
     /// Takes what the quota must have for one chunk, or tells when to ask again.
-    pub(crate) fn take(self: &Arc<Self>, key: Key, class: Class, now: Timestamp) -> Result<Grant, Timestamp> {
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        key: Key,
+        class: TrafficClass,
+        now: Timestamp,
+    ) -> Result<Grant, Timestamp> {
         let mut entries = self.lock();
         let rate_limiter = entries.get_mut(&key).and_then(|entry| entry.rate_limiter.as_mut());
         let taken =

@@ -29,11 +29,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use stentor_core::campaign::Stop;
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::DeviceId;
-use stentor_core::outcome::{Outcome, Reach, Reason};
-use stentor_core::ports::store::{Fate, LeasedChunk};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
+use stentor_core::ports::store::{LeasedChunk, SendDecision};
 use stentor_core::retry::RetryPolicy;
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
@@ -84,7 +84,7 @@ pub struct Settled {
 
 /// Decides what the outcomes of a leased chunk mean.
 ///
-/// `outcomes` belong to the first positions with [`Fate::Send`], in order; the positions after them were withheld (the
+/// `outcomes` belong to the first positions with [`SendDecision::Send`], in order; the positions after them were withheld (the
 /// message was too late or the lane was closed) and are not attempts. `jitter` is a number in 0..1.
 #[must_use]
 pub fn settle(
@@ -105,13 +105,13 @@ pub fn settle(
     };
     let mut answers = outcomes.iter();
     for (index, device) in chunk.devices.iter().enumerate() {
-        let verdict = match chunk.fates.get(index) {
-            Some(Fate::Send) => match answers.next() {
+        let verdict = match chunk.decisions.get(index) {
+            Some(SendDecision::Send) => match answers.next() {
                 Some(outcome) => context.judge(outcome, *device, &mut builder.tokens),
                 None => context.withheld(parking.as_ref()),
             },
-            Some(Fate::Collapsed) => context.end(DeliveryState::Collapsed, Reason::ReplacedByNewer),
-            Some(Fate::Gone) | None => context.end(DeliveryState::Canceled, Reason::DeviceGone),
+            Some(SendDecision::Collapsed) => context.end(DeliveryState::Collapsed, Reason::ReplacedByNewer),
+            Some(SendDecision::Gone) | None => context.end(DeliveryState::Canceled, Reason::DeviceGone),
         };
         builder.write(index as u32, verdict);
     }
@@ -207,11 +207,11 @@ impl SettleContext<'_> {
     /// Returns whether an outcome speaks for the push service or the credential, and not for its delivery alone.
     fn is_blamed(&self, outcome: &Outcome) -> bool {
         match outcome {
-            Outcome::Rejected { .. } | Outcome::Unavailable { reach: Reach::Credential, .. } => {
+            Outcome::Rejected { .. } | Outcome::Unavailable { scope: OutcomeScope::Credential, .. } => {
                 self.standing.credential_refused
             }
             // Not sent because most answers asked to wait; or the quota that was exceeded is named as the sender's own.
-            Outcome::Unsent { .. } | Outcome::Throttled { reach: Reach::Service, .. } => true,
+            Outcome::Unsent { .. } | Outcome::Throttled { scope: OutcomeScope::Service, .. } => true,
             _ => self.standing.trouble == Blame::Service,
         }
     }
@@ -244,7 +244,7 @@ impl SettleContext<'_> {
                 tokens.push(TokenChange::Retire { device, reason: *reason, since: *since });
                 self.end(DeliveryState::Rejected, *reason)
             }
-            Outcome::Rejected { reason, reach: Reach::Device | Reach::Payload }
+            Outcome::Rejected { reason, scope: OutcomeScope::Device | OutcomeScope::Payload }
                 if self.foreign == Foreign::Token =>
             {
                 self.end(DeliveryState::Rejected, *reason)
@@ -298,7 +298,8 @@ impl SettleContext<'_> {
 
     /// Stops a campaign at a provider that refuses its payload for everybody asked so far.
     fn stop(&self, outcomes: &[Outcome]) -> Option<Stop> {
-        let wide = self.chunk.devices.len() > 1 || self.chunk.message.spec.target.class() == Class::Bulk;
+        let wide =
+            self.chunk.devices.len() > 1 || self.chunk.message.spec.target.class() == TrafficClass::Bulk;
         let first = refused_payload(outcomes.first()?)?;
         let all = outcomes.iter().all(|outcome| refused_payload(outcome).is_some());
         let enough = outcomes.len() as u64 >= self.answers_to_stop();
@@ -316,7 +317,8 @@ impl SettleContext<'_> {
 
     /// Returns how many must refuse before the rest is not asked: a few, or all that can be asked of a smaller audience.
     fn answers_to_stop(&self) -> u64 {
-        let silent = self.chunk.fates.iter().filter(|fate| **fate != Fate::Send).count() as u64;
+        let silent =
+            self.chunk.decisions.iter().filter(|decision| **decision != SendDecision::Send).count() as u64;
         self.chunk.tally.sum().saturating_sub(silent).min(STOP_MIN_ANSWERS)
     }
 }
@@ -353,13 +355,13 @@ fn intent(outcome: &Outcome) -> RetryIntent {
         ambiguous: false,
     };
     match *outcome {
-        Outcome::Throttled { reach: Reach::Device | Reach::Payload, retry_after } => {
+        Outcome::Throttled { scope: OutcomeScope::Device | OutcomeScope::Payload, retry_after } => {
             intent(Reason::DeviceThrottled, Count::Limited, retry_after)
         }
         Outcome::Throttled { retry_after, .. } => {
             intent(Reason::Throttled, Count::Not, Some(retry_after.unwrap_or(THROTTLE_DEFAULT)))
         }
-        Outcome::Unavailable { reason, reach: Reach::Device | Reach::Payload, retry_after } => {
+        Outcome::Unavailable { reason, scope: OutcomeScope::Device | OutcomeScope::Payload, retry_after } => {
             intent(reason, Count::Limited, retry_after)
         }
         Outcome::Unavailable { reason, retry_after, .. } => {
@@ -375,18 +377,18 @@ fn intent(outcome: &Outcome) -> RetryIntent {
 fn parking(outcome: &Outcome, now: Timestamp) -> Option<Parking> {
     let rest = |wait: Duration| Some(now.plus(wait.min(RETRY_AFTER_MAX)));
     let (until, reason) = match *outcome {
-        Outcome::Rejected { reason, reach: Reach::Credential } => (None, reason),
-        Outcome::Rejected { reason, reach: Reach::Service } => (rest(THROTTLE_DEFAULT), reason),
-        Outcome::Throttled { reach: Reach::Credential | Reach::Service, retry_after } => {
+        Outcome::Rejected { reason, scope: OutcomeScope::Credential } => (None, reason),
+        Outcome::Rejected { reason, scope: OutcomeScope::Service } => (rest(THROTTLE_DEFAULT), reason),
+        Outcome::Throttled { scope: OutcomeScope::Credential | OutcomeScope::Service, retry_after } => {
             (rest(retry_after.unwrap_or(THROTTLE_DEFAULT)), Reason::Throttled)
         }
         Outcome::Unavailable {
             reason,
-            reach: Reach::Credential | Reach::Service,
+            scope: OutcomeScope::Credential | OutcomeScope::Service,
             retry_after: Some(wait),
         }
         | Outcome::Unsent { reason, retry_after: Some(wait) } => (rest(wait), reason),
-        Outcome::Unavailable { reason, reach: Reach::Credential, retry_after: None }
+        Outcome::Unavailable { reason, scope: OutcomeScope::Credential, retry_after: None }
             if reason != Reason::Unavailable =>
         {
             (None, reason)
@@ -426,7 +428,7 @@ fn longer(one: Parking, other: Parking) -> Parking {
 
 fn refused_payload(outcome: &Outcome) -> Option<Reason> {
     match outcome {
-        Outcome::Rejected { reason, reach: Reach::Payload } => Some(*reason),
+        Outcome::Rejected { reason, scope: OutcomeScope::Payload } => Some(*reason),
         _ => None,
     }
 }
@@ -437,7 +439,8 @@ pub(crate) fn health_of(outcomes: &[Outcome], repeated: bool) -> Health {
         match outcome {
             Outcome::Accepted => health.answered += 1,
             Outcome::Unsent { retry_after: None, .. } => health.unanswered += 1,
-            Outcome::Unknown | Outcome::Unavailable { reach: Reach::Credential | Reach::Service, .. } => {
+            Outcome::Unknown
+            | Outcome::Unavailable { scope: OutcomeScope::Credential | OutcomeScope::Service, .. } => {
                 health.unanswered += u32::from(!repeated);
             }
             other if !closes_lane(other) => health.answered += 1,

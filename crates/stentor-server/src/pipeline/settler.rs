@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use stentor_core::chunk::{Class, Ticket};
+use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::id::ChunkId;
 use stentor_core::ports::store::SettleReply;
 use stentor_core::settlement::Settlement;
@@ -19,7 +19,7 @@ use super::store_retry::{ChunkWrite, retry_until_written};
 /// Writes until told to stop and nothing is left.
 pub(crate) async fn run(
     shared: Arc<Shared>,
-    (class, mut works): (Class, mpsc::Receiver<Work>),
+    (class, mut works): (TrafficClass, mpsc::Receiver<Work>),
     stop: CancellationToken,
 ) {
     let max = shared.config.settle_max_chunks;
@@ -40,7 +40,7 @@ pub(crate) async fn run(
     }
 }
 
-async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>) {
+async fn write(shared: &Shared, class: TrafficClass, works: impl Iterator<Item = Work>) {
     let (mut settlements, mut settled, mut waiting) = (Vec::new(), Vec::new(), HashMap::new());
     let mut released = Vec::new();
     for work in works {
@@ -56,7 +56,7 @@ async fn write(shared: &Shared, class: Class, works: impl Iterator<Item = Work>)
     if !settlements.is_empty() {
         let began = tokio::time::Instant::now();
         let tickets = settle(shared, settlements, waiting).await;
-        if class == Class::Bulk {
+        if class == TrafficClass::Bulk {
             shared.store_latency.note_settlement(began.elapsed());
         }
         shared.note_queued(&tickets);

@@ -1,6 +1,6 @@
 //! The way to the settlers: what they are asked to write.
 
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::QueueLease;
 use stentor_core::ports::store::Awaited;
@@ -19,21 +19,21 @@ pub(crate) struct Settlers {
 
 impl Settlers {
     /// Returns the way to a class's settler.
-    pub(crate) const fn of(&self, class: Class) -> &mpsc::Sender<Work> {
+    pub(crate) const fn of(&self, class: TrafficClass) -> &mpsc::Sender<Work> {
         match class {
-            Class::Urgent => &self.urgent,
-            Class::Bulk => &self.bulk,
+            TrafficClass::Urgent => &self.urgent,
+            TrafficClass::Bulk => &self.bulk,
         }
     }
 }
 
 /// Where settlements of each class come in.
-pub(crate) type Inboxes = [(Class, mpsc::Receiver<Work>); 2];
+pub(crate) type Inboxes = [(TrafficClass, mpsc::Receiver<Work>); 2];
 
 /// Makes the ways, each for up to `max` chunks that wait.
 pub(crate) fn inboxes(max: usize) -> (Settlers, Inboxes) {
     let ((urgent, urgently), (bulk, in_bulk)) = (mpsc::channel(max), mpsc::channel(max));
-    (Settlers { urgent, bulk }, [(Class::Urgent, urgently), (Class::Bulk, in_bulk)])
+    (Settlers { urgent, bulk }, [(TrafficClass::Urgent, urgently), (TrafficClass::Bulk, in_bulk)])
 }
 
 /// What is over, and what it held.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stentor_core::chunk::{Class, Lane, Ticket};
+use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, IdSource};
 use stentor_core::ports::clock::Clock;
@@ -153,7 +153,7 @@ impl Shared {
     }
 
     /// Returns the terms under which chunks are leased now.
-    pub(crate) fn lease(&self, class: Class) -> Lease {
+    pub(crate) fn lease(&self, class: TrafficClass) -> Lease {
         let now = self.now();
         Lease { instance: self.instance, until: now.plus(self.config.lease_for()), now, class }
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stentor_core::app::App;
 use stentor_core::campaign::{CampaignAction, CampaignState, Ledger, ProviderLedger, Tally};
-use stentor_core::chunk::{Class, Ticket};
+use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::{Platform, ProviderKind, PushToken, Registration};
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
@@ -106,7 +106,7 @@ pub fn lease_at(now: Timestamp) -> Lease {
 #[must_use]
 pub fn lease_of(instance: u64, now: Timestamp) -> Lease {
     let until = Timestamp::from_millis(now.as_millis() + LEASE_SECONDS * 1_000);
-    Lease { instance, until, now, class: Class::Bulk }
+    Lease { instance, until, now, class: TrafficClass::Bulk }
 }
 
 /// Lists the chunks of tickets.

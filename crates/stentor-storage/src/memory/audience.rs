@@ -39,7 +39,7 @@ impl AppRow {
 
     /// Finds out who is meant by a target; a token that nobody registered becomes an unlisted device.
     ///
-    /// Devices that are named are in the audience though they be retired, so that their owner learns their fate.
+    /// Devices that are named are in the audience though they be retired, so that their owner learns their decision.
     pub(super) fn audience(&mut self, last_device: &mut u64, target: &Target, now: Timestamp) -> Audience {
         let named = match target {
             Target::Token(token) => vec![self.device_with(last_device, token, now)],

@@ -6,7 +6,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::DeviceId;
 use stentor_core::ledger::{Precedence, is_too_late, may_replace};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{AttemptRecord, Fate, StoreError};
+use stentor_core::ports::store::{AttemptRecord, SendDecision, StoreError};
 use stentor_core::time::Timestamp;
 
 use super::state::{CampaignRow, ChunkRow, State};
@@ -24,18 +24,19 @@ impl State {
         provider: ProviderKind,
         devices: &[DeviceId],
         now: Timestamp,
-    ) -> Result<(Vec<Fate>, TokenList), StoreError> {
+    ) -> Result<(Vec<SendDecision>, TokenList), StoreError> {
         let (app, newer) = (self.app(row.campaign.app)?, self.newer(row, provider));
         let mut tokens = TokenList::default();
-        let mut fate = |id: &DeviceId| match app.devices.get(id).filter(|device| device.retired.is_none()) {
-            None => Fate::Gone,
-            Some(_) if newer.iter().any(|newer| self.replaces(newer, *id, now)) => Fate::Collapsed,
+        let mut decision = |id: &DeviceId| match app.devices.get(id).filter(|device| device.retired.is_none())
+        {
+            None => SendDecision::Gone,
+            Some(_) if newer.iter().any(|newer| self.replaces(newer, *id, now)) => SendDecision::Collapsed,
             Some(device) => {
                 tokens.push(device.registration.token.expose());
-                Fate::Send
+                SendDecision::Send
             }
         };
-        Ok((devices.iter().map(&mut fate).collect(), tokens))
+        Ok((devices.iter().map(&mut decision).collect(), tokens))
     }
 
     /// Lists the campaigns that may take the place of one at a provider.

@@ -51,8 +51,8 @@ impl LedgerRows for State {
     fn contents(&self, chunk: &Box<Chunk>, now: Timestamp) -> Done<Contents> {
         let row = self.row(chunk.campaign)?;
         let devices = self.chunk_row(chunk.id)?.devices.clone();
-        let (fates, tokens) = self.look_up(row, chunk.lane.provider, &devices, now)?;
-        Ok(Contents { message: Arc::clone(&row.message), devices, fates, tokens })
+        let (decisions, tokens) = self.look_up(row, chunk.lane.provider, &devices, now)?;
+        Ok(Contents { message: Arc::clone(&row.message), devices, decisions, tokens })
     }
 
     fn queued(&self, id: CampaignId, only: Option<ProviderKind>, max: usize) -> Done<Vec<ChunkId>> {

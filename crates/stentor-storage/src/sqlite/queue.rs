@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
-use stentor_core::chunk::{Class, Lane, Ticket};
+use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId};
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
@@ -339,7 +339,7 @@ fn depths(connection: &Connection, now: Timestamp) -> Done<(Vec<LaneDepth>, Vec<
 /// Reads a row of [`DEPTHS`]; a lease that has run out counts as none.
 fn depth(row: &Row<'_>) -> Done<LaneDepth> {
     let app = AppId::from_raw(number(row, 2)?);
-    let (provider, class) = (code(row, 1, ProviderKind::from_code)?, code(row, 3, Class::from_code)?);
+    let (provider, class) = (code(row, 1, ProviderKind::from_code)?, code(row, 3, TrafficClass::from_code)?);
     Ok(LaneDepth {
         lane: Lane { provider, app, class },
         ready: number(row, 4)? + number(row, 9)?,
@@ -378,7 +378,7 @@ mod tests {
         let path = folder.path().join("queue.db");
         file::ensure(&path).expect("made");
         let connection = prepare(&path, &SqliteSettings::queue()).expect("opened");
-        let lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: Class::Bulk };
+        let lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: TrafficClass::Bulk };
         for number in 1..4 {
             let now = Timestamp::from_millis(1_000 * i64::try_from(number).expect("small"));
             put(&connection, Ticket { chunk: ChunkId::from_raw(number), lane, due_at: now }).expect("put");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use stentor_core::audit::{Actor, AuditAction, AuditNote};
 use stentor_core::campaign::CampaignState;
-use stentor_core::chunk::{Class, Lane, Ticket};
+use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, ChunkId};
 use stentor_core::name::GroupName;
@@ -49,7 +49,7 @@ impl Folder {
 }
 
 fn ticket(chunk: u64) -> Ticket {
-    let lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: Class::Bulk };
+    let lane = Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(1), class: TrafficClass::Bulk };
     Ticket { chunk: ChunkId::from_raw(chunk), lane, due_at: at(0) }
 }
 

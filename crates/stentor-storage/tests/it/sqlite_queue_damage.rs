@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use stentor_core::chunk::{Class, Lane, Ticket};
+use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId};
 use stentor_core::ports::queue::{Queue, QueueError};
@@ -18,7 +18,7 @@ const LEASE: Duration = Duration::from_secs(60);
 const LATER_SECONDS: i64 = 1_000;
 
 fn lane(app: u64) -> Lane {
-    Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(app), class: Class::Bulk }
+    Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(app), class: TrafficClass::Bulk }
 }
 
 /// A ticket that waits for its time, one that is due, and one that is leased.

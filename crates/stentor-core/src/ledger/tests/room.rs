@@ -11,7 +11,7 @@ use crate::id::{AppId, CampaignId, ChunkId, DeviceId};
 use crate::ledger::{Books, Chunk, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing};
 use crate::message::Message;
 use crate::outcome::Reason;
-use crate::ports::store::{Fate, Lease, StoreError};
+use crate::ports::store::{Lease, SendDecision, StoreError};
 use crate::time::Timestamp;
 
 type Done<T> = Result<T, StoreError>;
@@ -112,8 +112,8 @@ impl LedgerRows for Room {
 
     fn contents(&self, chunk: &Box<Chunk>, _: Timestamp) -> Done<Contents> {
         let (message, devices) = (Arc::clone(&self.row(chunk.campaign)?.message), self.devices(chunk)?);
-        let fates = vec![Fate::Gone; devices.len()];
-        Ok(Contents { message, devices, fates, tokens: TokenList::default() })
+        let decisions = vec![SendDecision::Gone; devices.len()];
+        Ok(Contents { message, devices, decisions, tokens: TokenList::default() })
     }
 
     fn queued(&self, id: CampaignId, only: Option<ProviderKind>, max: usize) -> Done<Vec<ChunkId>> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::StoreError;
 use crate::campaign::Tally;
-use crate::chunk::{Class, Ticket, TokenList};
+use crate::chunk::{Ticket, TokenList, TrafficClass};
 use crate::device::ProviderKind;
 use crate::id::{AppId, ChunkId, DeviceId, MessageId};
 use crate::message::Message;
@@ -54,12 +54,12 @@ pub struct Lease {
     /// The present.
     pub now: Timestamp,
     /// Of which class the chunks are: those of single messages go before audiences.
-    pub class: Class,
+    pub class: TrafficClass,
 }
 
 /// What is known of one device at sending time; `Gone` goes before `Collapsed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum SendDecision {
     /// To be sent; the token list has its address.
     Send,
     /// The device was removed or retired.
@@ -87,8 +87,8 @@ pub struct LeasedChunk {
     /// Everyone in it, ascending.
     pub devices: Vec<DeviceId>,
     /// What is known of each.
-    pub fates: Vec<Fate>,
-    /// Addresses of those with `Fate::Send`, in order.
+    pub decisions: Vec<SendDecision>,
+    /// Addresses of those with `SendDecision::Send`, in order.
     pub tokens: TokenList,
     /// The campaign's books at this provider when leased, this chunk counted as `sending`.
     pub tally: Tally,
@@ -98,7 +98,7 @@ impl LeasedChunk {
     /// Returns these positions as a chunk of the same lease, without their addresses; positions that it has not are left out.
     #[must_use]
     pub fn part(&self, positions: &[u32]) -> Self {
-        let (devices, fates) = (&self.devices, &self.fates);
+        let (devices, decisions) = (&self.devices, &self.decisions);
         let at = || positions.iter().map(|at| *at as usize);
         Self {
             id: self.id,
@@ -108,7 +108,7 @@ impl LeasedChunk {
             attempt: self.attempt,
             ambiguous: self.ambiguous,
             devices: at().filter_map(|at| devices.get(at).copied()).collect(),
-            fates: at().filter_map(|at| fates.get(at).copied()).collect(),
+            decisions: at().filter_map(|at| decisions.get(at).copied()).collect(),
             tokens: TokenList::default(),
             tally: self.tally,
         }

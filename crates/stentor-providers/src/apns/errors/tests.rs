@@ -52,8 +52,12 @@ fn the_gist_of_a_long_refusal_means_what_the_whole_means() {
 
 #[test]
 fn reasons_about_the_token_end_one_delivery() {
-    all(400, &["BadDeviceToken", "MissingDeviceToken"], &rejected(Reason::InvalidToken, Reach::Device));
-    all(400, &["DeviceTokenNotForTopic"], &rejected(Reason::SenderMismatch, Reach::Device));
+    all(
+        400,
+        &["BadDeviceToken", "MissingDeviceToken"],
+        &rejected(Reason::InvalidToken, OutcomeScope::Device),
+    );
+    all(400, &["DeviceTokenNotForTopic"], &rejected(Reason::SenderMismatch, OutcomeScope::Device));
 }
 
 #[test]
@@ -68,13 +72,13 @@ fn reasons_about_the_content_reach_the_payload() {
         "InvalidPushType",
         "PayloadEmpty",
     ];
-    all(400, &reasons, &rejected(Reason::InvalidPayload, Reach::Payload));
-    all(413, &["PayloadTooLarge", "?"], &rejected(Reason::PayloadTooLarge, Reach::Payload));
+    all(400, &reasons, &rejected(Reason::InvalidPayload, OutcomeScope::Payload));
+    all(413, &["PayloadTooLarge", "?"], &rejected(Reason::PayloadTooLarge, OutcomeScope::Payload));
 }
 
 #[test]
 fn reasons_about_the_key_or_the_topic_reach_the_credential() {
-    let refused = rejected(Reason::CredentialRefused, Reach::Credential);
+    let refused = rejected(Reason::CredentialRefused, OutcomeScope::Credential);
     all(400, &["BadTopic", "MissingTopic", "TopicDisallowed"], &refused);
     let reasons = [
         "BadCertificate",
@@ -94,7 +98,7 @@ fn reasons_about_the_key_or_the_topic_reach_the_credential() {
 fn an_expired_provider_token_is_not_the_key_s_end() {
     let later = Outcome::Unavailable {
         reason: Reason::CredentialRefused,
-        reach: Reach::Credential,
+        scope: OutcomeScope::Credential,
         retry_after: WAIT,
     };
     assert_eq!(is(403, "ExpiredProviderToken"), later);
@@ -105,11 +109,11 @@ fn an_expired_provider_token_is_not_the_key_s_end() {
 
 #[test]
 fn too_many_requests_throttles_one_device_and_too_many_tokens_the_credential() {
-    let device = Outcome::Throttled { reach: Reach::Device, retry_after: WAIT };
+    let device = Outcome::Throttled { scope: OutcomeScope::Device, retry_after: WAIT };
     all(429, &["TooManyRequests", "?"], &device);
     let minute = Some(Duration::from_secs(60));
     let body = br#"{"reason":"TooManyProviderTokenUpdates"}"#;
-    let credential = |retry_after| Outcome::Throttled { reach: Reach::Credential, retry_after };
+    let credential = |retry_after| Outcome::Throttled { scope: OutcomeScope::Credential, retry_after };
     assert_eq!(outcome(429, body, WAIT), credential(WAIT));
     assert_eq!(outcome(429, body, None), credential(minute));
 }
@@ -124,9 +128,9 @@ fn trouble_of_the_service_is_unavailable() {
 
 #[test]
 fn what_nobody_documented_never_blames_the_token() {
-    assert_eq!(outcome(400, b"<html>", None), rejected(Reason::UnknownAnswer, Reach::Payload));
-    all(404, &["BadPath"], &rejected(Reason::UnknownAnswer, Reach::Credential));
-    all(405, &["MethodNotAllowed"], &rejected(Reason::UnknownAnswer, Reach::Credential));
+    assert_eq!(outcome(400, b"<html>", None), rejected(Reason::UnknownAnswer, OutcomeScope::Payload));
+    all(404, &["BadPath"], &rejected(Reason::UnknownAnswer, OutcomeScope::Credential));
+    all(405, &["MethodNotAllowed"], &rejected(Reason::UnknownAnswer, OutcomeScope::Credential));
     assert_eq!(outcome(301, b"", None), unavailable(Reason::UnknownAnswer, None));
 }
 

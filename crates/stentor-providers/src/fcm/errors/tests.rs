@@ -77,18 +77,18 @@ fn unregistered_retires_the_token() {
 
 #[test]
 fn a_404_without_its_own_code_says_nothing_about_the_token() {
-    let unknown = rejected(Reason::UnknownAnswer, Reach::Credential);
+    let unknown = rejected(Reason::UnknownAnswer, OutcomeScope::Credential);
     assert_eq!(is(404, &plain("NOT_FOUND", "Not found.")), unknown);
     assert_eq!(is(404, "<html>"), unknown);
 }
 
 #[test]
 fn an_invalid_argument_blames_the_token_only_when_it_is_named() {
-    let device = rejected(Reason::InvalidToken, Reach::Device);
+    let device = rejected(Reason::InvalidToken, OutcomeScope::Device);
     assert_eq!(is(400, &violation("message.token")), device);
     let words = "The registration token is not a valid FCM registration token";
     assert_eq!(is(400, &plain("INVALID_ARGUMENT", words)), device);
-    let payload = rejected(Reason::InvalidPayload, Reach::Payload);
+    let payload = rejected(Reason::InvalidPayload, OutcomeScope::Payload);
     assert_eq!(is(400, &violation("message.data")), payload);
     assert_eq!(is(400, &own("INVALID_ARGUMENT", "INVALID_ARGUMENT")), payload);
     assert_eq!(is(400, "no JSON"), payload);
@@ -96,17 +96,17 @@ fn an_invalid_argument_blames_the_token_only_when_it_is_named() {
 
 #[test]
 fn a_message_too_big_is_the_payload_s_fault() {
-    let large = rejected(Reason::PayloadTooLarge, Reach::Payload);
+    let large = rejected(Reason::PayloadTooLarge, OutcomeScope::Payload);
     assert_eq!(
         is(400, &plain("INVALID_ARGUMENT", "Message is too big: 5000 bytes")),
-        Outcome::Rejected { reason: Reason::PayloadTooLarge, reach: Reach::Payload }
+        Outcome::Rejected { reason: Reason::PayloadTooLarge, scope: OutcomeScope::Payload }
     );
     assert_eq!(is(413, ""), large);
 }
 
 #[test]
 fn a_sender_mismatch_ends_one_delivery() {
-    let mismatch = rejected(Reason::SenderMismatch, Reach::Device);
+    let mismatch = rejected(Reason::SenderMismatch, OutcomeScope::Device);
     assert_eq!(is(403, &own("PERMISSION_DENIED", "SENDER_ID_MISMATCH")), mismatch);
 }
 
@@ -114,7 +114,7 @@ fn a_sender_mismatch_ends_one_delivery() {
 fn a_used_up_quota_throttles_the_credential_for_as_long_as_told_or_a_minute() {
     let body = own("RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED");
     let throttled = |seconds| Outcome::Throttled {
-        reach: Reach::Credential,
+        scope: OutcomeScope::Credential,
         retry_after: Some(Duration::from_secs(seconds)),
     };
     assert_eq!(is(429, &body), throttled(7));
@@ -131,16 +131,16 @@ fn a_quota_that_is_named_as_the_projects_throttles_the_whole_service() {
         let error = json!({"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [failure]});
         is(429, &json!({ "error": error }).to_string())
     };
-    let of = |reach| Outcome::Throttled { reach, retry_after: WAIT };
-    assert_eq!(named("project:p"), of(Reach::Service));
-    assert_eq!(named("device"), of(Reach::Credential));
+    let of = |scope| Outcome::Throttled { scope, retry_after: WAIT };
+    assert_eq!(named("project:p"), of(OutcomeScope::Service));
+    assert_eq!(named("device"), of(OutcomeScope::Credential));
 }
 
 #[test]
 fn trouble_of_the_service_is_unavailable() {
     let unavailable = |retry_after| Outcome::Unavailable {
         reason: Reason::Unavailable,
-        reach: Reach::Service,
+        scope: OutcomeScope::Service,
         retry_after,
     };
     assert_eq!(is(503, &own("UNAVAILABLE", "UNAVAILABLE")), unavailable(WAIT));
@@ -151,7 +151,7 @@ fn trouble_of_the_service_is_unavailable() {
 
 #[test]
 fn refused_keys_reach_as_far_as_the_credential() {
-    let ours = rejected(Reason::CredentialRefused, Reach::Credential);
+    let ours = rejected(Reason::CredentialRefused, OutcomeScope::Credential);
     assert_eq!(is(401, &plain("UNAUTHENTICATED", "no token")), ours);
     assert_eq!(is(403, &plain("PERMISSION_DENIED", "no")), ours);
     assert_eq!(is(403, ""), ours);
@@ -159,8 +159,8 @@ fn refused_keys_reach_as_far_as_the_credential() {
 
 #[test]
 fn a_third_partys_refusal_is_tried_again_for_its_devices_only() {
-    let (reason, reach) = (Reason::ThirdPartyAuth, Reach::Device);
-    let theirs = Outcome::Unavailable { reason, reach, retry_after: WAIT };
+    let (reason, scope) = (Reason::ThirdPartyAuth, OutcomeScope::Device);
+    let theirs = Outcome::Unavailable { reason, scope, retry_after: WAIT };
     assert_eq!(is(401, &own("UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR")), theirs);
     assert_eq!(is(401, &own("UNAUTHENTICATED", "APNS_AUTH_ERROR")), theirs);
 }
@@ -175,8 +175,11 @@ fn only_a_401_without_its_own_code_asks_for_a_new_access_token() {
 
 #[test]
 fn an_answer_nobody_documented_is_tried_again_later() {
-    let odd =
-        Outcome::Unavailable { reason: Reason::UnknownAnswer, reach: Reach::Service, retry_after: None };
+    let odd = Outcome::Unavailable {
+        reason: Reason::UnknownAnswer,
+        scope: OutcomeScope::Service,
+        retry_after: None,
+    };
     assert_eq!(outcome(302, b"", None), odd);
     assert_eq!(outcome(418, br#"{"error":{"status":"TEAPOT"}}"#, None), odd);
 }

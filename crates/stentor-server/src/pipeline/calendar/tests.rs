@@ -2,7 +2,7 @@ use stentor_core::name::TimeZoneName;
 
 use std::time::Duration;
 
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 
 use super::*;
 
@@ -159,7 +159,7 @@ fn years_of_missed_minutes_are_made_up_for_in_bounded_steps() {
 #[test]
 fn audiences_leave_the_full_minute_each_by_its_own_and_always_the_same_step() {
     let (nine, within) = (at("2026-11-21T09:00:00Z"), Duration::from_secs(30));
-    let start = |seed| off_the_minute(nine, Class::Bulk, within, seed);
+    let start = |seed| off_the_minute(nine, TrafficClass::Bulk, within, seed);
     let starts: std::collections::BTreeSet<_> = (0..1_000).map(start).collect();
     assert!(starts.iter().all(|start| *start > nine && *start <= nine.plus(within)));
     assert!(starts.len() > 900, "{} different starts of 1000", starts.len());
@@ -170,7 +170,7 @@ fn audiences_leave_the_full_minute_each_by_its_own_and_always_the_same_step() {
 fn what_is_not_a_full_minute_or_not_an_audience_is_due_when_it_says() {
     let (nine, within) = (at("2026-11-21T09:00:00Z"), Duration::from_secs(30));
     let later = nine.plus(Duration::from_secs(1));
-    assert_eq!(off_the_minute(nine, Class::Urgent, within, 7), nine);
-    assert_eq!(off_the_minute(later, Class::Bulk, within, 7), later);
-    assert_eq!(off_the_minute(nine, Class::Bulk, Duration::ZERO, 7), nine);
+    assert_eq!(off_the_minute(nine, TrafficClass::Urgent, within, 7), nine);
+    assert_eq!(off_the_minute(later, TrafficClass::Bulk, within, 7), later);
+    assert_eq!(off_the_minute(nine, TrafficClass::Bulk, Duration::ZERO, 7), nine);
 }

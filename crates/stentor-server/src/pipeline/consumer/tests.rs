@@ -12,7 +12,7 @@ use crate::pipeline::settle::evidence::Standing;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-fn chunk(fates: Vec<Fate>) -> LeasedChunk {
+fn chunk(decisions: Vec<SendDecision>) -> LeasedChunk {
     let (target, ttl) = (Target::Everyone, Ttl::from_seconds(60).expect("fits"));
     let content = Content::default();
     let spec = MessageSpec { target, content, priority: Priority::High, ttl, collapse_key: None };
@@ -24,20 +24,20 @@ fn chunk(fates: Vec<Fate>) -> LeasedChunk {
         provider: ProviderKind::Fcm,
         attempt: 1,
         ambiguous: false,
-        tally: Tally { sending: fates.len() as u64, ..Tally::default() },
-        devices: (1..=fates.len() as u64).map(DeviceId::from_raw).collect(),
-        fates,
+        tally: Tally { sending: decisions.len() as u64, ..Tally::default() },
+        devices: (1..=decisions.len() as u64).map(DeviceId::from_raw).collect(),
+        decisions,
         tokens: TokenList::default(),
     }
 }
 
 prop_compose! {
     fn any_case()(
-        fates in prop::collection::vec(prop::sample::select(vec![Fate::Send, Fate::Send, Fate::Gone, Fate::Collapsed]), 1..60),
+        decisions in prop::collection::vec(prop::sample::select(vec![SendDecision::Send, SendDecision::Send, SendDecision::Gone, SendDecision::Collapsed]), 1..60),
         answers in prop::collection::vec(prop::option::of(prop::sample::select(vec![Outcome::Accepted, Outcome::Unknown])), 60),
     ) -> (LeasedChunk, Vec<Option<Outcome>>) {
-        let sent = fates.iter().filter(|fate| **fate == Fate::Send).count();
-        (chunk(fates), answers.into_iter().take(sent).collect())
+        let sent = decisions.iter().filter(|decision| **decision == SendDecision::Send).count();
+        (chunk(decisions), answers.into_iter().take(sent).collect())
     }
 }
 
@@ -53,12 +53,12 @@ proptest! {
         prop_assert!(whole.is_coherent(chunk.devices.len()));
         let rest = chunk.part(&parts.awaited);
         prop_assert_eq!(rest.devices.len(), awaited.len());
-        prop_assert!(rest.fates.iter().all(|fate| *fate == Fate::Send));
+        prop_assert!(rest.decisions.iter().all(|decision| *decision == SendDecision::Send));
         let mut sent = early.iter();
-        for (at, fate) in chunk.fates.iter().enumerate() {
-            let expected = match (fate, if *fate == Fate::Send { sent.next() } else { None }) {
-                (Fate::Collapsed, _) => DeliveryState::Collapsed,
-                (Fate::Gone, _) => DeliveryState::Canceled,
+        for (at, decision) in chunk.decisions.iter().enumerate() {
+            let expected = match (decision, if *decision == SendDecision::Send { sent.next() } else { None }) {
+                (SendDecision::Collapsed, _) => DeliveryState::Collapsed,
+                (SendDecision::Gone, _) => DeliveryState::Canceled,
                 (_, Some(Some(Outcome::Accepted))) => DeliveryState::Accepted,
                 _ => DeliveryState::Queued,
             };

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures_util::FutureExt;
 use stentor_core::app::Credential;
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::id::IdSource;
@@ -49,7 +49,7 @@ async fn a_lease_that_is_being_taken_while_the_clock_jumps_is_not_taken_back() {
     scene.fcm(1).await;
     let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let taking = shared.lease_table.taking().await;
-    let replies = store.lease(&[tickets[0].chunk], shared.lease(Class::Bulk)).await.expect("asked");
+    let replies = store.lease(&[tickets[0].chunk], shared.lease(TrafficClass::Bulk)).await.expect("asked");
     let [stentor_core::ports::store::LeaseReply::Leased(leased)] = &replies[..] else {
         panic!("{replies:?}")
     };
@@ -70,7 +70,7 @@ async fn a_lease_that_nobody_notes_is_taken_back_when_it_has_run_out() {
     let scene = Scene::new(&store).await;
     scene.fcm(1).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    store.lease(&[tickets[0].chunk], shared.lease(Class::Bulk)).await.expect("asked");
+    store.lease(&[tickets[0].chunk], shared.lease(TrafficClass::Bulk)).await.expect("asked");
     clock.0.store(at(3_600).as_millis(), Ordering::SeqCst);
     sweep(&shared).await.expect("swept");
     assert_eq!(scene.tally(message).await.queued, 1);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::id::AppId;
 use stentor_core::quota::{Bucket, Level, Quota};
 use stentor_core::time::Timestamp;
@@ -67,11 +67,11 @@ impl RateLimiter {
     /// Takes the tokens of one chunk whose size is not known yet; returns how many.
     pub(crate) fn take(
         &mut self,
-        class: Class,
+        class: TrafficClass,
         rules: &RateLimiterRules,
         now: Timestamp,
     ) -> Result<u64, Timestamp> {
-        let count = if class == Class::Bulk { rules.chunk_max_devices } else { self.urgent_guess };
+        let count = if class == TrafficClass::Bulk { rules.chunk_max_devices } else { self.urgent_guess };
         self.bucket.take(class, count, now)?;
         self.keep();
         Ok(count)
@@ -90,10 +90,10 @@ impl RateLimiter {
     }
 
     /// Learns how large the chunk was.
-    fn correct(&mut self, class: Class, taken: u64, used: u64) {
+    fn correct(&mut self, class: TrafficClass, taken: u64, used: u64) {
         self.bucket.correct(class, taken, used);
         self.keep();
-        if class == Class::Urgent && used > 0 {
+        if class == TrafficClass::Urgent && used > 0 {
             self.urgent_guess = used.max(self.urgent_guess - self.urgent_guess.div_ceil(8)).max(1);
         }
     }
@@ -104,7 +104,7 @@ impl RateLimiter {
             app,
             per_minute: u64::from(self.bucket.quota().per_minute),
             per_minute_now: self.bucket.per_minute_now(now),
-            tokens: self.bucket.tokens(Class::Urgent, now).max(0).unsigned_abs(),
+            tokens: self.bucket.tokens(TrafficClass::Urgent, now).max(0).unsigned_abs(),
             waited: self.waited,
         }
     }
@@ -114,12 +114,12 @@ impl RateLimiter {
 pub(crate) struct Grant {
     table: Arc<ProviderTable>,
     key: Key,
-    class: Class,
+    class: TrafficClass,
     taken: u64,
 }
 
 impl Grant {
-    pub(super) const fn new(table: Arc<ProviderTable>, key: Key, class: Class, taken: u64) -> Self {
+    pub(super) const fn new(table: Arc<ProviderTable>, key: Key, class: TrafficClass, taken: u64) -> Self {
         Self { table, key, class, taken }
     }
 

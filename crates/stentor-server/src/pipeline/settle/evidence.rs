@@ -4,7 +4,7 @@
 //! device's deliveries fail makes them fail again, however well the service is. So a good answer to a repeated attempt
 //! counts, and a bad one does not.
 
-use stentor_core::outcome::{Outcome, Reach};
+use stentor_core::outcome::{Outcome, OutcomeScope};
 
 /// Fewest first attempts whose share speaks for the push service.
 const MIN_ANSWERS: u32 = 20;
@@ -49,8 +49,8 @@ impl Evidence {
         let mut evidence = Self::default();
         for outcome in outcomes {
             match outcome {
-                Outcome::Rejected { reach: Reach::Credential | Reach::Service, .. }
-                | Outcome::Unavailable { reach: Reach::Credential, .. } => {
+                Outcome::Rejected { scope: OutcomeScope::Credential | OutcomeScope::Service, .. }
+                | Outcome::Unavailable { scope: OutcomeScope::Credential, .. } => {
                     evidence.refused += u32::from(!repeated);
                 }
                 // Put off because of answers to others, which were counted with them.
@@ -78,8 +78,8 @@ const fn is_trouble(outcome: &Outcome) -> bool {
     matches!(
         outcome,
         Outcome::Unknown
-            | Outcome::Throttled { reach: Reach::Credential | Reach::Service, .. }
-            | Outcome::Unavailable { reach: Reach::Service, .. }
+            | Outcome::Throttled { scope: OutcomeScope::Credential | OutcomeScope::Service, .. }
+            | Outcome::Unavailable { scope: OutcomeScope::Service, .. }
     )
 }
 
@@ -229,9 +229,13 @@ mod tests {
 
     #[test]
     fn repeated_attempts_that_fail_again_say_nothing_and_those_that_succeed_do() {
-        let down =
-            Outcome::Unavailable { reason: Reason::Unavailable, reach: Reach::Service, retry_after: None };
-        let refused = Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential };
+        let down = Outcome::Unavailable {
+            reason: Reason::Unavailable,
+            scope: OutcomeScope::Service,
+            retry_after: None,
+        };
+        let refused =
+            Outcome::Rejected { reason: Reason::CredentialRefused, scope: OutcomeScope::Credential };
         let outcomes = [down.clone(), Outcome::Unknown, refused, down, Outcome::Accepted];
         assert_eq!(Evidence::of(&outcomes, true), evidence(1, 0, 0));
         assert_eq!(Evidence::of(&outcomes, false), evidence(1, 3, 1));

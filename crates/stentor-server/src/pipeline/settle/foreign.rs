@@ -1,7 +1,7 @@
 //! Tokens of another sender: one is the token's affair, all of an audience are the credential's.
 
 use stentor_core::device::ProviderKind;
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::store::LeasedChunk;
 
 use super::STOP_MIN_ANSWERS;
@@ -67,7 +67,7 @@ pub(crate) fn count_foreign(provider: ProviderKind, outcomes: &[Outcome]) -> u32
 pub(crate) fn is_foreign(provider: ProviderKind, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Rejected { reason: Reason::SenderMismatch, .. } => true,
-        Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device } => {
+        Outcome::Rejected { reason: Reason::InvalidToken, scope: OutcomeScope::Device } => {
             stentor_providers::descriptor(provider).confuses_environments
         }
         _ => false,

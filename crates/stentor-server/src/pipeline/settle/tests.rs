@@ -23,10 +23,10 @@ fn message(target: Target, ttl_seconds: u64) -> Arc<Message> {
     Arc::new(Message { id, app, spec, created_at: NOW, due_at: NOW, occurrence: None })
 }
 
-fn chunk(fates: Vec<Fate>) -> LeasedChunk {
-    let devices: Vec<_> = (1..=fates.len() as u64).map(DeviceId::from_raw).collect();
+fn chunk(decisions: Vec<SendDecision>) -> LeasedChunk {
+    let devices: Vec<_> = (1..=decisions.len() as u64).map(DeviceId::from_raw).collect();
     let mut tokens = TokenList::default();
-    fates.iter().filter(|fate| **fate == Fate::Send).for_each(|_| tokens.push("token"));
+    decisions.iter().filter(|decision| **decision == SendDecision::Send).for_each(|_| tokens.push("token"));
     LeasedChunk {
         id: ChunkId::from_raw(7),
         epoch: 3,
@@ -36,13 +36,13 @@ fn chunk(fates: Vec<Fate>) -> LeasedChunk {
         ambiguous: false,
         tally: Tally { sending: devices.len() as u64, ..Tally::default() },
         devices,
-        fates,
+        decisions,
         tokens,
     }
 }
 
 fn sending(count: usize) -> LeasedChunk {
-    chunk(vec![Fate::Send; count])
+    chunk(vec![SendDecision::Send; count])
 }
 
 /// Returns how a push service stands of which nothing but these outcomes is known.
@@ -64,7 +64,12 @@ fn states(settled: &Settled) -> Vec<(DeliveryState, Reason)> {
 }
 
 fn any_outcome() -> impl Strategy<Value = Outcome> {
-    let reach = prop::sample::select(vec![Reach::Device, Reach::Payload, Reach::Credential, Reach::Service]);
+    let reach = prop::sample::select(vec![
+        OutcomeScope::Device,
+        OutcomeScope::Payload,
+        OutcomeScope::Credential,
+        OutcomeScope::Service,
+    ]);
     let reason = (0..Reason::ALL.len()).prop_map(|index| Reason::ALL[index]);
     let wait = prop::option::of((0..u64::MAX).prop_map(Duration::from_millis));
     let unsent = (reason.clone(), wait.clone())
@@ -75,12 +80,12 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
         unsent,
         Just(Outcome::Replaced { token: PushToken::new("next").expect("fits") }),
         Just(Outcome::Unregistered { reason: Reason::Unregistered, since: Some(NOW) }),
-        (reason.clone(), reach.clone()).prop_map(|(reason, reach)| Outcome::Rejected { reason, reach }),
+        (reason.clone(), reach.clone()).prop_map(|(reason, scope)| Outcome::Rejected { reason, scope }),
         (reach.clone(), wait.clone())
-            .prop_map(|(reach, retry_after)| Outcome::Throttled { reach, retry_after }),
-        (reason, reach, wait).prop_map(|(reason, reach, retry_after)| Outcome::Unavailable {
+            .prop_map(|(scope, retry_after)| Outcome::Throttled { scope, retry_after }),
+        (reason, scope, wait).prop_map(|(reason, scope, retry_after)| Outcome::Unavailable {
             reason,
-            reach,
+            scope,
             retry_after
         }),
     ]
@@ -88,7 +93,7 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
 
 prop_compose! {
     fn any_case()(
-        fates in prop::collection::vec(prop::sample::select(vec![Fate::Send, Fate::Send, Fate::Gone, Fate::Collapsed]), 1..60),
+        decisions in prop::collection::vec(prop::sample::select(vec![SendDecision::Send, SendDecision::Send, SendDecision::Gone, SendDecision::Collapsed]), 1..60),
         outcomes in prop::collection::vec(any_outcome(), 0..60),
         ttl in prop::sample::select(vec![0_u64, 1, 60, 3_600]),
         attempt in 1..14_u16,
@@ -96,8 +101,8 @@ prop_compose! {
         age in 0..120_000_i64,
         jitter in 0.0..1.0_f64,
     ) -> (LeasedChunk, Vec<Outcome>, f64, Timestamp) {
-        let mut chunk = chunk(fates);
-        let sent = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
+        let mut chunk = chunk(decisions);
+        let sent = chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count();
         chunk.message = message(Target::Everyone, ttl);
         (chunk.attempt, chunk.ambiguous) = (attempt, ambiguous);
         let outcomes = outcomes.into_iter().take(sent).collect();
@@ -120,7 +125,7 @@ proptest! {
         let settled = settle(&chunk, &outcomes, seen(&chunk, &outcomes), &RetryPolicy::default(), jitter, now);
         let records = &settled.settlement.records;
         prop_assert!(!chunk.ambiguous || records.iter().all(|record| record.is_ambiguous()));
-        let sent = (0..).zip(&chunk.fates).filter(|(_, fate)| **fate == Fate::Send).map(|(at, _)| at);
+        let sent = (0..).zip(&chunk.decisions).filter(|(_, decision)| **decision == SendDecision::Send).map(|(at, _)| at);
         for (position, outcome) in sent.zip(&outcomes) {
             let record: Record = records[position];
             prop_assert!(*outcome != Outcome::Unknown || record.is_ambiguous());
@@ -139,7 +144,7 @@ proptest! {
             prop_assert!(child.due_at >= now && (zero || child.due_at <= chunk.message.expires_at()));
             prop_assert!((chunk.attempt..=chunk.attempt + 1).contains(&child.attempt));
         }
-        let sent = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
+        let sent = chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count();
         prop_assert!(!zero || outcomes.len() < sent || settled.settlement.children.is_empty());
     }
 
@@ -151,9 +156,9 @@ proptest! {
         let outcomes = std::slice::from_ref(&outcome);
         let settled = settle(&one, outcomes, standing, &RetryPolicy::default(), 0.5, NOW);
         let ours = matches!(outcome,
-            Outcome::Rejected { reach: Reach::Credential | Reach::Service, .. }
-            | Outcome::Throttled { reach: Reach::Credential | Reach::Service, .. }
-            | Outcome::Unavailable { reach: Reach::Credential | Reach::Service, .. });
+            Outcome::Rejected { scope: OutcomeScope::Credential | OutcomeScope::Service, .. }
+            | Outcome::Throttled { scope: OutcomeScope::Credential | OutcomeScope::Service, .. }
+            | Outcome::Unavailable { scope: OutcomeScope::Credential | OutcomeScope::Service, .. });
         if ours {
             prop_assert_eq!(settled.settlement.records[0].state(), DeliveryState::Queued);
             prop_assert_eq!(settled.settlement.children[0].attempt, attempt);
@@ -163,15 +168,15 @@ proptest! {
     #[test]
     fn a_provider_is_stopped_only_when_every_one_of_enough_attempts_is_refused_for_its_payload((chunk, outcomes, jitter, now) in any_case()) {
         let settled = settle(&chunk, &outcomes, seen(&chunk, &outcomes), &RetryPolicy::default(), jitter, now);
-        let payload = |outcome: &Outcome| matches!(outcome, Outcome::Rejected { reach: Reach::Payload, .. });
-        let asked = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
+        let payload = |outcome: &Outcome| matches!(outcome, Outcome::Rejected { scope: OutcomeScope::Payload, .. });
+        let asked = chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count();
         let enough = !outcomes.is_empty() && outcomes.len() >= asked.min(10);
         prop_assert_eq!(settled.settlement.stop.is_some(), enough && outcomes.iter().all(payload));
     }
 
     #[test]
     fn waits_of_any_kind_give_few_children(waits in prop::collection::vec(0..100_000_000_u64, 1_000)) {
-        let throttled = |millis: &u64| Outcome::Throttled { reach: Reach::Device, retry_after: Some(Duration::from_millis(*millis)) };
+        let throttled = |millis: &u64| Outcome::Throttled { scope: OutcomeScope::Device, retry_after: Some(Duration::from_millis(*millis)) };
         let outcomes: Vec<_> = waits.iter().map(throttled).collect();
         prop_assert!(decide(&sending(1_000), &outcomes).settlement.children.len() <= 200);
     }
@@ -188,7 +193,7 @@ proptest! {
 fn an_unregistered_token_is_retired_and_an_invalid_one_kept() {
     let outcomes = [
         Outcome::Unregistered { reason: Reason::TokenExpired, since: Some(NOW) },
-        Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device },
+        Outcome::Rejected { reason: Reason::InvalidToken, scope: OutcomeScope::Device },
         Outcome::Replaced { token: PushToken::new("next").expect("fits") },
     ];
     let settled = decide(&sending(3), &outcomes);
@@ -209,7 +214,7 @@ fn an_unregistered_token_is_retired_and_an_invalid_one_kept() {
 
 #[test]
 fn a_refused_credential_parks_the_lane_and_ends_nothing() {
-    let refused = Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential };
+    let refused = Outcome::Rejected { reason: Reason::CredentialRefused, scope: OutcomeScope::Credential };
     let settled = decide(&sending(2), &[refused]);
     let parking = settled.parking.clone().expect("parked");
     assert_eq!((parking.until, parking.reason), (None, Reason::CredentialRefused));
@@ -219,7 +224,7 @@ fn a_refused_credential_parks_the_lane_and_ends_nothing() {
 #[test]
 fn a_retry_after_parks_the_lane_and_delays_every_child() {
     let wait = Duration::from_secs(30);
-    let throttled = Outcome::Throttled { reach: Reach::Service, retry_after: Some(wait) };
+    let throttled = Outcome::Throttled { scope: OutcomeScope::Service, retry_after: Some(wait) };
     let settled = decide(&sending(3), &[Outcome::Accepted, throttled]);
     assert_eq!(settled.parking.as_ref().and_then(|parking| parking.until), Some(NOW.plus(wait)));
     assert!(settled.settlement.children.iter().all(|child| child.due_at >= NOW.plus(wait)));
@@ -237,7 +242,7 @@ fn attempts_without_answer_end_when_the_policy_is_exhausted() {
 
 #[test]
 fn a_message_too_late_ends_expired_without_an_attempt() {
-    let mut late = chunk(vec![Fate::Send, Fate::Gone, Fate::Collapsed]);
+    let mut late = chunk(vec![SendDecision::Send, SendDecision::Gone, SendDecision::Collapsed]);
     late.message = message(Target::Everyone, 10);
     let settled =
         settle(&late, &[], Standing::default(), &RetryPolicy::default(), 0.0, late.message.expires_at());
@@ -253,7 +258,7 @@ fn a_message_too_late_ends_expired_without_an_attempt() {
 fn refused_payload_stops(mut chunk: LeasedChunk, target: Target, accepted: u64) -> bool {
     chunk.message = message(target, 60);
     chunk.tally.accepted = accepted;
-    let refused = Outcome::Rejected { reason: Reason::InvalidPayload, reach: Reach::Payload };
+    let refused = Outcome::Rejected { reason: Reason::InvalidPayload, scope: OutcomeScope::Payload };
     let outcomes = vec![refused; chunk.devices.len()];
     decide(&chunk, &outcomes).settlement.stop.is_some()
 }
@@ -283,9 +288,9 @@ fn ten_answers_stop_a_large_audience_and_fewer_do_not() {
 fn a_small_audience_is_stopped_only_by_all_who_can_be_asked() {
     assert!(stops(4, 4));
     assert!(!stops(4, 3));
-    let mut one_gone = chunk(vec![Fate::Send, Fate::Gone, Fate::Send]);
+    let mut one_gone = chunk(vec![SendDecision::Send, SendDecision::Gone, SendDecision::Send]);
     one_gone.message = message(Target::Everyone, 60);
-    let refused = Outcome::Rejected { reason: Reason::InvalidPayload, reach: Reach::Payload };
+    let refused = Outcome::Rejected { reason: Reason::InvalidPayload, scope: OutcomeScope::Payload };
     assert!(decide(&one_gone, &[refused.clone(), refused.clone()]).settlement.stop.is_some());
     assert!(decide(&one_gone, &[refused]).settlement.stop.is_none(), "one was not asked yet");
 }
@@ -340,16 +345,16 @@ fn what_was_certainly_not_sent_is_tried_again_and_is_no_attempt() {
 }
 
 /// Returns for how many milliseconds a delivery waits that meets such an outcome when its message is so old.
-fn waits_ms(reach: Reach, retry_after: Option<Duration>, age: Duration) -> u64 {
+fn waits_ms(scope: OutcomeScope, retry_after: Option<Duration>, age: Duration) -> u64 {
     let now = NOW.plus(age);
-    let down = Outcome::Unavailable { reason: Reason::Unavailable, reach, retry_after };
+    let down = Outcome::Unavailable { reason: Reason::Unavailable, scope, retry_after };
     let settled = settle(&sending(1), &[down], blaming(Blame::Service), &RetryPolicy::default(), 0.5, now);
     settled.settlement.children[0].due_at.since(now).as_millis() as u64
 }
 
 #[test]
 fn what_a_service_could_not_take_waits_longer_the_older_its_message_is_up_to_half_a_minute() {
-    let after = |seconds| waits_ms(Reach::Service, None, Duration::from_secs(seconds));
+    let after = |seconds| waits_ms(OutcomeScope::Service, None, Duration::from_secs(seconds));
     assert!((500..=1_000).contains(&after(0)), "{}", after(0));
     assert!((2_000..=3_000).contains(&after(2)), "{}", after(2));
     assert!((16_000..=20_000).contains(&after(16)), "{}", after(16));
@@ -359,14 +364,14 @@ fn what_a_service_could_not_take_waits_longer_the_older_its_message_is_up_to_hal
 #[test]
 fn the_age_of_a_message_lengthens_no_wait_of_a_known_length() {
     let age = Duration::from_secs(600);
-    let asked = waits_ms(Reach::Service, Some(Duration::from_secs(2)), age);
+    let asked = waits_ms(OutcomeScope::Service, Some(Duration::from_secs(2)), age);
     assert!((2_000..=3_000).contains(&asked), "{asked}");
-    let own = waits_ms(Reach::Device, None, age);
+    let own = waits_ms(OutcomeScope::Device, None, age);
     assert!((500..=1_000).contains(&own), "{own}");
 }
 
 fn down(retry_after: Option<Duration>) -> Outcome {
-    Outcome::Unavailable { reason: Reason::Unavailable, reach: Reach::Service, retry_after }
+    Outcome::Unavailable { reason: Reason::Unavailable, scope: OutcomeScope::Service, retry_after }
 }
 
 /// Fine but for these.
@@ -379,7 +384,7 @@ fn among_good(troubles: &[Outcome]) -> (LeasedChunk, Vec<Outcome>) {
 #[test]
 fn a_few_answers_that_ask_to_wait_rest_no_lane_and_delay_their_own_deliveries() {
     let wait = Duration::from_secs(30);
-    let throttled = Outcome::Throttled { reach: Reach::Credential, retry_after: Some(wait) };
+    let throttled = Outcome::Throttled { scope: OutcomeScope::Credential, retry_after: Some(wait) };
     let (chunk, outcomes) = among_good(&[throttled.clone(), throttled, down(Some(wait))]);
     let settled = decide(&chunk, &outcomes);
     assert_eq!(settled.parking, None);
@@ -394,7 +399,7 @@ fn a_few_answers_that_ask_to_wait_rest_no_lane_and_delay_their_own_deliveries() 
 #[test]
 fn most_answers_that_ask_to_wait_rest_the_lane_and_count_for_nobody() {
     let wait = Duration::from_secs(30);
-    let throttled = Outcome::Throttled { reach: Reach::Credential, retry_after: Some(wait) };
+    let throttled = Outcome::Throttled { scope: OutcomeScope::Credential, retry_after: Some(wait) };
     let settled = decide(&sending(20), &vec![throttled; 20]);
     assert_eq!(settled.parking.and_then(|parking| parking.until), Some(NOW.plus(wait)));
     assert!(settled.settlement.children.iter().all(|child| child.attempt == 1));
@@ -403,14 +408,14 @@ fn most_answers_that_ask_to_wait_rest_the_lane_and_count_for_nobody() {
 #[test]
 fn a_quota_that_is_named_as_the_senders_own_rests_the_lane_at_once() {
     let wait = Duration::from_secs(30);
-    let throttled = Outcome::Throttled { reach: Reach::Service, retry_after: Some(wait) };
+    let throttled = Outcome::Throttled { scope: OutcomeScope::Service, retry_after: Some(wait) };
     let (chunk, outcomes) = among_good(&[throttled]);
     assert!(decide(&chunk, &outcomes).parking.is_some());
 }
 
 #[test]
 fn one_refused_credential_among_good_answers_rests_no_lane() {
-    let refused = Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential };
+    let refused = Outcome::Rejected { reason: Reason::CredentialRefused, scope: OutcomeScope::Credential };
     let (chunk, outcomes) = among_good(&[refused]);
     assert_eq!(decide(&chunk, &outcomes).parking, None);
 }

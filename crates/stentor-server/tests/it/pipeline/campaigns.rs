@@ -1,5 +1,5 @@
 use stentor_core::campaign::Tally;
-use stentor_core::outcome::{Reach, Reason};
+use stentor_core::outcome::{OutcomeScope, Reason};
 
 use super::stub::{Stall, Stub};
 use super::*;
@@ -36,8 +36,11 @@ async fn overlapping_campaigns_run_side_by_side() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_attempt_is_made_again_and_the_ledger_counts_both() {
     let stub = Stub::scripted(10, |seen| {
-        let down =
-            Outcome::Unavailable { reason: Reason::Unavailable, reach: Reach::Service, retry_after: None };
+        let down = Outcome::Unavailable {
+            reason: Reason::Unavailable,
+            scope: OutcomeScope::Service,
+            retry_after: None,
+        };
         if seen.token.ends_with('7') { down } else { Outcome::Accepted }
     });
     let house = House::open(stub, quick()).await;
@@ -102,7 +105,7 @@ async fn what_is_late_and_never_answered_is_tried_again_and_marked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_payload_refused_for_everybody_stops_the_campaign() {
-    let refuse = |_: &_| Outcome::Rejected { reason: Reason::InvalidPayload, reach: Reach::Payload };
+    let refuse = |_: &_| Outcome::Rejected { reason: Reason::InvalidPayload, scope: OutcomeScope::Payload };
     let house = House::open(Stub::scripted(100, refuse), quick()).await;
     house.register(20_000).await;
     let id = house.send(everyone()).await;
@@ -118,7 +121,7 @@ async fn a_payload_refused_for_everybody_stops_the_campaign() {
 #[tokio::test(start_paused = true)]
 async fn a_payload_that_one_provider_refuses_reaches_everybody_at_the_other() {
     let stub = Stub::scripted(100, |seen| {
-        let refused = Outcome::Rejected { reason: Reason::PayloadTooLarge, reach: Reach::Payload };
+        let refused = Outcome::Rejected { reason: Reason::PayloadTooLarge, scope: OutcomeScope::Payload };
         if seen.token.starts_with('a') { refused } else { Outcome::Accepted }
     });
     let house = House::open(stub, quick()).await;
@@ -138,7 +141,7 @@ async fn a_payload_that_one_provider_refuses_reaches_everybody_at_the_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_payload_refused_by_a_few_of_many_stops_nothing() {
-    let refused = || Outcome::Rejected { reason: Reason::InvalidPayload, reach: Reach::Payload };
+    let refused = || Outcome::Rejected { reason: Reason::InvalidPayload, scope: OutcomeScope::Payload };
     let stub = Stub::scripted(100, move |seen| match seen.token[1..].parse() {
         Ok(0..9) => refused(),
         _ => Outcome::Accepted,
@@ -219,7 +222,7 @@ async fn a_newer_message_replaces_queued_ones_with_its_key_and_no_others() {
 async fn a_dead_token_is_retired_and_an_invalid_one_is_not() {
     let stub = Stub::scripted(10, |seen| match seen.token.as_str() {
         "t1" => Outcome::Unregistered { reason: Reason::Unregistered, since: None },
-        "t2" => Outcome::Rejected { reason: Reason::InvalidToken, reach: Reach::Device },
+        "t2" => Outcome::Rejected { reason: Reason::InvalidToken, scope: OutcomeScope::Device },
         _ => Outcome::Accepted,
     });
     let house = House::open(stub, quick()).await;

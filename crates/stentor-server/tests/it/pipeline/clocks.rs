@@ -1,4 +1,4 @@
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 
 use super::stub::Stub;
 use super::*;
@@ -9,8 +9,8 @@ const HOUR_MS: u64 = 3_600_000;
 async fn what_a_clock_that_was_ahead_put_off_does_not_wait_until_that_time_comes_again() {
     let house = House::open(Stub::accepting(10), quick()).await;
     let answers: [fn(&super::stub::Seen) -> Outcome; 2] = [
-        |_| Outcome::Throttled { reach: Reach::Device, retry_after: None },
-        |_| Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential },
+        |_| Outcome::Throttled { scope: OutcomeScope::Device, retry_after: None },
+        |_| Outcome::Rejected { reason: Reason::CredentialRefused, scope: OutcomeScope::Credential },
     ];
     let devices = house.register(500).await;
     for answer in answers {

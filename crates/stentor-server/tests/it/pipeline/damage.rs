@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt;
 use stentor_core::app::{ApiKey, Scopes};
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::group::Member;
 use stentor_core::id::{ChunkId, KeyId, ScheduleId};
@@ -155,7 +155,7 @@ async fn schedules(store: &dyn Store, tenant: &Tenant) {
 async fn messages(store: &dyn Store, tenant: &mut Tenant, devices: &[DeviceId]) {
     let direct = || spec(Target::Device(devices[2]));
     let lease = |chunk: ChunkId, until: Timestamp, instance| async move {
-        let lease = Lease { instance, until, now: later(100), class: Class::Urgent };
+        let lease = Lease { instance, until, now: later(100), class: TrafficClass::Urgent };
         match store.lease(&[chunk], lease).await.expect("leased").remove(0) {
             LeaseReply::Leased(leased) => leased,
             other => panic!("{other:?}"),

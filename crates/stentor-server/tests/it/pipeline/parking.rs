@@ -1,11 +1,11 @@
-use stentor_core::outcome::{Outcome, Reach, Reason};
+use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::queue::Queue;
 
 use super::stub::Stub;
 use super::*;
 
 fn refused(_: &super::stub::Seen) -> Outcome {
-    Outcome::Rejected { reason: Reason::CredentialRefused, reach: Reach::Credential }
+    Outcome::Rejected { reason: Reason::CredentialRefused, scope: OutcomeScope::Credential }
 }
 
 #[tokio::test(start_paused = true)]
@@ -13,7 +13,7 @@ async fn nothing_is_sent_before_retry_after_then_one_probe_then_the_rest() {
     let open = Instant::now() + Duration::from_secs(60);
     let stub = Stub::scripted(10, move |seen| {
         let left = open.saturating_duration_since(seen.at);
-        let wait = Outcome::Throttled { reach: Reach::Service, retry_after: Some(left) };
+        let wait = Outcome::Throttled { scope: OutcomeScope::Service, retry_after: Some(left) };
         if left.is_zero() { Outcome::Accepted } else { wait }
     });
     let house = House::open(stub, quick()).await;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::MessageId;
 use stentor_core::outcome::{Outcome, Reason};
@@ -130,7 +130,7 @@ impl Provider for Stub {
     async fn send(&self, batch: Batch) -> Vec<Outcome> {
         assert_eq!(batch.devices.len(), batch.tokens.len());
         let seen = self.note(&batch);
-        let bulk = batch.message.spec.target.class() == Class::Bulk;
+        let bulk = batch.message.spec.target.class() == TrafficClass::Bulk;
         let hangs = move |stall: &Stall| *stall == Stall::Everything || bulk && *stall == Stall::Audiences;
         let _ = self.stall.subscribe().wait_for(|stall| !hangs(stall)).await;
         tokio::time::sleep(self.latency).await;

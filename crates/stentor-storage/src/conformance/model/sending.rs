@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::first_number_at;
-use stentor_core::ports::store::{Fate, Idempotent, Lease, LeaseReply, NewMessage};
+use stentor_core::ports::store::{Idempotent, Lease, LeaseReply, NewMessage, SendDecision};
 use stentor_core::target::Target;
 use stentor_core::topic::Condition;
 
@@ -63,8 +63,8 @@ impl World<'_> {
             self.tickets.remove(key);
             match reply {
                 LeaseReply::Leased(chunk) => self.hold(Held { chunk: *chunk, until: lease.until }),
-                LeaseReply::Paused => self.reach("a paused chunk asked for"),
-                LeaseReply::Void => self.reach("a void chunk asked for"),
+                LeaseReply::Paused => self.scope("a paused chunk asked for"),
+                LeaseReply::Void => self.scope("a void chunk asked for"),
             }
         }
     }
@@ -72,26 +72,26 @@ impl World<'_> {
     fn hold(&mut self, held: Held) {
         let chunk = &held.chunk;
         assert!(matches!(chunk.provider, ProviderKind::Fcm | ProviderKind::Apns));
-        assert_eq!(chunk.fates.len(), chunk.devices.len());
+        assert_eq!(chunk.decisions.len(), chunk.devices.len());
         assert!(chunk.devices.windows(2).all(|pair| pair[0] < pair[1]), "ascending");
-        for (device, fate) in chunk.devices.iter().zip(&chunk.fates) {
+        for (device, decision) in chunk.devices.iter().zip(&chunk.decisions) {
             let present = self.devices.iter().any(|(id, _)| id == device);
-            assert!(present || *fate == Fate::Gone, "{device} is removed");
+            assert!(present || *decision == SendDecision::Gone, "{device} is removed");
         }
-        let sent = chunk.fates.iter().filter(|fate| **fate == Fate::Send).count();
+        let sent = chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count();
         assert_eq!(chunk.tokens.len(), sent, "one address for each that is sent to");
         self.truth.check_lease(chunk);
-        let fates = chunk.fates.clone();
-        if fates.contains(&Fate::Collapsed) {
-            self.reach("a collapsed delivery");
+        let decisions = chunk.decisions.clone();
+        if decisions.contains(&SendDecision::Collapsed) {
+            self.scope("a collapsed delivery");
         }
-        if fates.contains(&Fate::Gone) {
-            self.reach("a device gone at sending time");
+        if decisions.contains(&SendDecision::Gone) {
+            self.scope("a device gone at sending time");
         }
         if chunk.ambiguous {
-            self.reach("an ambiguous chunk");
+            self.scope("an ambiguous chunk");
         }
-        self.show(&(fates, held.chunk.ambiguous, held.chunk.attempt, held.chunk.tally));
+        self.show(&(decisions, held.chunk.ambiguous, held.chunk.attempt, held.chunk.tally));
         self.held.push(held);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use stentor_core::campaign::Stop;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Fate, Lease, LeasedChunk, SettleReply};
+use stentor_core::ports::store::{Lease, LeasedChunk, SendDecision, SettleReply};
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
 
@@ -21,10 +21,10 @@ impl World<'_> {
         let Held { chunk, until } = self.held.remove(which % self.held.len());
         let given = answered(&chunk, Some(how), self.now());
         if !given.children.is_empty() {
-            self.reach("children");
+            self.scope("children");
         }
         if given.stop.is_some() {
-            self.reach("a stop");
+            self.scope("a stop");
         }
         let reply = self.store().settle(vec![given.clone()]).await.expect("settled").remove(0);
         let SettleReply::Settled { tickets: children, awaited } = reply else {
@@ -32,7 +32,7 @@ impl World<'_> {
         };
         assert_eq!(awaited.is_some(), !given.awaited.is_empty());
         if let Some(awaited) = awaited {
-            self.reach("an awaited chunk");
+            self.scope("an awaited chunk");
             self.held.push(Held { chunk: awaited_chunk(&chunk, awaited, &given.awaited), until });
         }
         self.truth.settled(&chunk, &given, how);
@@ -55,7 +55,7 @@ impl World<'_> {
         let given = accept_all(chunk, self.now());
         let reply = self.store().settle(vec![given]).await.expect("asked").remove(0);
         assert_eq!(reply, SettleReply::Stale, "a lost lease settled something");
-        self.reach("a stale settlement");
+        self.scope("a stale settlement");
     }
 
     async fn release(&mut self, which: usize) {
@@ -64,7 +64,7 @@ impl World<'_> {
         }
         let Held { chunk, .. } = self.held.remove(which % self.held.len());
         let back = self.store().release(&[(chunk.id, chunk.epoch)], self.now()).await.expect("given back");
-        self.reach("a chunk given back");
+        self.scope("a chunk given back");
         self.publish(back);
         self.lost.push(chunk);
     }
@@ -85,18 +85,18 @@ pub(super) fn answered(chunk: &LeasedChunk, how: Option<u8>, now: Timestamp) -> 
     let late = chunk.message.is_expired(now);
     let (mut again, mut unknown) = (Vec::new(), Vec::new());
     let awaits = how.is_some_and(|how| how % 3 == 0);
-    for (at, fate) in chunk.fates.iter().enumerate() {
+    for (at, decision) in chunk.decisions.iter().enumerate() {
         let draw = how.map_or(7, |how| draw(how, at) % 8);
-        let (state, reason) = match (fate, draw) {
-            (Fate::Gone, _) => (DeliveryState::Canceled, Reason::DeviceGone),
-            (Fate::Collapsed, _) => (DeliveryState::Collapsed, Reason::ReplacedByNewer),
-            (Fate::Send, _) if late => (DeliveryState::Expired, Reason::TtlPassed),
-            (Fate::Send, 0) => (DeliveryState::Rejected, Reason::Unregistered),
-            (Fate::Send, 1) => (DeliveryState::Failed, Reason::AttemptsExhausted),
-            (Fate::Send, 2) => (DeliveryState::Queued, Reason::Unavailable),
-            (Fate::Send, 4) if awaits => (DeliveryState::Queued, Reason::None),
-            (Fate::Send, 3) => (DeliveryState::Queued, Reason::Unanswered),
-            (Fate::Send, _) => (DeliveryState::Accepted, Reason::None),
+        let (state, reason) = match (decision, draw) {
+            (SendDecision::Gone, _) => (DeliveryState::Canceled, Reason::DeviceGone),
+            (SendDecision::Collapsed, _) => (DeliveryState::Collapsed, Reason::ReplacedByNewer),
+            (SendDecision::Send, _) if late => (DeliveryState::Expired, Reason::TtlPassed),
+            (SendDecision::Send, 0) => (DeliveryState::Rejected, Reason::Unregistered),
+            (SendDecision::Send, 1) => (DeliveryState::Failed, Reason::AttemptsExhausted),
+            (SendDecision::Send, 2) => (DeliveryState::Queued, Reason::Unavailable),
+            (SendDecision::Send, 4) if awaits => (DeliveryState::Queued, Reason::None),
+            (SendDecision::Send, 3) => (DeliveryState::Queued, Reason::Unanswered),
+            (SendDecision::Send, _) => (DeliveryState::Accepted, Reason::None),
         };
         if (state, reason) == (DeliveryState::Queued, Reason::None) {
             given.awaited.push(at as u32);

@@ -6,7 +6,7 @@ use stentor_core::campaign::Ledger;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Fate, LeasedChunk};
+use stentor_core::ports::store::{LeasedChunk, SendDecision};
 use stentor_core::settlement::Settlement;
 
 type Delivery = (MessageId, DeviceId);
@@ -46,7 +46,7 @@ impl Truth {
         *self.bound.entry(chunk.message.id).or_default() += chunk.devices.len() as u64;
         for (at, delivery) in deliveries(chunk).enumerate() {
             self.doubtful.insert(delivery);
-            if chunk.fates[at] == Fate::Send && draw(how, at).is_multiple_of(2) {
+            if chunk.decisions[at] == SendDecision::Send && draw(how, at).is_multiple_of(2) {
                 *self.taken.entry(delivery).or_default() += 1;
             }
         }

@@ -1,6 +1,6 @@
 //! How full the lanes are.
 
-use stentor_core::chunk::{Class, Ticket};
+use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::ports::queue::{LaneDepth, Queue};
 
 use super::{bulk, lane, publish, take, ticket};
@@ -22,8 +22,8 @@ pub async fn depths_tell_ready_delayed_and_leased(queue: &dyn Queue) {
 }
 
 pub async fn each_lane_that_holds_anything_is_told(queue: &dyn Queue) {
-    let urgent = Ticket { lane: lane(1, Class::Urgent), ..ticket(1, 0) };
-    let other = Ticket { lane: lane(2, Class::Bulk), ..ticket(2, 9) };
+    let urgent = Ticket { lane: lane(1, TrafficClass::Urgent), ..ticket(1, 0) };
+    let other = Ticket { lane: lane(2, TrafficClass::Bulk), ..ticket(2, 9) };
     publish(queue, &[urgent, other, ticket(3, 0)]).await;
     let mut depths = queue.depths(at(0)).await.expect("told");
     depths.sort_by_key(|depth| depth.lane);

@@ -7,7 +7,7 @@ pub mod restart;
 
 use std::time::Duration;
 
-use stentor_core::chunk::{Class, Lane, Ticket};
+use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId};
 use stentor_core::ports::queue::{Queue, QueueLease};
@@ -16,12 +16,12 @@ use super::scene::at;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn lane(app: u64, class: Class) -> Lane {
+fn lane(app: u64, class: TrafficClass) -> Lane {
     Lane { provider: ProviderKind::Fcm, app: AppId::from_raw(app), class }
 }
 
 fn bulk() -> Lane {
-    lane(1, Class::Bulk)
+    lane(1, TrafficClass::Bulk)
 }
 
 fn ticket(chunk: u64, due_seconds: i64) -> Ticket {

@@ -1,6 +1,6 @@
 //! Putting tickets in, in order, and taking them out.
 
-use stentor_core::chunk::{Class, Ticket};
+use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::Queue;
@@ -52,8 +52,8 @@ pub async fn a_chunk_taken_out_can_be_published_anew(queue: &dyn Queue) {
 }
 
 pub async fn lanes_do_not_mix(queue: &dyn Queue) {
-    let other = Ticket { lane: lane(2, Class::Bulk), ..ticket(1, 0) };
-    let urgent = Ticket { lane: lane(1, Class::Urgent), ..ticket(2, 0) };
+    let other = Ticket { lane: lane(2, TrafficClass::Bulk), ..ticket(1, 0) };
+    let urgent = Ticket { lane: lane(1, TrafficClass::Urgent), ..ticket(2, 0) };
     let mut apns = bulk();
     apns.provider = ProviderKind::Apns;
     let apple = Ticket { lane: apns, ..ticket(3, 0) };

@@ -4,7 +4,7 @@ use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::ChunkId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Fate, LeaseReply, Recovery, SettleReply, Store};
+use stentor_core::ports::store::{LeaseReply, Recovery, SendDecision, SettleReply, Store};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 
@@ -25,7 +25,7 @@ pub async fn a_leased_chunk_has_all_that_is_needed_to_send_it(store: &dyn Store)
     assert_eq!(*leased.message, store.message(scene.app, message).await.expect("found"));
     assert_eq!((leased.attempt, leased.ambiguous), (1, false));
     assert_eq!(leased.devices, [one, two]);
-    assert_eq!(leased.fates, [Fate::Send, Fate::Send]);
+    assert_eq!(leased.decisions, [SendDecision::Send, SendDecision::Send]);
     assert_eq!(leased.tokens.iter().collect::<Vec<_>>(), ["address-one", "address-two"]);
 }
 
@@ -83,7 +83,7 @@ pub async fn a_device_that_is_gone_at_sending_time_has_no_token(store: &dyn Stor
     store.remove_device(scene.app, devices[1]).await.expect("removed");
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
     assert_eq!(leased.devices, devices);
-    assert_eq!(leased.fates, [Fate::Send, Fate::Gone, Fate::Send]);
+    assert_eq!(leased.decisions, [SendDecision::Send, SendDecision::Gone, SendDecision::Send]);
     assert_eq!(leased.tokens.len(), 2);
     assert_eq!(scene.tally(message).await.sending, 3);
 }

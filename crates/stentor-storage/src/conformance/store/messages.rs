@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use stentor_core::campaign::CampaignState;
-use stentor_core::chunk::{Class, Ticket};
+use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::group::Member;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Fate, Store, StoreError};
+use stentor_core::ports::store::{SendDecision, Store, StoreError};
 use stentor_core::settlement::TokenChange;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::topic::Condition;
@@ -36,7 +36,7 @@ pub async fn a_device_gets_its_chunk_at_once(store: &dyn Store) {
     let (message, tickets) = scene.send(Draft::to(Target::Device(devices[1]))).await;
     assert_eq!(tickets.len(), 1);
     let lane = tickets[0].lane;
-    assert_eq!((lane.provider, lane.app, lane.class), (ProviderKind::Fcm, scene.app, Class::Urgent));
+    assert_eq!((lane.provider, lane.app, lane.class), (ProviderKind::Fcm, scene.app, TrafficClass::Urgent));
     assert!(tickets[0].due_at <= at(0));
     assert_eq!(scene.lease(tickets[0].chunk, at(1)).await.devices, [devices[1]]);
     let books = scene.books(message).await;
@@ -67,7 +67,10 @@ pub async fn a_token_that_nobody_registered_is_reached(store: &dyn Store) {
     let (one, tickets) = scene.send(Draft::to(target.clone())).await;
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
     assert_eq!(leased.provider, ProviderKind::Apns);
-    assert_eq!((leased.fates.as_slice(), leased.tokens.get(0)), ([Fate::Send].as_slice(), Some("bare")));
+    assert_eq!(
+        (leased.decisions.as_slice(), leased.tokens.get(0)),
+        ([SendDecision::Send].as_slice(), Some("bare"))
+    );
     scene.settled(accept_all(&leased, at(1))).await;
     assert_eq!(scene.state(one).await, CampaignState::Finished);
     let (_, tickets) = scene.send(Draft::to(target)).await;
@@ -95,7 +98,7 @@ pub async fn a_user_gets_it_on_all_devices(store: &dyn Store) {
     scene.fcm(2).await;
     let (_, tickets) = scene.send(Draft::to(Target::User(person("ada")))).await;
     assert_eq!(reached(&scene, &tickets).await, own);
-    assert!(tickets.iter().all(|ticket| ticket.lane.class == Class::Urgent));
+    assert!(tickets.iter().all(|ticket| ticket.lane.class == TrafficClass::Urgent));
 }
 
 pub async fn a_user_without_devices_finishes_at_once(store: &dyn Store) {
@@ -128,7 +131,7 @@ pub async fn a_topic_reaches_its_devices(store: &dyn Store) {
     store.subscribe(scene.app, &topic("news"), &devices[2..8]).await.expect("subscribed");
     let (message, tickets) = scene.send_wide(Draft::to(Target::Topic(topic("news")))).await;
     assert_eq!(reached(&scene, &tickets).await, devices[2..8]);
-    assert!(tickets.iter().all(|ticket| ticket.lane.class == Class::Bulk));
+    assert!(tickets.iter().all(|ticket| ticket.lane.class == TrafficClass::Bulk));
     assert!(scene.books(message).await.audience_complete);
 }
 
@@ -227,7 +230,7 @@ pub async fn a_retired_device_is_in_no_audience_unless_it_is_named(store: &dyn S
     }
     for target in [Target::Device(device), Target::Devices(vec![device]), Target::Token(address(&given))] {
         let (_, tickets) = scene.send(Draft::to(target.clone())).await;
-        assert_eq!(scene.lease(tickets[0].chunk, at(3)).await.fates, [Fate::Gone], "{target:?}");
+        assert_eq!(scene.lease(tickets[0].chunk, at(3)).await.decisions, [SendDecision::Gone], "{target:?}");
     }
 }
 

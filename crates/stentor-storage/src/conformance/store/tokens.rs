@@ -4,7 +4,7 @@ use stentor_core::delivery::DeliveryState;
 use stentor_core::device::{DevicePatch, ProviderKind};
 use stentor_core::id::DeviceId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Fate, LeasedChunk, Store};
+use stentor_core::ports::store::{LeasedChunk, SendDecision, Store};
 use stentor_core::settlement::{Settlement, TokenChange};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -82,7 +82,7 @@ pub async fn registering_a_retired_device_revives_it(store: &dyn Store) {
     let registered = store.register(scene.app, &[again], at(9)).await.expect("again");
     assert_eq!((registered[0].device, registered[0].created), (device, false));
     assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
-    assert_eq!(leased_to(&scene, device, at(10)).await.fates, [Fate::Send]);
+    assert_eq!(leased_to(&scene, device, at(10)).await.decisions, [SendDecision::Send]);
 }
 
 pub async fn a_new_token_revives_a_retired_device(store: &dyn Store) {
@@ -133,7 +133,7 @@ pub async fn a_device_retired_after_the_expansion_is_not_sent_to(store: &dyn Sto
     given.tokens.push(TokenChange::Retire { device: devices[0], reason: Reason::Unregistered, since: None });
     scene.settled(given).await;
     let leased = scene.lease(second[0].chunk, at(3)).await;
-    assert_eq!(leased.fates, [Fate::Gone, Fate::Send, Fate::Send]);
+    assert_eq!(leased.decisions, [SendDecision::Gone, SendDecision::Send, SendDecision::Send]);
 }
 
 pub async fn a_replacement_that_another_device_holds_retires_the_old_device(store: &dyn Store) {

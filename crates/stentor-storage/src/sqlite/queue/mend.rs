@@ -1,7 +1,7 @@
 //! Rows of the queue's file that make no sense: they are removed, and the store's chunks are published again.
 
 use rusqlite::Connection;
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
 
 use crate::sqlite::damage::readable;
@@ -44,7 +44,7 @@ fn lanes(connection: &Connection) -> Done<usize> {
     let (_, broken) = readable(connection, "lanes", (sql, []), usize::MAX, |row| {
         number(row, 1)?;
         code(row, 2, ProviderKind::from_code)?;
-        code(row, 3, Class::from_code).map(drop)
+        code(row, 3, TrafficClass::from_code).map(drop)
     })?;
     for no in &broken {
         run(connection, "DELETE FROM lanes WHERE no = ?1", [no])?;

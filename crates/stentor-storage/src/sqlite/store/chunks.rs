@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use rusqlite::{Connection, Row, params};
 use stentor_core::campaign::CampaignState;
-use stentor_core::chunk::{ChunkState, Class, Lane, Ticket, decode_devices, encode_devices};
+use stentor_core::chunk::{ChunkState, Lane, Ticket, TrafficClass, decode_devices, encode_devices};
 use stentor_core::delivery::{Record, encode_records};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
@@ -307,7 +307,7 @@ fn read(row: &Row<'_>) -> Done<ChunkRow> {
     let facts = Chunk {
         id: ChunkId::from_raw(number(row, 0)?),
         campaign,
-        lane: Lane { provider, app, class: code(row, 14, Class::from_code)? },
+        lane: Lane { provider, app, class: code(row, 14, TrafficClass::from_code)? },
         state: code(row, 3, ChunkState::from_code)?,
         attempt: row.get(4)?,
         ambiguous: row.get(5)?,

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use stentor_core::chunk::TokenList;
 use stentor_core::id::DeviceId;
 use stentor_core::ledger::Contents;
-use stentor_core::ports::store::Fate;
+use stentor_core::ports::store::SendDecision;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::device_of;
@@ -33,13 +33,13 @@ pub(super) fn contents(
     chunk: &ChunkRow,
     now: Timestamp,
 ) -> Done<Contents> {
-    let (devices, fates, tokens) = look_up(connection, known, chunk, now)?;
+    let (devices, decisions, tokens) = look_up(connection, known, chunk, now)?;
     let id = chunk.campaign.into();
     let message = match known {
         Some(known) => known.messages.get(connection, id)?,
         None => message_rows::load(connection, id)?.map(Arc::new),
     };
-    Ok(Contents { message: message.ok_or(missing("message"))?, devices, fates, tokens })
+    Ok(Contents { message: message.ok_or(missing("message"))?, devices, decisions, tokens })
 }
 
 /// Finds out who is in a chunk and about each of them: gone, collapsed, or the token.
@@ -48,7 +48,7 @@ fn look_up(
     known: Option<&Known>,
     chunk: &ChunkRow,
     now: Timestamp,
-) -> Done<(Vec<DeviceId>, Vec<Fate>, TokenList)> {
+) -> Done<(Vec<DeviceId>, Vec<SendDecision>, TokenList)> {
     let seen = known
         .and_then(|known| known.prefetch.take(chunk.id))
         .filter(|seen| seen.devices.len() == chunk.count);
@@ -58,20 +58,20 @@ fn look_up(
     };
     let collapsed = collapse::collapsed(connection, chunk, &devices, now)?;
     if let Some(tokens) = tokens.filter(|_| collapsed.is_empty()) {
-        return Ok((devices, vec![Fate::Send; chunk.count], tokens));
+        return Ok((devices, vec![SendDecision::Send; chunk.count], tokens));
     }
-    let (fates, tokens) = fates(connection, chunk, &devices, &collapsed)?;
-    Ok((devices, fates, tokens))
+    let (decisions, tokens) = decisions(connection, chunk, &devices, &collapsed)?;
+    Ok((devices, decisions, tokens))
 }
 
 /// Finds out about each device: gone, collapsed, or its token.
-fn fates(
+fn decisions(
     connection: &Connection,
     chunk: &ChunkRow,
     devices: &[DeviceId],
     collapsed: &[bool],
-) -> Done<(Vec<Fate>, TokenList)> {
-    let mut fates = vec![Fate::Gone; devices.len()];
+) -> Done<(Vec<SendDecision>, TokenList)> {
+    let mut decisions = vec![SendDecision::Gone; devices.len()];
     let mut tokens = TokenList::with_capacity(devices.len());
     let mut at = 0;
     read_tokens(connection, chunk, devices, |device, token| {
@@ -82,13 +82,13 @@ fn fates(
             return;
         }
         if collapsed.get(at) == Some(&true) {
-            fates[at] = Fate::Collapsed;
+            decisions[at] = SendDecision::Collapsed;
         } else {
-            fates[at] = Fate::Send;
+            decisions[at] = SendDecision::Send;
             tokens.push(token);
         }
     })?;
-    Ok((fates, tokens))
+    Ok((decisions, tokens))
 }
 
 /// Reads the tokens of unretired devices in order of id.

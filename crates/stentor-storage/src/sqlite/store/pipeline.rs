@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rusqlite::Connection;
-use stentor_core::chunk::{Class, Ticket};
+use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::id::ChunkId;
 use stentor_core::ledger;
 use stentor_core::ports::store::{
@@ -54,7 +54,11 @@ impl PipelineStore for SqliteStore {
         let (messages, prefetch) = (Arc::clone(&self.inner.messages), Arc::clone(&self.inner.prefetch));
         let (chunks, known) = (chunks.to_vec(), Known { messages, prefetch });
         let work = move |connection: &Connection| lease::lease(connection, &known, &chunks, lease);
-        if lease.class == Class::Urgent { self.write_first(work).await } else { self.write(work).await }
+        if lease.class == TrafficClass::Urgent {
+            self.write_first(work).await
+        } else {
+            self.write(work).await
+        }
     }
 
     async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {

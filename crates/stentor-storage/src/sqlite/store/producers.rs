@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 use stentor_core::campaign::CampaignState;
-use stentor_core::chunk::{Class, Lane};
+use stentor_core::chunk::{Lane, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::ports::store::ProducerTask;
@@ -20,7 +20,7 @@ pub(super) struct Position {
     pub(super) cursor: DeviceId,
     pub(super) as_of: DeviceId,
     pub(super) state: CampaignState,
-    class: Class,
+    class: TrafficClass,
 }
 
 impl Position {
@@ -41,7 +41,7 @@ pub(super) fn find(connection: &Connection, task: ProducerTask) -> Done<Option<P
             cursor: DeviceId::from_raw(number(row, 1)?),
             as_of: DeviceId::from_raw(number(row, 2)?),
             state: code(row, 3, CampaignState::from_code)?,
-            class: code(row, 4, Class::from_code)?,
+            class: code(row, 4, TrafficClass::from_code)?,
         })
     };
     let key = params![int(task.message.raw()), int(task.app.raw()), task.provider.code()];

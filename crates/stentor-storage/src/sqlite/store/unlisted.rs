@@ -1,7 +1,7 @@
 //! Devices that are known only by a message to their token: forgotten in the end, when no message that is kept counts them.
 
 use rusqlite::{Connection, Row, params};
-use stentor_core::chunk::Class;
+use stentor_core::chunk::TrafficClass;
 use stentor_core::id::DeviceId;
 use stentor_core::time::Timestamp;
 
@@ -76,7 +76,7 @@ fn is_among(connection: &Connection, (fleet, level): (i64, u32), device: DeviceI
         AND c.fleet = ?1 AND c.level = ?2 AND c.last BETWEEN ?3 AND ?4 AND c.first <= ?3 AND k.class = ?5";
     let id = int(device.raw());
     let farthest = id.saturating_add((1 << level) - 1);
-    let values = params![fleet, level, id, farthest, Class::Urgent.code()];
+    let values = params![fleet, level, id, farthest, TrafficClass::Urgent.code()];
     // Who is in a chunk that cannot be read is not known: it counts.
     let has = |row: &Row<'_>| {
         Ok(chunks::decode(row, 0).map_or(true, |devices| devices.binary_search(&device).is_ok()))

@@ -5,7 +5,7 @@ use super::*;
 fn refused_as(provider: ProviderKind, reason: Reason, count: usize, accepted: u64) -> Settled {
     let mut chunk = sending(count);
     (chunk.provider, chunk.tally.accepted) = (provider, accepted);
-    decide(&chunk, &vec![Outcome::Rejected { reason, reach: Reach::Device }; count])
+    decide(&chunk, &vec![Outcome::Rejected { reason, scope: OutcomeScope::Device }; count])
 }
 
 #[test]
@@ -39,7 +39,8 @@ fn a_few_foreign_tokens_and_those_beside_an_accepted_one_are_rejected_each_for_i
 fn foreign_after(before: u32, count: usize, audience: u64, standing: Standing) -> Settled {
     let mut chunk = sending(count);
     chunk.tally.sending = audience;
-    let outcomes = vec![Outcome::Rejected { reason: Reason::SenderMismatch, reach: Reach::Device }; count];
+    let outcomes =
+        vec![Outcome::Rejected { reason: Reason::SenderMismatch, scope: OutcomeScope::Device }; count];
     let foreign_in_a_row = before + count as u32;
     settle(&chunk, &outcomes, Standing { foreign_in_a_row, ..standing }, &RetryPolicy::default(), 0.5, NOW)
 }
