@@ -64,7 +64,7 @@ fn states(settled: &Settled) -> Vec<(DeliveryState, Reason)> {
 }
 
 fn any_outcome() -> impl Strategy<Value = Outcome> {
-    let reach = prop::sample::select(vec![
+    let scope = prop::sample::select(vec![
         OutcomeScope::Device,
         OutcomeScope::Payload,
         OutcomeScope::Credential,
@@ -80,8 +80,8 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
         unsent,
         Just(Outcome::Replaced { token: PushToken::new("next").expect("fits") }),
         Just(Outcome::Unregistered { reason: Reason::Unregistered, since: Some(NOW) }),
-        (reason.clone(), reach.clone()).prop_map(|(reason, scope)| Outcome::Rejected { reason, scope }),
-        (reach.clone(), wait.clone())
+        (reason.clone(), scope.clone()).prop_map(|(reason, scope)| Outcome::Rejected { reason, scope }),
+        (scope.clone(), wait.clone())
             .prop_map(|(scope, retry_after)| Outcome::Throttled { scope, retry_after }),
         (reason, scope, wait).prop_map(|(reason, scope, retry_after)| Outcome::Unavailable {
             reason,

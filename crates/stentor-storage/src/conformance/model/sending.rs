@@ -63,8 +63,8 @@ impl World<'_> {
             self.tickets.remove(key);
             match reply {
                 LeaseReply::Leased(chunk) => self.hold(Held { chunk: *chunk, until: lease.until }),
-                LeaseReply::Paused => self.scope("a paused chunk asked for"),
-                LeaseReply::Void => self.scope("a void chunk asked for"),
+                LeaseReply::Paused => self.reach("a paused chunk asked for"),
+                LeaseReply::Void => self.reach("a void chunk asked for"),
             }
         }
     }
@@ -83,13 +83,13 @@ impl World<'_> {
         self.truth.check_lease(chunk);
         let decisions = chunk.decisions.clone();
         if decisions.contains(&SendDecision::Collapsed) {
-            self.scope("a collapsed delivery");
+            self.reach("a collapsed delivery");
         }
         if decisions.contains(&SendDecision::Gone) {
-            self.scope("a device gone at sending time");
+            self.reach("a device gone at sending time");
         }
         if chunk.ambiguous {
-            self.scope("an ambiguous chunk");
+            self.reach("an ambiguous chunk");
         }
         self.show(&(decisions, held.chunk.ambiguous, held.chunk.attempt, held.chunk.tally));
         self.held.push(held);

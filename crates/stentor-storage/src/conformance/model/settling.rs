@@ -21,10 +21,10 @@ impl World<'_> {
         let Held { chunk, until } = self.held.remove(which % self.held.len());
         let given = answered(&chunk, Some(how), self.now());
         if !given.children.is_empty() {
-            self.scope("children");
+            self.reach("children");
         }
         if given.stop.is_some() {
-            self.scope("a stop");
+            self.reach("a stop");
         }
         let reply = self.store().settle(vec![given.clone()]).await.expect("settled").remove(0);
         let SettleReply::Settled { tickets: children, awaited } = reply else {
@@ -32,7 +32,7 @@ impl World<'_> {
         };
         assert_eq!(awaited.is_some(), !given.awaited.is_empty());
         if let Some(awaited) = awaited {
-            self.scope("an awaited chunk");
+            self.reach("an awaited chunk");
             self.held.push(Held { chunk: awaited_chunk(&chunk, awaited, &given.awaited), until });
         }
         self.truth.settled(&chunk, &given, how);
@@ -55,7 +55,7 @@ impl World<'_> {
         let given = accept_all(chunk, self.now());
         let reply = self.store().settle(vec![given]).await.expect("asked").remove(0);
         assert_eq!(reply, SettleReply::Stale, "a lost lease settled something");
-        self.scope("a stale settlement");
+        self.reach("a stale settlement");
     }
 
     async fn release(&mut self, which: usize) {
@@ -64,7 +64,7 @@ impl World<'_> {
         }
         let Held { chunk, .. } = self.held.remove(which % self.held.len());
         let back = self.store().release(&[(chunk.id, chunk.epoch)], self.now()).await.expect("given back");
-        self.scope("a chunk given back");
+        self.reach("a chunk given back");
         self.publish(back);
         self.lost.push(chunk);
     }

@@ -145,7 +145,7 @@ impl<'a> World<'a> {
         }
         let (device, _) = self.devices.remove(which % self.devices.len());
         self.store().remove_device(self.app, device).await.expect("it is there");
-        self.scope("a device removed");
+        self.reach("a device removed");
     }
 
     async fn expand(&mut self, which: usize, how: u8) {
@@ -167,7 +167,7 @@ impl<'a> World<'a> {
         match self.store().act(self.app, message.into(), action, now).await {
             Ok((after, tickets)) => {
                 assert!(before.state.after(action, true).is_some(), "{action} of {} done", before.state);
-                self.scope(after.state.as_str());
+                self.reach(after.state.as_str());
                 self.publish(tickets);
             }
             Err(StoreError::Conflict(_)) => {
@@ -185,14 +185,14 @@ impl<'a> World<'a> {
         self.publish(started);
         let swept = self.store().sweep(1_000, now).await.expect("swept");
         if !swept.expired.is_empty() {
-            self.scope("chunks expired");
+            self.reach("chunks expired");
         }
         self.tickets.retain(|(_, chunk), _| !swept.expired.contains(chunk));
         let (over, held) =
             std::mem::take(&mut self.held).into_iter().partition(|held: &Held| held.until <= now);
         self.held = held;
         for Held { chunk, .. } in over {
-            self.scope("a lease ran out");
+            self.reach("a lease ran out");
             self.lose(chunk, how);
         }
         self.publish(swept.released);
@@ -207,7 +207,7 @@ impl<'a> World<'a> {
         let deliveries: usize = self.held.iter().map(|held| held.chunk.devices.len()).sum();
         assert_eq!((recovery.chunks, recovery.deliveries), (self.held.len() as u64, deliveries as u64));
         for Held { chunk, .. } in std::mem::take(&mut self.held) {
-            self.scope("a crash with leases");
+            self.reach("a crash with leases");
             self.lose(chunk, how);
         }
         self.tickets.clear();
