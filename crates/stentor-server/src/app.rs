@@ -36,7 +36,7 @@ pub struct App {
     listener: Listener,
     address: SocketAddr,
     api: Api,
-    belt: Arc<PipelineHandle>,
+    pipeline: Arc<PipelineHandle>,
     reloads: Reloads,
     drain_timeout: Duration,
     /// Held while the server lives, so that no second one touches the same files.
@@ -77,14 +77,14 @@ impl App {
         let (listener, certificate) = open_listener(&config.api).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
         let ground = Dependencies { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
-        let belt = Arc::new(PipelineHandle::start(&ground, &config).await?);
-        let service = Arc::new(open_service(&config, &ground, keyring, belt.clone()).await?);
+        let pipeline = Arc::new(PipelineHandle::start(&ground, &config).await?);
+        let service = Arc::new(open_service(&config, &ground, keyring, pipeline.clone()).await?);
         let address = tell_address(&listener, &config)?;
         let drain_timeout = config.shutdown.drain_timeout();
         let parts_of = config.api.clone();
         let reloads = Reloads {
             service: service.clone(),
-            belt: belt.clone(),
+            pipeline: pipeline.clone(),
             certificate: certificate.clone(),
             clock: clock.clone(),
             check_interval: parts_of.tls_check_interval(),
@@ -93,9 +93,9 @@ impl App {
         let (requests, bodies) = (limits.places.clone(), limits.bodies.clone());
         let connections = listener.connections().clone();
         let state = ListenerState { certificate, connections, requests, bodies };
-        let board = ServerStatus::new(store, queue, clock, belt.clone(), config, state);
+        let board = ServerStatus::new(store, queue, clock, pipeline.clone(), config, state);
         let api = Api::new(parts(&parts_of, limits, service, Arc::new(board)));
-        Ok(Self { listener, address, api, belt, reloads, drain_timeout, _lock: lock })
+        Ok(Self { listener, address, api, pipeline, reloads, drain_timeout, _lock: lock })
     }
 
     /// Whether the API is served over TLS.
@@ -120,10 +120,10 @@ impl App {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let Self { listener, address, api, belt, reloads, drain_timeout, _lock } = self;
+        let Self { listener, address, api, pipeline, reloads, drain_timeout, _lock } = self;
         tracing::info!(%address, "serving");
         let stop = CancellationToken::new();
-        let server = belt.watched(
+        let server = pipeline.watched(
             "listener",
             stop.clone(),
             listener.serve(api.router(), stop.clone().cancelled_owned()),
@@ -133,21 +133,21 @@ impl App {
             () = &mut server => {}
             () = shutdown => {}
             () = reloads.follow(reload) => {}
-            _ = belt.failed() => tokio::select! {
+            _ = pipeline.failed() => tokio::select! {
                 () = &mut server => {}
-                () = belt.drain(drain_timeout) => {}
+                () = pipeline.drain(drain_timeout) => {}
             },
         }
         tracing::info!(seconds = drain_timeout.as_secs(), "draining");
         stop.cancel();
         let deadline = Instant::now() + drain_timeout;
-        let pipeline = belt.drain(drain_timeout);
+        let pipeline = pipeline.drain(drain_timeout);
         let both = async { tokio::join!(server, pipeline) };
         if tokio::time::timeout_at(deadline.into(), both).await.is_err() {
             tracing::warn!("the time to drain is over; what is left is recovered at the next start");
         }
         tracing::info!("stopped");
-        match belt.failures().into_iter().next() {
+        match pipeline.failures().into_iter().next() {
             Some(Failure { part, cause }) => Err(AppError::Part { part, cause }),
             None => Ok(()),
         }
@@ -176,7 +176,7 @@ async fn open_service(
     config: &Config,
     ground: &Dependencies,
     keyring: Keyring,
-    belt: Arc<PipelineHandle>,
+    pipeline: Arc<PipelineHandle>,
 ) -> Result<Service, AppError> {
     let limits = ServiceLimits {
         imports_max_count: config.api.imports_max_count,
@@ -188,7 +188,7 @@ async fn open_service(
     };
     let (store, clock, ids) = (ground.store.clone(), ground.clock.clone(), ground.ids.clone());
     let outbound = config.outbound.policy();
-    let service = Service::open(Ground { store, clock, ids, belt, keyring, limits, outbound }).await;
+    let service = Service::open(Ground { store, clock, ids, pipeline, keyring, limits, outbound }).await;
     service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
 }
 

@@ -30,8 +30,8 @@ pub async fn render(service: &Service, board: &ServerStatus) -> String {
     let gathered = Gathered {
         oldest_seconds: oldest_ready(&depths, now).as_secs_f64(),
         depths,
-        stats: board.belt.stats(),
-        failures: board.belt.failures(),
+        stats: board.pipeline.stats(),
+        failures: board.pipeline.failures(),
         counts,
         uptime_seconds: board.uptime().as_secs_f64(),
         listener: ListenerFacts::of(service, board, now),

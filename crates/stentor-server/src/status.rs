@@ -35,7 +35,7 @@ pub struct ServerStatus {
     /// Since when the server runs.
     pub started: Instant,
     /// The pipeline.
-    pub belt: Arc<PipelineHandle>,
+    pub pipeline: Arc<PipelineHandle>,
     /// The settings in force.
     pub config: Config,
     /// The listener.
@@ -76,12 +76,12 @@ impl ServerStatus {
         store: Arc<dyn Store>,
         queue: Arc<dyn Queue>,
         clock: Arc<dyn Clock>,
-        belt: Arc<PipelineHandle>,
+        pipeline: Arc<PipelineHandle>,
         config: Config,
         listener: ListenerState,
     ) -> Self {
         let (started, last_depths, trying) = (Instant::now(), Mutex::default(), Mutex::default());
-        Self { store, queue, clock, started, belt, config, listener, last_depths, trying }
+        Self { store, queue, clock, started, pipeline, config, listener, last_depths, trying }
     }
 
     /// Asks store and queue; where nothing was written for a second, they are tried with a small write.
@@ -93,9 +93,9 @@ impl ServerStatus {
         Readiness {
             store: answers && store_keeps,
             queue: depths.is_some() && queue_keeps,
-            failed: self.belt.failures().into_iter().map(|failure| failure.part).collect(),
+            failed: self.pipeline.failures().into_iter().map(|failure| failure.part).collect(),
             oldest_ready_seconds: oldest_ready(lanes, now).as_secs(),
-            getting_ready: self.belt.is_getting_ready(),
+            getting_ready: self.pipeline.is_getting_ready(),
             ready_chunks: lanes.iter().map(|lane| lane.ready).sum(),
         }
     }

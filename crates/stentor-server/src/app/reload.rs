@@ -14,7 +14,7 @@ use crate::service::Service;
 /// Who looks again, and at what.
 pub(super) struct Reloads {
     pub(super) service: Arc<Service>,
-    pub(super) belt: Arc<PipelineHandle>,
+    pub(super) pipeline: Arc<PipelineHandle>,
     pub(super) certificate: Option<Arc<Certificate>>,
     pub(super) clock: Arc<dyn Clock>,
     /// How often the certificate's files are looked at without a signal.
@@ -34,7 +34,7 @@ impl Reloads {
             if self.look_at_certificate().await == Some(Look::Same) {
                 tracing::info!("certificate looked at again: it is the same");
             }
-            self.belt.reload().await;
+            self.pipeline.reload().await;
             match self.service.reload_credentials().await {
                 Ok(count) => tracing::info!(count, "credentials looked at again"),
                 Err(problem) => tracing::warn!(%problem, "credentials could not be looked at again"),

@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{AcceptGuard, Backlog, Crowded, Deps, Failure, Pipeline, PipelineStats, Supervisor};
 use crate::providers::Adapters;
-use crate::service::{Belt, Resting};
+use crate::service::{PipelinePort, Resting};
 
 /// Batches of tickets that wait to be published; what finds no place is published by the janitor.
 const WAITING_MAX_COUNT: usize = 16_384;
@@ -138,7 +138,7 @@ impl PipelineHandle {
     }
 }
 
-impl Belt for PipelineHandle {
+impl PipelinePort for PipelineHandle {
     fn published(&self, tickets: Vec<Ticket>) {
         if let Some(pipeline) = self.pipeline() {
             pipeline.note_queued(&tickets);

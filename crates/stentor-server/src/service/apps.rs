@@ -50,7 +50,7 @@ impl Serve<DeleteApp> for Service {
         self.change(author, matter, Change::DeleteApp(app)).await?;
         self.keyring.forget_app(app);
         for provider in self.credentials.forget_app(app) {
-            self.belt.changed(app, provider);
+            self.pipeline.changed(app, provider);
         }
         Ok(())
     }

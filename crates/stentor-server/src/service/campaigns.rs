@@ -86,8 +86,8 @@ impl Service {
         let Changed::Campaign(_, tickets) = self.change(author, matter, change).await? else {
             return Err(unexpected());
         };
-        self.belt.published(tickets);
-        self.belt.wake();
+        self.pipeline.published(tickets);
+        self.pipeline.wake();
         Serve::<ShowCampaign>::serve(self, caller, id, ()).await
     }
 }

@@ -116,7 +116,7 @@ impl Service {
         let matter = matter.with_detail(&in_words(&credential));
         self.change(author, matter, Change::PutCredential(credential)).await?;
         self.credentials.add(app, provider);
-        self.belt.changed(app, provider);
+        self.pipeline.changed(app, provider);
         Ok(())
     }
 
@@ -130,8 +130,8 @@ impl Service {
                 provider,
                 updated_at: credential.updated_at,
                 summary: summary(&credential),
-                parked: self.belt.parked(app, provider).or_else(|| self.is_refused(&credential)),
-                quota: self.belt.quota(app, provider),
+                parked: self.pipeline.parked(app, provider).or_else(|| self.is_refused(&credential)),
+                quota: self.pipeline.quota(app, provider),
             });
         }
         Ok(views)
@@ -157,7 +157,7 @@ impl Service {
         let app = self.administrated_by(&author, &matter, identity, app).await?;
         self.change(author, matter, Change::DeleteCredential(app, provider)).await?;
         self.credentials.remove(app, provider);
-        self.belt.changed(app, provider);
+        self.pipeline.changed(app, provider);
         Ok(())
     }
 

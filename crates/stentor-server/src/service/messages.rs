@@ -125,7 +125,7 @@ impl Serve<ShowMessage> for Service {
 impl Service {
     /// Refuses what would only wait longer and longer, before it costs a transaction.
     async fn refuse_when_full(&self, app: AppId, target: &Target) -> ServiceResult<()> {
-        if !self.belt.has_room(app) {
+        if !self.pipeline.has_room(app) {
             let detail = "as much of this app waits to be sent as is allowed; nothing was kept";
             return self.refuse_as_full(detail.to_owned(), None);
         }
@@ -149,7 +149,7 @@ impl Service {
     /// Finds what a message to named devices would have to wait behind without end. Audiences are expanded when there is
     /// room, and keep nobody waiting at other push services.
     async fn crowd_before(&self, app: AppId, target: &Target) -> ServiceResult<Option<Crowded>> {
-        let mut crowds = self.belt.crowded(app);
+        let mut crowds = self.pipeline.crowded(app);
         if crowds.is_empty() || !target.is_direct() {
             return Ok(None);
         }
@@ -168,14 +168,14 @@ impl Service {
     async fn keep(&self, message: Message, repeat: Option<Repeat>) -> ServiceResult<Kept<MessageAccepted>> {
         let reply = reply_to(&message);
         let idempotency = repeat.map(|repeat| to_keep(repeat, &reply));
-        let guard = self.belt.accepting();
+        let guard = self.pipeline.accepting();
         let (app, due_at, is_due) = (message.app, message.due_at, message.due_at <= message.created_at);
         let answers = self.store.accept(vec![NewMessage { message, idempotency }]).await;
         match answers.into_iter().next() {
             Some(Ok(Idempotent::Done(()))) => {
                 match is_due {
                     true => guard.accepted(app, due_at),
-                    false => self.belt.wake(),
+                    false => self.pipeline.wake(),
                 }
                 Counters::add(&self.counters.messages_accepted, 1);
                 Ok(Kept { reply, replayed: false })

@@ -41,7 +41,7 @@ pub use import::{
 pub use keyring::Keyring;
 
 /// What a service tells the pipeline; it never waits for it.
-pub trait Belt: Send + Sync {
+pub trait PipelinePort: Send + Sync {
     /// Chunks were kept and may be leased.
     fn published(&self, tickets: Vec<Ticket>);
 
@@ -139,7 +139,7 @@ pub struct Ground {
     /// Numbers for new things, shared with the pipeline.
     pub ids: Arc<IdSource>,
     /// The pipeline.
-    pub belt: Arc<dyn Belt>,
+    pub pipeline: Arc<dyn PipelinePort>,
     /// Keys known to this process.
     pub keyring: Keyring,
     /// Bounds.
@@ -152,7 +152,7 @@ pub struct Ground {
 pub struct Service {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    belt: Arc<dyn Belt>,
+    pipeline: Arc<dyn PipelinePort>,
     ids: Arc<IdSource>,
     keyring: Keyring,
     credentials: credentials::Kinds,
@@ -167,7 +167,7 @@ pub struct Service {
 impl Service {
     /// Reads what must be known in memory (which keys there are, which app has which credential) and is ready.
     pub async fn open(ground: Ground) -> ServiceResult<Self> {
-        let Ground { store, clock, ids, belt, keyring, limits, outbound } = ground;
+        let Ground { store, clock, ids, pipeline, keyring, limits, outbound } = ground;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         keyring.learn(store.as_ref()).await?;
         let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
@@ -175,7 +175,7 @@ impl Service {
         Ok(Self {
             store,
             clock,
-            belt,
+            pipeline,
             ids,
             keyring,
             credentials,

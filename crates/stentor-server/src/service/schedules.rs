@@ -49,7 +49,7 @@ impl Serve<CreateSchedule> for Service {
         let change = Change::CreateSchedule(Box::new(schedule), idempotency);
         match self.change(author, matter, change).await? {
             Changed::Stored(Idempotent::Done(())) => {
-                self.belt.wake();
+                self.pipeline.wake();
                 Ok(Kept { reply, replayed: false })
             }
             Changed::Stored(Idempotent::Replayed(reply)) => self.replayed(reply),
@@ -153,7 +153,7 @@ impl Service {
         let Changed::Schedule(schedule) = self.change(author, matter, change).await? else {
             return Err(unexpected());
         };
-        self.belt.wake();
+        self.pipeline.wake();
         Ok(view(*schedule))
     }
 

@@ -10,9 +10,9 @@ use crate::pipeline::stats::DispatchStats;
 impl Serve<ShowStatus> for ServerStatus {
     async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<Status> {
         identity.allow::<ShowStatus>()?;
-        let (queue, stats) = (self.depths().await.unwrap_or_default(), self.belt.stats());
+        let (queue, stats) = (self.depths().await.unwrap_or_default(), self.pipeline.stats());
         Ok(Status {
-            instance: format!("{:x}", self.belt.instance()),
+            instance: format!("{:x}", self.pipeline.instance()),
             uptime_seconds: self.uptime().as_secs(),
             providers: stats.providers.into_iter().map(ProviderStatus::from).collect(),
             queue: queue.into_iter().map(LaneStatus::from).collect(),
