@@ -20,29 +20,30 @@ const BREATH: Duration = Duration::from_millis(3);
 
 /// Starts a producer for each campaign and provider that needs one, until told to stop.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let mut office = Office { shared, running: HashSet::new(), names: HashMap::new(), tasks: JoinSet::new() };
-    let interval = Duration::from_millis(office.shared.config.producers_interval_ms);
-    while !office.shared.stop.is_cancelled() {
-        office.start_missing().await;
-        let shared = office.shared.clone();
+    let mut producers =
+        ProducerSupervisor { shared, running: HashSet::new(), names: HashMap::new(), tasks: JoinSet::new() };
+    let interval = Duration::from_millis(producers.shared.config.producers_interval_ms);
+    while !producers.shared.stop.is_cancelled() {
+        producers.start_missing().await;
+        let shared = producers.shared.clone();
         tokio::select! {
             () = shared.stop.cancelled() => {}
             () = shared.wakeups.producers.notified() => {}
             () = tokio::time::sleep(interval) => {}
-            Some(ended) = office.tasks.join_next_with_id() => office.note_end(ended),
+            Some(ended) = producers.tasks.join_next_with_id() => producers.note_end(ended),
         }
     }
-    while office.tasks.join_next().await.is_some() {}
+    while producers.tasks.join_next().await.is_some() {}
 }
 
-struct Office {
+struct ProducerSupervisor {
     shared: Arc<Shared>,
     running: HashSet<ProducerTask>,
     names: HashMap<Id, ProducerTask>,
     tasks: JoinSet<()>,
 }
 
-impl Office {
+impl ProducerSupervisor {
     async fn start_missing(&mut self) {
         while let Some(ended) = self.tasks.try_join_next_with_id() {
             self.note_end(ended);
