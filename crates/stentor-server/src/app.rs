@@ -26,7 +26,7 @@ pub use crate::node::{
 use crate::node::{Dependencies, PipelineHandle, prepare_folder};
 use crate::pipeline::Failure;
 use crate::private;
-use crate::service::{Ground, Keyring, Service, ServiceLimits};
+use crate::service::{Keyring, Service, ServiceLimits, ServiceParts};
 use crate::shares::Shares;
 use crate::status::ServerStatus;
 use reload::Reloads;
@@ -76,9 +76,10 @@ impl App {
         // Before the pipeline: a server that cannot listen must not have leased anything.
         let (listener, certificate) = open_listener(&config.api).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
-        let ground = Dependencies { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
-        let pipeline = Arc::new(PipelineHandle::start(&ground, &config).await?);
-        let service = Arc::new(open_service(&config, &ground, keyring, pipeline.clone()).await?);
+        let dependencies =
+            Dependencies { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
+        let pipeline = Arc::new(PipelineHandle::start(&dependencies, &config).await?);
+        let service = Arc::new(open_service(&config, &dependencies, keyring, pipeline.clone()).await?);
         let address = tell_address(&listener, &config)?;
         let drain_timeout = config.shutdown.drain_timeout();
         let parts_of = config.api.clone();
@@ -174,7 +175,7 @@ async fn last_id(store: &dyn Store) -> Result<u64, AppError> {
 
 async fn open_service(
     config: &Config,
-    ground: &Dependencies,
+    dependencies: &Dependencies,
     keyring: Keyring,
     pipeline: Arc<PipelineHandle>,
 ) -> Result<Service, AppError> {
@@ -186,9 +187,11 @@ async fn open_service(
         audit_max_count: config.api.audit_max_count,
         start_spread: config.pipeline.start_spread(),
     };
-    let (store, clock, ids) = (ground.store.clone(), ground.clock.clone(), ground.ids.clone());
+    let (store, clock, ids) =
+        (dependencies.store.clone(), dependencies.clock.clone(), dependencies.ids.clone());
     let outbound = config.outbound.policy();
-    let service = Service::open(Ground { store, clock, ids, pipeline, keyring, limits, outbound }).await;
+    let service =
+        Service::open(ServiceParts { store, clock, ids, pipeline, keyring, limits, outbound }).await;
     service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
 }
 

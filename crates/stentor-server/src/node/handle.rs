@@ -42,17 +42,17 @@ pub struct PipelineHandle {
 
 impl PipelineHandle {
     /// Recovers what a crash left and starts to move.
-    pub(crate) async fn start(ground: &Dependencies, config: &Config) -> Result<Self, AppError> {
-        let instance = ground.ids.next(ground.clock.now());
+    pub(crate) async fn start(dependencies: &Dependencies, config: &Config) -> Result<Self, AppError> {
+        let instance = dependencies.ids.next(dependencies.clock.now());
         let wrap = |cause: std::io::Error| AppError::Engine { what: "the threads", cause: cause.to_string() };
         let threads = Threads::start().map_err(wrap)?;
         let deps = Deps {
-            store: ground.store.clone(),
-            queue: ground.queue.clone(),
-            clock: ground.clock.clone(),
-            ids: ground.ids.clone(),
+            store: dependencies.store.clone(),
+            queue: dependencies.queue.clone(),
+            clock: dependencies.clock.clone(),
+            ids: dependencies.ids.clone(),
             factory: Arc::new(
-                Adapters::new(ground.clock.clone(), config.sender.limits(), config.outbound.policy())
+                Adapters::new(dependencies.clock.clone(), config.sender.limits(), config.outbound.policy())
                     .at_home_on(threads.handle()),
             ),
             bulk: threads.handle(),

@@ -131,7 +131,7 @@ impl Counters {
 }
 
 /// What the services stand on.
-pub struct Ground {
+pub struct ServiceParts {
     /// The ledger.
     pub store: Arc<dyn Store>,
     /// The time.
@@ -166,8 +166,8 @@ pub struct Service {
 
 impl Service {
     /// Reads what must be known in memory (which keys there are, which app has which credential) and is ready.
-    pub async fn open(ground: Ground) -> ServiceResult<Self> {
-        let Ground { store, clock, ids, pipeline, keyring, limits, outbound } = ground;
+    pub async fn open(parts: ServiceParts) -> ServiceResult<Self> {
+        let ServiceParts { store, clock, ids, pipeline, keyring, limits, outbound } = parts;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         keyring.learn(store.as_ref()).await?;
         let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
