@@ -18,6 +18,18 @@ const WRONG_WORDS: &[(&[&str], &str)] = &[
     (&["mock", "mocks", "mocked"], "Emulator, Stub or Sink"),
     (&["sut"], "Subject"),
     (&["uaid"], "Device"),
+    (&["crew", "hire", "hired"], "a pool of consumers, spawn"),
+    (&["office"], "a supervisor"),
+    (&["desk"], "GroupCommitter"),
+    (&["shelf"], "a cache"),
+    (&["belt"], "PipelinePort, or PipelineHandle"),
+    (&["bells", "bell"], "Wakeups"),
+    (&["agenda"], "DueIndex"),
+    (&["rush", "lull"], "Backlog"),
+    (&["setback"], "ClockStep"),
+    (&["outlet"], "ProviderHandle"),
+    (&["mishap", "mishaps"], "Interruption"),
+    (&["converse", "welcome"], "serve_connection, accept"),
 ];
 
 /// A vendor's own word, allowed inside the folder that speaks the vendor's language.
