@@ -11,8 +11,8 @@ use crate::error::EmulatorError;
 use crate::frames::Limits;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
-use crate::policy::{Policy, PolicyDesk};
-use crate::service::{Desk, Service};
+use crate::policy::{LivePolicy, Policy};
+use crate::service::{EmulatorContext, Service};
 use crate::tls::{self, TlsConfig};
 pub use provider_token::ApnsKey;
 use serde::de::IgnoredAny;
@@ -105,8 +105,8 @@ pub(crate) fn build(config: ApnsConfig) -> Result<(Control, Arc<impl Service>), 
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
     };
-    let policy = PolicyDesk::new(config.policy.clone(), config.seed, policy::DIALECT)?;
-    let desk = Desk::new(policy, Some(Observer::open(&config.observer)?), limits);
-    let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
-    Ok((control, Arc::new(ApnsService::new(config, desk, devices)?)))
+    let policy = LivePolicy::new(config.policy.clone(), config.seed, policy::DIALECT)?;
+    let context = EmulatorContext::new(policy, Some(Observer::open(&config.observer)?), limits);
+    let control = Control::new(Arc::clone(&context), Arc::clone(&devices));
+    Ok((control, Arc::new(ApnsService::new(config, context, devices)?)))
 }

@@ -8,7 +8,7 @@ use crate::faults::Fault;
 use crate::listener::{Port, Protocols};
 use crate::observer::{Counts, Observer, Totals};
 use crate::policy::Policy;
-use crate::service::{Desk, Served, Service};
+use crate::service::{EmulatorContext, Served, Service};
 use crate::tls::ServerTls;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -45,20 +45,20 @@ pub struct WireSums {
 /// The hand on an emulator, shared by its handle and its control port.
 #[derive(Clone)]
 pub(crate) struct Control {
-    desk: Arc<Desk>,
+    context: Arc<EmulatorContext>,
     devices: Arc<Devices>,
 }
 
 impl Control {
-    pub(crate) fn new(desk: Arc<Desk>, devices: Arc<Devices>) -> Self {
-        Self { desk, devices }
+    pub(crate) fn new(context: Arc<EmulatorContext>, devices: Arc<Devices>) -> Self {
+        Self { context, devices }
     }
 
     fn sums(&self) -> Sums {
-        let wire = &self.desk.wire;
+        let wire = &self.context.wire;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Sums {
-            tokens: self.desk.observer.as_ref().map(|observer| observer.totals()).unwrap_or_default(),
+            tokens: self.context.observer.as_ref().map(|observer| observer.totals()).unwrap_or_default(),
             wire: WireSums {
                 connections: read(&wire.connections),
                 requests: read(&wire.requests),
@@ -71,12 +71,12 @@ impl Control {
     }
 
     fn counts(&self, token: &str) -> Counts {
-        self.desk.observer.as_ref().map(|observer| observer.lookup(token)).unwrap_or_default()
+        self.context.observer.as_ref().map(|observer| observer.lookup(token)).unwrap_or_default()
     }
 
     fn set_policy(&self, policy: Policy) -> Result<(), EmulatorError> {
-        self.desk.policy.set(policy)?;
-        self.desk.faults.release();
+        self.context.policy.set(policy)?;
+        self.context.faults.release();
         Ok(())
     }
 }
@@ -124,7 +124,7 @@ impl Running {
 
     /// Returns the counts per token.
     pub fn observer(&self) -> Option<&Arc<Observer>> {
-        self.control.desk.observer.as_ref()
+        self.control.context.observer.as_ref()
     }
 
     /// Returns the counts of one token; zeros when it was never seen.
@@ -144,7 +144,7 @@ impl Running {
 
     /// Does a fault at once.
     pub fn inject(&self, fault: Fault) {
-        self.control.desk.faults.inject(fault);
+        self.control.context.faults.inject(fault);
     }
 
     /// Returns the device side.

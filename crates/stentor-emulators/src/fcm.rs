@@ -17,8 +17,8 @@ use crate::error::EmulatorError;
 use crate::frames::Limits;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
-use crate::policy::{Policy, PolicyDesk};
-use crate::service::{Desk, Service};
+use crate::policy::{LivePolicy, Policy};
+use crate::service::{EmulatorContext, Service};
 use crate::tls::{self, TlsConfig};
 pub use oauth::{FcmAuth, ServiceAccount};
 use serde::de::IgnoredAny;
@@ -99,8 +99,8 @@ pub(crate) fn build(config: FcmConfig) -> Result<(Control, Arc<impl Service>), E
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
     };
-    let policy = PolicyDesk::new(config.policy.clone(), config.seed, errors::DIALECT)?;
-    let desk = Desk::new(policy, Some(Observer::open(&config.observer)?), limits);
-    let control = Control::new(Arc::clone(&desk), Arc::clone(&devices));
-    Ok((control, Arc::new(FcmService::new(config, desk, devices)?)))
+    let policy = LivePolicy::new(config.policy.clone(), config.seed, errors::DIALECT)?;
+    let context = EmulatorContext::new(policy, Some(Observer::open(&config.observer)?), limits);
+    let control = Control::new(Arc::clone(&context), Arc::clone(&devices));
+    Ok((control, Arc::new(FcmService::new(config, context, devices)?)))
 }

@@ -63,7 +63,7 @@ pub struct SinkWire {
 impl SinkWire {
     /// Starts a connection. Fails as the sink's start does.
     pub fn new(config: &SinkConfig) -> Result<Self, EmulatorError> {
-        Ok(Self { connection: sink::connection(&sink::desk(config)?, None), inbox: Vec::new() })
+        Ok(Self { connection: sink::connection(&sink::context(config)?, None), inbox: Vec::new() })
     }
 
     /// Hands bytes in and returns what is said about them.
@@ -84,7 +84,7 @@ fn answer<S: Service>(service: &S, request: Request<&[u8]>) -> Option<Response<B
     let (head, body) = request.into_parts();
     let body_too_large = body.len() > S::MAX_BODY_BYTES;
     let body = if body_too_large { &[] } else { body };
-    let judge = service.desk().policy.judge();
+    let judge = service.context().policy.judge();
     let call = Call { head: &head, body, body_too_large, number: 1, judge: &judge };
     let mut reply: Reply = service.answer(&mut service.session(), call);
     reply.settle(service);

@@ -24,7 +24,7 @@ where
     S: Service,
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    WireTotals::add(&service.desk().wire.connections);
+    WireTotals::add(&service.context().wire.connections);
     let session = Mutex::new(service.session());
     let seen = AtomicU64::new(0);
     let (service, session, seen) = (&service, &session, &seen);
@@ -51,24 +51,24 @@ async fn answer<S: Service>(
     number: u64,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, BrokenOff> {
-    let desk = service.desk();
-    WireTotals::add(&desk.wire.requests);
+    let context = service.context();
+    WireTotals::add(&context.wire.requests);
     let (head, body) = request.into_parts();
     let body = Limited::new(body, S::MAX_BODY_BYTES).collect().await.map(|body| body.to_bytes());
-    if desk.faults.take_reset().is_some() {
-        WireTotals::add(&desk.wire.resets);
+    if context.faults.take_reset().is_some() {
+        WireTotals::add(&context.wire.resets);
         return Err(BrokenOff);
     }
     let body_too_large = body.is_err();
     let body = body.unwrap_or_default();
-    let judge = desk.policy.judge();
+    let judge = context.policy.judge();
     let call = Call { head: &head, body: &body, body_too_large, number, judge: &judge };
     let mut reply = service.answer(&mut session.lock().unwrap_or_else(PoisonError::into_inner), call);
-    if desk.faults.is_stalled() {
+    if context.faults.is_stalled() {
         reply.wait = Wait::Released;
     }
     reply.settle_on_arrival(service, &judge);
-    until(reply.wait, desk.faults.watch()).await;
+    until(reply.wait, context.faults.watch()).await;
     finish(service, reply)
 }
 
@@ -90,7 +90,7 @@ fn finish<S: Service>(service: &S, mut reply: Reply) -> Result<Response<Full<Byt
     match reply.answer {
         Answer::Response(response, body) => Ok(response.map(|()| Full::new(body))),
         Answer::Reset(_) => {
-            WireTotals::add(&service.desk().wire.resets);
+            WireTotals::add(&service.context().wire.resets);
             Err(BrokenOff)
         }
     }

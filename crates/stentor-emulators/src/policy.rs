@@ -11,7 +11,7 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use judge::{Dialect, Judge, PolicyDesk, Wait};
+pub(crate) use judge::{Dialect, Judge, LivePolicy, Wait};
 pub use latency::Latency;
 pub use quota::{Bursts, Quota};
 pub use script::{Script, ScriptStep};

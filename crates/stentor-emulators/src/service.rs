@@ -8,7 +8,7 @@ use crate::frames::{self, Limits};
 use crate::http1;
 use crate::listener::{Speaker, Stream};
 use crate::observer::{Observer, Tally};
-use crate::policy::{Judge, PolicyDesk, Wait};
+use crate::policy::{Judge, LivePolicy, Wait};
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
@@ -38,7 +38,7 @@ pub(crate) trait Service: Send + Sync + 'static {
     fn settle(&self, ticket: Ticket);
 
     /// The state shared by all rooms.
-    fn desk(&self) -> &Desk;
+    fn context(&self) -> &EmulatorContext;
 }
 
 /// A service as a port's connections reach it.
@@ -117,8 +117,8 @@ impl Reply {
 }
 
 /// What every emulator has, whatever it speaks.
-pub(crate) struct Desk {
-    pub(crate) policy: PolicyDesk,
+pub(crate) struct EmulatorContext {
+    pub(crate) policy: LivePolicy,
     pub(crate) faults: Faults,
     pub(crate) observer: Option<Arc<Observer>>,
     pub(crate) wire: WireTotals,
@@ -135,8 +135,8 @@ impl Attempt {
     }
 }
 
-impl Desk {
-    pub(crate) fn new(policy: PolicyDesk, observer: Option<Observer>, limits: Limits) -> Arc<Self> {
+impl EmulatorContext {
+    pub(crate) fn new(policy: LivePolicy, observer: Option<Observer>, limits: Limits) -> Arc<Self> {
         let (faults, observer, wire) = (Faults::default(), observer.map(Arc::new), WireTotals::default());
         Arc::new(Self { policy, faults, observer, wire, limits })
     }

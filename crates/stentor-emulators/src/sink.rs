@@ -14,8 +14,8 @@ use crate::frames::{self, Connection, Limits};
 use crate::http1 as http1_server;
 use crate::listener::{Port, Protocols, Speaker, Stream};
 use crate::observer::{Counts, Observer, ObserverConfig, Totals};
-use crate::policy::{Dialect, Latency, Policy, PolicyDesk, WeightedMix};
-use crate::service::{Desk, WireTotals};
+use crate::policy::{Dialect, Latency, LivePolicy, Policy, WeightedMix};
+use crate::service::{EmulatorContext, WireTotals};
 use crate::tls::{self, TlsConfig};
 pub(crate) use host::SinkHost;
 use http1::SinkService;
@@ -66,7 +66,7 @@ pub struct Sink;
 /// A running sink; it stops when this is dropped.
 pub struct RunningSink {
     port: Port,
-    desk: Arc<Desk>,
+    context: Arc<EmulatorContext>,
     ca_pem: Option<String>,
 }
 
@@ -74,24 +74,24 @@ impl Sink {
     /// Starts the sink on the current runtime. Fails when its port, file or latency cannot be used.
     pub async fn start(config: SinkConfig) -> Result<RunningSink, EmulatorError> {
         let tls = tls::server(&config.tls, Protocols::Http2And1.alpn())?;
-        let desk = desk(&config)?;
+        let context = context(&config)?;
         let ca_pem = tls.ca_pem.clone();
         let log = config.log.as_ref().map(SinkLog::open).transpose()?.map(Arc::new);
-        let speaker = Arc::new(SinkSpeaker { desk: Arc::clone(&desk), log });
+        let speaker = Arc::new(SinkSpeaker { context: Arc::clone(&context), log });
         let port = Port::open(config.listen, tls, Protocols::Http2And1, speaker).await?;
-        Ok(RunningSink { port, desk, ca_pem })
+        Ok(RunningSink { port, context, ca_pem })
     }
 }
 
 /// Makes what all connections to a sink share.
-pub(crate) fn desk(config: &SinkConfig) -> Result<Arc<Desk>, EmulatorError> {
+pub(crate) fn context(config: &SinkConfig) -> Result<Arc<EmulatorContext>, EmulatorError> {
     let observer = config.observer.as_ref().map(Observer::open).transpose()?;
     let policy = Policy { latency: config.latency.clone(), ..Policy::default() };
     let limits = Limits {
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
     };
-    Ok(Desk::new(PolicyDesk::new(policy, 0, DIALECT)?, observer, limits))
+    Ok(EmulatorContext::new(LivePolicy::new(policy, 0, DIALECT)?, observer, limits))
 }
 
 impl RunningSink {
@@ -107,17 +107,17 @@ impl RunningSink {
 
     /// Returns how many requests have been answered.
     pub fn requests(&self) -> u64 {
-        self.desk.wire.requests.load(Ordering::Relaxed)
+        self.context.wire.requests.load(Ordering::Relaxed)
     }
 
     /// Returns the sums of the observer, if there is one.
     pub fn totals(&self) -> Option<Totals> {
-        self.desk.observer.as_ref().map(|observer| observer.totals())
+        self.context.observer.as_ref().map(|observer| observer.totals())
     }
 
     /// Returns the counts of one token; zeros without an observer. APNs tokens are counted in lower case.
     pub fn counts(&self, token: &str) -> Counts {
-        self.desk.observer.as_ref().map_or_else(Counts::default, |observer| observer.lookup(token))
+        self.context.observer.as_ref().map_or_else(Counts::default, |observer| observer.lookup(token))
     }
 
     /// Stops the sink and waits until its connections are gone.
@@ -130,22 +130,22 @@ const DIALECT: Dialect = Dialect { knows: |_| false, quota_code: "", realistic: 
 
 /// Frames for HTTP/2; HTTP/1.1, which token endpoints are asked in, as the emulators do it.
 struct SinkSpeaker {
-    desk: Arc<Desk>,
+    context: Arc<EmulatorContext>,
     log: Option<Arc<SinkLog>>,
 }
 
 impl Speaker for SinkSpeaker {
     async fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) {
-        frames::serve(connection(&self.desk, self.log.clone()), io, stop).await;
+        frames::serve(connection(&self.context, self.log.clone()), io, stop).await;
     }
 
     async fn http1(self: Arc<Self>, io: impl Stream) {
-        http1_server::serve(Arc::new(SinkService { desk: Arc::clone(&self.desk) }), io).await;
+        http1_server::serve(Arc::new(SinkService { context: Arc::clone(&self.context) }), io).await;
     }
 }
 
 /// Starts a connection to a sink.
-pub(crate) fn connection(desk: &Arc<Desk>, log: Option<Arc<SinkLog>>) -> Connection<SinkHost> {
-    WireTotals::add(&desk.wire.connections);
-    Connection::new(SinkHost::new(Arc::clone(desk), log), desk.limits)
+pub(crate) fn connection(context: &Arc<EmulatorContext>, log: Option<Arc<SinkLog>>) -> Connection<SinkHost> {
+    WireTotals::add(&context.wire.connections);
+    Connection::new(SinkHost::new(Arc::clone(context), log), context.limits)
 }

@@ -142,8 +142,7 @@ impl App {
         tracing::info!(seconds = drain_timeout.as_secs(), "draining");
         stop.cancel();
         let deadline = Instant::now() + drain_timeout;
-        let pipeline = pipeline.drain(drain_timeout);
-        let both = async { tokio::join!(server, pipeline) };
+        let both = async { tokio::join!(server, pipeline.drain(drain_timeout)) };
         if tokio::time::timeout_at(deadline.into(), both).await.is_err() {
             tracing::warn!("the time to drain is over; what is left is recovered at the next start");
         }

@@ -9,7 +9,7 @@ use crate::dice::mix;
 use crate::error::EmulatorError;
 use crate::observer::{Tally, token_hash};
 use crate::policy::{Refusal, Verdict, Wait};
-use crate::service::{Answer, Attempt, Call, Desk, Reply, Service, Ticket};
+use crate::service::{Answer, Attempt, Call, EmulatorContext, Reply, Service, Ticket};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -27,7 +27,7 @@ const MAX_TOKEN_CHARS: usize = 200;
 
 /// The APNs protocol with everything it needs.
 pub(super) struct ApnsService {
-    desk: Arc<Desk>,
+    context: Arc<EmulatorContext>,
     devices: Arc<Devices>,
     verifier: Verifier,
     config: ApnsConfig,
@@ -44,17 +44,17 @@ pub(super) struct ApnsSession {
 impl ApnsService {
     pub(super) fn new(
         config: ApnsConfig,
-        desk: Arc<Desk>,
+        context: Arc<EmulatorContext>,
         devices: Arc<Devices>,
     ) -> Result<Self, EmulatorError> {
         let verifier = Verifier::new(&config.keys, Duration::from_secs(config.min_token_renewal_s))?;
-        Ok(Self { desk, devices, verifier, config, sessions: AtomicU64::new(0) })
+        Ok(Self { context, devices, verifier, config, sessions: AtomicU64::new(0) })
     }
 
     fn push(&self, session: &mut ApnsSession, call: &Call<'_>) -> Result<Reply, Refused> {
         let token = device_token(call)?;
         let hash = token_hash(token.as_bytes());
-        let attempt = self.desk.attempt(call.judge, hash, self.config.wedge_on_expired_token);
+        let attempt = self.context.attempt(call.judge, hash, self.config.wedge_on_expired_token);
         let refuse =
             |reason: &'static str| Refused { counted: Some((hash, attempt)), ..Refused::from(reason) };
         self.check_provider_token(session, call).map_err(refuse)?;
@@ -185,14 +185,14 @@ impl Service for ApnsService {
     }
 
     fn settle(&self, ticket: Ticket) {
-        self.desk.count(&ticket);
+        self.context.count(&ticket);
         if let Some(delivery) = ticket.delivery {
             self.devices.deliver(*delivery);
         }
     }
 
-    fn desk(&self) -> &Desk {
-        &self.desk
+    fn context(&self) -> &EmulatorContext {
+        &self.context
     }
 }
 

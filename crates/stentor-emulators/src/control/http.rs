@@ -99,14 +99,14 @@ fn route(control: &Control, method: &Method, path: &str, body: &[u8]) -> Result<
         ("GET", ["healthz"]) => Ok(reply(&json!({"status": "ok"}))),
         ("GET", ["counts"]) => Ok(reply(&control.sums())),
         ("GET", ["tokens", token]) => Ok(reply(&control.counts(token))),
-        ("GET", ["policy"]) => Ok(reply(&control.desk.policy.judge().policy)),
+        ("GET", ["policy"]) => Ok(reply(&control.context.policy.judge().policy)),
         ("PUT", ["policy"]) => {
             let refuse = |error: EmulatorError| (StatusCode::BAD_REQUEST, error.to_string());
             control.set_policy(parse(body)?).map_err(refuse)?;
             Ok(reply(&json!({})))
         }
         ("POST", ["fault"]) => {
-            control.desk.faults.inject(parse(body)?);
+            control.context.faults.inject(parse(body)?);
             Ok(reply(&json!({})))
         }
         ("POST", ["device", "register"]) => {

@@ -19,7 +19,7 @@ impl FcmService {
     pub(super) fn other(&self, session: &mut FcmSession, call: &Call<'_>) -> Answer {
         let path = call.head.uri.path();
         if TOKEN_PATHS.contains(&path) {
-            return match self.office.grant(call.body, path) {
+            return match self.issuer.grant(call.body, path) {
                 Ok(body) => json_answer(StatusCode::OK, Bytes::from(body)),
                 Err(denied) => json_answer(StatusCode::BAD_REQUEST, to_json(&denied)),
             };
@@ -63,7 +63,7 @@ impl FcmService {
     fn iid(&self, session: &mut FcmSession, call: &Call<'_>, path: &str) -> Answer {
         let authorization = call.head.headers.get(AUTHORIZATION);
         let has_key = authorization.is_some_and(|header| header.as_bytes().starts_with(b"key="));
-        if !has_key && !self.office.admits(&mut session.bearer, authorization) {
+        if !has_key && !self.issuer.admits(&mut session.bearer, authorization) {
             return error_answer(&Refusal::new("UNAUTHENTICATED"));
         }
         let is_live = |token: &str| self.is_live(token_hash(token.as_bytes()));

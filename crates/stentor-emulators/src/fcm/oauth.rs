@@ -71,7 +71,7 @@ pub(super) struct Denied {
 }
 
 /// Issues access tokens and recognizes them.
-pub(super) struct TokenOffice {
+pub(super) struct TokenIssuer {
     auth: FcmAuth,
     accounts: HashMap<String, DecodingKey>,
     key: hmac::Key,
@@ -81,7 +81,7 @@ pub(super) struct TokenOffice {
 #[derive(Default)]
 pub(super) struct BearerSession(Option<(HeaderValue, u64)>);
 
-impl TokenOffice {
+impl TokenIssuer {
     pub(super) fn new(auth: FcmAuth, seed: u64) -> Result<Self, EmulatorError> {
         let read = |account: &ServiceAccount| {
             DecodingKey::from_rsa_pem(account.public_key_pem.as_bytes())

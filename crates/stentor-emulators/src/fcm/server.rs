@@ -4,7 +4,7 @@ use super::FcmConfig;
 use super::answers::{error_answer, json_answer, malformed_answer};
 use super::condition::Condition;
 use super::message::{self, SendRequest, Target, Violation};
-use super::oauth::{BearerSession, TokenOffice};
+use super::oauth::{BearerSession, TokenIssuer};
 use super::topics::Topics;
 use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage, now_ms};
 use crate::dice::mix;
@@ -12,7 +12,7 @@ use crate::error::EmulatorError;
 use crate::json::Node;
 use crate::observer::{Tally, token_hash};
 use crate::policy::{Refusal, Verdict, Wait};
-use crate::service::{Answer, Attempt, Call, Desk, Reply, Service, Ticket};
+use crate::service::{Answer, Attempt, Call, EmulatorContext, Reply, Service, Ticket};
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{Method, StatusCode};
@@ -25,9 +25,9 @@ const SEND_SUFFIX: &str = "/messages:send";
 
 /// The FCM protocol with everything it needs.
 pub(super) struct FcmService {
-    desk: Arc<Desk>,
+    context: Arc<EmulatorContext>,
     devices: Arc<Devices>,
-    pub(super) office: TokenOffice,
+    pub(super) issuer: TokenIssuer,
     pub(super) topics: Topics,
     pub(super) config: FcmConfig,
     sessions: AtomicU64,
@@ -58,12 +58,12 @@ struct Sending<'a> {
 impl FcmService {
     pub(super) fn new(
         config: FcmConfig,
-        desk: Arc<Desk>,
+        context: Arc<EmulatorContext>,
         devices: Arc<Devices>,
     ) -> Result<Self, EmulatorError> {
-        let office = TokenOffice::new(config.auth.clone(), config.seed)?;
+        let issuer = TokenIssuer::new(config.auth.clone(), config.seed)?;
         let (topics, sessions) = (Topics::default(), AtomicU64::new(0));
-        Ok(Self { desk, devices, office, topics, config, sessions })
+        Ok(Self { context, devices, issuer, topics, config, sessions })
     }
 
     /// Answers `messages:send`.
@@ -84,7 +84,7 @@ impl FcmService {
             },
         };
         let hash = token_hash(name.as_bytes());
-        let attempt = self.desk.attempt(call.judge, hash, false);
+        let attempt = self.context.attempt(call.judge, hash, false);
         let sending = Sending { project, hash, name, attempt };
         match checked {
             Ok(sent) => self.decide(session, call, &sending, &sent, &request),
@@ -98,7 +98,7 @@ impl FcmService {
         call: &Call<'_>,
         project: &str,
     ) -> Result<(), &'static str> {
-        if !self.office.admits(&mut session.bearer, call.head.headers.get(AUTHORIZATION)) {
+        if !self.issuer.admits(&mut session.bearer, call.head.headers.get(AUTHORIZATION)) {
             return Err("UNAUTHENTICATED");
         }
         let projects = &self.config.projects;
@@ -212,14 +212,14 @@ impl Service for FcmService {
     }
 
     fn settle(&self, ticket: Ticket) {
-        self.desk.count(&ticket);
+        self.context.count(&ticket);
         if let Some(delivery) = ticket.delivery {
             self.devices.deliver(*delivery);
         }
     }
 
-    fn desk(&self) -> &Desk {
-        &self.desk
+    fn context(&self) -> &EmulatorContext {
+        &self.context
     }
 }
 

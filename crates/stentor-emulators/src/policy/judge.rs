@@ -207,14 +207,14 @@ fn refusals(policy: &Policy) -> Vec<&Refusal> {
 }
 
 /// The policy in force; connections look at the version and fetch the judge only when it has changed.
-pub(crate) struct PolicyDesk {
+pub(crate) struct LivePolicy {
     version: AtomicU64,
     judge: RwLock<Arc<Judge>>,
     seed: u64,
     dialect: Dialect,
 }
 
-impl PolicyDesk {
+impl LivePolicy {
     pub(crate) fn new(policy: Policy, seed: u64, dialect: Dialect) -> Result<Self, EmulatorError> {
         let judge = RwLock::new(Arc::new(Judge::new(policy, seed, dialect)?));
         Ok(Self { version: AtomicU64::new(1), judge, seed, dialect })

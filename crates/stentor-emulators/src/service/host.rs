@@ -46,7 +46,7 @@ pub(super) struct Draft {
 /// Starts a connection to a service.
 pub(super) fn connection<S: Service>(service: Arc<S>) -> frames::Connection<ServiceHost<S>> {
     let host = ServiceHost::new(service);
-    let mut limits = host.service.desk().limits;
+    let mut limits = host.service.context().limits;
     if let Some(first) = host.streams().and_then(|streams| streams.initial) {
         limits.max_concurrent_streams = first;
     }
@@ -55,14 +55,14 @@ pub(super) fn connection<S: Service>(service: Arc<S>) -> frames::Connection<Serv
 
 impl<S: Service> ServiceHost<S> {
     fn new(service: Arc<S>) -> Self {
-        let desk = service.desk();
+        let context = service.context();
         Self {
             session: service.session(),
-            judge: desk.policy.judge(),
-            judge_version: desk.policy.version(),
-            connection_number: WireTotals::add(&desk.wire.connections),
-            faults: desk.faults.connect(),
-            released: Box::pin(Faults::released(desk.faults.watch())),
+            judge: context.policy.judge(),
+            judge_version: context.policy.version(),
+            connection_number: WireTotals::add(&context.wire.connections),
+            faults: context.faults.connect(),
+            released: Box::pin(Faults::released(context.faults.watch())),
             orders: VecDeque::new(),
             seen: 0,
             counted: 0,
@@ -77,7 +77,7 @@ impl<S: Service> ServiceHost<S> {
     }
 
     fn refresh_judge(&mut self) {
-        let policy = &self.service.desk().policy;
+        let policy = &self.service.context().policy;
         let version = policy.version();
         if version != self.judge_version {
             self.judge_version = version;
@@ -94,7 +94,7 @@ impl<S: Service> ServiceHost<S> {
 
     /// Announces the limit that follows an outcome.
     fn follow_outcome(&mut self, accepted: bool) {
-        let usual = self.service.desk().limits.max_concurrent_streams;
+        let usual = self.service.context().limits.max_concurrent_streams;
         let Some(streams) = self.streams() else { return };
         let limit = match (accepted, streams.after_reject) {
             (false, limit) => limit,
@@ -113,7 +113,7 @@ impl<S: Service> ServiceHost<S> {
             return;
         }
         self.leaving = true;
-        WireTotals::add(&self.service.desk().wire.goaways);
+        WireTotals::add(&self.service.context().wire.goaways);
         let then = match goaway.then {
             AfterGoAway::Drain => Then::Drain,
             AfterGoAway::Close => Then::Close,
@@ -135,21 +135,21 @@ impl<S: Service> ServiceHost<S> {
     fn turn_away(&mut self, in_excess: bool) -> Option<Admission> {
         self.leave_as_planned(|goaway, seen| seen > goaway.after_requests.saturating_sub(goaway.unprocessed));
         let service = Arc::clone(&self.service);
-        let desk = service.desk();
+        let context = service.context();
         if self.leaving {
-            WireTotals::add(&desk.wire.unprocessed);
+            WireTotals::add(&context.wire.unprocessed);
             return Some(Admission::Ignore);
         }
         if in_excess {
-            WireTotals::add(&desk.wire.refused);
+            WireTotals::add(&context.wire.refused);
             if self.streams().is_some_and(|streams| streams.on_excess == OnExcess::GoAway) {
                 let (code, debug) = APNS_TOO_MANY_STREAMS;
                 self.leave(&GoAway { code, debug: debug.to_owned(), ..GoAway::default() });
             }
             return Some(Admission::Reset(ErrorCode::REFUSED_STREAM));
         }
-        let code = desk.faults.take_reset()?;
-        WireTotals::add(&desk.wire.resets);
+        let code = context.faults.take_reset()?;
+        WireTotals::add(&context.wire.resets);
         Some(Admission::Reset(code))
     }
 
@@ -162,7 +162,7 @@ impl<S: Service> ServiceHost<S> {
         };
         let call = Call { head: &head, body, body_too_large, number: draft.number, judge: &self.judge };
         let mut reply = self.service.answer(&mut self.session, call);
-        if self.service.desk().faults.is_stalled() {
+        if self.service.context().faults.is_stalled() {
             reply.wait = Wait::Released;
         }
         reply.settle_on_arrival(&*self.service, &self.judge);
@@ -175,7 +175,7 @@ impl<S: Service> ServiceHost<S> {
             self.follow_outcome(accepted);
         }
         if matches!(reply.answer, Answer::Reset(_)) {
-            WireTotals::add(&self.service.desk().wire.resets);
+            WireTotals::add(&self.service.context().wire.resets);
         }
     }
 }
@@ -241,7 +241,7 @@ impl<S: Service> Host for ServiceHost<S> {
 
     fn end_batch(&mut self) {
         let new = self.seen - self.counted;
-        self.service.desk().wire.requests.fetch_add(new, Ordering::Relaxed);
+        self.service.context().wire.requests.fetch_add(new, Ordering::Relaxed);
         self.counted = self.seen;
     }
 
@@ -254,7 +254,7 @@ impl<S: Service> Host for ServiceHost<S> {
             }
         }
         if self.released.as_mut().poll(cx).is_ready() {
-            self.released = Box::pin(Faults::released(self.service.desk().faults.watch()));
+            self.released = Box::pin(Faults::released(self.service.context().faults.watch()));
             self.orders.push_back(Order::Release);
             // The next release is waited for by the poll that takes this order.
             cx.waker().wake_by_ref();

@@ -6,7 +6,7 @@ use crate::dice::{Dice, mix};
 use crate::frames::{Admission, Answer, Body, Field, Host, Kind, When};
 use crate::observer::{Batch, Tally};
 use crate::policy::Latency;
-use crate::service::{Desk, WireTotals};
+use crate::service::{EmulatorContext, WireTotals};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use stentor_http2_codec::frame::ErrorCode;
@@ -17,7 +17,7 @@ const MAX_APNS_ID_BYTES: usize = 256;
 
 /// One connection's face of a sink.
 pub(crate) struct SinkHost {
-    desk: Arc<Desk>,
+    context: Arc<EmulatorContext>,
     latency: Option<Latency>,
     batch: Option<Batch>,
     now: Instant,
@@ -40,12 +40,12 @@ pub(crate) struct Draft {
 }
 
 impl SinkHost {
-    pub(super) fn new(desk: Arc<Desk>, log: Option<Arc<SinkLog>>) -> Self {
-        let latency = desk.policy.judge().policy.latency.clone();
-        let batch = desk.observer.as_ref().map(|observer| observer.batch());
+    pub(super) fn new(context: Arc<EmulatorContext>, log: Option<Arc<SinkLog>>) -> Self {
+        let latency = context.policy.judge().policy.latency.clone();
+        let batch = context.observer.as_ref().map(|observer| observer.batch());
         let first_id = uuid::Uuid::new_v4().as_u64_pair().1;
         Self {
-            desk,
+            context,
             latency,
             batch,
             now: Instant::now(),
@@ -118,7 +118,7 @@ impl Host for SinkHost {
 
     fn admit(&mut self, draft: &mut Draft, in_excess: bool) -> Admission {
         if in_excess {
-            WireTotals::add(&self.desk.wire.refused);
+            WireTotals::add(&self.context.wire.refused);
             return Admission::Reset(ErrorCode::REFUSED_STREAM);
         }
         draft.route = Route::Other;
@@ -166,9 +166,9 @@ impl Host for SinkHost {
     fn leaves(&mut self, (): ()) {}
 
     fn end_batch(&mut self) {
-        self.desk.wire.requests.fetch_add(self.requests - self.counted, Ordering::Relaxed);
+        self.context.wire.requests.fetch_add(self.requests - self.counted, Ordering::Relaxed);
         self.counted = self.requests;
-        if let (Some(batch), Some(observer)) = (&mut self.batch, &self.desk.observer) {
+        if let (Some(batch), Some(observer)) = (&mut self.batch, &self.context.observer) {
             observer.settle_batch(batch, Tally::Accepted);
         }
         if let Some(log) = &self.log {

@@ -3,7 +3,7 @@
 use super::request::{GRANT, NO_TARGET, Route, Target, apns_id, write_message_name};
 use crate::observer::Tally;
 use crate::policy::Wait;
-use crate::service::{Answer, Call, Desk, Reply, Service, Ticket};
+use crate::service::{Answer, Call, EmulatorContext, Reply, Service, Ticket};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 pub(super) struct SinkService {
-    pub(super) desk: Arc<Desk>,
+    pub(super) context: Arc<EmulatorContext>,
 }
 
 impl Service for SinkService {
@@ -38,17 +38,17 @@ impl Service for SinkService {
     }
 
     fn settle(&self, ticket: Ticket) {
-        self.desk.count(&ticket);
+        self.context.count(&ticket);
     }
 
-    fn desk(&self) -> &Desk {
-        &self.desk
+    fn context(&self) -> &EmulatorContext {
+        &self.context
     }
 }
 
 impl SinkService {
     fn reply(&self, answer: Answer, token_hash: Option<u64>, call: &Call<'_>) -> Reply {
-        let ticket = token_hash.filter(|_| self.desk.observer.is_some()).map(|token_hash| Ticket {
+        let ticket = token_hash.filter(|_| self.context.observer.is_some()).map(|token_hash| Ticket {
             token_hash,
             attempt_counted: false,
             tally: Tally::Accepted,

@@ -82,7 +82,7 @@ pub async fn ttl_counts_from_the_due_time(store: &dyn Store) {
     scene.fcm(1).await;
     let draft = Draft::to(Target::Everyone).ttl(60).due(at(1_000));
     let (message, _) = scene.send(draft).await;
-    store.start_due(10, 4, at(1_000)).await.expect("started").tickets;
+    store.start_due(10, 4, at(1_000)).await.expect("started");
     scene.expand(message, at(1_000)).await;
     assert!(store.sweep(100, at(1_059)).await.expect("swept").expired.is_empty());
     assert_eq!(store.sweep(100, at(1_060)).await.expect("swept").expired.len(), 1);

@@ -50,7 +50,7 @@ pub async fn a_waiting_message_takes_its_audience_when_it_begins(store: &dyn Sto
     assert!(store.producers().await.expect("listed").is_empty());
     let late = scene.fcm(2).await;
     store.remove_device(scene.app, early).await.expect("removed");
-    store.start_due(10, 4, at(100)).await.expect("started").tickets;
+    store.start_due(10, 4, at(100)).await.expect("started");
     scene.fcm(3).await;
     scene.expand(wide, at(100)).await;
     assert_eq!(scene.ledger(wide).await.audience(), late.len() as u64);
@@ -172,7 +172,7 @@ pub async fn an_occurrence_fires_once(store: &dyn Store) {
     assert_eq!(store.campaigns(scene.app, first(10)).await.expect("listed").len(), 1);
     let fired = occurrence.message.expect("a message");
     assert_eq!(store.message(scene.app, fired.id).await, Ok(fired.clone()));
-    store.start_due(10, 4, at(61)).await.expect("started").tickets;
+    store.start_due(10, 4, at(61)).await.expect("started");
     let tickets = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
     scene.deliver(&tickets, at(62)).await;
     assert_eq!(scene.tally(fired.id).await, Tally { accepted: 1, ..Tally::default() });
