@@ -71,8 +71,8 @@ fn no_credential(detail: &str) -> Problem {
         adapters.map(|adapter| adapter.kind.as_str()).collect::<Vec<_>>()
     };
     Problem::new(ErrorCode::Conflict, detail.to_owned()).with_hint(format!(
-        "put the credential of one of {}; `{}` sends nothing and is for trials",
-        named(false).join(", "),
+        "put one: PUT /v1/apps/{{app}}/credentials/{{{}}}; `{}` sends nothing and is for trials",
+        named(false).join("|"),
         named(true).join("`, `"),
     ))
 }
