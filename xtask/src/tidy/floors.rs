@@ -26,9 +26,9 @@ const SERVER: Floors = Floors {
     folder: "crates/stentor-server/src/",
     module: &[],
     floors: &[
-        &["private", "clock", "preface_timeout", "strict_objects", "words", "shares"],
+        &["private", "clock", "preface_timeout", "words", "shares"],
         &["contract"],
-        &["keys", "decode_errors", "listen"],
+        &["keys", "decode", "listen"],
         &["pipeline"],
         &["providers", "config"],
         &["service"],

@@ -8,7 +8,7 @@ use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
 use super::{ConfigError, DEFAULT_TOML};
-use crate::decode_errors::nearest;
+use crate::decode::errors::nearest;
 
 const PREFIX: &str = "STENTOR__";
 const FILE_SUFFIX: &str = "_FILE";

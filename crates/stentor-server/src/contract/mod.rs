@@ -5,6 +5,7 @@ pub mod apps;
 pub mod audit;
 mod caller;
 pub mod campaigns;
+pub mod credentials;
 pub mod devices;
 pub mod groups;
 pub mod import;

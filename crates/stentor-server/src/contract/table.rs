@@ -1,13 +1,17 @@
 //! The table of operations: what is not in it cannot be asked.
 
 use stentor_core::app::Scope::{Admin, Register, Send};
+use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
 use stentor_core::name::{ExternalId, GroupName, TopicName};
 
-use super::ErrorCode::{Conflict, IdempotencyKeyReused, LimitReached, QueueFull};
+use super::ErrorCode::{
+    AddressRefused, Conflict, CredentialUnusable, IdempotencyKeyReused, LimitReached, QueueFull,
+};
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use super::audit::{AuditList, AuditQuery};
 use super::campaigns::{CampaignList, LedgerView};
+use super::credentials::{CredentialList, CredentialRequest};
 use super::devices::{
     Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceTopics, DeviceView, History,
     Registered,
@@ -34,6 +38,9 @@ const REGISTRATION: &[ErrorCode] = &[Conflict, LimitReached];
 const STATE: &[ErrorCode] = &[Conflict];
 /// What a message, or a schedule of messages, may run into.
 const SENDING: &[ErrorCode] = &[Conflict, LimitReached, QueueFull, IdempotencyKeyReused];
+
+/// What a credential may run into.
+const CREDENTIAL: &[ErrorCode] = &[AddressRefused, CredentialUnusable];
 
 /// Who asks for a change that leaves an entry in the audit trail.
 type Author = (Identity, Origin);
@@ -109,6 +116,13 @@ operations! {
     "apps.list_keys" ListKeys: Identity { app: AppId; () } -> KeyList, ADMIN, NEVER;
     /// Removes a key.
     "apps.delete_key" DeleteKey: Author { app: AppId, key: KeyId; () } -> (), ADMIN, NEVER;
+
+    /// Lists an app's credentials, without their secrets.
+    "apps.list_credentials" ListCredentials: Identity { app: AppId; () } -> CredentialList, ADMIN, NEVER;
+    /// Puts the credential for a push service.
+    "apps.put_credential" PutCredential: Author { app: AppId, provider: ProviderKind; CredentialRequest } -> (), ADMIN, CREDENTIAL;
+    /// Removes the credential for a push service; what is queued for it waits.
+    "apps.delete_credential" DeleteCredential: Author { app: AppId, provider: ProviderKind; () } -> (), ADMIN, NEVER;
 
     /// Registers a device; registering it again changes nothing.
     "devices.register" RegisterDevice: Caller { ; DeviceRequest } -> Registered, REGISTER, REGISTRATION;

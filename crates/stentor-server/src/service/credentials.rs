@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-use serde::Serialize;
 use serde_json::Value;
 use stentor_core::app::Credential;
 use stentor_core::audit::AuditAction;
@@ -13,28 +12,16 @@ use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::CredentialError;
 use stentor_core::ports::store::Change;
-use stentor_core::time::Timestamp;
 use stentor_providers::RefusedHost;
-use utoipa::ToSchema;
 
 use super::audit::{Author, Matter};
 use super::{ErrorCode, Identity, Origin, Problem, Service, ServiceResult};
-use crate::pipeline::stats::QuotaStats;
-
-/// What may be shown of a credential.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct CredentialSummary {
-    /// What its adapter shows, each under its name.
-    #[serde(flatten)]
-    #[schema(ignore)]
-    pub names: BTreeMap<&'static str, String>,
-    /// Messages per minute that may be sent; absent for as many as the push service takes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub quota_per_minute: Option<u32>,
-    /// Where requests go instead of the vendor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub endpoint: Option<String>,
-}
+use crate::contract::Serve;
+use crate::contract::credentials::{
+    CredentialList, CredentialRequest, CredentialSummary, CredentialView, QuotaStatus,
+};
+use crate::contract::table::{DeleteCredential, ListCredentials, PutCredential};
+use crate::decode::decode_with;
 
 /// Why nothing is sent with a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,21 +30,6 @@ pub struct Resting {
     pub reason: Reason,
     /// In a sentence, for the operator.
     pub detail: String,
-}
-
-/// A credential as it may be shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CredentialView {
-    /// Adapter.
-    pub provider: ProviderKind,
-    /// When it was last put.
-    pub updated_at: Timestamp,
-    /// What is not secret about it.
-    pub summary: CredentialSummary,
-    /// Why nothing is sent with it, if so.
-    pub parked: Option<Resting>,
-    /// How its quota stands, once it was used.
-    pub quota: Option<QuotaStats>,
 }
 
 /// Which app has credentials for which providers, in memory: every message asks.
@@ -96,15 +68,15 @@ impl Kinds {
     }
 }
 
-impl Service {
-    /// Keeps or replaces a credential, given as the adapter's JSON.
-    pub async fn put_credential(
+impl Serve<PutCredential> for Service {
+    async fn serve(
         &self,
         (identity, from): (Identity, Origin),
-        app: AppId,
-        provider: ProviderKind,
-        secret: String,
+        (app, provider): (AppId, ProviderKind),
+        CredentialRequest { json }: CredentialRequest,
     ) -> ServiceResult<()> {
+        let fields = decode_with(&stentor_providers::descriptor(provider).credential, &json)?;
+        let secret = Value::Object(fields).to_string();
         let credential = Credential { app, provider, secret, updated_at: self.now() };
         if let Some(host) = crate::providers::refused_host(&credential, &self.outbound) {
             return Err(may_not_connect(host));
@@ -119,38 +91,25 @@ impl Service {
         self.pipeline.changed(app, provider);
         Ok(())
     }
+}
 
-    /// Lists an app's credentials without their secrets.
-    pub async fn credentials(&self, identity: Identity, app: AppId) -> ServiceResult<Vec<CredentialView>> {
+impl Serve<ListCredentials> for Service {
+    async fn serve(&self, identity: Identity, app: AppId, (): ()) -> ServiceResult<CredentialList> {
         let app = self.administrated(identity, app).await?;
-        let mut views = Vec::new();
+        let mut credentials = Vec::new();
         for provider in self.credentials.of_app(app) {
-            let credential = self.store.credential(app, provider).await?;
-            views.push(CredentialView {
-                provider,
-                updated_at: credential.updated_at,
-                summary: summary(&credential),
-                parked: self.pipeline.parked(app, provider).or_else(|| self.is_refused(&credential)),
-                quota: self.pipeline.quota(app, provider),
-            });
+            credentials.push(self.view(&self.store.credential(app, provider).await?));
         }
-        Ok(views)
+        Ok(CredentialList { credentials })
     }
+}
 
-    /// Tells of a credential that was kept under other settings, before anything is sent with it.
-    fn is_refused(&self, credential: &Credential) -> Option<Resting> {
-        let host = crate::providers::refused_host(credential, &self.outbound)?;
-        let detail = format!("{}: {}; {}", host.field, host.refused, allowing(&host));
-        Some(Resting { reason: Reason::AddressRefused, detail })
-    }
-
-    /// Removes a credential; what is queued for it waits.
-    pub async fn delete_credential(
+impl Serve<DeleteCredential> for Service {
+    async fn serve(
         &self,
-        identity: Identity,
-        from: Origin,
-        app: AppId,
-        provider: ProviderKind,
+        (identity, from): (Identity, Origin),
+        (app, provider): (AppId, ProviderKind),
+        (): (),
     ) -> ServiceResult<()> {
         let author = Author::of(identity, from);
         let matter = Matter::new(AuditAction::CredentialDelete, app, provider);
@@ -159,6 +118,34 @@ impl Service {
         self.credentials.remove(app, provider);
         self.pipeline.changed(app, provider);
         Ok(())
+    }
+}
+
+impl Service {
+    /// Shows a credential, why it is parked, and how its quota stands.
+    fn view(&self, credential: &Credential) -> CredentialView {
+        let (app, provider) = (credential.app, credential.provider);
+        let resting = self.pipeline.parked(app, provider).or_else(|| self.is_refused(credential));
+        CredentialView {
+            provider,
+            updated_at: credential.updated_at.into(),
+            summary: summary(credential),
+            state: if resting.is_some() { "parked" } else { "ok" },
+            reason: resting.as_ref().map(|resting| resting.reason),
+            detail: resting.map(|resting| resting.detail),
+            quota: self.pipeline.quota(app, provider).map(|quota| QuotaStatus {
+                per_minute_now: quota.per_minute_now,
+                tokens: quota.tokens,
+                throttled_seconds: quota.waited.as_secs_f64(),
+            }),
+        }
+    }
+
+    /// Tells of a credential that was kept under other settings, before anything is sent with it.
+    fn is_refused(&self, credential: &Credential) -> Option<Resting> {
+        let host = crate::providers::refused_host(credential, &self.outbound)?;
+        let detail = format!("{}: {}; {}", host.field, host.refused, allowing(&host));
+        Some(Resting { reason: Reason::AddressRefused, detail })
     }
 
     /// Looks at all credentials again, as after SIGHUP.

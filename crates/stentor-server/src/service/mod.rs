@@ -34,7 +34,7 @@ use crate::pipeline::{AcceptGuard, Backlog, Crowded};
 use crate::shares::Shares;
 
 pub use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
-pub use credentials::{CredentialSummary, CredentialView, Resting};
+pub use credentials::Resting;
 pub use import::{
     ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,
 };

@@ -1,7 +1,6 @@
 //! Reads requests: JSON with the path of what is wrong, ids, queries, idempotency keys.
 
 use std::error::Error as _;
-use std::marker::PhantomData;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
@@ -9,9 +8,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 use bytes::Bytes;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde::de::value::Error as QueryError;
-use serde::de::{DeserializeOwned, DeserializeSeed};
-use serde_path_to_error::{Error as PathError, Track};
+use serde_path_to_error::Error as PathError;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
 use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
@@ -19,8 +18,7 @@ use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
 use super::error::Refusal;
 use super::{Api, body};
 use crate::contract::{ErrorCode, Problem, Repeat, Repeatable, ServiceResult, hash};
-use crate::decode_errors;
-use crate::strict_objects::StrictObjects;
+use crate::decode::{decode, errors};
 
 /// Header that makes repeating a request harmless.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -49,21 +47,14 @@ impl<T: DeserializeOwned> FromRequest<Api> for LargeBody<T> {
     }
 }
 
-/// A body of JSON whose fields are known only when the path has been read.
-pub(super) struct LargeObject(Bytes);
+/// A body of JSON whose fields only the service knows.
+pub(super) struct LargeText(pub(super) Bytes);
 
-impl FromRequest<Api> for LargeObject {
+impl FromRequest<Api> for LargeText {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
         Ok(Self(json_bytes(request, api, api.large_body_max_bytes()).await?))
-    }
-}
-
-impl LargeObject {
-    /// Reads what `seed` knows.
-    pub(super) fn read<'de, S: DeserializeSeed<'de> + Copy>(&'de self, seed: S) -> ServiceResult<S::Value> {
-        decode_with(seed, &self.0)
     }
 }
 
@@ -228,38 +219,12 @@ fn check_json(headers: &HeaderMap) -> ServiceResult<()> {
     Err(Problem::new(ErrorCode::UnsupportedMediaType, "the content type must be application/json"))
 }
 
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> ServiceResult<T> {
-    decode_with(PhantomData::<T>, bytes)
-}
-
-fn decode_with<'de, S: DeserializeSeed<'de> + Copy>(seed: S, bytes: &'de [u8]) -> ServiceResult<S::Value> {
-    let first = bytes.trim_ascii_start().first();
-    if matches!(first, Some(b'[' | b'"' | b'0'..=b'9' | b'-' | b't' | b'f' | b'n')) {
-        return Err(Problem::new(ErrorCode::InvalidRequest, "the body must be a JSON object"));
-    }
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = seed.deserialize(StrictObjects(&mut reader)).map_err(|error| explain(seed, bytes, &error))?;
-    let end = reader.end();
-    end.map_err(|error| decode_errors::of_json("", &error))?;
-    Ok(value)
-}
-
-/// Reads what is wrong once more, slowly, to name the field.
-fn explain<'de, S: DeserializeSeed<'de>>(seed: S, bytes: &'de [u8], error: &serde_json::Error) -> Problem {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let mut track = Track::new();
-    match seed.deserialize(serde_path_to_error::Deserializer::new(StrictObjects(&mut reader), &mut track)) {
-        Err(found) => decode_errors::of_json(&track.path().to_string(), &found),
-        Ok(_) => decode_errors::of_json("", error),
-    }
-}
-
 /// Finds what is wrong with a query among the causes of its rejection: where, and what.
 fn query_problem(rejection: &QueryRejection) -> Problem {
     let causes = std::iter::successors(rejection.source(), |cause| (**cause).source());
     let found = causes.filter_map(|cause| cause.downcast_ref::<PathError<QueryError>>()).next();
     match found {
-        Some(found) => decode_errors::of_text(&found.path().to_string(), &found.inner().to_string()),
+        Some(found) => errors::of_text(&found.path().to_string(), &found.inner().to_string()),
         None => Problem::new(ErrorCode::InvalidRequest, "the query cannot be read"),
     }
 }

@@ -2,7 +2,6 @@
 
 mod auth;
 mod body;
-mod credentials;
 mod docs;
 mod error;
 mod extract;
@@ -111,7 +110,7 @@ impl Api {
 /// Routes with a key, a place and a time limit.
 fn limited_routes() -> OpenApiRouter<Api> {
     let rows = table::limited().into_iter();
-    rows.fold(OpenApiRouter::new(), OpenApiRouter::routes).merge(credentials::routes())
+    rows.fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
 
 /// Routes that have limits of their own.

@@ -1,9 +1,7 @@
 //! Where a request comes from: the peer's address, or what a proxy that is believed says, and the request's id.
 
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use ipnet::IpNet;
@@ -14,17 +12,6 @@ use crate::listen::Peer;
 use crate::service::Origin;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
-
-/// What the audit trail says of a request.
-pub(super) struct Via(pub(super) Origin);
-
-impl FromRequestParts<Api> for Via {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Infallible> {
-        Ok(Self(origin_of(parts, api)))
-    }
-}
 
 /// Returns where a request comes from.
 pub(super) fn origin_of(parts: &Parts, api: &Api) -> Origin {

@@ -13,10 +13,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::Api;
 use super::error::Refusal;
-use super::extract::{Body, LargeBody, QueryParams, RepeatableBody};
+use super::extract::{Body, LargeBody, LargeText, QueryParams, RepeatableBody};
 use crate::contract::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use crate::contract::audit::{AuditList, AuditQuery};
 use crate::contract::campaigns::{CampaignList, LedgerView};
+use crate::contract::credentials::{CredentialList, CredentialRequest};
 use crate::contract::devices::{
     Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceTopics, DeviceView, History,
     Registered,
@@ -103,6 +104,18 @@ macro_rules! in_body {
 in_body! { Body: AppRequest KeyRequest SubscriptionRequest }
 in_body! { LargeBody: DeviceRequest DeviceChange MembersRequest }
 
+impl RequestRecord for CredentialRequest {
+    async fn read(request: Request, api: &Api, _: &'static str) -> Result<Self, Refusal> {
+        let LargeText(json) = LargeText::from_request(request, api).await?;
+        Ok(Self { json: json.into() })
+    }
+
+    /// The description of each push service's own path names its fields.
+    fn describe(operation: OperationBuilder, _: &mut Schemas) -> OperationBuilder {
+        operation
+    }
+}
+
 macro_rules! repeatable {
     ($($record:ty)*) => {$(
         impl RequestRecord for Repeatable<$record> {
@@ -134,7 +147,7 @@ macro_rules! as_json {
 }
 
 as_json! {
-    AppList AppView AuditList CampaignList Change Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
+    AppList AppView AuditList CampaignList Change CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
     ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey ScheduleList ScheduleView Status TopicList
     TopicView UserList UserView
 }

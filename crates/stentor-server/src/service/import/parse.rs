@@ -11,9 +11,8 @@ use super::batch::Parsed;
 use super::lines::LINE_MAX_BYTES;
 use super::report::ImportProblem;
 use crate::contract::devices::DeviceRequest;
-use crate::decode_errors;
+use crate::decode::{StrictObjects, errors};
 use crate::service::{ErrorCode, Problem, ServiceResult};
-use crate::strict_objects::StrictObjects;
 use csv_line::Columns;
 
 /// What a line looks like.
@@ -116,7 +115,7 @@ fn explain(line: &[u8]) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(line);
     let found = serde_path_to_error::deserialize::<_, DeviceRequest>(StrictObjects(&mut reader));
     match found {
-        Err(error) => decode_errors::of_json(&error.path().to_string(), error.inner()),
+        Err(error) => errors::of_json(&error.path().to_string(), error.inner()),
         Ok(_) => not_an_object(),
     }
 }
@@ -140,5 +139,5 @@ fn too_long() -> Problem {
 fn word<T: serde::de::DeserializeOwned>(field: &str, text: &str) -> ServiceResult<T> {
     use serde::de::value::{Error, StrDeserializer};
     let read = T::deserialize(StrDeserializer::<Error>::new(text));
-    read.map_err(|error| decode_errors::of_text(field, &error.to_string()))
+    read.map_err(|error| errors::of_text(field, &error.to_string()))
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::word;
 use crate::contract::devices::DeviceRequest;
-use crate::decode_errors;
+use crate::decode::errors;
 use crate::service::{ErrorCode, Problem, ServiceResult};
 
 /// Names a column may have, in the order of the fields.
@@ -91,7 +91,7 @@ fn list(cell: Option<Cow<'_, str>>) -> Vec<String> {
 
 fn unknown_column(name: &str) -> Problem {
     let problem = Problem::field("header", format!("there is no column `{name}`"));
-    match decode_errors::nearest(name, NAMES) {
+    match errors::nearest(name, NAMES) {
         Some(near) => problem.with_hint(format!("did you mean `{near}`?")),
         None => problem.with_hint(format!("known are {}", NAMES.join(", "))),
     }
