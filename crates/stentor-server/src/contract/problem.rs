@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use stentor_core::error::Invalid;
 use stentor_core::ports::store::StoreError;
 
+use super::Operation;
+
 /// When to come back to a full queue: it empties at the pace of push services, not of requests.
 const QUEUE_FULL_RETRY_SECONDS: u32 = 5;
 
@@ -137,6 +139,8 @@ pub struct Problem {
     pub field: Option<String>,
     /// What to do about it.
     pub hint: Option<Cow<'static, str>>,
+    /// The operation that would help, by its name in the table; each face says how it is called there.
+    pub helps: Option<&'static str>,
     /// When to come back, in seconds.
     pub retry_after_seconds: Option<u32>,
 }
@@ -149,7 +153,7 @@ impl Problem {
             ErrorCode::QueueFull => Some(QUEUE_FULL_RETRY_SECONDS),
             _ => None,
         };
-        Self { code, detail: detail.into(), field: None, hint: None, retry_after_seconds: retry }
+        Self { code, detail: detail.into(), field: None, hint: None, helps: None, retry_after_seconds: retry }
     }
 
     /// Refuses one field.
@@ -167,6 +171,21 @@ impl Problem {
     pub fn at(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
         self
+    }
+
+    /// Names the operation that would help, in a hint that ends where the operation is named.
+    #[must_use]
+    pub fn helped_by<O: Operation>(self, hint: impl Into<Cow<'static, str>>) -> Self {
+        Self { helps: Some(O::FACTS.name), ..self.with_hint(hint) }
+    }
+
+    /// Returns what to do about it; `called` says how a face calls the operation that helps.
+    pub fn hint_with(&self, called: impl FnOnce(&'static str) -> String) -> Option<Cow<'_, str>> {
+        let hint = self.hint.as_deref()?;
+        Some(match self.helps {
+            Some(operation) => format!("{hint}: {}", called(operation)).into(),
+            None => hint.into(),
+        })
     }
 
     /// Adds what to do about it.

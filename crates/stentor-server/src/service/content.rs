@@ -8,6 +8,7 @@ use stentor_core::target::Target;
 use super::messages::target_problem;
 use super::{ErrorCode, Problem, Service, ServiceResult};
 use crate::contract::messages::DryRun;
+use crate::contract::table::PutCredential;
 
 impl Service {
     /// Checks a message against every provider that it may reach, and gives those.
@@ -70,9 +71,9 @@ fn no_credential(detail: &str) -> Problem {
         let adapters = stentor_providers::all().filter(move |adapter| adapter.is_for_trials == for_trials);
         adapters.map(|adapter| adapter.kind.as_str()).collect::<Vec<_>>()
     };
-    Problem::new(ErrorCode::Conflict, detail.to_owned()).with_hint(format!(
-        "put one: PUT /v1/apps/{{app}}/credentials/{{{}}}; `{}` sends nothing and is for trials",
-        named(false).join("|"),
+    Problem::new(ErrorCode::Conflict, detail.to_owned()).helped_by::<PutCredential>(format!(
+        "put one for {} (`{}` sends nothing and is for trials)",
+        named(false).join(", "),
         named(true).join("`, `"),
     ))
 }

@@ -149,6 +149,7 @@ impl IntoResponse for Refusal {
 /// Writes the body and the headers of a refusal into its response.
 pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str) {
     let status = status_of(problem.code);
+    let hint = problem.hint_with(super::openapi::address_of);
     let body = ProblemBody {
         kind: format!("{TYPE_PREFIX}{}", problem.code.as_str()),
         title: problem.code.title(),
@@ -156,7 +157,7 @@ pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str
         code: problem.code.as_str(),
         detail: &problem.detail,
         field: problem.field.as_deref(),
-        hint: problem.hint.as_deref(),
+        hint: hint.as_deref(),
         request_id,
     };
     *response.status_mut() = status;

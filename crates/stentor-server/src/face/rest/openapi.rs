@@ -6,6 +6,7 @@ mod links;
 mod patterns;
 mod words;
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use utoipa::openapi::content::ContentBuilder;
@@ -72,16 +73,30 @@ pub(super) fn document() -> OpenApi {
     document
 }
 
-/// Lists the names of all operations, as the contract has them.
-#[cfg(test)]
-pub(super) fn operation_names() -> Vec<String> {
-    let document = super::described().into_openapi();
-    let mut items: Vec<_> = document.paths.paths.into_values().collect();
-    let named = items.iter_mut().flat_map(operations).map(|operation| {
-        let noun = operation.tags.as_ref().and_then(|tags| tags.first()).cloned().unwrap_or_default();
-        format!("{noun}.{}", operation.operation_id.clone().unwrap_or_default())
-    });
-    named.collect()
+/// Lists all operations by their names in the contract, with method and path.
+pub(super) fn addresses() -> &'static BTreeMap<String, String> {
+    static ADDRESSES: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+    ADDRESSES.get_or_init(|| {
+        let paths = super::described().into_openapi().paths.paths.into_iter();
+        paths.flat_map(|(path, item)| addresses_at(&path, item)).collect()
+    })
+}
+
+/// Returns how an operation is asked here, such as `PUT /v1/users/{external_id}`.
+pub(super) fn address_of(operation: &'static str) -> String {
+    addresses().get(operation).map_or(operation, String::as_str).to_owned()
+}
+
+fn addresses_at(path: &str, item: PathItem) -> Vec<(String, String)> {
+    let PathItem { get, put, post, delete, patch, .. } = item;
+    let methods = [("GET", get), ("PUT", put), ("POST", post), ("DELETE", delete), ("PATCH", patch)];
+    let known = methods.into_iter().filter_map(|(method, operation)| Some((method, operation?)));
+    known.map(|(method, operation)| (name_in_contract(&operation), format!("{method} {path}"))).collect()
+}
+
+fn name_in_contract(operation: &Operation) -> String {
+    let noun = operation.tags.as_ref().and_then(|tags| tags.first()).cloned().unwrap_or_default();
+    format!("{noun}.{}", operation.operation_id.clone().unwrap_or_default())
 }
 
 fn head() -> OpenApi {
