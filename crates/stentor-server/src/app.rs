@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
-use crate::face::rest::{Api, Parts, ReadTimeout, RequestLimits};
+use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits};
 use crate::keys::{Pepper, root_key};
 use crate::listen::{Certificate, Connections, Listener, ListenerState, Waits};
 pub use crate::node::{
@@ -210,7 +210,7 @@ fn parts(
     limits: RequestLimits,
     service: Arc<Service>,
     board: Arc<ServerStatus>,
-) -> Parts {
+) -> ApiParts {
     let import_timeout = ReadTimeout {
         idle: Duration::from_secs(config.import_idle_timeout_seconds),
         min_bytes_per_second: config.import_min_bytes_per_second,
@@ -220,7 +220,7 @@ fn parts(
     let large_body_max_bytes = body_max_bytes.max(config.large_body_max_bytes);
     let trusted_proxies = config.trusted_proxies();
     let docs = config.docs;
-    Parts {
+    ApiParts {
         service,
         board,
         limits,

@@ -1,3 +1,8 @@
-//! Faces: each writes the same contract in an encoding of its own, and holds no rule.
+//! The faces: encodings of the contract. A face translates between its format and the operations, and holds no rule.
 
+mod api;
+mod http;
 pub mod rest;
+
+pub use api::{Api, ApiParts};
+pub use http::{ReadTimeout, RequestLimits};

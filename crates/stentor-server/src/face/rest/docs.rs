@@ -6,8 +6,8 @@ use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use serde_json::json;
 
-use super::Api;
 use super::openapi::openapi_json;
+use crate::face::Api;
 
 const SCRIPT_PATH: &str = "/docs/scalar.js";
 /// What the page may load: nothing from elsewhere.

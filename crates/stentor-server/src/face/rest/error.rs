@@ -1,36 +1,17 @@
-//! Refusals as problem+json (RFC 9457): the one place where words become HTTP statuses.
+//! Refusals as problem+json (RFC 9457).
 
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::face::http::refusal::status_of;
 use crate::service::{ErrorCode, Problem};
 
 /// Media type of every refusal.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 /// Where the documentation of a code is, relative to the server.
 const TYPE_PREFIX: &str = "/docs/errors#";
-
-/// Returns the HTTP status of a code.
-#[must_use]
-pub const fn status_of(code: ErrorCode) -> StatusCode {
-    match code {
-        ErrorCode::InvalidRequest | ErrorCode::AddressRefused => StatusCode::BAD_REQUEST,
-        ErrorCode::InvalidField | ErrorCode::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
-        ErrorCode::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        ErrorCode::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-        ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
-        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
-        ErrorCode::NotFound => StatusCode::NOT_FOUND,
-        ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        ErrorCode::Conflict | ErrorCode::CredentialUnusable | ErrorCode::LimitReached => StatusCode::CONFLICT,
-        ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        ErrorCode::QueueFull | ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-    }
-}
 
 /// Returns what a caller does about a refusal, in the words of HTTP.
 const fn advice(code: ErrorCode) -> &'static str {
@@ -126,24 +107,6 @@ pub(super) struct ProblemBody<'a> {
     hint: Option<&'a str>,
     /// The request, as in the header `X-Request-Id` and in the log.
     request_id: &'a str,
-}
-
-/// A refusal on its way out; the middleware writes it, because it knows the request's id.
-#[derive(Debug, Clone)]
-pub(super) struct Refusal(pub(super) Problem);
-
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
-        Self(problem)
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let mut response = status_of(self.0.code).into_response();
-        response.extensions_mut().insert(self);
-        response
-    }
 }
 
 /// Writes the body and the headers of a refusal into its response.

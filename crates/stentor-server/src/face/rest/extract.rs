@@ -13,15 +13,15 @@ use serde::de::value::Error as QueryError;
 use serde_path_to_error::Error as PathError;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
-use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
+use stentor_core::name::{ExternalId, GroupName, TopicName};
 
-use super::error::Refusal;
-use super::{Api, body};
 use crate::contract::{ErrorCode, Problem, Repeat, Repeatable, ServiceResult, hash};
 use crate::decode::{decode, errors};
-
-/// Header that makes repeating a request harmless.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+use crate::face::Api;
+use crate::face::http::body;
+use crate::face::http::headers::idempotency_key;
+use crate::face::http::middleware::no_such_address;
+use crate::face::http::refusal::Refusal;
 
 /// A body of JSON.
 pub(super) struct Body<T>(pub(super) T);
@@ -176,7 +176,7 @@ impl Segment for CampaignId {
 impl Segment for ProviderKind {
     fn read(text: &str) -> ServiceResult<Self> {
         let known = Self::ALL.iter().copied().find(|kind| kind.as_str() == text);
-        known.ok_or_else(super::middleware::no_such_address)
+        known.ok_or_else(no_such_address)
     }
 }
 
@@ -191,19 +191,6 @@ macro_rules! name_segments {
 }
 
 name_segments! { TopicName GroupName ExternalId }
-
-/// Reads one header as text.
-pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> ServiceResult<Option<&'a str>> {
-    let Some(value) = headers.get(name) else { return Ok(None) };
-    let text = value.to_str().map_err(|_| Problem::field(name.to_owned(), "must be visible ASCII"))?;
-    Ok(Some(text))
-}
-
-/// Reads the idempotency key, if there is one.
-fn idempotency_key(headers: &HeaderMap) -> ServiceResult<Option<IdempotencyKey>> {
-    let text = header_text(headers, IDEMPOTENCY_KEY)?;
-    Ok(text.map(IdempotencyKey::new).transpose()?)
-}
 
 async fn json_bytes(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
     check_json(request.headers())?;

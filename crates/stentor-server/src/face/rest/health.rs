@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Api;
+use crate::face::Api;
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {

@@ -9,15 +9,16 @@ use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::{HttpMethod, Required};
 
-use super::auth::AppCaller;
+use super::ApiResult;
 use super::extract::QueryParams;
-use super::read_timeout::with_timeout;
 use super::records::Schemas;
 use super::row::{Row, bind, describe};
-use super::{Api, ApiResult};
 use crate::contract::import::{ImportQuery, ImportResult};
 use crate::contract::table::ImportDevices;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::face::Api;
+use crate::face::http::auth::AppCaller;
+use crate::face::http::with_timeout;
 use crate::service::{Format, ImportOptions};
 
 /// Returns the row of the import.

@@ -83,7 +83,8 @@ pub(super) fn addresses() -> &'static BTreeMap<String, String> {
 }
 
 /// Returns how an operation is asked here, such as `PUT /v1/users/{external_id}`.
-pub(super) fn address_of(operation: &'static str) -> String {
+#[must_use]
+pub fn address_of(operation: &'static str) -> String {
     addresses().get(operation).map_or(operation, String::as_str).to_owned()
 }
 

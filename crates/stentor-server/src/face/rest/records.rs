@@ -11,8 +11,6 @@ use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::{HeaderBuilder, ObjectBuilder, Ref, RefOr, Required, ResponseBuilder, Schema, Type};
 use utoipa::{IntoParams, ToSchema};
 
-use super::Api;
-use super::error::Refusal;
 use super::extract::{Body, LargeBody, LargeText, QueryParams, RepeatableBody};
 use crate::contract::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use crate::contract::audit::{AuditList, AuditQuery};
@@ -30,6 +28,8 @@ use crate::contract::status::Status;
 use crate::contract::topics::{Change, SubscriptionRequest, TopicList, TopicView};
 use crate::contract::users::{UserList, UserView};
 use crate::contract::{After, Before, Kept, Repeatable};
+use crate::face::Api;
+use crate::face::http::refusal::Refusal;
 
 const JSON: &str = "application/json";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");

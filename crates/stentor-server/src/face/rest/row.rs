@@ -9,13 +9,12 @@ use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn, Pat
 use utoipa::openapi::{HttpMethod, ObjectBuilder, Required, Type};
 use utoipa_axum::router::UtoipaMethodRouter;
 
-use super::auth::Asker;
+use super::ApiResult;
+use super::asker::Asker;
 use super::extract::{PathParams, Segments};
 use super::records::{ReplyRecord, RequestRecord, Schemas};
-use super::{Api, ApiResult};
-use crate::contract::table::ShowStatus;
-use crate::contract::{Facts, Identity, Operation, Serve, ServiceResult, status};
-use crate::service::Service;
+use crate::contract::{Facts, Operation, Serve, ServiceResult};
+use crate::face::Api;
 
 const REPEATING: &str = "With the header `Idempotency-Key` (1 to 255 characters of visible ASCII) repeating the request is \
 harmless: the same key and the same request get the first reply again, with `Idempotent-Replayed: true`.";
@@ -129,30 +128,5 @@ fn summary(facts: &Facts) -> String {
     match facts.repeatable {
         true => format!("{}\n{REPEATING}", facts.sentences()),
         false => facts.sentences(),
-    }
-}
-
-impl<O: Operation> Serve<O> for Api
-where
-    Service: Serve<O>,
-{
-    fn serve(
-        &self,
-        by: O::By,
-        subject: O::Subject,
-        request: O::Request,
-    ) -> impl Future<Output = ServiceResult<O::Reply>> + Send {
-        Serve::<O>::serve(self.service(), by, subject, request)
-    }
-}
-
-impl Serve<ShowStatus> for Api {
-    fn serve(
-        &self,
-        by: Identity,
-        subject: (),
-        request: (),
-    ) -> impl Future<Output = ServiceResult<status::Status>> + Send {
-        Serve::<ShowStatus>::serve(self.board(), by, subject, request)
     }
 }

@@ -11,7 +11,7 @@ use crate::shares::{Part, Spent};
 
 /// Held by the middleware and, in the request's extensions, by whoever reads the request; empty until the key is known.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RequestPermit(Arc<Mutex<Held>>);
+pub(in crate::face) struct RequestPermit(Arc<Mutex<Held>>);
 
 #[derive(Debug, Default)]
 struct Held {
@@ -22,7 +22,7 @@ struct Held {
 
 impl RequestPermit {
     /// Takes a place in the name of an app or of the operator; once for a request.
-    pub(super) fn take(
+    pub(in crate::face) fn take(
         extensions: &Extensions,
         limits: &RequestLimits,
         app: Option<AppId>,
@@ -39,7 +39,11 @@ impl RequestPermit {
     }
 
     /// Takes room for so many more bytes of the body.
-    pub(super) fn grow(extensions: &Extensions, limits: &RequestLimits, bytes: usize) -> ServiceResult<()> {
+    pub(in crate::face) fn grow(
+        extensions: &Extensions,
+        limits: &RequestLimits,
+        bytes: usize,
+    ) -> ServiceResult<()> {
         let Some(permit) = extensions.get::<Self>() else { return Ok(()) };
         let mut held = permit.lock();
         let app = held.app;

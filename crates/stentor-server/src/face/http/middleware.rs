@@ -11,9 +11,9 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use tracing::Instrument;
 
-use super::Api;
-use super::error::{Refusal, write};
+use super::refusal::{Refusal, WriteRefusal};
 use super::request_permit::RequestPermit;
+use crate::face::Api;
 use crate::service::{ErrorCode, Problem};
 use crate::shares::Shares;
 
@@ -23,7 +23,7 @@ const REQUEST_ID_MAX_BYTES: usize = 64;
 
 /// A request's id, for those who have only the request.
 #[derive(Debug, Clone)]
-pub(super) struct RequestId(pub(super) Arc<str>);
+pub(in crate::face) struct RequestId(pub(in crate::face) Arc<str>);
 
 /// How much is worked on at once, and for how long.
 #[derive(Debug, Clone)]
@@ -39,7 +39,11 @@ pub struct RequestLimits {
 }
 
 /// Returns the request an id, catches what goes wrong, writes refusals, logs one line.
-pub(super) async fn outer(mut request: Request, next: Next) -> Response {
+pub(in crate::face) async fn outer(
+    State(write): State<WriteRefusal>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let id = request_id(request.headers());
     let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
@@ -61,7 +65,7 @@ pub(super) async fn outer(mut request: Request, next: Next) -> Response {
 }
 
 /// Keeps what a request holds until it is answered, and ends it when its time is over.
-pub(super) async fn inner(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+pub(in crate::face) async fn inner(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let permit = RequestPermit::default();
     request.extensions_mut().insert(permit.clone());
     let answer = tokio::time::timeout(api.limits().timeout, next.run(request)).await;
@@ -70,12 +74,12 @@ pub(super) async fn inner(State(api): State<Api>, mut request: Request, next: Ne
 }
 
 /// Answers an address that does not exist.
-pub(super) async fn nowhere() -> Refusal {
+pub(in crate::face) async fn nowhere() -> Refusal {
     Refusal(no_such_address())
 }
 
 /// Returns the problem of an address that does not exist.
-pub(super) fn no_such_address() -> Problem {
+pub(in crate::face) fn no_such_address() -> Problem {
     Problem::new(ErrorCode::NotFound, "there is no such address").with_hint("see /docs")
 }
 

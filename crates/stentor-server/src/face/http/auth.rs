@@ -5,15 +5,11 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use stentor_core::id::AppId;
 
-use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
-use utoipa::openapi::{ObjectBuilder, Required, Type};
-
-use super::Api;
-use super::error::Refusal;
-use super::extract::header_text;
-use super::origin::origin_of;
+use super::headers::header_text;
+use super::refusal::Refusal;
 use super::request_permit::RequestPermit;
-use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
+use crate::contract::{Caller, ErrorCode, Identity, Problem, ServiceResult};
+use crate::face::Api;
 
 const APP_HEADER: &str = "x-stentor-app";
 const KEY_HEADER: &str = "x-api-key";
@@ -21,7 +17,7 @@ const KEY_HEADER: &str = "x-api-key";
 const NAME_THE_APP: &str = "name the app: header `X-Stentor-App: app_…` or `?app=app_…`";
 
 /// A known key.
-pub(super) struct Authenticated(pub(super) Identity);
+pub(in crate::face) struct Authenticated(pub(in crate::face) Identity);
 
 impl FromRequestParts<Api> for Authenticated {
     type Rejection = Refusal;
@@ -35,7 +31,7 @@ impl FromRequestParts<Api> for Authenticated {
 }
 
 /// A known key, speaking for one app.
-pub(super) struct AppCaller(pub(super) Caller);
+pub(in crate::face) struct AppCaller(pub(in crate::face) Caller);
 
 impl FromRequestParts<Api> for AppCaller {
     type Rejection = Refusal;
@@ -49,52 +45,6 @@ impl FromRequestParts<Api> for AppCaller {
             caller.map_err(|problem| if names_none { problem.with_hint(NAME_THE_APP) } else { problem })?;
         RequestPermit::take(&parts.extensions, api.limits(), Some(caller.app()))?;
         Ok(Self(caller))
-    }
-}
-
-/// Who asks, as far as an operation wants to know it.
-pub(super) trait Asker: Sized {
-    /// Finds it out.
-    fn known(parts: &mut Parts, api: &Api) -> impl Future<Output = Result<Self, Refusal>> + Send;
-
-    /// Describes what of it stands outside the headers that every operation knows.
-    fn describe(operation: OperationBuilder) -> OperationBuilder {
-        operation
-    }
-}
-
-impl Asker for Identity {
-    async fn known(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
-        Ok(Authenticated::from_request_parts(parts, api).await?.0)
-    }
-}
-
-impl Asker for Caller {
-    async fn known(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
-        Ok(AppCaller::from_request_parts(parts, api).await?.0)
-    }
-}
-
-/// With where the request comes from, for what leaves an entry in the audit trail.
-impl<T: Asker + Send> Asker for (T, Origin) {
-    async fn known(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
-        let who = T::known(parts, api).await?;
-        Ok((who, origin_of(parts, api)))
-    }
-}
-
-/// With the app that is named, for what also concerns all apps.
-impl Asker for (Identity, Option<AppId>) {
-    async fn known(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
-        let who = Identity::known(parts, api).await?;
-        Ok((who, named_app(parts)?))
-    }
-
-    fn describe(operation: OperationBuilder) -> OperationBuilder {
-        let text = ObjectBuilder::new().schema_type(Type::String);
-        let parameter = ParameterBuilder::new().name("app").parameter_in(ParameterIn::Query);
-        let about = "In this app only; the header `X-Stentor-App` says the same.";
-        operation.parameter(parameter.description(Some(about)).required(Required::False).schema(Some(text)))
     }
 }
 
@@ -112,7 +62,8 @@ fn secret(headers: &HeaderMap) -> ServiceResult<&str> {
     header_text(headers, KEY_HEADER)?.ok_or_else(missing)
 }
 
-fn named_app(parts: &Parts) -> ServiceResult<Option<AppId>> {
+/// Reads which app the request names, in its query or in a header.
+pub(in crate::face) fn named_app(parts: &Parts) -> ServiceResult<Option<AppId>> {
     let query = parts.uri.query().unwrap_or_default();
     let in_query = query.split('&').find_map(|pair| pair.strip_prefix("app="));
     let named = match in_query {

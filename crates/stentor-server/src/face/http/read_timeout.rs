@@ -31,7 +31,7 @@ struct Upload<S> {
 }
 
 /// Ends the body with a refusal when it comes too slowly.
-pub(super) fn with_timeout<S, E>(
+pub(in crate::face) fn with_timeout<S, E>(
     pieces: S,
     limits: ReadTimeout,
 ) -> impl Stream<Item = Result<Bytes, Problem>> + Send

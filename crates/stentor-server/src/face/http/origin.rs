@@ -6,15 +6,15 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use ipnet::IpNet;
 
-use super::Api;
 use super::middleware::RequestId;
+use crate::face::Api;
 use crate::listen::Peer;
 use crate::service::Origin;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Returns where a request comes from.
-pub(super) fn origin_of(parts: &Parts, api: &Api) -> Origin {
+pub(in crate::face) fn origin_of(parts: &Parts, api: &Api) -> Origin {
     let peer = parts.extensions.get::<Peer>().map(|Peer(peer)| peer.ip());
     let address = peer.map(|peer| caller(peer, &parts.headers, api.trusted_proxies()));
     let request_id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.to_string());

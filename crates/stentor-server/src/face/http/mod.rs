@@ -1,0 +1,15 @@
+//! What all faces over HTTP share: who asks, how much a request may hold, and how it is ended, logged and refused.
+
+pub(in crate::face) mod auth;
+pub(in crate::face) mod body;
+pub(in crate::face) mod headers;
+pub(in crate::face) mod middleware;
+pub(in crate::face) mod origin;
+mod read_timeout;
+pub(in crate::face) mod refusal;
+mod request_permit;
+
+pub use middleware::RequestLimits;
+pub use read_timeout::ReadTimeout;
+pub(in crate::face) use read_timeout::with_timeout;
+pub use refusal::status_of;
