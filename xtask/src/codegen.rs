@@ -16,6 +16,10 @@ struct Reference {
 const REFERENCES: &[Reference] = &[
     Reference { path: "docs/openapi.json", arguments: &["openapi"] },
     Reference { path: "docs/config.default.toml", arguments: &["config", "default"] },
+    Reference {
+        path: "crates/stentor-server/src/contract/description/numbers.toml",
+        arguments: &["contract", "numbers"],
+    },
     Reference { path: "docs/errors.md", arguments: &["errors", "--markdown"] },
     Reference { path: "docs/commands.md", arguments: &["commands", "--markdown"] },
 ];

@@ -6,6 +6,7 @@ mod strict_objects;
 use std::marker::PhantomData;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
+use serde_json::{Map, Value};
 use serde_path_to_error::Track;
 
 use crate::contract::{ErrorCode, Problem, ServiceResult};
@@ -31,6 +32,14 @@ pub(crate) fn decode_with<'de, S: DeserializeSeed<'de> + Copy>(
     let end = reader.end();
     end.map_err(|error| errors::of_json("", &error))?;
     Ok(value)
+}
+
+/// Reads a record that is decoded already; a problem names the field.
+pub(crate) fn decode_value<T: DeserializeOwned>(record: Map<String, Value>) -> ServiceResult<T> {
+    let mut track = Track::new();
+    let from = StrictObjects(Value::Object(record));
+    let read = T::deserialize(serde_path_to_error::Deserializer::new(from, &mut track));
+    read.map_err(|error| errors::of_json(&track.path().to_string(), &error))
 }
 
 /// Reads what is wrong once more, slowly, to name the field.

@@ -5,6 +5,7 @@ mod audit;
 mod campaign;
 mod completions;
 mod config;
+mod contract;
 mod credential;
 mod demo;
 mod device;
@@ -51,6 +52,7 @@ enum Command {
     Doctor(doctor::Doctor),
     Lab(lab::Lab),
     Completions(completions::Completions),
+    Contract(contract::Contract),
     Openapi(reference::Openapi),
     Errors(reference::Errors),
     Commands(reference::Commands),
@@ -102,6 +104,7 @@ async fn dispatch(command: Command, output: Output) -> anyhow::Result<ExitCode> 
         Command::Doctor(command) => return command.run(output).await,
         Command::Lab(command) => return command.run(output).await,
         Command::Completions(command) => command.run()?,
+        Command::Contract(command) => command.run(output)?,
         Command::Openapi(command) => command.run()?,
         Command::Errors(command) => command.run(output)?,
         Command::Commands(command) => command.run(output)?,

@@ -28,12 +28,12 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "stentor-server",
-        may: &["stentor-core", "stentor-storage", "stentor-providers"],
+        may: &["stentor-core", "stentor-storage", "stentor-providers", "stentor-wire"],
         tests_may: &["stentor-emulators"],
     },
     // Of what vendors say both sides keep a reading of their own: a mistake that both share would not be seen.
     Room { name: "stentor-emulators", may: &["stentor-http2-codec"], tests_may: &[] },
-    // Formats are bytes and values: whoever speaks one, a subject or one day a face of the server, brings its own sockets.
+    // Formats are bytes and values: whoever speaks one, a subject or a face of the server, brings its own sockets.
     Room { name: "stentor-wire", may: &[], tests_may: &[] },
     // Namespaces, links, control groups and clocks know nothing of what runs between them.
     Room { name: "stentor-rig", may: &[], tests_may: &[] },

@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::Instant;
 
 /// Which entries, and how many.
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditQuery {
     /// Of this action only, such as `credential.put`.

@@ -40,6 +40,30 @@ pub struct Caller {
     scopes: Scopes,
 }
 
+/// Who asks, as far as an operation wants to know it.
+pub trait Asking: Send {
+    /// Whether the app may be named that is spoken for.
+    const NAMES_APP: bool;
+}
+
+impl Asking for Identity {
+    const NAMES_APP: bool = false;
+}
+
+impl Asking for Caller {
+    const NAMES_APP: bool = true;
+}
+
+/// With where the request comes from, for what leaves an entry in the audit trail.
+impl<T: Asking> Asking for (T, Origin) {
+    const NAMES_APP: bool = T::NAMES_APP;
+}
+
+/// With the app that is named, for what also concerns all apps.
+impl Asking for (Identity, Option<AppId>) {
+    const NAMES_APP: bool = true;
+}
+
 impl Identity {
     /// Returns the app that the key belongs to; none for the operator's.
     #[must_use]

@@ -172,7 +172,7 @@ pub struct Deliveries {
 }
 
 /// Which devices to list.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceQuery {
     /// What comes after this; `next` of the piece before.
@@ -182,12 +182,15 @@ pub struct DeviceQuery {
     pub(crate) limit: Option<usize>,
     /// Only this provider's.
     #[param(value_type = Option<String>)]
+    #[schema(value_type = Option<String>)]
     pub(crate) provider: Option<ProviderKind>,
     /// Only this person's.
     #[param(value_type = Option<String>)]
+    #[schema(value_type = Option<String>)]
     pub(crate) user: Option<ExternalId>,
     /// Only with this mark.
     #[param(value_type = Option<String>)]
+    #[schema(value_type = Option<String>)]
     pub(crate) tag: Option<Tag>,
 }
 

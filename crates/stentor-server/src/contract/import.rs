@@ -1,10 +1,14 @@
 //! Import of devices.
 
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::ServiceResult;
+
 /// How to import.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportQuery {
     /// `ndjson` or `csv`; decided by the content type when absent.
@@ -12,6 +16,17 @@ pub struct ImportQuery {
     /// Check everything, keep nothing.
     #[serde(default)]
     pub(crate) dry_run: bool,
+}
+
+/// Lines of an import as they come: pieces of any size.
+pub type Lines = BoxStream<'static, ServiceResult<Bytes>>;
+
+/// Devices to import.
+pub struct ImportRequest {
+    /// The format, and whether anything is kept.
+    pub(crate) query: ImportQuery,
+    /// The lines, in pieces.
+    pub(crate) lines: Lines,
 }
 
 /// Why a line was refused.

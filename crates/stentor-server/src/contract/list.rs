@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use stentor_core::error::Invalid;
 use stentor_core::ports::store::Page;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{Problem, ServiceResult};
 
@@ -12,7 +12,7 @@ const LIMIT_MAX: usize = 1_000;
 const LIMIT_DEFAULT: usize = 100;
 
 /// A page of a list in rising order.
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct After {
     /// What comes after this; `next` of the piece before.
@@ -23,7 +23,7 @@ pub struct After {
 }
 
 /// A page of a list that begins with the newest.
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Before {
     /// What is older than this; `next` of the piece before.

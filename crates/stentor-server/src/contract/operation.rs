@@ -2,18 +2,19 @@
 
 use stentor_core::app::Scope;
 
-use super::{ErrorCode, ServiceResult};
+use super::shape::Described;
+use super::{Asking, ErrorCode, ServiceResult};
 
 /// One operation of the contract: who may ask for what, and what is replied.
 pub trait Operation: 'static {
     /// What a face finds out about who asks, before it reads the rest.
-    type By: Send;
+    type By: Asking;
     /// What it is about: the names of things, in order.
     type Subject: Send;
     /// The record of what is asked.
-    type Request: Send;
+    type Request: Send + Described;
     /// The record of what is replied.
-    type Reply: Send;
+    type Reply: Send + Described;
     /// What the table says of it.
     const FACTS: Facts;
 }
@@ -34,6 +35,8 @@ pub trait Serve<O: Operation> {
 pub struct Facts {
     /// Its name: a noun and a verb, such as `messages.send`.
     pub name: &'static str,
+    /// The same as formats name it that know no dots: `SendMessage`.
+    pub type_name: &'static str,
     /// What it does, in sentences; lines may begin with spaces.
     pub about: &'static str,
     /// What the parts of its subject are called.

@@ -99,6 +99,31 @@ impl ErrorCode {
         }
     }
 
+    /// Returns the number that stands for the word in formats whose errors have numbers; it never changes.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::InvalidRequest => 1,
+            Self::InvalidField => 2,
+            Self::AddressRefused => 3,
+            Self::PayloadTooLarge => 4,
+            Self::RequestTimeout => 5,
+            Self::Unauthorized => 6,
+            Self::Forbidden => 7,
+            Self::NotFound => 8,
+            Self::MethodNotAllowed => 9,
+            Self::UnsupportedMediaType => 10,
+            Self::Conflict => 11,
+            Self::IdempotencyKeyReused => 12,
+            Self::CredentialUnusable => 13,
+            Self::LimitReached => 14,
+            Self::RateLimited => 15,
+            Self::QueueFull => 16,
+            Self::Unavailable => 17,
+            Self::Internal => 18,
+        }
+    }
+
     /// Returns a short title in plain words.
     #[must_use]
     pub const fn title(self) -> &'static str {

@@ -12,14 +12,16 @@ use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use super::audit::{AuditList, AuditQuery};
 use super::campaigns::{CampaignList, LedgerView};
 use super::credentials::{CredentialList, CredentialRequest};
+use super::description::{OperationShape, describe as describe_one};
 use super::devices::{
     Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceTopics, DeviceView, History,
     Registered,
 };
 use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
-use super::import::{ImportQuery, ImportResult};
+use super::import::{ImportRequest, ImportResult};
 use super::messages::{MessageList, MessageRequest, MessageView, Sent};
 use super::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
+use super::shape::Shapes;
 use super::status::Status;
 use super::topics::{Change, SubscriptionRequest, TopicList, TopicView};
 use super::users::{UserList, UserView};
@@ -60,8 +62,10 @@ macro_rules! subject {
 }
 
 /// One line an operation: name, type, who asks ( what it is about ; what is asked ) what is replied, access, errors.
+///
+/// The dollar stands at the beginning so that a macro inside can have variables of its own.
 macro_rules! operations {
-    ($($(#[doc = $about:literal])+ $name:literal $operation:ident: $by:ty
+    (($d:tt) $($(#[doc = $about:literal])+ $name:literal $operation:ident: $by:ty
         { $($part:ident: $kind:ty),* ; $request:ty } -> $reply:ty, $access:ident, $errors:expr;)*) => {
         $(
             $(#[doc = $about])+
@@ -75,6 +79,7 @@ macro_rules! operations {
                 type Reply = $reply;
                 const FACTS: Facts = Facts {
                     name: $name,
+                    type_name: stringify!($operation),
                     about: concat!($($about, "\n"),+),
                     subject: &[$(stringify!($part)),*],
                     access: $access,
@@ -83,6 +88,17 @@ macro_rules! operations {
                 };
             }
         )*
+
+        /// Hands the types of all operations to a macro.
+        macro_rules! for_each_operation {
+            ($d macro_name:ident) => { $d macro_name! { $($operation)* } };
+        }
+        pub(crate) use for_each_operation;
+
+        /// Describes every operation.
+        pub(super) fn describe(shapes: &mut Shapes) -> Vec<OperationShape> {
+            vec![$(describe_one::<$operation>(shapes)),*]
+        }
 
         /// Every operation, in the order of the table.
         pub const OPERATIONS: &[Facts] = &[$(<$operation as Operation>::FACTS),*];
@@ -101,7 +117,7 @@ const fn is_repeatable(errors: &[ErrorCode]) -> bool {
     false
 }
 
-operations! {
+operations! { ($)
     /// Makes an app (root key).
     "apps.create_app" CreateApp: Author { ; AppRequest } -> AppView, ROOT, STATE;
     /// Lists all apps (root key).
@@ -146,7 +162,7 @@ operations! {
     "devices.history" ShowHistory: Caller { device: DeviceId; Before } -> History, READ, NEVER;
     /// Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is
     /// streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless.
-    "devices.import" ImportDevices: Caller { ; ImportQuery } -> ImportResult, REGISTER, REGISTRATION;
+    "devices.import" ImportDevices: Caller { ; ImportRequest } -> ImportResult, REGISTER, REGISTRATION;
 
     /// Lists people by external id, without devices.
     "users.list" ListUsers: Caller { ; After } -> UserList, READ, NEVER;

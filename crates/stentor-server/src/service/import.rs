@@ -18,6 +18,8 @@ use tokio::sync::mpsc;
 
 use super::devices::created_and_updated;
 use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
+use crate::contract::Serve;
+use crate::contract::import::{ImportRequest, ImportResult};
 use crate::contract::table::ImportDevices;
 use crate::shares::Spent;
 use batch::Parsed;
@@ -40,6 +42,20 @@ pub struct ImportOptions {
     pub format: Format,
     /// Check everything, keep nothing.
     pub dry_run: bool,
+}
+
+impl Serve<ImportDevices> for Service {
+    async fn serve(
+        &self,
+        caller: Caller,
+        (): (),
+        ImportRequest { query, lines }: ImportRequest,
+    ) -> ServiceResult<ImportResult> {
+        let missing = || Problem::field("format", "is missing: ndjson or csv");
+        let format = query.format.as_deref().ok_or_else(missing)?.parse()?;
+        let options = ImportOptions { format, dry_run: query.dry_run };
+        Ok(self.import(caller, options, lines).await?.into())
+    }
 }
 
 impl Service {

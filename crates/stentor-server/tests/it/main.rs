@@ -8,6 +8,7 @@ mod bad_input;
 mod connections;
 mod contract;
 mod devices;
+mod faces;
 mod failures;
 mod idempotency;
 mod import;

@@ -3,18 +3,49 @@
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use stentor_core::id::AppId;
 
-use super::headers::header_text;
+use super::headers::{header_text, idempotency_key};
+use super::origin::origin_of;
 use super::refusal::Refusal;
 use super::request_permit::RequestPermit;
 use crate::contract::{Caller, ErrorCode, Identity, Problem, ServiceResult};
 use crate::face::Api;
+use crate::face::record::Asked;
 
 const APP_HEADER: &str = "x-stentor-app";
 const KEY_HEADER: &str = "x-api-key";
 /// Where this face looks for the app.
 const NAME_THE_APP: &str = "name the app: header `X-Stentor-App: app_…` or `?app=app_…`";
+
+/// Finds out what the head of a request says beside the record that its body holds: whose key it is, which app it names,
+/// its idempotency key, and where it comes from.
+pub(in crate::face) async fn asked_of(parts: &Parts, api: &Api) -> ServiceResult<Asked> {
+    let (name, secret) = name_and_secret(&parts.headers)?;
+    let identity = api.service().identify(&secret).await?;
+    let permit = parts.extensions.get::<RequestPermit>().cloned().unwrap_or_default();
+    permit.take_place(api.limits(), identity.app())?;
+    let named = name.filter(|name| !name.is_empty()).map(|name| name.parse().ok());
+    let app = match named_app(parts)? {
+        Some(app) => Some(app),
+        None => named.flatten(),
+    };
+    Ok(Asked { identity, app, key: idempotency_key(&parts.headers)?, origin: origin_of(parts, api), permit })
+}
+
+/// Returns the key of a request, and the name beside it where the scheme has one: clients of older formats often know no
+/// header but `Authorization: Basic`. The password is the key, the name may be an app's id.
+fn name_and_secret(headers: &HeaderMap) -> ServiceResult<(Option<String>, String)> {
+    let text = header_text(headers, "authorization")?.unwrap_or_default();
+    let basic = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"));
+    let Some((_, encoded)) = basic else { return Ok((None, secret(headers)?.to_owned())) };
+    let decoded = BASE64_STANDARD.decode(encoded.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let wrong = || Problem::new(ErrorCode::Unauthorized, "the name and the password cannot be read");
+    let (name, secret) = decoded.as_deref().and_then(|text| text.split_once(':')).ok_or_else(wrong)?;
+    Ok((Some(name.to_owned()), secret.to_owned()))
+}
 
 /// A known key.
 pub(in crate::face) struct Authenticated(pub(in crate::face) Identity);

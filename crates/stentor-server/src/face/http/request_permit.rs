@@ -27,8 +27,16 @@ impl RequestPermit {
         limits: &RequestLimits,
         app: Option<AppId>,
     ) -> ServiceResult<()> {
-        let Some(permit) = extensions.get::<Self>() else { return Ok(()) };
-        let mut held = permit.lock();
+        extensions.get::<Self>().map_or(Ok(()), |permit| permit.take_place(limits, app))
+    }
+
+    /// Takes a place in the name of an app or of the operator, unless it holds one in this name.
+    pub(in crate::face) fn take_place(
+        &self,
+        limits: &RequestLimits,
+        app: Option<AppId>,
+    ) -> ServiceResult<()> {
+        let mut held = self.lock();
         if held.place.is_some() && held.app == app {
             return Ok(());
         }

@@ -11,17 +11,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::Error as QueryError;
 use serde_path_to_error::Error as PathError;
-use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
-use stentor_core::name::{ExternalId, GroupName, TopicName};
 
 use crate::contract::{ErrorCode, Problem, Repeat, Repeatable, ServiceResult, hash};
 use crate::decode::{decode, errors};
 use crate::face::Api;
 use crate::face::http::body;
 use crate::face::http::headers::idempotency_key;
-use crate::face::http::middleware::no_such_address;
 use crate::face::http::refusal::Refusal;
+use crate::face::record::Segments;
 
 /// A body of JSON.
 pub(super) struct Body<T>(pub(super) T);
@@ -111,86 +108,6 @@ impl<T: DeserializeOwned> FromRequestParts<Api> for QueryParams<T> {
         }
     }
 }
-
-/// One name of a path.
-pub(super) trait Segment: Sized {
-    fn read(text: &str) -> ServiceResult<Self>;
-}
-
-/// All names of a path.
-pub(super) trait Segments: Sized {
-    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self>;
-}
-
-impl Segments for () {
-    fn read<'a>(_: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
-        Ok(())
-    }
-}
-
-impl<T: Segment> Segments for T {
-    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
-        <T as Segment>::read(values.next().unwrap_or_default())
-    }
-}
-
-impl<A: Segment, B: Segment> Segments for (A, B) {
-    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
-        Ok((<A as Segments>::read(values)?, <B as Segments>::read(values)?))
-    }
-}
-
-macro_rules! id_segments {
-    ($($id:ident = $word:literal;)*) => {$(
-        impl Segment for $id {
-            fn read(text: &str) -> ServiceResult<Self> {
-                text.parse().map_err(|_| {
-                    let hint = concat!("such an id begins with `", $word, "`");
-                    Problem::new(ErrorCode::NotFound, "there is no such id").with_hint(hint)
-                })
-            }
-        }
-    )*};
-}
-
-id_segments! {
-    AppId = "app_";
-    KeyId = "key_";
-    DeviceId = "dev_";
-    MessageId = "msg_";
-    ScheduleId = "sch_";
-}
-
-impl Segment for CampaignId {
-    fn read(text: &str) -> ServiceResult<Self> {
-        match text.parse::<MessageId>() {
-            Ok(message) => Ok(message.into()),
-            Err(_) => text.parse().map_err(|_| {
-                Problem::new(ErrorCode::NotFound, "there is no such id")
-                    .with_hint("such an id begins with `cmp_` or `msg_`")
-            }),
-        }
-    }
-}
-
-impl Segment for ProviderKind {
-    fn read(text: &str) -> ServiceResult<Self> {
-        let known = Self::ALL.iter().copied().find(|kind| kind.as_str() == text);
-        known.ok_or_else(no_such_address)
-    }
-}
-
-macro_rules! name_segments {
-    ($($name:ident)*) => {$(
-        impl Segment for $name {
-            fn read(text: &str) -> ServiceResult<Self> {
-                Ok($name::new(text)?)
-            }
-        }
-    )*};
-}
-
-name_segments! { TopicName GroupName ExternalId }
 
 async fn json_bytes(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
     check_json(request.headers())?;

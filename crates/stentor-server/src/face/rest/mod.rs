@@ -39,6 +39,12 @@ pub(super) fn router(api: &Api) -> Router<Api> {
         .layer(from_fn_with_state(write, middleware::outer))
 }
 
+/// Returns whether this face has an address for the operation of a name.
+#[must_use]
+pub fn carries(operation: &str) -> bool {
+    openapi::addresses().contains_key(operation)
+}
+
 /// Routes with a key, a place and a time limit.
 fn limited_routes() -> OpenApiRouter<Api> {
     let rows = table::limited().into_iter();

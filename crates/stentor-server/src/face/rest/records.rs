@@ -21,7 +21,7 @@ use crate::contract::devices::{
     Registered,
 };
 use crate::contract::groups::{GroupList, GroupView, MemberList, MembersRequest};
-use crate::contract::import::{ImportQuery, ImportResult};
+use crate::contract::import::ImportResult;
 use crate::contract::messages::{DryRun, MessageAccepted, MessageList, MessageRequest, MessageView, Sent};
 use crate::contract::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
 use crate::contract::status::Status;
@@ -85,7 +85,7 @@ macro_rules! in_query {
     )*};
 }
 
-in_query! { After Before DeviceQuery AuditQuery ImportQuery }
+in_query! { After Before DeviceQuery AuditQuery }
 
 macro_rules! in_body {
     ($body:ident: $($record:ty)*) => {$(

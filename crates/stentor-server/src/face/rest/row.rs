@@ -11,10 +11,11 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 use super::ApiResult;
 use super::asker::Asker;
-use super::extract::{PathParams, Segments};
+use super::extract::PathParams;
 use super::records::{ReplyRecord, RequestRecord, Schemas};
-use crate::contract::{Facts, Operation, Serve, ServiceResult};
+use crate::contract::{Facts, Operation, Serve};
 use crate::face::Api;
+use crate::face::record::{Segments, check_refusal};
 
 const REPEATING: &str = "With the header `Idempotency-Key` (1 to 255 characters of visible ASCII) repeating the request is \
 harmless: the same key and the same request get the first reply again, with `Idempotent-Replayed: true`.";
@@ -99,13 +100,6 @@ where
     let reply = Serve::<O>::serve(&api, by, subject, request).await;
     check_refusal(&O::FACTS, &reply);
     Ok(reply?.respond(done))
-}
-
-/// Keeps the table true: in tests, a refusal that it does not list ends the request.
-fn check_refusal<T>(facts: &Facts, reply: &ServiceResult<T>) {
-    if let Err(problem) = reply {
-        debug_assert!(facts.may_refuse(problem.code), "{} is refused with {problem}", facts.name);
-    }
 }
 
 /// Describes an operation from what the table says and from its types.

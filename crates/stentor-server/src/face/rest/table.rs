@@ -66,7 +66,7 @@ pub(super) fn limited() -> Vec<Row> {
 
 /// Rows that have limits of their own.
 pub(super) fn open() -> Vec<Row> {
-    vec![super::import::row("/v1/devices/import")]
+    vec![post::<ImportDevices>("/v1/devices/import")]
 }
 
 #[cfg(test)]

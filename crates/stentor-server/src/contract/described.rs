@@ -1,0 +1,103 @@
+//! The shape of each record that an operation takes or replies.
+
+use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
+use super::audit::{AuditList, AuditQuery};
+use super::campaigns::{CampaignList, LedgerView};
+use super::credentials::{CredentialList, CredentialRequest};
+use super::devices::{
+    Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceTopics, DeviceView, History,
+    Registered,
+};
+use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
+use super::import::{ImportQuery, ImportRequest, ImportResult};
+use super::messages::{DryRun, MessageAccepted, MessageList, MessageRequest, MessageView, Sent};
+use super::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
+use super::shape::{Described, FieldShape, RecordShape, Shape, Shapes, record_of};
+use super::status::Status;
+use super::topics::{Change, SubscriptionRequest, TopicList, TopicView};
+use super::users::{UserList, UserView};
+use super::{After, Before, Kept, Repeatable};
+
+macro_rules! by_its_schema {
+    ($($record:ty)*) => {$(
+        impl Described for $record {
+            fn describe(shapes: &mut Shapes) -> RecordShape {
+                record_of::<$record>(shapes)
+            }
+        }
+    )*};
+}
+
+by_its_schema! {
+    After AppList AppRequest AppView AuditList AuditQuery Before CampaignList Change CredentialList Deliveries DeviceChange
+    DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
+    KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey Registered ScheduleList
+    ScheduleRequest ScheduleView Status SubscriptionRequest TopicList TopicView UserList UserView
+}
+
+impl<T: Described> Described for Repeatable<T> {
+    fn describe(shapes: &mut Shapes) -> RecordShape {
+        let about = "Makes repeating harmless: the same key and the same request get the first reply again.";
+        let mut record = T::describe(shapes);
+        record.fields.push(FieldShape::optional("idempotency_key", Shape::Text, about));
+        record
+    }
+}
+
+impl Described for CredentialRequest {
+    fn describe(_: &mut Shapes) -> RecordShape {
+        let about = "The credential as its push service needs it: an object of JSON.";
+        let fields = vec![FieldShape::required("credential", Shape::Json, about)];
+        RecordShape::new("CredentialRequest", "A credential.", fields)
+    }
+}
+
+impl Described for ImportRequest {
+    fn describe(shapes: &mut Shapes) -> RecordShape {
+        let mut record = record_of::<ImportQuery>(shapes);
+        let about = "The devices, one a line, as `format` says. A stream may carry them in pieces.";
+        record.fields.push(FieldShape::required("lines", Shape::Text, about));
+        record
+    }
+}
+
+impl Described for Kept<ScheduleView> {
+    fn describe(shapes: &mut Shapes) -> RecordShape {
+        let schedule = Shape::Record(shapes.add::<ScheduleView>());
+        let fields = vec![FieldShape::required("schedule", schedule, "The schedule."), replayed()];
+        RecordShape::new("ScheduleKept", "A schedule that was kept.", fields)
+    }
+}
+
+impl Described for Option<ScheduleView> {
+    fn describe(shapes: &mut Shapes) -> RecordShape {
+        let schedule = Shape::Record(shapes.add::<ScheduleView>());
+        let about = "The schedule; absent when it cannot be read.";
+        RecordShape::new(
+            "ScheduleEnded",
+            "A schedule that was ended.",
+            vec![FieldShape::optional("schedule", schedule, about)],
+        )
+    }
+}
+
+impl Described for Sent {
+    fn describe(shapes: &mut Shapes) -> RecordShape {
+        let accepted = Shape::Record(shapes.add::<MessageAccepted>());
+        let checked = Shape::Record(shapes.add::<DryRun>());
+        let fields = vec![
+            FieldShape::optional("accepted", accepted, "The message that is kept; absent after a dry run."),
+            FieldShape::optional("checked", checked, "What a dry run found out."),
+            replayed(),
+        ];
+        RecordShape::new("Sent", "What asking to send came to.", fields)
+    }
+}
+
+fn replayed() -> FieldShape {
+    FieldShape::required(
+        "replayed",
+        Shape::Bool,
+        "Whether the reply was kept before, under the same idempotency key.",
+    )
+}

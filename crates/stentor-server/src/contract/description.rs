@@ -1,0 +1,81 @@
+//! The contract described: every operation with the records that it takes and replies, and numbers that never change.
+
+mod numbers;
+
+use std::sync::OnceLock;
+
+use super::shape::{Described, FieldShape, RecordShape, Shape, Shapes};
+use super::{Asking, Facts, Operation};
+pub use numbers::{Numbers, appended};
+
+/// An operation as a face describes it.
+#[derive(Debug, Clone)]
+pub struct OperationShape {
+    /// What the table says.
+    pub facts: Facts,
+    /// What is asked: the names of what it is about, then the request's own fields.
+    pub request: RecordShape,
+    /// What is replied.
+    pub reply: RecordShape,
+}
+
+/// All operations, and all records inside what they take and reply.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// In the order of the table.
+    pub operations: Vec<OperationShape>,
+    /// Records by name.
+    pub shapes: Shapes,
+    /// Numbers of operations and fields.
+    pub numbers: Numbers,
+}
+
+/// Returns the description of the contract.
+#[must_use]
+pub fn description() -> &'static Description {
+    static DESCRIPTION: OnceLock<Description> = OnceLock::new();
+    DESCRIPTION.get_or_init(|| {
+        let mut shapes = Shapes::default();
+        let mut operations = super::table::describe(&mut shapes);
+        let numbers = Numbers::kept();
+        operations.iter_mut().for_each(|one| {
+            numbers.sort(&mut one.request);
+            numbers.sort(&mut one.reply);
+        });
+        shapes.0.values_mut().for_each(|record| numbers.sort(record));
+        Description { operations, shapes, numbers }
+    })
+}
+
+impl Description {
+    /// Lists every record: what operations take and reply, and what is inside.
+    pub fn records(&self) -> impl Iterator<Item = &RecordShape> {
+        let own = self.operations.iter().flat_map(|one| [&one.request, &one.reply]);
+        let mut known = std::collections::BTreeSet::new();
+        own.chain(self.shapes.0.values()).filter(move |record| known.insert(record.name.clone()))
+    }
+
+    /// Returns the record of a name.
+    #[must_use]
+    pub fn record(&self, name: &str) -> Option<&RecordShape> {
+        self.records().find(|record| record.name == name)
+    }
+}
+
+/// Describes one operation.
+pub(super) fn describe<O: Operation>(shapes: &mut Shapes) -> OperationShape {
+    let subject = O::FACTS.subject.iter().map(|part| FieldShape::required(part, Shape::Text, ""));
+    let about = "Which app: for the operator's key, which belongs to none.";
+    let app = O::By::NAMES_APP.then(|| FieldShape::optional("app", Shape::Text, about));
+    let asked = O::Request::describe(shapes).fields;
+    let fields = subject.chain(asked).chain(app).collect();
+    let request = RecordShape::new(&format!("{}Request", O::FACTS.type_name), &O::FACTS.sentences(), fields);
+    let mut reply = O::Reply::describe(shapes);
+    if reply.name.is_empty() {
+        reply = RecordShape::new("Empty", "Nothing: it was done.", Vec::new());
+    }
+    OperationShape { facts: O::FACTS, request, reply }
+}
+
+#[cfg(test)]
+mod tests;

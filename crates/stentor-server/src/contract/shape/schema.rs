@@ -1,0 +1,161 @@
+//! Reads shapes from the schemas that the contract's types derive.
+
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+
+use super::{FieldShape, RecordShape, Shape, Shapes};
+
+/// The schemas of one type and of those inside it.
+type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// Returns the record of a type; `shapes` gets the records inside it.
+pub fn record_of<T: ToSchema>(shapes: &mut Shapes) -> RecordShape {
+    let mut inside = Schemas::new();
+    T::schemas(&mut inside);
+    let known: Map<String, Value> = inside.into_iter().map(|(name, schema)| (name, json(&schema))).collect();
+    for (name, schema) in &known {
+        if !shapes.0.contains_key(name) && is_record(schema) {
+            let record = record(name, schema, &known);
+            shapes.0.insert(name.clone(), record);
+        }
+    }
+    record(&T::name(), &json(&T::schema()), &known)
+}
+
+fn json(schema: &RefOr<Schema>) -> Value {
+    serde_json::to_value(schema).unwrap_or_default()
+}
+
+/// Returns whether a schema has fields of its own.
+fn is_record(schema: &Value) -> bool {
+    schema.get("properties").is_some() || schema.get("allOf").is_some() || choices(schema).is_some()
+}
+
+fn record(name: &str, schema: &Value, known: &Map<String, Value>) -> RecordShape {
+    let about = text(schema, "description");
+    let (fields, is_choice) = match choices(schema) {
+        Some(choices) => (choices.iter().flat_map(|choice| choice_field(choice, known)).collect(), true),
+        None => (fields_of(schema, known), false),
+    };
+    let fields = in_order(fields, schema).into_iter().chain(beside(name)).collect();
+    RecordShape { name: name.to_owned(), about, fields, is_choice }
+}
+
+/// Returns the forms of an enum that holds values: an object with one field each, or a word.
+fn choices(schema: &Value) -> Option<&Vec<Value>> {
+    let forms = schema.get("oneOf")?.as_array()?;
+    let is_form = |form: &Value| form.get("properties").is_some() || form.get("enum").is_some();
+    forms.iter().all(is_form).then_some(forms)
+}
+
+/// Returns the fields that one form of an enum becomes; a word is a field that is true.
+fn choice_field(form: &Value, known: &Map<String, Value>) -> Vec<FieldShape> {
+    let about = text(form, "description");
+    if let Some(words) = form.get("enum").and_then(Value::as_array) {
+        let words = words.iter().filter_map(Value::as_str);
+        return words.map(|word| FieldShape::optional(word, Shape::Bool, &about)).collect();
+    }
+    let fields = fields_of(form, known).into_iter();
+    fields.map(|field| FieldShape { about: about.clone(), is_required: false, ..field }).collect()
+}
+
+/// Returns the fields of an object, those of what it flattens into itself among them.
+fn fields_of(schema: &Value, known: &Map<String, Value>) -> Vec<FieldShape> {
+    if let Some(parts) = schema.get("allOf").and_then(Value::as_array) {
+        return parts.iter().flat_map(|part| flattened(part, known)).collect();
+    }
+    let required: Vec<_> = schema["required"].as_array().into_iter().flatten().collect();
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    properties
+        .map(|(name, property)| FieldShape {
+            name: name.clone(),
+            about: about(property),
+            shape: shape(property, known),
+            is_required: required.iter().any(|other| *other == name),
+        })
+        .collect()
+}
+
+/// Returns what a value of a schema looks like.
+fn shape(schema: &Value, known: &Map<String, Value>) -> Shape {
+    if let Some(name) = referred(schema) {
+        let meant = &known[name];
+        return if is_record(meant) { Shape::Record(name.to_owned()) } else { shape(meant, known) };
+    }
+    for word in ["oneOf", "anyOf"] {
+        let forms = schema.get(word).and_then(Value::as_array).into_iter().flatten();
+        if let [one] = *forms.filter(|form| form["type"] != "null").collect::<Vec<_>>() {
+            return shape(one, known);
+        }
+    }
+    match kind(schema) {
+        Some("string") => Shape::Text,
+        Some("integer") => Shape::Int,
+        Some("number") => Shape::Double,
+        Some("boolean") => Shape::Bool,
+        Some("array") => Shape::List(Box::new(shape(&schema["items"], known))),
+        Some("object") if schema["additionalProperties"].is_object() => {
+            Shape::Map(Box::new(shape(&schema["additionalProperties"], known)))
+        }
+        _ => Shape::Json,
+    }
+}
+
+/// Returns the type that a schema names, `null` apart.
+fn kind(schema: &Value) -> Option<&str> {
+    match &schema["type"] {
+        Value::String(kind) => Some(kind),
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
+        _ => None,
+    }
+}
+
+/// Returns the fields of a part that stands where the whole stands.
+fn flattened(part: &Value, known: &Map<String, Value>) -> Vec<FieldShape> {
+    let Some(name) = referred(part) else { return in_order(fields_of(part, known), part) };
+    let meant = &known[name];
+    in_order(fields_of(meant, known), meant).into_iter().chain(beside(name)).collect()
+}
+
+/// Puts first what must be there, in the order of the type; schemas sort their fields by name.
+fn in_order(mut fields: Vec<FieldShape>, schema: &Value) -> Vec<FieldShape> {
+    let required: Vec<_> = schema["required"].as_array().into_iter().flatten().collect();
+    let place = |field: &FieldShape| required.iter().position(|name| **name == field.name);
+    fields.sort_by_key(|field| place(field).unwrap_or(usize::MAX));
+    fields
+}
+
+/// Returns the fields that stand in a record beside those of its type: push services name them.
+fn beside(name: &str) -> Vec<FieldShape> {
+    let adapters = stentor_providers::all();
+    match name {
+        "MessageRequest" | "MessageContent" => adapters
+            .filter_map(|adapter| Some((adapter.override_field()?, adapter.title)))
+            .map(|(field, title)| {
+                FieldShape::optional(field, Shape::Json, &format!("What {title} gets in its own words."))
+            })
+            .collect(),
+        "CredentialSummary" => adapters
+            .flat_map(|adapter| adapter.credential.shown)
+            .map(|shown| FieldShape::optional(shown.name, Shape::Text, shown.about))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn referred(schema: &Value) -> Option<&str> {
+    schema.get("$ref")?.as_str()?.rsplit('/').next()
+}
+
+/// Returns what a field means; where it refers to a record or nothing, the words stand one level deeper.
+fn about(property: &Value) -> String {
+    let own = text(property, "description");
+    let forms = property.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+    let deeper = || forms.map(|form| text(form, "description")).find(|words| !words.is_empty());
+    if own.is_empty() { deeper().unwrap_or_default() } else { own }
+}
+
+fn text(schema: &Value, name: &str) -> String {
+    schema[name].as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,85 @@
+//! Calls operations by their names.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use super::asked::{Asked, FromAsked};
+use super::reply::IntoRecord;
+use super::request::{FromRecord, text_of};
+use super::subject::Segments;
+use crate::contract::table::{for_each_operation, *};
+use crate::contract::{Facts, Operation, Problem, Serve, ServiceResult};
+use crate::face::Api;
+
+/// Values under the names of fields: what is asked, or what is replied.
+pub type Record = Map<String, Value>;
+
+/// Reads, serves and replies one operation.
+type Call = fn(Api, Asked, Record) -> BoxFuture<'static, ServiceResult<Record>>;
+
+/// Every operation under its name.
+#[derive(Debug)]
+pub struct Dispatcher(HashMap<&'static str, Call>);
+
+macro_rules! calls {
+    ($($operation:ident)*) => {
+        HashMap::from([$((<$operation as Operation>::FACTS.name, call::<$operation> as Call)),*])
+    };
+}
+
+impl Dispatcher {
+    /// Returns the dispatcher of all operations.
+    pub fn get() -> &'static Self {
+        static DISPATCHER: OnceLock<Dispatcher> = OnceLock::new();
+        DISPATCHER.get_or_init(|| Self(for_each_operation!(calls)))
+    }
+
+    /// Has an operation served; `None` when there is no operation of this name.
+    pub fn call(
+        &self,
+        name: &str,
+        api: &Api,
+        asked: Asked,
+        record: Record,
+    ) -> Option<BoxFuture<'static, ServiceResult<Record>>> {
+        self.0.get(name).map(|call| call(api.clone(), asked, record))
+    }
+
+    /// Returns whether there is an operation of this name.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+}
+
+fn call<O>(api: Api, asked: Asked, mut record: Record) -> BoxFuture<'static, ServiceResult<Record>>
+where
+    O: Operation<By: FromAsked, Subject: Segments, Request: FromRecord, Reply: IntoRecord>,
+    Api: Serve<O>,
+{
+    Box::pin(async move {
+        let by = O::By::find(&api, &asked, &mut record).await?;
+        let names = subject_of(&O::FACTS, &mut record)?;
+        let subject = O::Subject::read(&mut names.iter().map(String::as_str))?;
+        let request = O::Request::from_record(record, &asked, O::FACTS.name)?;
+        let reply = Serve::<O>::serve(&api, by, subject, request).await;
+        check_refusal(&O::FACTS, &reply);
+        reply?.into_record()
+    })
+}
+
+/// Takes the names of what the operation is about out of the record.
+fn subject_of(facts: &Facts, record: &mut Record) -> ServiceResult<Vec<String>> {
+    let one = |part: &&'static str| text_of(record, part)?.ok_or_else(|| Problem::field(*part, "is missing"));
+    facts.subject.iter().map(one).collect()
+}
+
+/// Keeps the table true: in tests, a refusal that it does not list ends the request.
+pub(in crate::face) fn check_refusal<T>(facts: &Facts, reply: &ServiceResult<T>) {
+    if let Err(problem) = reply {
+        debug_assert!(facts.may_refuse(problem.code), "{} is refused with {problem}", facts.name);
+    }
+}

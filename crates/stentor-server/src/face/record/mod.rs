@@ -1,0 +1,13 @@
+//! What the faces share whose requests and replies are flat records: one dispatcher, which finds out who asks, reads what
+//! the operation is about and what is asked, has it served, and returns the reply as a record.
+
+mod asked;
+mod dispatch;
+mod reply;
+mod request;
+mod subject;
+
+pub use asked::Asked;
+pub(in crate::face) use dispatch::check_refusal;
+pub use dispatch::{Dispatcher, Record};
+pub(in crate::face) use subject::Segments;

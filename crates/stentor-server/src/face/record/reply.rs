@@ -1,0 +1,75 @@
+//! Writes the typed reply of an operation as a record.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::dispatch::Record;
+use crate::contract::apps::{AppList, AppView, KeyList, NewKey};
+use crate::contract::audit::AuditList;
+use crate::contract::campaigns::{CampaignList, LedgerView};
+use crate::contract::credentials::CredentialList;
+use crate::contract::devices::{Deliveries, DeviceList, DeviceTopics, DeviceView, History, Registered};
+use crate::contract::groups::{GroupList, GroupView, MemberList};
+use crate::contract::import::ImportResult;
+use crate::contract::messages::{MessageList, MessageView, Sent};
+use crate::contract::schedules::{ScheduleList, ScheduleView};
+use crate::contract::status::Status;
+use crate::contract::topics::{Change, TopicList, TopicView};
+use crate::contract::users::{UserList, UserView};
+use crate::contract::{ErrorCode, Kept, Problem, ServiceResult};
+
+/// A reply that can be a record.
+pub(super) trait IntoRecord {
+    /// Writes it, in the shape that the contract describes.
+    fn into_record(self) -> ServiceResult<Record>;
+}
+
+macro_rules! by_writing {
+    ($($reply:ty)*) => {$(
+        impl IntoRecord for $reply {
+            fn into_record(self) -> ServiceResult<Record> {
+                written(&self)
+            }
+        }
+    )*};
+}
+
+by_writing! {
+    AppList AppView AuditList CampaignList Change CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList
+    GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey Registered ScheduleList
+    ScheduleView Status TopicList TopicView UserList UserView
+}
+
+impl IntoRecord for () {
+    fn into_record(self) -> ServiceResult<Record> {
+        Ok(Record::new())
+    }
+}
+
+impl IntoRecord for Option<ScheduleView> {
+    fn into_record(self) -> ServiceResult<Record> {
+        written(&self.map_or(json!({}), |schedule| json!({"schedule": schedule})))
+    }
+}
+
+impl IntoRecord for Kept<ScheduleView> {
+    fn into_record(self) -> ServiceResult<Record> {
+        written(&json!({"schedule": self.reply, "replayed": self.replayed}))
+    }
+}
+
+impl IntoRecord for Sent {
+    fn into_record(self) -> ServiceResult<Record> {
+        written(&match self {
+            Self::Kept(kept) => json!({"accepted": kept.reply, "replayed": kept.replayed}),
+            Self::Checked(report) => json!({"checked": report, "replayed": false}),
+        })
+    }
+}
+
+fn written(reply: &impl Serialize) -> ServiceResult<Record> {
+    match serde_json::to_value(reply) {
+        Ok(Value::Object(record)) => Ok(record),
+        Ok(_) | Err(_) => Err(Problem::new(ErrorCode::Internal, "the reply cannot be written")),
+    }
+}

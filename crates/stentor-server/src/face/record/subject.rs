@@ -1,0 +1,87 @@
+//! What an operation is about: ids and names that faces carry as text.
+
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
+use stentor_core::name::{ExternalId, GroupName, TopicName};
+
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+
+/// One name of what an operation is about.
+pub(in crate::face) trait Segment: Sized {
+    fn read(text: &str) -> ServiceResult<Self>;
+}
+
+/// All names of what an operation is about, in order.
+pub(in crate::face) trait Segments: Sized {
+    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self>;
+}
+
+impl Segments for () {
+    fn read<'a>(_: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
+        Ok(())
+    }
+}
+
+impl<T: Segment> Segments for T {
+    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
+        <T as Segment>::read(values.next().unwrap_or_default())
+    }
+}
+
+impl<A: Segment, B: Segment> Segments for (A, B) {
+    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
+        Ok((<A as Segments>::read(values)?, <B as Segments>::read(values)?))
+    }
+}
+
+macro_rules! id_segments {
+    ($($id:ident = $word:literal;)*) => {$(
+        impl Segment for $id {
+            fn read(text: &str) -> ServiceResult<Self> {
+                text.parse().map_err(|_| {
+                    let hint = concat!("such an id begins with `", $word, "`");
+                    Problem::new(ErrorCode::NotFound, "there is no such id").with_hint(hint)
+                })
+            }
+        }
+    )*};
+}
+
+id_segments! {
+    AppId = "app_";
+    KeyId = "key_";
+    DeviceId = "dev_";
+    MessageId = "msg_";
+    ScheduleId = "sch_";
+}
+
+impl Segment for CampaignId {
+    fn read(text: &str) -> ServiceResult<Self> {
+        match text.parse::<MessageId>() {
+            Ok(message) => Ok(message.into()),
+            Err(_) => text.parse().map_err(|_| {
+                Problem::new(ErrorCode::NotFound, "there is no such id")
+                    .with_hint("such an id begins with `cmp_` or `msg_`")
+            }),
+        }
+    }
+}
+
+impl Segment for ProviderKind {
+    fn read(text: &str) -> ServiceResult<Self> {
+        let known = Self::ALL.iter().copied().find(|kind| kind.as_str() == text);
+        known.ok_or_else(|| Problem::new(ErrorCode::NotFound, "there is no such push service"))
+    }
+}
+
+macro_rules! name_segments {
+    ($($name:ident)*) => {$(
+        impl Segment for $name {
+            fn read(text: &str) -> ServiceResult<Self> {
+                Ok($name::new(text)?)
+            }
+        }
+    )*};
+}
+
+name_segments! { TopicName GroupName ExternalId }

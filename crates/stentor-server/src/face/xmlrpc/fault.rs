@@ -1,0 +1,51 @@
+//! Refusals as faults.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use stentor_wire::WireError;
+use stentor_wire::xmlrpc::{CODE_NO_SUCH_METHOD, Fault, write_response};
+
+use super::TEXT_XML;
+use crate::contract::{ErrorCode, Problem};
+
+/// Returns a refusal as a fault: its number, and a text that begins with its code and names the field.
+pub(super) fn fault(problem: &Problem) -> Fault {
+    let mut text = problem.code.as_str().to_owned();
+    if let Some(field) = problem.field.as_deref().filter(|field| !field.is_empty()) {
+        text.push_str(&format!(" at {field}"));
+    }
+    text.push_str(&format!(": {}", problem.detail));
+    if let Some(hint) = problem.hint_with(str::to_owned) {
+        text.push_str(&format!(" ({hint})"));
+    }
+    if let Some(seconds) = problem.retry_after_seconds {
+        text.push_str(&format!("; come back in {seconds} s"));
+    }
+    Fault { code: problem.code.number(), text }
+}
+
+/// Returns the fault of a method that does not exist.
+pub(super) fn no_such_method(method: &str) -> Fault {
+    let shown: String = method.chars().take(100).collect();
+    let text = format!("not_found: there is no method `{shown}`; system.listMethods lists them");
+    Fault { code: CODE_NO_SUCH_METHOD, text }
+}
+
+/// Returns the problem of a document that cannot be read.
+pub(super) fn unreadable(error: WireError) -> Problem {
+    let code = match error {
+        WireError::TooLarge { .. } => ErrorCode::PayloadTooLarge,
+        _ => ErrorCode::InvalidRequest,
+    };
+    Problem::new(code, format!("the call cannot be read: {error}"))
+}
+
+/// Writes a refusal into a response. The status says that the format was understood, as the specification has it.
+pub(super) fn write(response: &mut Response, problem: &Problem, _: &str) {
+    let body = write_response(&Err(fault(problem))).unwrap_or_default();
+    *response.status_mut() = StatusCode::OK;
+    *response.body_mut() = body.into();
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(TEXT_XML));
+}

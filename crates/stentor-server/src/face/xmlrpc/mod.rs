@@ -1,0 +1,103 @@
+//! The XML-RPC face at `/rpc`: every operation is a method that takes one struct and returns one.
+
+mod fault;
+mod introspection;
+mod values;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use stentor_wire::xmlrpc::{
+    Call, MULTICALL, Outcome, calls_of_multicall, multicall_result, read_call, write_response,
+};
+use stentor_wire::{Limits, Value};
+
+use super::Api;
+use super::http::auth::asked_of;
+use super::http::refusal::{Refusal, WriteRefusal};
+use super::http::{body, middleware};
+use super::record::{Asked, Dispatcher};
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+use fault::{fault, no_such_method, unreadable};
+
+pub use introspection::introspection;
+
+const TEXT_XML: &str = "text/xml; charset=utf-8";
+/// Most calls in one `system.multicall`.
+const CALLS_MAX_COUNT: usize = 1_000;
+
+/// Returns whether there is a method for the operation of a name.
+#[must_use]
+pub fn carries(operation: &str) -> bool {
+    Dispatcher::get().knows(operation)
+}
+
+/// Builds the routes of this face.
+pub(super) fn router(api: &Api) -> Router<Api> {
+    let write: WriteRefusal = fault::write;
+    Router::new()
+        .route("/rpc", post(answer))
+        .layer(from_fn_with_state(api.clone(), middleware::inner))
+        .layer(from_fn_with_state(write, middleware::outer))
+}
+
+async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
+    let asked = asked_of(&parts, &api).await?;
+    let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
+    let limits = Limits { document_max_bytes: api.large_body_max_bytes(), ..Limits::default() };
+    let call = read_call(&bytes, &limits).map_err(unreadable)?;
+    let outcome = match call.method.as_str() {
+        MULTICALL => Ok(multicall_result(call_each(&api, &asked, &call).await?)),
+        _ => call_one(&api, &asked, call).await,
+    };
+    written(&outcome)
+}
+
+/// Calls one after the other; what one is refused does not touch the next.
+async fn call_each(api: &Api, asked: &Asked, call: &Call) -> ServiceResult<Vec<Outcome>> {
+    let calls = calls_of_multicall(call).map_err(unreadable)?;
+    if calls.len() > CALLS_MAX_COUNT {
+        return Err(Problem::new(
+            ErrorCode::PayloadTooLarge,
+            format!("at most {CALLS_MAX_COUNT} calls in one"),
+        ));
+    }
+    let mut outcomes = Vec::with_capacity(calls.len());
+    for call in calls {
+        outcomes.push(match call {
+            Ok(call) => call_one(api, asked, call).await,
+            Err(fault) => Err(fault),
+        });
+    }
+    Ok(outcomes)
+}
+
+async fn call_one(api: &Api, asked: &Asked, call: Call) -> Outcome {
+    if let Some(found) = introspection::answer(&call) {
+        return found;
+    }
+    if !Dispatcher::get().knows(&call.method) {
+        return Err(no_such_method(&call.method));
+    }
+    dispatched(api, asked, call).await.map_err(|problem| fault(&problem))
+}
+
+async fn dispatched(api: &Api, asked: &Asked, Call { method, params }: Call) -> ServiceResult<Value> {
+    let record = values::record(params, &method)?;
+    let served = Dispatcher::get().call(&method, api, asked.clone(), record);
+    let served = served.ok_or_else(|| Problem::not_found("method"))?;
+    Ok(values::value(serde_json::Value::Object(served.await?)))
+}
+
+fn written(outcome: &Outcome) -> Result<Response, Refusal> {
+    let bytes = write_response(outcome).map_err(|error| {
+        tracing::error!(%error, "a reply cannot be written as XML-RPC");
+        Problem::new(ErrorCode::Internal, "the reply cannot be written as XML-RPC")
+    })?;
+    Ok(([(header::CONTENT_TYPE, TEXT_XML)], bytes).into_response())
+}

@@ -1,0 +1,3 @@
+//! Faces beside REST over the same contract.
+
+mod xmlrpc;

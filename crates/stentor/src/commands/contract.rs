@@ -1,0 +1,65 @@
+//! The contract: which operations there are, through which faces, and their descriptions.
+
+use anyhow::bail;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use serde_json::{Value, json};
+use stentor_server::contract::Facts;
+use stentor_server::contract::table::OPERATIONS;
+use stentor_server::face::{DESCRIPTIONS, FACES};
+
+use crate::output::{Output, line, table};
+
+/// List the operations of the server and the faces that carry them, or print a description
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  stentor contract\n  stentor contract openapi > openapi.json")]
+pub(crate) struct Contract {
+    /// The description to print; without one, the operations are listed
+    #[arg(value_parser = PossibleValuesParser::new(DESCRIPTIONS.iter().map(|one| PossibleValue::new(one.name).help(one.about))))]
+    description: Option<String>,
+}
+
+impl Contract {
+    /// Prints it; fails when a face lacks an operation.
+    pub(crate) fn run(&self, output: Output) -> anyhow::Result<()> {
+        let named = |name: &String| DESCRIPTIONS.iter().find(|one| one.name == name);
+        if let Some(description) = self.description.as_ref().and_then(named) {
+            return line((description.write)().trim_end());
+        }
+        let missing: Vec<_> = OPERATIONS.iter().flat_map(missing).collect();
+        let operations: Vec<Value> = OPERATIONS.iter().map(operation).collect();
+        output.result(&json!({"operations": operations, "missing": missing}), || {
+            table(["operation", "faces", "repeatable"], OPERATIONS.iter().map(row))
+        })?;
+        if !missing.is_empty() {
+            bail!("a face lacks an operation: {}", missing.join(", "));
+        }
+        Ok(())
+    }
+}
+
+fn faces_of(facts: &Facts) -> Vec<&'static str> {
+    FACES.iter().filter(|face| (face.carries)(facts.name)).map(|face| face.name).collect()
+}
+
+/// Lists the faces that lack an operation, each with its name.
+fn missing(facts: &Facts) -> Vec<String> {
+    let lacks = FACES.iter().filter(|face| !(face.carries)(facts.name));
+    lacks.map(|face| format!("{} in {}", facts.name, face.name)).collect()
+}
+
+fn operation(facts: &Facts) -> Value {
+    let errors: Vec<_> = facts.errors.iter().map(|code| code.as_str()).collect();
+    json!({
+        "operation": facts.name,
+        "about": facts.sentences(),
+        "repeatable": facts.repeatable,
+        "errors": errors,
+        "faces": faces_of(facts),
+    })
+}
+
+fn row(facts: &Facts) -> [String; 3] {
+    let repeatable = if facts.repeatable { "yes" } else { "" };
+    [facts.name.to_owned(), faces_of(facts).join(" "), repeatable.to_owned()]
+}
