@@ -375,6 +375,7 @@ impl Pool {
             inflight: self.congestion.inflight() as u64,
             inflight_limit: self.congestion.limit() as u64,
             min_rtt: self.latency.min_rtt(),
+            delivery_rate: self.congestion.delivery_rate(),
             waiting: state.waiting as u64,
             connects: self.counters.connects.get(),
             connect_failures: self.counters.connect_failures.get(),

@@ -1,14 +1,16 @@
 //! FCM.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::provider::Provider;
 use stentor_emulators::faults::Fault;
 use stentor_emulators::fcm::{FcmAuth, ServiceAccount};
-use stentor_emulators::policy::{GoAway, Policy, Refusal, ResetCode, Script, StreamStep, Streams, Verdict};
+use stentor_emulators::policy::{
+    GoAway, Latency, Policy, Refusal, ResetCode, Script, StreamStep, Streams, Verdict,
+};
 use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm, TlsConfig};
 use stentor_providers::fcm::Fcm;
 
@@ -179,6 +181,21 @@ async fn a_service_that_can_take_only_half_gets_less_at_a_time_and_one_that_fail
         send(500).await;
     }
     assert!(limit() <= 512, "{} after six times half of a thousand", limit());
+}
+
+#[tokio::test]
+async fn the_stats_tell_how_fast_and_how_soon_the_service_answers() {
+    let latency = Some(Latency::Fixed { ms: 30.0 });
+    let scene = start(Policy { latency, ..Policy::default() }).await;
+    let stats = || scene.provider.stats();
+    assert_eq!((stats().delivery_rate, stats().latency_floor), (0, Duration::ZERO), "nothing was answered");
+    let (began, tokens) = (Instant::now(), tokens(1_000));
+    for _ in 0..4 {
+        assert_eq!(scene.send(&tokens).await, vec![Outcome::Accepted; 1_000]);
+    }
+    let mean_rate = 4_000.0 / began.elapsed().as_secs_f64();
+    assert!(stats().delivery_rate as f64 >= mean_rate / 4.0, "{:?}, at {mean_rate} a second", stats());
+    assert!(stats().latency_floor >= Duration::from_millis(30), "{:?}", stats());
 }
 
 #[tokio::test]
