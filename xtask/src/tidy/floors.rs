@@ -91,7 +91,7 @@ const HTTP2: Floors = Floors {
 const HTTP2_CONNECTION: Floors = Floors {
     folder: "crates/stentor-http2/src/connection/",
     module: &["connection"],
-    floors: &[&["pulse", "state", "streams", "violation"], &["peer"], &["blocked"], &["mux"], &["clock"]],
+    floors: &[&["phase", "pulse", "streams", "violation"], &["peer"], &["blocked"], &["mux"], &["clock"]],
     back: &[],
 };
 
