@@ -14,7 +14,6 @@ pub mod fcm;
 mod frames;
 #[doc(hidden)]
 pub mod fuzzing;
-mod http1;
 mod json;
 mod listener;
 pub mod observer;

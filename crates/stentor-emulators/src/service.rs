@@ -1,11 +1,11 @@
 //! The seam between framing and meaning: what a protocol hands back for one request.
 
 mod host;
+pub(crate) mod http1;
 
 use crate::device::Delivery;
 use crate::faults::Faults;
 use crate::frames::{self, ConnectionLimits};
-use crate::http1;
 use crate::listener::{HttpIo, Speaker};
 use crate::observer::{AnswerTally, Observer};
 use crate::policy::{Judge, LivePolicy, Wait};

@@ -11,10 +11,10 @@ mod tests;
 
 use crate::error::EmulatorError;
 use crate::frames::{self, Connection, ConnectionLimits};
-use crate::http1 as http1_server;
 use crate::listener::{HttpIo, Port, Protocols, Speaker};
 use crate::observer::{Counts, Observer, ObserverConfig, ObserverTotals};
 use crate::policy::{AnswerLatency, Dialect, LivePolicy, Policy, WeightedMix};
+use crate::service::http1 as http1_server;
 use crate::service::{EmulatorContext, WireTotals};
 use crate::tls::{self, TlsConfig};
 pub(crate) use host::SinkHost;

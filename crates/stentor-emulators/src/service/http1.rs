@@ -1,8 +1,8 @@
 //! HTTP/1.1 for the services that speak it: the same answers, one request after the other.
 
+use super::{EmulatedService, ServiceCall, ServiceReply, WireAnswer, WireTotals};
 use crate::faults::{Faults, Stalls};
 use crate::policy::Wait;
-use crate::service::{EmulatedService, ServiceCall, ServiceReply, WireAnswer, WireTotals};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
