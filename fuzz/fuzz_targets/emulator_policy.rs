@@ -2,7 +2,7 @@
 #![no_main]
 use http::Request;
 use libfuzzer_sys::fuzz_target;
-use stentor_emulators::faults::Fault;
+use stentor_emulators::faults::InjectedFault;
 use stentor_emulators::fuzzing::Front;
 use stentor_emulators::{ApnsConfig, FcmConfig, ObserverConfig, Policy};
 
@@ -16,7 +16,7 @@ fn observer() -> ObserverConfig {
 }
 
 fuzz_target!(|text: &str| {
-    let _ = serde_json::from_str::<Fault>(text);
+    let _ = serde_json::from_str::<InjectedFault>(text);
     let Ok(policy) = serde_json::from_str::<Policy>(text) else { return };
     let written = serde_json::to_string(&policy).unwrap();
     let again: Policy = serde_json::from_str(&written).unwrap();

@@ -60,7 +60,7 @@ fuzz_target!(|text: &str| {
         occurrence: None,
     };
     if check(ProviderKind::Fcm, &message.spec).is_ok() {
-        let body = fcm::payload::Body::new(&message, NOW).with_token(TOKEN, |parts| parts.concat());
+        let body = fcm::payload::BodyTemplate::new(&message, NOW).with_token(TOKEN, |parts| parts.concat());
         let request = Request::post("/v1/projects/p/messages:send").body(body.as_ref()).unwrap();
         let answer = FCM.answer(request).unwrap();
         assert!(answer.status().is_success(), "{:?} for {:?}", answer.body(), body);

@@ -2,7 +2,7 @@
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use stentor_emulators::fuzzing::SinkWire;
-use stentor_emulators::policy::Latency;
+use stentor_emulators::policy::AnswerLatency;
 use stentor_emulators::{ObserverConfig, SinkConfig};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -21,7 +21,7 @@ fuzz_target!(|input: &[u8]| {
     let config = SinkConfig {
         observer: Some(ObserverConfig { path: None, capacity_tokens: 100 }),
         max_concurrent_streams: u32::from(streams),
-        latency: (latency % 2 == 1).then_some(Latency::Fixed { ms: 1.0 }),
+        latency: (latency % 2 == 1).then_some(AnswerLatency::Fixed { ms: 1.0 }),
         ..SinkConfig::default()
     };
     let mut wire = SinkWire::new(&config).unwrap();

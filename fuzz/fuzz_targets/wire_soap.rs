@@ -1,11 +1,11 @@
 //! Envelopes, faults and descriptions of services: what was read can be written and read again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use stentor_wire::{Limits, soap, wsdl};
+use stentor_wire::{DocumentLimits, soap, wsdl};
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits::default();
-    let roomy = Limits { document_max_bytes: usize::MAX, attributes_max: usize::MAX, ..limits };
+    let limits = DocumentLimits::default();
+    let roomy = DocumentLimits { document_max_bytes: usize::MAX, attributes_max: usize::MAX, ..limits };
     if let Ok(envelope) = soap::read(bytes, &limits, &[("urn:t", "known")]) {
         let _ = envelope.request_content("urn:lab", "echo");
         let _ = envelope.response_content("urn:lab", "echo");

@@ -1,10 +1,10 @@
 //! JSON, Protocol Buffers and frames: what was read can be written and read again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use stentor_wire::{Content, Limits, frame::Frames, json, protobuf};
+use stentor_wire::{Content, DocumentLimits, frame::Frames, json, protobuf};
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits::default();
+    let limits = DocumentLimits::default();
     if let Ok(value) = json::read(bytes, &limits) {
         let again = json::write(&value).expect("what was read can be written");
         assert_eq!(json::read(&again, &limits), Ok(value));

@@ -1,10 +1,10 @@
 //! XML documents: three readers agree on them, and what was read can be written and read again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use stentor_wire::{Limits, content, xml};
+use stentor_wire::{DocumentLimits, content, xml};
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits::default();
+    let limits = DocumentLimits::default();
     let dom = content::dom::read(bytes, &limits).ok();
     assert_eq!(content::sax::read(bytes, &limits).ok(), dom);
     assert_eq!(content::pull::read(bytes, &limits).ok(), dom);
@@ -15,6 +15,6 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(tree) = xml::dom::parse(bytes, &limits) else { return };
     // Names that we never write are refused by the writer.
     let Ok(again) = tree.to_bytes() else { return };
-    let roomy = Limits { document_max_bytes: usize::MAX, attributes_max: usize::MAX, ..limits };
+    let roomy = DocumentLimits { document_max_bytes: usize::MAX, attributes_max: usize::MAX, ..limits };
     assert_eq!(xml::dom::parse(&again, &roomy), Ok(tree));
 });

@@ -1,13 +1,13 @@
 //! XML-RPC: what was read can be written and read again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use stentor_wire::{Limits, xmlrpc};
+use stentor_wire::{DocumentLimits, xmlrpc};
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits::default();
-    let roomy = Limits { document_max_bytes: usize::MAX, nodes_max: usize::MAX, depth_max: 100, ..limits };
+    let limits = DocumentLimits::default();
+    let roomy = DocumentLimits { document_max_bytes: usize::MAX, nodes_max: usize::MAX, depth_max: 100, ..limits };
     // What is written is deeper than what was read where a text had no type.
-    let limits = Limits { depth_max: 60, ..limits };
+    let limits = DocumentLimits { depth_max: 60, ..limits };
     if let Ok(call) = xmlrpc::read_call(bytes, &limits) {
         let again = xmlrpc::write_call(&call).expect("what was read can be written");
         assert_eq!(xmlrpc::read_call(&again, &roomy).as_ref(), Ok(&call));

@@ -8,11 +8,11 @@ mod server;
 use crate::control::{Control, Running};
 use crate::device::{Devices, TokenKind};
 use crate::error::EmulatorError;
-use crate::frames::Limits;
+use crate::frames::ConnectionLimits;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{LivePolicy, Policy};
-use crate::service::{EmulatorContext, Service};
+use crate::service::{EmulatedService, EmulatorContext};
 use crate::tls::{self, TlsConfig};
 pub use provider_token::ApnsKey;
 use serde::de::IgnoredAny;
@@ -99,9 +99,9 @@ impl ApnsEmulator {
 }
 
 /// Builds the emulator without its ports.
-pub(crate) fn build(config: ApnsConfig) -> Result<(Control, Arc<impl Service>), EmulatorError> {
+pub(crate) fn build(config: ApnsConfig) -> Result<(Control, Arc<impl EmulatedService>), EmulatorError> {
     let devices = Arc::new(Devices::new(TokenKind::Hex64, config.seed));
-    let limits = Limits {
+    let limits = ConnectionLimits {
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
     };

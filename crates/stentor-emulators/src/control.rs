@@ -4,11 +4,11 @@ mod http;
 
 use crate::device::Devices;
 use crate::error::EmulatorError;
-use crate::faults::Fault;
+use crate::faults::InjectedFault;
 use crate::listener::{Port, Protocols};
-use crate::observer::{Counts, Observer, Totals};
+use crate::observer::{Counts, Observer, ObserverTotals};
 use crate::policy::Policy;
-use crate::service::{EmulatorContext, Served, Service};
+use crate::service::{EmulatedService, EmulatorContext, Served};
 use crate::tls::ServerTls;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Sums {
     /// The sums over all tokens.
     #[serde(flatten)]
-    pub tokens: Totals,
+    pub tokens: ObserverTotals,
     /// What happened on the connections since the start.
     pub wire: WireSums,
 }
@@ -90,7 +90,7 @@ pub struct Running {
 }
 
 impl Running {
-    pub(crate) async fn start<S: Service>(
+    pub(crate) async fn start<S: EmulatedService>(
         control: Control,
         control_address: Option<SocketAddr>,
         listen: SocketAddr,
@@ -143,7 +143,7 @@ impl Running {
     }
 
     /// Does a fault at once.
-    pub fn inject(&self, fault: Fault) {
+    pub fn inject(&self, fault: InjectedFault) {
         self.control.context.faults.inject(fault);
     }
 

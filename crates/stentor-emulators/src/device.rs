@@ -70,7 +70,7 @@ pub(crate) enum DeviceState {
 /// What a device says when it registers.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Registration {
+pub struct TokenRegistration {
     /// The token to use; a new one is issued without it.
     pub token: Option<String>,
     /// The bundle id that the token belongs to (APNs); sending with another one is refused.
@@ -83,11 +83,11 @@ pub struct Devices {
     seed: u64,
     issued: AtomicU64,
     registered: AtomicU64,
-    devices: RwLock<HashMap<u64, Mutex<Device>>>,
+    devices: RwLock<HashMap<u64, Mutex<EmulatedDevice>>>,
 }
 
 #[derive(Default)]
-struct Device {
+struct EmulatedDevice {
     topic: Option<String>,
     expired_since_ms: Option<u64>,
     mailbox: Mailbox,
@@ -100,7 +100,7 @@ impl Devices {
     }
 
     /// Registers a device and returns its token; a token that had expired lives again.
-    pub fn register(&self, registration: Registration) -> String {
+    pub fn register(&self, registration: TokenRegistration) -> String {
         let token = registration.token.unwrap_or_else(|| self.issue());
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
         let device = devices.entry(token_hash(token.as_bytes())).or_default();
@@ -148,9 +148,9 @@ impl Devices {
         }
     }
 
-    fn with<R>(&self, hash: u64, act: impl FnOnce(&mut Device) -> R) -> Option<R> {
+    fn with<R>(&self, hash: u64, act: impl FnOnce(&mut EmulatedDevice) -> R) -> Option<R> {
         let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
-        let mut device: MutexGuard<'_, Device> =
+        let mut device: MutexGuard<'_, EmulatedDevice> =
             devices.get(&hash)?.lock().unwrap_or_else(PoisonError::into_inner);
         Some(act(&mut device))
     }

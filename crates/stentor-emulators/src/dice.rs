@@ -10,9 +10,9 @@ pub(crate) fn mix(value: u64) -> u64 {
 
 /// Draws for one request: the same seed, token and attempt always draw the same.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) struct RequestRng(u64);
 
-impl Dice {
+impl RequestRng {
     pub(crate) fn new(seed: u64, token_hash: u64, attempt: u32) -> Self {
         Self(mix(seed ^ mix(token_hash ^ mix(u64::from(attempt)))))
     }

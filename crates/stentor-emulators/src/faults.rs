@@ -11,7 +11,7 @@ use tokio::sync::watch;
 /// One fault, done at once on every open connection or from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Fault {
+pub enum InjectedFault {
     /// Sends GOAWAY on every open connection, with the last stream id that was processed.
     Goaway {
         /// What happens afterwards.
@@ -51,7 +51,7 @@ pub(crate) struct Faults {
     stalls: watch::Sender<Stalls>,
     reset_next: AtomicU64,
     reset_code: Mutex<crate::policy::ResetCode>,
-    connections: Mutex<Vec<UnboundedSender<Fault>>>,
+    connections: Mutex<Vec<UnboundedSender<InjectedFault>>>,
 }
 
 /// How often stalls have been released.
@@ -72,10 +72,10 @@ impl Default for Faults {
 
 impl Faults {
     /// Does a fault.
-    pub(crate) fn inject(&self, fault: Fault) {
+    pub(crate) fn inject(&self, fault: InjectedFault) {
         match fault {
-            Fault::Stall { on } => self.stall(on),
-            Fault::ResetNext { requests, code } => {
+            InjectedFault::Stall { on } => self.stall(on),
+            InjectedFault::ResetNext { requests, code } => {
                 *self.reset_code.lock().unwrap_or_else(PoisonError::into_inner) = code;
                 self.reset_next.store(requests, Ordering::Relaxed);
             }
@@ -123,7 +123,7 @@ impl Faults {
     }
 
     /// Registers a connection, to be told of faults.
-    pub(crate) fn connect(&self) -> UnboundedReceiver<Fault> {
+    pub(crate) fn connect(&self) -> UnboundedReceiver<InjectedFault> {
         let (sender, receiver) = unbounded_channel();
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         connections.retain(|connection| !connection.is_closed());
@@ -131,7 +131,7 @@ impl Faults {
         receiver
     }
 
-    fn tell_connections(&self, fault: &Fault) {
+    fn tell_connections(&self, fault: &InjectedFault) {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         connections.retain(|connection| connection.send(fault.clone()).is_ok());
     }

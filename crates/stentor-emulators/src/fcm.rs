@@ -14,11 +14,11 @@ mod topics;
 use crate::control::{Control, Running};
 use crate::device::{Devices, TokenKind};
 use crate::error::EmulatorError;
-use crate::frames::Limits;
+use crate::frames::ConnectionLimits;
 use crate::listener::Protocols;
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{LivePolicy, Policy};
-use crate::service::{EmulatorContext, Service};
+use crate::service::{EmulatedService, EmulatorContext};
 use crate::tls::{self, TlsConfig};
 pub use oauth::{FcmAuth, ServiceAccount};
 use serde::de::IgnoredAny;
@@ -93,9 +93,9 @@ impl FcmEmulator {
 }
 
 /// Builds the emulator without its ports.
-pub(crate) fn build(config: FcmConfig) -> Result<(Control, Arc<impl Service>), EmulatorError> {
+pub(crate) fn build(config: FcmConfig) -> Result<(Control, Arc<impl EmulatedService>), EmulatorError> {
     let devices = Arc::new(Devices::new(TokenKind::Installation, config.seed));
-    let limits = Limits {
+    let limits = ConnectionLimits {
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
     };

@@ -15,8 +15,8 @@ mod rig;
 mod serve;
 mod streams;
 
-pub(crate) use answer::{Answer, When};
-pub(crate) use connection::{Connection, Limits};
-pub(crate) use field::{Field, Kind};
-pub(crate) use host::{Admission, Body, Host, Order, Then};
+pub(crate) use answer::{EncodedAnswer, When};
+pub(crate) use connection::{Connection, ConnectionLimits};
+pub(crate) use field::{Field, HeaderKind};
+pub(crate) use host::{Admission, Host, Order, RequestBody, Then};
 pub(crate) use serve::{READ_BYTES, serve};

@@ -3,7 +3,7 @@
 use crate::error::EmulatorError;
 use crate::frames::Connection;
 use crate::listener::Speaker;
-use crate::service::{Answer, Call, Reply, Served, Service};
+use crate::service::{EmulatedService, Served, ServiceCall, ServiceReply, WireAnswer};
 use crate::sink::{self, SinkHost};
 use crate::{ApnsConfig, FcmConfig, SinkConfig, apns, fcm};
 use bytes::Bytes;
@@ -34,7 +34,7 @@ impl Front {
         Ok(Self::new(apns::build(config)?.1))
     }
 
-    fn new<S: Service>(service: Arc<S>) -> Self {
+    fn new<S: EmulatedService>(service: Arc<S>) -> Self {
         let connections = Arc::new(Served(Arc::clone(&service)));
         let serve = move |io| Arc::clone(&connections).http2(io, CancellationToken::new());
         Self {
@@ -80,16 +80,16 @@ impl SinkWire {
     }
 }
 
-fn answer<S: Service>(service: &S, request: Request<&[u8]>) -> Option<Response<Bytes>> {
+fn answer<S: EmulatedService>(service: &S, request: Request<&[u8]>) -> Option<Response<Bytes>> {
     let (head, body) = request.into_parts();
     let body_too_large = body.len() > S::MAX_BODY_BYTES;
     let body = if body_too_large { &[] } else { body };
     let judge = service.context().policy.judge();
-    let call = Call { head: &head, body, body_too_large, number: 1, judge: &judge };
-    let mut reply: Reply = service.answer(&mut service.session(), call);
+    let call = ServiceCall { head: &head, body, body_too_large, number: 1, judge: &judge };
+    let mut reply: ServiceReply = service.answer(&mut service.session(), call);
     reply.settle(service);
     match reply.answer {
-        Answer::Response(response, body) => Some(response.map(|()| body)),
-        Answer::Reset(_) => None,
+        WireAnswer::Response(response, body) => Some(response.map(|()| body)),
+        WireAnswer::Reset(_) => None,
     }
 }

@@ -7,16 +7,16 @@ use std::fmt;
 
 /// A value; depth is limited by the parser.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Node<'a> {
+pub(crate) enum JsonNode<'a> {
     Null,
     Bool(bool),
     Number(serde_json::Number),
     Text(Cow<'a, str>),
-    List(Vec<Node<'a>>),
-    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+    List(Vec<JsonNode<'a>>),
+    Object(Vec<(Cow<'a, str>, JsonNode<'a>)>),
 }
 
-impl<'a> Node<'a> {
+impl<'a> JsonNode<'a> {
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
@@ -28,7 +28,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(crate) fn entries(&self) -> Option<&[(Cow<'a, str>, Node<'a>)]> {
+    pub(crate) fn entries(&self) -> Option<&[(Cow<'a, str>, JsonNode<'a>)]> {
         match self {
             Self::Object(entries) => Some(entries),
             _ => None,
@@ -39,7 +39,7 @@ impl<'a> Node<'a> {
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         let entries = self.entries()?.iter().rev();
         entries
-            .filter(|(key, value)| is_name(key, name) && *value != Node::Null)
+            .filter(|(key, value)| is_name(key, name) && *value != JsonNode::Null)
             .map(|(_, value)| value)
             .next()
     }
@@ -65,7 +65,7 @@ fn is_snake_case(key: &str, name: &str) -> bool {
     key.next().is_none()
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Node<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonNode<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NodeVisitor)
     }
@@ -74,38 +74,38 @@ impl<'de: 'a, 'a> Deserialize<'de> for Node<'a> {
 struct NodeVisitor;
 
 impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node<'de>;
+    type Value = JsonNode<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("JSON")
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Node::Null)
+        Ok(JsonNode::Null)
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(Node::Bool(value))
+        Ok(JsonNode::Bool(value))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(Node::Number(value.into()))
+        Ok(JsonNode::Number(value.into()))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(Node::Number(value.into()))
+        Ok(JsonNode::Number(value.into()))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(serde_json::Number::from_f64(value).map_or(Node::Null, Node::Number))
+        Ok(serde_json::Number::from_f64(value).map_or(JsonNode::Null, JsonNode::Number))
     }
 
     fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Self::Value, E> {
-        Ok(Node::Text(Cow::Borrowed(value)))
+        Ok(JsonNode::Text(Cow::Borrowed(value)))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(Node::Text(Cow::Owned(value.to_owned())))
+        Ok(JsonNode::Text(Cow::Owned(value.to_owned())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -113,19 +113,19 @@ impl<'de> Visitor<'de> for NodeVisitor {
         while let Some(node) = list.next_element()? {
             nodes.push(node);
         }
-        Ok(Node::List(nodes))
+        Ok(JsonNode::List(nodes))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
-        while let Some(Node::Text(key)) = map.next_key()? {
+        while let Some(JsonNode::Text(key)) = map.next_key()? {
             entries.push((key, map.next_value()?));
         }
-        Ok(Node::Object(entries))
+        Ok(JsonNode::Object(entries))
     }
 }
 
-impl Serialize for Node<'_> {
+impl Serialize for JsonNode<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Null => serializer.serialize_unit(),

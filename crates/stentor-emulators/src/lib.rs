@@ -14,7 +14,6 @@ pub mod fcm;
 mod frames;
 #[doc(hidden)]
 pub mod fuzzing;
-mod http1;
 mod json;
 mod listener;
 pub mod observer;
@@ -27,7 +26,7 @@ pub mod tls;
 pub use apns::{ApnsConfig, ApnsEmulator, RunningApns};
 pub use error::EmulatorError;
 pub use fcm::{FcmConfig, FcmEmulator, RunningFcm};
-pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, Totals};
+pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, ObserverTotals};
 pub use policy::Policy;
-pub use sink::{RunningSink, Sink, SinkConfig, SinkLogConfig};
+pub use sink::{RunningSink, SinkConfig, SinkEmulator, SinkLogConfig};
 pub use tls::TlsConfig;

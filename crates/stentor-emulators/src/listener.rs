@@ -36,17 +36,17 @@ impl Protocols {
 }
 
 /// A byte stream that HTTP can run on.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+pub(crate) trait HttpIo: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
-impl<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for IO {}
+impl<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static> HttpIo for IO {}
 
 /// Whoever speaks HTTP on a port's connections.
 pub(crate) trait Speaker: Send + Sync + 'static {
     /// Serves an HTTP/2 connection to its end, or until it is told to stop.
-    fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) -> impl Future<Output = ()> + Send;
+    fn http2(self: Arc<Self>, io: impl HttpIo, stop: CancellationToken) -> impl Future<Output = ()> + Send;
 
     /// Serves an HTTP/1.1 connection to its end.
-    fn http1(self: Arc<Self>, io: impl Stream) -> impl Future<Output = ()> + Send;
+    fn http1(self: Arc<Self>, io: impl HttpIo) -> impl Future<Output = ()> + Send;
 }
 
 /// A running port. Dropping it stops the port and closes its connections.
@@ -150,7 +150,7 @@ impl<S: Speaker> Guest<S> {
         self.serve_http(http2, stream).await;
     }
 
-    async fn serve_http(self, http2: bool, stream: impl Stream) {
+    async fn serve_http(self, http2: bool, stream: impl HttpIo) {
         if http2 {
             self.speaker.http2(stream, self.stop).await;
         } else {

@@ -46,7 +46,7 @@ pub struct Counts {
 
 /// The sums over all tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
+pub struct ObserverTotals {
     /// Different tokens.
     pub tokens: u64,
     /// Requests read.
@@ -65,7 +65,7 @@ pub struct Totals {
 
 /// What an answer was, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tally {
+pub(crate) enum AnswerTally {
     Accepted,
     Rejected,
     ValidateOnly,
@@ -79,11 +79,11 @@ pub struct Observer {
 }
 
 /// Requests that are counted together, in the order of their shards.
-pub(crate) struct Batch {
+pub(crate) struct CountBatch {
     by_shard: Vec<Vec<u64>>,
 }
 
-impl Batch {
+impl CountBatch {
     pub(crate) fn push(&mut self, token_hash: u64) {
         let shard = file::shard_of(token_hash, self.by_shard.len());
         self.by_shard[shard].push(token_hash);
@@ -92,7 +92,7 @@ impl Batch {
 
 struct Shard {
     mapping: Mapping,
-    sums: Totals,
+    sums: ObserverTotals,
     room_tokens: u64,
 }
 
@@ -114,12 +114,12 @@ impl Observer {
     }
 
     /// Counts an outcome, before its answer is written.
-    pub(crate) fn settle(&self, token_hash: u64, tally: Tally) {
+    pub(crate) fn settle(&self, token_hash: u64, tally: AnswerTally) {
         self.update(token_hash, |counts| count(counts, tally));
     }
 
     /// Counts a request and its answer in one step.
-    pub(crate) fn attempt_and_settle(&self, token_hash: u64, tally: Tally) {
+    pub(crate) fn attempt_and_settle(&self, token_hash: u64, tally: AnswerTally) {
         self.update(token_hash, |counts| {
             counts.attempts = counts.attempts.saturating_add(1);
             count(counts, tally);
@@ -127,15 +127,15 @@ impl Observer {
     }
 
     /// Makes an empty batch of this observer.
-    pub(crate) fn batch(&self) -> Batch {
-        Batch { by_shard: vec![Vec::new(); self.shards.len()] }
+    pub(crate) fn batch(&self) -> CountBatch {
+        CountBatch { by_shard: vec![Vec::new(); self.shards.len()] }
     }
 
     /// Counts every request of a batch with one outcome, as [`Self::attempt_and_settle`] does; leaves it empty.
     ///
     /// The places of a large table are in no cache. So all are looked at first, which a processor does at the same
     /// time, and every lock is taken once.
-    pub(crate) fn settle_batch(&self, batch: &mut Batch, tally: Tally) {
+    pub(crate) fn settle_batch(&self, batch: &mut CountBatch, tally: AnswerTally) {
         for (shard, hashes) in self.shards.iter().zip(&mut batch.by_shard) {
             if hashes.is_empty() {
                 continue;
@@ -159,8 +159,8 @@ impl Observer {
     }
 
     /// Returns the sums over all tokens.
-    pub fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
+    pub fn totals(&self) -> ObserverTotals {
+        let mut totals = ObserverTotals::default();
         for shard in &self.shards {
             totals.merge(&shard.lock().unwrap_or_else(PoisonError::into_inner).sums);
         }
@@ -179,7 +179,7 @@ impl Observer {
 
 impl Shard {
     fn new(mut mapping: Mapping, geometry: Geometry) -> Self {
-        let mut sums = Totals { overflow: mapping.overflow(), ..Totals::default() };
+        let mut sums = ObserverTotals { overflow: mapping.overflow(), ..ObserverTotals::default() };
         table::for_each(mapping.slots_mut(), |_, counts| sums.add(counts));
         Self { mapping, sums, room_tokens: geometry.tokens_per_shard() }
     }
@@ -205,16 +205,16 @@ impl Shard {
     }
 }
 
-fn count(counts: &mut Counts, tally: Tally) {
+fn count(counts: &mut Counts, tally: AnswerTally) {
     let counter = match tally {
-        Tally::Accepted => &mut counts.accepted,
-        Tally::Rejected => &mut counts.rejected,
-        Tally::ValidateOnly => &mut counts.validate_only,
+        AnswerTally::Accepted => &mut counts.accepted,
+        AnswerTally::Rejected => &mut counts.rejected,
+        AnswerTally::ValidateOnly => &mut counts.validate_only,
     };
     *counter = counter.saturating_add(1);
 }
 
-impl Totals {
+impl ObserverTotals {
     fn add(&mut self, counts: Counts) {
         self.change(Counts::default(), counts);
     }

@@ -12,8 +12,8 @@ mod script;
 mod tests;
 
 pub(crate) use judge::{Dialect, Judge, LivePolicy, Wait};
-pub use latency::Latency;
-pub use quota::{Bursts, Quota};
+pub use latency::AnswerLatency;
+pub use quota::{Bursts, QuotaPolicy};
 pub use script::{Script, ScriptStep};
 use serde::{Deserialize, Serialize};
 use stentor_http2_codec::frame::ErrorCode;
@@ -23,13 +23,13 @@ use stentor_http2_codec::frame::ErrorCode;
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// Delays every answer; what is counted and delivered is so on arrival.
-    pub latency: Option<Latency>,
+    pub latency: Option<AnswerLatency>,
     /// Answers a weighted mix of errors.
     pub mix: Option<Mix>,
     /// Answers chosen tokens from a list.
     pub scripts: Vec<Script>,
     /// Allows only so many messages per window.
-    pub quota: Option<Quota>,
+    pub quota: Option<QuotaPolicy>,
     /// Fails in regular bursts.
     pub bursts: Option<Bursts>,
     /// Takes requests and does not answer them until released.
@@ -39,18 +39,18 @@ pub struct Policy {
     /// Sends GOAWAY after a number of requests.
     pub goaway: Option<GoAway>,
     /// Changes the stream limit of a connection while it is used.
-    pub streams: Option<Streams>,
+    pub streams: Option<StreamLimitPolicy>,
 }
 
 /// One answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ScriptedAnswer {
     /// Accepts the message.
     #[default]
     Accept,
     /// Refuses it with an error of the push service.
-    Error(Refusal),
+    Error(ServiceError),
     /// Resets the stream.
     Reset(ResetCode),
     /// Accepts it, but answers only when stalls are released; see [`Stall::taken_over`].
@@ -60,7 +60,7 @@ pub enum Verdict {
 /// An error as the push service words it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Refusal {
+pub struct ServiceError {
     /// The FCM `errorCode` or the APNs `reason`.
     pub code: String,
     /// `Retry-After` in seconds; no header without it.
@@ -74,7 +74,7 @@ pub struct Refusal {
     pub field: Option<String>,
 }
 
-impl Refusal {
+impl ServiceError {
     /// Returns a refusal without `Retry-After`, timestamp and field.
     pub fn new(code: impl Into<String>) -> Self {
         Self { code: code.into(), ..Self::default() }
@@ -143,7 +143,7 @@ pub struct WeightedMix {
 #[serde(deny_unknown_fields)]
 pub struct WeightedRefusal {
     /// The error.
-    pub error: Refusal,
+    pub error: ServiceError,
     /// Its weight.
     pub weight: u32,
     /// True when it belongs to the token: every attempt at that token then gets the same answer.
@@ -239,7 +239,7 @@ pub enum AfterGoAway {
 /// A stream limit that changes while the connection is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Streams {
+pub struct StreamLimitPolicy {
     /// The limit until the first accepted message (APNs with token authentication: 1).
     pub initial: Option<u32>,
     /// The limit after a rejected message, until the next accepted one.

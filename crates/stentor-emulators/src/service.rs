@@ -1,13 +1,13 @@
 //! The seam between framing and meaning: what a protocol hands back for one request.
 
 mod host;
+pub(crate) mod http1;
 
 use crate::device::Delivery;
 use crate::faults::Faults;
-use crate::frames::{self, Limits};
-use crate::http1;
-use crate::listener::{Speaker, Stream};
-use crate::observer::{Observer, Tally};
+use crate::frames::{self, ConnectionLimits};
+use crate::listener::{HttpIo, Speaker};
+use crate::observer::{AnswerTally, Observer};
 use crate::policy::{Judge, LivePolicy, Wait};
 use bytes::Bytes;
 use http::Response;
@@ -18,7 +18,7 @@ use stentor_http2_codec::frame::ErrorCode;
 use tokio_util::sync::CancellationToken;
 
 /// One push service, as the connections see it.
-pub(crate) trait Service: Send + Sync + 'static {
+pub(crate) trait EmulatedService: Send + Sync + 'static {
     /// What a connection remembers between its requests.
     type Session: Send + Unpin;
 
@@ -32,10 +32,10 @@ pub(crate) trait Service: Send + Sync + 'static {
     fn session(&self) -> Self::Session;
 
     /// Decides what one request is answered; counts no outcome yet.
-    fn answer(&self, session: &mut Self::Session, call: Call<'_>) -> Reply;
+    fn answer(&self, session: &mut Self::Session, call: ServiceCall<'_>) -> ServiceReply;
 
     /// Counts and delivers.
-    fn settle(&self, ticket: Ticket);
+    fn settle(&self, ticket: PendingCount);
 
     /// The state shared by all rooms.
     fn context(&self) -> &EmulatorContext;
@@ -44,18 +44,18 @@ pub(crate) trait Service: Send + Sync + 'static {
 /// A service as a port's connections reach it.
 pub(crate) struct Served<S>(pub(crate) Arc<S>);
 
-impl<S: Service> Speaker for Served<S> {
-    async fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) {
+impl<S: EmulatedService> Speaker for Served<S> {
+    async fn http2(self: Arc<Self>, io: impl HttpIo, stop: CancellationToken) {
         frames::serve(host::connection(Arc::clone(&self.0)), io, stop).await;
     }
 
-    async fn http1(self: Arc<Self>, io: impl Stream) {
+    async fn http1(self: Arc<Self>, io: impl HttpIo) {
         http1::serve(Arc::clone(&self.0), io).await;
     }
 }
 
 /// One whole request.
-pub(crate) struct Call<'a> {
+pub(crate) struct ServiceCall<'a> {
     pub(crate) head: &'a Parts,
     pub(crate) body: &'a [u8],
     pub(crate) body_too_large: bool,
@@ -65,16 +65,16 @@ pub(crate) struct Call<'a> {
 }
 
 /// What is to be done about a request.
-pub(crate) struct Reply {
-    pub(crate) answer: Answer,
+pub(crate) struct ServiceReply {
+    pub(crate) answer: WireAnswer,
     pub(crate) wait: Wait,
     /// Whether a message is accepted or rejected with it; `None` for anything else.
     pub(crate) accepts: Option<bool>,
-    ticket: Option<Ticket>,
+    ticket: Option<PendingCount>,
 }
 
 /// What goes over the wire.
-pub(crate) enum Answer {
+pub(crate) enum WireAnswer {
     /// A response; an empty body means headers only.
     Response(Response<()>, Bytes),
     /// RST_STREAM.
@@ -82,34 +82,34 @@ pub(crate) enum Answer {
 }
 
 /// What is counted when the message is taken over, or refused.
-pub(crate) struct Ticket {
+pub(crate) struct PendingCount {
     pub(crate) token_hash: u64,
     /// Whether the attempt is counted already, or is to be counted with its outcome.
     pub(crate) attempt_counted: bool,
-    pub(crate) tally: Tally,
+    pub(crate) tally: AnswerTally,
     pub(crate) delivery: Option<Box<Delivery>>,
 }
 
-impl Reply {
-    pub(crate) fn now(answer: Answer) -> Self {
+impl ServiceReply {
+    pub(crate) fn now(answer: WireAnswer) -> Self {
         Self::new(answer, Wait::None, None)
     }
 
-    pub(crate) fn new(answer: Answer, wait: Wait, ticket: Option<Ticket>) -> Self {
-        let accepts = ticket.as_ref().map(|ticket| ticket.tally != Tally::Rejected);
+    pub(crate) fn new(answer: WireAnswer, wait: Wait, ticket: Option<PendingCount>) -> Self {
+        let accepts = ticket.as_ref().map(|ticket| ticket.tally != AnswerTally::Rejected);
         Self { answer, wait, accepts, ticket }
     }
 
     /// Counts and delivers what is decided at its arrival, whatever becomes of the client before the answer: a push
     /// service that has received a message does not forget it. Only what stalls may be left for its release.
-    pub(crate) fn settle_on_arrival<S: Service>(&mut self, service: &S, judge: &Judge) {
+    pub(crate) fn settle_on_arrival<S: EmulatedService>(&mut self, service: &S, judge: &Judge) {
         if self.wait != Wait::Released || judge.takes_over_stalled() {
             self.settle(service);
         }
     }
 
     /// Counts and delivers, unless that is done already.
-    pub(crate) fn settle<S: Service>(&mut self, service: &S) {
+    pub(crate) fn settle<S: EmulatedService>(&mut self, service: &S) {
         if let Some(ticket) = self.ticket.take() {
             service.settle(ticket);
         }
@@ -122,37 +122,42 @@ pub(crate) struct EmulatorContext {
     pub(crate) faults: Faults,
     pub(crate) observer: Option<Arc<Observer>>,
     pub(crate) wire: WireTotals,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ConnectionLimits,
 }
 
 /// An attempt at a token: which one it is, from 1, or 0 when it is yet to be counted.
 #[derive(Clone, Copy)]
-pub(crate) struct Attempt(pub(crate) u32);
+pub(crate) struct TokenAttempt(pub(crate) u32);
 
-impl Attempt {
-    pub(crate) fn ticket(self, token_hash: u64, tally: Tally, delivery: Option<Box<Delivery>>) -> Ticket {
-        Ticket { token_hash, attempt_counted: self.0 > 0, tally, delivery }
+impl TokenAttempt {
+    pub(crate) fn ticket(
+        self,
+        token_hash: u64,
+        tally: AnswerTally,
+        delivery: Option<Box<Delivery>>,
+    ) -> PendingCount {
+        PendingCount { token_hash, attempt_counted: self.0 > 0, tally, delivery }
     }
 }
 
 impl EmulatorContext {
-    pub(crate) fn new(policy: LivePolicy, observer: Option<Observer>, limits: Limits) -> Arc<Self> {
+    pub(crate) fn new(policy: LivePolicy, observer: Option<Observer>, limits: ConnectionLimits) -> Arc<Self> {
         let (faults, observer, wire) = (Faults::default(), observer.map(Arc::new), WireTotals::default());
         Arc::new(Self { policy, faults, observer, wire, limits })
     }
 
     /// Counts an attempt at its arrival. When it is certain to be answered at once, it is counted with its
     /// outcome instead, which saves a walk through the table for every request of a campaign.
-    pub(crate) fn attempt(&self, judge: &Judge, token_hash: u64, may_wait: bool) -> Attempt {
+    pub(crate) fn attempt(&self, judge: &Judge, token_hash: u64, may_wait: bool) -> TokenAttempt {
         let at_once = judge.is_trivial() && !may_wait && !self.faults.is_stalled();
         match &self.observer {
-            Some(observer) if !at_once => Attempt(observer.attempt(token_hash)),
-            _ => Attempt(0),
+            Some(observer) if !at_once => TokenAttempt(observer.attempt(token_hash)),
+            _ => TokenAttempt(0),
         }
     }
 
     /// Counts an outcome.
-    pub(crate) fn count(&self, ticket: &Ticket) {
+    pub(crate) fn count(&self, ticket: &PendingCount) {
         match &self.observer {
             Some(observer) if ticket.attempt_counted => observer.settle(ticket.token_hash, ticket.tally),
             Some(observer) => observer.attempt_and_settle(ticket.token_hash, ticket.tally),

@@ -10,17 +10,17 @@ mod request;
 mod tests;
 
 use crate::error::EmulatorError;
-use crate::frames::{self, Connection, Limits};
-use crate::http1 as http1_server;
-use crate::listener::{Port, Protocols, Speaker, Stream};
-use crate::observer::{Counts, Observer, ObserverConfig, Totals};
-use crate::policy::{Dialect, Latency, LivePolicy, Policy, WeightedMix};
+use crate::frames::{self, Connection, ConnectionLimits};
+use crate::listener::{HttpIo, Port, Protocols, Speaker};
+use crate::observer::{Counts, Observer, ObserverConfig, ObserverTotals};
+use crate::policy::{AnswerLatency, Dialect, LivePolicy, Policy, WeightedMix};
+use crate::service::http1 as http1_server;
 use crate::service::{EmulatorContext, WireTotals};
 use crate::tls::{self, TlsConfig};
 pub(crate) use host::SinkHost;
 use http1::SinkService;
-pub(crate) use log::SinkLog;
 pub use log::SinkLogConfig;
+pub(crate) use log::SinkLogWriter;
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct SinkConfig {
     /// The limit announced in SETTINGS, per connection.
     pub max_concurrent_streams: u32,
     /// Delays every answer; what is counted is so on arrival.
-    pub latency: Option<Latency>,
+    pub latency: Option<AnswerLatency>,
     /// Notes when some devices' requests over HTTP/2 were answered.
     pub log: Option<SinkLogConfig>,
 }
@@ -61,7 +61,7 @@ impl Default for SinkConfig {
 }
 
 /// A do-nothing server.
-pub struct Sink;
+pub struct SinkEmulator;
 
 /// A running sink; it stops when this is dropped.
 pub struct RunningSink {
@@ -70,13 +70,13 @@ pub struct RunningSink {
     ca_pem: Option<String>,
 }
 
-impl Sink {
+impl SinkEmulator {
     /// Starts the sink on the current runtime. Fails when its port, file or latency cannot be used.
     pub async fn start(config: SinkConfig) -> Result<RunningSink, EmulatorError> {
         let tls = tls::server(&config.tls, Protocols::Http2And1.alpn())?;
         let context = context(&config)?;
         let ca_pem = tls.ca_pem.clone();
-        let log = config.log.as_ref().map(SinkLog::open).transpose()?.map(Arc::new);
+        let log = config.log.as_ref().map(SinkLogWriter::open).transpose()?.map(Arc::new);
         let speaker = Arc::new(SinkSpeaker { context: Arc::clone(&context), log });
         let port = Port::open(config.listen, tls, Protocols::Http2And1, speaker).await?;
         Ok(RunningSink { port, context, ca_pem })
@@ -87,7 +87,7 @@ impl Sink {
 pub(crate) fn context(config: &SinkConfig) -> Result<Arc<EmulatorContext>, EmulatorError> {
     let observer = config.observer.as_ref().map(Observer::open).transpose()?;
     let policy = Policy { latency: config.latency.clone(), ..Policy::default() };
-    let limits = Limits {
+    let limits = ConnectionLimits {
         max_concurrent_streams: config.max_concurrent_streams,
         max_header_list_bytes: MAX_HEADER_LIST_BYTES,
     };
@@ -111,7 +111,7 @@ impl RunningSink {
     }
 
     /// Returns the sums of the observer, if there is one.
-    pub fn totals(&self) -> Option<Totals> {
+    pub fn totals(&self) -> Option<ObserverTotals> {
         self.context.observer.as_ref().map(|observer| observer.totals())
     }
 
@@ -131,21 +131,24 @@ const DIALECT: Dialect = Dialect { knows: |_| false, quota_code: "", realistic: 
 /// Frames for HTTP/2; HTTP/1.1, which token endpoints are asked in, as the emulators do it.
 struct SinkSpeaker {
     context: Arc<EmulatorContext>,
-    log: Option<Arc<SinkLog>>,
+    log: Option<Arc<SinkLogWriter>>,
 }
 
 impl Speaker for SinkSpeaker {
-    async fn http2(self: Arc<Self>, io: impl Stream, stop: CancellationToken) {
+    async fn http2(self: Arc<Self>, io: impl HttpIo, stop: CancellationToken) {
         frames::serve(connection(&self.context, self.log.clone()), io, stop).await;
     }
 
-    async fn http1(self: Arc<Self>, io: impl Stream) {
+    async fn http1(self: Arc<Self>, io: impl HttpIo) {
         http1_server::serve(Arc::new(SinkService { context: Arc::clone(&self.context) }), io).await;
     }
 }
 
 /// Starts a connection to a sink.
-pub(crate) fn connection(context: &Arc<EmulatorContext>, log: Option<Arc<SinkLog>>) -> Connection<SinkHost> {
+pub(crate) fn connection(
+    context: &Arc<EmulatorContext>,
+    log: Option<Arc<SinkLogWriter>>,
+) -> Connection<SinkHost> {
     WireTotals::add(&context.wire.connections);
     Connection::new(SinkHost::new(Arc::clone(context), log), context.limits)
 }

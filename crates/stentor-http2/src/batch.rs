@@ -10,11 +10,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::fault::Fault;
 use crate::line::Line;
-use crate::response::{Kept, PLAIN_STATUS, Response};
+use crate::response::{PLAIN_STATUS, Response, ResponseContent};
 
 /// Requests handed over in one call, all with the method POST.
 #[derive(Clone)]
-pub struct Batch {
+pub struct RequestBatch {
     /// Headers of every request.
     pub constant: Vec<(HeaderName, HeaderValue)>,
     /// Path and query of every request; `None` when each has its own.
@@ -29,7 +29,7 @@ pub struct Batch {
     pub repeated: bool,
 }
 
-impl fmt::Debug for Batch {
+impl fmt::Debug for RequestBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch").field("requests", &self.requests.count()).finish_non_exhaustive()
     }
@@ -89,7 +89,7 @@ impl Gist {
     }
 
     /// Cuts what was kept while the answer came down to what its reader needs.
-    pub(crate) fn cut(self, kept: &mut Kept) {
+    pub(crate) fn cut(self, kept: &mut ResponseContent) {
         let mut body = (self.body)(&kept.body);
         if body.len() > GIST_BODY_MAX_BYTES {
             body.clear();

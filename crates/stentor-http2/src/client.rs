@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stentor_http2_codec::hpack::OwnedField;
 use tokio::time::Instant;
 
-use crate::batch::{Batch, Replies, Reply};
+use crate::batch::{Replies, Reply, RequestBatch};
 use crate::dial::Dialer;
 use crate::endpoint::Endpoint;
 use crate::fault::Fault;
@@ -48,7 +48,7 @@ impl Client {
     /// Sends every request and waits for all replies; reply i answers request i.
     ///
     /// When the returned future is dropped, requests that have no stream yet are never sent.
-    pub async fn send(&self, batch: Batch) -> Vec<Reply> {
+    pub async fn send(&self, batch: RequestBatch) -> Vec<Reply> {
         self.send_until(batch, std::future::pending()).await.into_vec()
     }
 
@@ -56,12 +56,12 @@ impl Client {
     ///
     /// Of the rest, [`Reply::NotSent`] are those without a stream, which will never have one, and
     /// [`Reply::Unanswered`] the others.
-    pub async fn send_until(&self, batch: Batch, cut: impl Future<Output = ()>) -> Replies {
+    pub async fn send_until(&self, batch: RequestBatch, cut: impl Future<Output = ()>) -> Replies {
         self.start(batch).all(cut).await
     }
 
     /// Begins to send every request. What has no stream when the returned value is dropped is never sent.
-    pub fn start(&self, batch: Batch) -> Sending<'_> {
+    pub fn start(&self, batch: RequestBatch) -> Sending<'_> {
         let wait = self.pool.limits.queue_timeout();
         let wait = batch.start_within.map_or(wait, |most| most.min(wait));
         let work = Work::new(batch, &self.pool.origin, Instant::now() + wait);

@@ -139,6 +139,11 @@ impl CongestionControl {
         self.inflight.load(Relaxed)
     }
 
+    /// Returns the best rate of answers lately, a second; zero before the first span has ended.
+    pub(crate) fn delivery_rate(&self) -> u64 {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).best() as u64
+    }
+
     /// Returns how many more may start.
     pub(crate) fn room(&self) -> usize {
         self.limit().saturating_sub(self.inflight())

@@ -6,8 +6,8 @@ mod blocked;
 mod clock;
 pub(crate) mod mux;
 mod peer;
+mod phase;
 mod pulse;
-mod state;
 pub(crate) mod streams;
 pub(crate) mod violation;
 
@@ -26,16 +26,16 @@ use stentor_http2_codec::frame::ErrorCode;
 use tokio::time::{Instant, Sleep};
 
 use self::mux::{Ended, Mux, Plain};
+use self::phase::ConnectionPhase;
 use self::pulse::Pulse;
-use self::state::State;
 use self::violation::Violation;
 
 use crate::batch::Reply;
 use crate::buffer_pool;
 use crate::dial::Opened;
 use crate::fault::Fault;
-use crate::pool::{Member, Pool};
-use crate::response::Word;
+use crate::pool::{Pool, PooledConnection};
+use crate::response::HaltResponse;
 use crate::transport::Transport;
 use crate::work::Run;
 
@@ -65,7 +65,7 @@ pub(crate) async fn run(pool: Arc<Pool>, opened: Opened, settle_by: Instant) {
 
 struct Driver {
     pool: Arc<Pool>,
-    member: Arc<Member>,
+    member: Arc<PooledConnection>,
     transport: Transport,
     mux: Mux,
     /// Bytes of the peer that make no whole frame yet.
@@ -82,7 +82,7 @@ struct Driver {
     was_busy: bool,
     opened_at: Instant,
     now: Instant,
-    state: State,
+    phase: ConnectionPhase,
     /// Whether there was any answer: a connection without one makes the next wait.
     answered: bool,
     /// When the youngest request that was answered had been sent.
@@ -109,7 +109,7 @@ impl Driver {
             was_busy: true,
             opened_at: now,
             now,
-            state: State::Settling { until: settle_by },
+            phase: ConnectionPhase::Settling { until: settle_by },
             answered: false,
             last_answered_ms: 0,
             last_answer_ms: 0,
@@ -157,12 +157,12 @@ impl Driver {
         if let Some(fault) = self.watch_clock(cx) {
             return self.abort(fault, ErrorCode::NO_ERROR);
         }
-        let opened = self.state != State::Retired && self.open_streams();
+        let opened = self.phase != ConnectionPhase::Retired && self.open_streams();
         let written = match self.write(cx) {
             Err(cause) => return self.abort(Fault::lost(&cause), ErrorCode::NO_ERROR),
             Ok(written) => written,
         };
-        if self.mux.streams.is_empty() && (self.state == State::Retired || self.pool.is_closed()) {
+        if self.mux.streams.is_empty() && (self.phase == ConnectionPhase::Retired || self.pool.is_closed()) {
             return self.leave(&Fault::Lost("the peer went away at once".into()), ErrorCode::NO_ERROR);
         }
         // What cannot be written now is written when the socket wakes this loop; until then it only reads.
@@ -200,8 +200,8 @@ impl Driver {
         } else {
             self.plain.drain(..used);
         }
-        if self.mux.peer.is_known && !self.state.has_settled() {
-            self.state = State::Serving;
+        if self.mux.peer.is_known && !self.phase.has_settled() {
+            self.phase = ConnectionPhase::Serving;
             self.pool.settled();
         }
         if self.mux.peer.goes_after.is_some() || self.mux.is_spent() {
@@ -228,10 +228,10 @@ impl Driver {
 
     /// Takes no more requests; what waits goes to other connections.
     fn retire(&mut self) {
-        if self.state == State::Retired {
+        if self.phase == ConnectionPhase::Retired {
             return;
         }
-        self.state = State::Retired;
+        self.phase = ConnectionPhase::Retired;
         // Before `nudge`, which counts connections and their room under the pool's lock.
         self.publish(0);
         self.member.retired.store(1, Relaxed);
@@ -264,7 +264,7 @@ impl Driver {
         }
         self.file_plain();
         let again = self.file_others();
-        if again || self.state == State::Retired {
+        if again || self.phase == ConnectionPhase::Retired {
             self.pool.nudge();
         }
     }
@@ -277,7 +277,7 @@ impl Driver {
         if self.pool.waits.note(answers, asking)
             && let Some(response) = last
         {
-            self.pool.halt(Fault::ToldToWait(Word::of(response)));
+            self.pool.halt(Fault::ToldToWait(HaltResponse::of(response)));
         }
     }
 
@@ -360,7 +360,7 @@ impl Driver {
             return false;
         }
         if room == 0 {
-            if self.state.has_settled() {
+            if self.phase.has_settled() {
                 self.pool.nudge();
             }
             return false;
@@ -418,7 +418,7 @@ impl Driver {
 
     fn room(&self) -> usize {
         let is_probing = self.mux.streams.is_empty() && self.pulse.is_asking();
-        let usable = self.state == State::Serving && !is_probing;
+        let usable = self.phase == ConnectionPhase::Serving && !is_probing;
         if usable { self.mux.room(self.pool.limits.max_streams_per_connection) } else { 0 }
     }
 
@@ -462,14 +462,14 @@ impl Driver {
         self.mux.end_all(&fault);
         self.collect();
         // Only then: whoever waits for the last connection to leave finds every reply.
-        if self.state.has_settled() {
+        if self.phase.has_settled() {
             self.retire();
         }
         self.leave(&fault, code)
     }
 
     fn leave(&mut self, fault: &Fault, code: ErrorCode) -> Turn {
-        if self.state.has_settled() {
+        if self.phase.has_settled() {
             self.pool.leave(&self.member);
         } else {
             self.pool.failed_to_settle(&self.member, fault);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::response::Word;
+use crate::response::HaltResponse;
 
 /// What stood between a request and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +51,7 @@ pub enum Fault {
     Lost(Arc<str>),
     /// The peer has answered another request with the word to wait.
     #[error("the peer asks to wait (HTTP status {})", .0.response().status)]
-    ToldToWait(Word),
+    ToldToWait(HaltResponse),
     /// Its batch was cut off.
     #[error("nobody waited for the answer any longer")]
     Abandoned,

@@ -10,7 +10,7 @@ use stentor_http2_codec::frame::{FRAME_HEADER_BYTES, FrameHeader, PAYLOAD_LIMIT_
 use stentor_http2_codec::hpack::{Decoder, OwnedField};
 use tokio::time::Instant;
 
-use crate::batch::{Batch, Keep, Request};
+use crate::batch::{Keep, Request, RequestBatch};
 use crate::connection::mux::Mux;
 use crate::connection::violation::Violation;
 use crate::fault::Fault;
@@ -158,7 +158,7 @@ fn requests(keep: Keep) -> Run {
         (HeaderName::from_static(name), value)
     };
     let constant = CONSTANT.map(header).to_vec();
-    let batch = Batch {
+    let batch = RequestBatch {
         constant,
         path: None,
         requests: Arc::new(requests),

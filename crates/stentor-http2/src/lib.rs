@@ -1,6 +1,6 @@
 //! An HTTP/2 client for very many small requests over few connections.
 //!
-//! It knows nothing of push. A [`Batch`] of POST requests goes in, as many [`Reply`] values come out in the same
+//! It knows nothing of push. A [`RequestBatch`] of POST requests goes in, as many [`Reply`] values come out in the same
 //! order, and each says which of three things happened: answered, certainly not processed, or written and never
 //! answered. Only requests of the second kind are ever sent again.
 #![forbid(unsafe_code)]
@@ -32,13 +32,14 @@ mod work;
 
 pub use addresses::{Addresses, AllAddresses};
 pub use batch::{
-    Batch, GIST_BODY_MAX_BYTES, GIST_HEADER_MAX_BYTES, Gist, Keep, Part, Replies, Reply, Request, Requests,
+    GIST_BODY_MAX_BYTES, GIST_HEADER_MAX_BYTES, Gist, Keep, Part, Replies, Reply, Request, RequestBatch,
+    Requests,
 };
 pub use client::Client;
 pub use endpoint::{Endpoint, Roots};
 pub use fault::Fault;
 pub use limits::Limits;
 pub use line::Line;
-pub use response::{Response, Word};
+pub use response::{HaltResponse, Response};
 pub use sending::Sending;
 pub use stats::Stats;

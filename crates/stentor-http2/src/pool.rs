@@ -57,7 +57,7 @@ pub(crate) struct Pool {
     pub(crate) waits: Waits,
     opener: Opener,
     /// Nothing is settled under this lock: settling takes the batch's own lock, and under that one `again` takes this.
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     emptied: Notify,
     closing: Notify,
     /// Where connections live, whoever sends over them: the runtime in which the pool was made.
@@ -65,13 +65,13 @@ pub(crate) struct Pool {
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     /// Requests to send again, before all others.
     again: VecDeque<Run>,
     small: VecDeque<Run>,
     large: VecDeque<Run>,
     waiting: usize,
-    members: Vec<Arc<Member>>,
+    members: Vec<Arc<PooledConnection>>,
     opening: usize,
     failures: u32,
     not_before: Option<Instant>,
@@ -86,7 +86,7 @@ struct State {
 /// after it has written and before it waits. So whoever adds requests after that sees them; before, the loop sees the
 /// requests.
 #[derive(Debug, Default)]
-pub(crate) struct Member {
+pub(crate) struct PooledConnection {
     /// Wakes the connection's loop.
     pub(crate) waker: AtomicWaker,
     /// Streams it could open now.
@@ -99,7 +99,7 @@ pub(crate) struct Member {
     pub(crate) retired: AtomicUsize,
 }
 
-impl Member {
+impl PooledConnection {
     /// Counts the streams it has and could have; zero before the peer has said how many.
     fn streams(&self) -> usize {
         self.room.load(Relaxed) + self.open.load(Relaxed)
@@ -269,8 +269,8 @@ impl Pool {
     }
 
     /// Adds a connection that has just opened; it counts as opening until it has settled.
-    pub(crate) fn join(&self) -> Arc<Member> {
-        let member = Arc::new(Member::default());
+    pub(crate) fn join(&self) -> Arc<PooledConnection> {
+        let member = Arc::new(PooledConnection::default());
         self.lock().members.push(Arc::clone(&member));
         self.counters.connects.add(1);
         member
@@ -294,7 +294,7 @@ impl Pool {
     }
 
     /// Removes a connection; its requests are finished before.
-    pub(crate) fn leave(self: &Arc<Self>, member: &Arc<Member>) {
+    pub(crate) fn leave(self: &Arc<Self>, member: &Arc<PooledConnection>) {
         let mut state = self.lock();
         state.members.retain(|other| !Arc::ptr_eq(other, member));
         self.after_loss(state);
@@ -308,14 +308,14 @@ impl Pool {
     }
 
     /// Notes that a connection opened and then proved unusable.
-    pub(crate) fn failed_to_settle(self: &Arc<Self>, member: &Arc<Member>, fault: &Fault) {
+    pub(crate) fn failed_to_settle(self: &Arc<Self>, member: &Arc<PooledConnection>, fault: &Fault) {
         let mut state = self.lock();
         state.opening = state.opening.saturating_sub(1);
         state.members.retain(|other| !Arc::ptr_eq(other, member));
         self.failed(state, fault);
     }
 
-    fn failed(self: &Arc<Self>, mut state: MutexGuard<'_, State>, fault: &Fault) {
+    fn failed(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>, fault: &Fault) {
         self.counters.connect_failures.add(1);
         state.pause();
         let alone = state.opening == 0 && !state.members.iter().any(|member| !member.is_retired());
@@ -325,7 +325,7 @@ impl Pool {
         hopeless.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
     }
 
-    fn after_loss(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    fn after_loss(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>) {
         if state.members.is_empty() && state.opening == 0 {
             self.emptied.notify_waiters();
         }
@@ -375,6 +375,7 @@ impl Pool {
             inflight: self.congestion.inflight() as u64,
             inflight_limit: self.congestion.limit() as u64,
             min_rtt: self.latency.min_rtt(),
+            delivery_rate: self.congestion.delivery_rate(),
             waiting: state.waiting as u64,
             connects: self.counters.connects.get(),
             connect_failures: self.counters.connect_failures.get(),
@@ -386,7 +387,7 @@ impl Pool {
     }
 
     /// Wakes the least loaded connections until their room covers what waits; opens another if it does not.
-    fn spread(self: &Arc<Self>, state: &mut State) {
+    fn spread(self: &Arc<Self>, state: &mut PoolState) {
         let mut missing = state.waiting;
         for member in ready(&state.members) {
             if missing == 0 {
@@ -420,7 +421,7 @@ impl Pool {
         wanted.div_ceil(requests.min(streams.max(1))).clamp(1, most)
     }
 
-    fn open_one(self: &Arc<Self>, state: &mut State) {
+    fn open_one(self: &Arc<Self>, state: &mut PoolState) {
         state.opening += 1;
         let opening = (self.opener)(Arc::clone(self), state.not_before);
         match &self.home {
@@ -429,20 +430,20 @@ impl Pool {
         };
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Lists the connections with room, the least loaded first.
-fn ready(members: &[Arc<Member>]) -> Vec<&Arc<Member>> {
+fn ready(members: &[Arc<PooledConnection>]) -> Vec<&Arc<PooledConnection>> {
     let mut ready: Vec<_> = members.iter().filter(|member| member.room.load(Relaxed) > 0).collect();
     // Loads change meanwhile: each is looked at once, for an order that contradicts itself makes sorting panic.
     ready.sort_by_cached_key(|member| member.open.load(Relaxed));
     ready
 }
 
-impl State {
+impl PoolState {
     fn pause(&mut self) {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(LONGEST_PAUSE);
         self.failures = self.failures.saturating_add(1);

@@ -15,11 +15,11 @@ pub struct Response {
     pub status: u16,
     /// Whether the body, if it is kept, lacks its end: too long, too slow, or broken off.
     pub truncated: bool,
-    kept: Option<Box<Kept>>,
+    kept: Option<Box<ResponseContent>>,
 }
 
 impl Response {
-    pub(crate) const fn new(status: u16, truncated: bool, kept: Option<Box<Kept>>) -> Self {
+    pub(crate) const fn new(status: u16, truncated: bool, kept: Option<Box<ResponseContent>>) -> Self {
         Self { status, truncated, kept }
     }
 
@@ -51,9 +51,9 @@ impl fmt::Debug for Response {
 
 /// The answer that halted a client; equal only to itself.
 #[derive(Debug, Clone)]
-pub struct Word(pub(crate) Arc<Response>);
+pub struct HaltResponse(pub(crate) Arc<Response>);
 
-impl Word {
+impl HaltResponse {
     pub(crate) fn of(response: &Response) -> Self {
         Self(Arc::new(response.clone()))
     }
@@ -65,24 +65,24 @@ impl Word {
     }
 }
 
-impl PartialEq for Word {
+impl PartialEq for HaltResponse {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Word {}
+impl Eq for HaltResponse {}
 
 /// What is kept of an answer beside its status.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ResponseContent {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
     /// Whether more of the body came than is kept.
     pub(crate) is_cut: bool,
 }
 
-impl Kept {
+impl ResponseContent {
     /// Counts the bytes of headers and body.
     fn bytes(&self) -> usize {
         let headers = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len());

@@ -14,6 +14,8 @@ pub struct Stats {
     pub inflight_limit: u64,
     /// The shortest time that an answer took lately; zero before the first.
     pub min_rtt: Duration,
+    /// The best rate at which answers came lately, a second; zero before it is known.
+    pub delivery_rate: u64,
     /// Requests waiting for a stream now.
     pub waiting: u64,
     /// Connections opened so far.

@@ -8,7 +8,7 @@ use stentor_http2_codec::hpack::OwnedField;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::batch::{Batch, Keep, Part, Replies, Reply, Requests};
+use crate::batch::{Keep, Part, Replies, Reply, RequestBatch, Requests};
 use crate::fault::Fault;
 
 /// Requests from which on a batch's own headers earn a place in a connection's table.
@@ -41,7 +41,7 @@ pub(crate) struct Work {
 
 impl Work {
     /// `origin` holds the fields of every request to the endpoint.
-    pub(crate) fn new(batch: Batch, origin: &[OwnedField], give_up_at: Instant) -> Arc<Self> {
+    pub(crate) fn new(batch: RequestBatch, origin: &[OwnedField], give_up_at: Instant) -> Arc<Self> {
         let count = batch.requests.count().min(u32::MAX as usize);
         let repeats = count >= REPEATS_FROM_REQUESTS;
         let mut pseudo = origin.to_vec();
@@ -238,7 +238,7 @@ mod tests {
             || Request { path: "/".parse().expect("a path"), headers: Vec::new(), body: "b".into() };
         let requests: Vec<Request> = std::iter::repeat_with(request).take(70).collect();
         let keep = Keep::Refusals;
-        let batch = Batch {
+        let batch = RequestBatch {
             constant: Vec::new(),
             path: None,
             requests: Arc::new(requests),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
-use stentor_http2::{Batch, Client, Fault, Keep, Limits, Line, Replies, Reply, Requests};
+use stentor_http2::{Client, Fault, Keep, Limits, Line, Replies, Reply, RequestBatch, Requests};
 pub use stentor_http2::{Endpoint, Roots};
 
 /// Requests handed to the client at a time, as the pipeline hands it chunks.
@@ -143,9 +143,9 @@ impl Requests for Numbered {
     }
 }
 
-fn batch(from: u64, to: u64) -> Batch {
+fn batch(from: u64, to: u64) -> RequestBatch {
     let (constant, path): (_, Option<PathAndQuery>) = (Load::headers(), None);
-    Batch {
+    RequestBatch {
         constant,
         path,
         requests: Arc::new(Numbered { from, to }),

@@ -148,6 +148,7 @@ pub(crate) fn stats(client: &Client) -> ProviderStats {
         inflight: stats.inflight,
         inflight_limit: stats.inflight_limit,
         latency_floor: stats.min_rtt,
+        delivery_rate: stats.delivery_rate,
         drains: stats.goaways,
         aborts: stats.resets,
         connect_failures: stats.connect_failures,

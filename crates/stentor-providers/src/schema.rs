@@ -19,7 +19,7 @@ pub struct CredentialSchema {
     /// What putting it does.
     pub put: &'static str,
     /// Its fields.
-    pub fields: &'static [Field],
+    pub fields: &'static [CredentialField],
     /// What may be shown of it.
     pub shown: &'static [Shown],
     /// Arguments of the command that would put one.
@@ -28,13 +28,13 @@ pub struct CredentialSchema {
 
 /// One field.
 #[derive(Debug)]
-pub struct Field {
+pub struct CredentialField {
     /// Its name in JSON.
     pub name: &'static str,
     /// Whether it must be there.
     pub is_required: bool,
     /// What stands in it.
-    pub kind: FieldKind,
+    pub kind: CredentialFieldKind,
     /// What it means, without a full stop.
     pub about: &'static str,
     /// What its absence means.
@@ -45,7 +45,7 @@ pub struct Field {
 
 /// What stands in a field.
 #[derive(Debug)]
-pub enum FieldKind {
+pub enum CredentialFieldKind {
     /// Text that is not blank.
     Text,
     /// A key or certificates in PEM.
@@ -55,11 +55,11 @@ pub enum FieldKind {
     /// An address.
     Url,
     /// Text of a certain form.
-    Form(&'static Form),
+    Form(&'static TextForm),
     /// One of a few words.
     Choice(&'static Choice),
     /// An object with at least these fields.
-    Object(&'static [Field]),
+    Object(&'static [CredentialField]),
     /// Messages per minute, or `none`.
     Quota,
     /// How many connections.
@@ -68,7 +68,7 @@ pub enum FieldKind {
 
 /// The form of a text.
 #[derive(Debug)]
-pub struct Form {
+pub struct TextForm {
     /// Name of its schema.
     pub name: &'static str,
     /// Pattern that ECMA 262, Python and Rust read alike.
@@ -140,16 +140,16 @@ pub struct Shown {
     pub about: &'static str,
 }
 
-impl Field {
+impl CredentialField {
     /// Describes a field that must be there.
     #[must_use]
-    pub const fn required(name: &'static str, kind: FieldKind, about: &'static str) -> Self {
+    pub const fn required(name: &'static str, kind: CredentialFieldKind, about: &'static str) -> Self {
         Self { name, is_required: true, kind, about, when_absent: None, input: Input::Never }
     }
 
     /// Describes a field that may be absent.
     #[must_use]
-    pub const fn optional(name: &'static str, kind: FieldKind, about: &'static str) -> Self {
+    pub const fn optional(name: &'static str, kind: CredentialFieldKind, about: &'static str) -> Self {
         Self { is_required: false, ..Self::required(name, kind, about) }
     }
 
@@ -162,40 +162,41 @@ impl Field {
 }
 
 /// Where requests go instead of the vendor.
-pub const ENDPOINT: Field = Field::optional(
+pub const ENDPOINT: CredentialField = CredentialField::optional(
     "endpoint",
-    FieldKind::Endpoint,
+    CredentialFieldKind::Endpoint,
     "Another address of the push service, such as an emulator's",
 )
 .asked(Input::Named(Flag::new("endpoint", "URL")));
 
 /// The name in the certificate there.
-pub const SERVER_NAME: Field = Field::optional(
+pub const SERVER_NAME: CredentialField = CredentialField::optional(
     "server_name",
-    FieldKind::Text,
+    CredentialFieldKind::Text,
     "Name that the endpoint's certificate must bear, if it is not its host's",
 );
 
 /// Whom to trust there.
-pub const CA_PEM: Field = Field::optional(
+pub const CA_PEM: CredentialField = CredentialField::optional(
     "ca_pem",
-    FieldKind::Pem,
+    CredentialFieldKind::Pem,
     "Certificates (PEM) to trust at another address instead of the system's, such as an emulator's ca.pem",
 )
 .asked(Input::NamedFile(Flag::new("ca", "FILE")));
 
 /// How many connections may be open.
-pub const MAX_CONNECTIONS: Field =
-    Field::optional("max_connections", FieldKind::Connections, "Most connections")
+pub const MAX_CONNECTIONS: CredentialField =
+    CredentialField::optional("max_connections", CredentialFieldKind::Connections, "Most connections")
         .asked(Input::Named(Flag::new("max-connections", "N")));
 
 /// How much may be sent, and how much when it is not said.
 #[must_use]
-pub const fn quota(when_absent: &'static str) -> Field {
+pub const fn quota(when_absent: &'static str) -> CredentialField {
     let about = "Messages per minute, or `none`: nothing but the push service's own answers bounds the rate";
-    Field {
+    CredentialField {
         when_absent: Some(when_absent),
-        ..Field::optional("quota", FieldKind::Quota, about).asked(Input::Named(Flag::new("quota", "QUOTA")))
+        ..CredentialField::optional("quota", CredentialFieldKind::Quota, about)
+            .asked(Input::Named(Flag::new("quota", "QUOTA")))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Frames: four bytes of length, the most significant first, and so many bytes of payload.
 
-use crate::{Limits, WireError};
+use crate::{DocumentLimits, WireError};
 
 /// Bytes of the length in front.
 pub const HEADER_BYTES: usize = 4;
@@ -20,7 +20,7 @@ pub fn write(payload: &[u8]) -> Result<Vec<u8>, WireError> {
 /// Finds frames in bytes that arrive in pieces of any size.
 #[derive(Debug)]
 pub struct Frames {
-    limits: Limits,
+    limits: DocumentLimits,
     buffer: Vec<u8>,
     /// Bytes of the buffer that belong to frames already given.
     read: usize,
@@ -29,7 +29,7 @@ pub struct Frames {
 impl Frames {
     /// Starts without any bytes.
     #[must_use]
-    pub const fn new(limits: Limits) -> Self {
+    pub const fn new(limits: DocumentLimits) -> Self {
         Self { limits, buffer: Vec::new(), read: 0 }
     }
 

@@ -1,14 +1,14 @@
 //! JSON: content as it is declared, and values of any shape.
 
 use crate::limits::Budget;
-use crate::{Content, Limits, Value, WireError};
+use crate::{Content, DocumentLimits, Value, WireError};
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use std::cell::RefCell;
 use std::fmt;
 
 /// Reads content.
-pub fn read_content(bytes: &[u8], limits: &Limits) -> Result<Content, WireError> {
+pub fn read_content(bytes: &[u8], limits: &DocumentLimits) -> Result<Content, WireError> {
     limits.check_size(bytes.len())?;
     let content: Content = serde_json::from_slice(bytes).map_err(malformed)?;
     if content.entries() > limits.nodes_max {
@@ -27,7 +27,7 @@ pub fn write_content(content: &Content) -> Result<Vec<u8>, WireError> {
 }
 
 /// Reads a value; a name that stands twice in one object is refused.
-pub fn read(bytes: &[u8], limits: &Limits) -> Result<Value, WireError> {
+pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Value, WireError> {
     limits.check_size(bytes.len())?;
     let budget = RefCell::new(limits.budget());
     let refusal = RefCell::new(None);

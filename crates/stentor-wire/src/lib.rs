@@ -1,7 +1,7 @@
 //! Formats of web services: SOAP 1.1 and 1.2 with WSDL, XML-RPC, plain XML, JSON, Protocol Buffers, and frames with a
 //! length in front. Bytes in, values out: no sockets, no clock, no files.
 //!
-//! Everything that is read is foreign, so every reader takes [`Limits`] and answers with a [`WireError`]; document types
+//! Everything that is read is foreign, so every reader takes [`DocumentLimits`] and answers with a [`WireError`]; document types
 //! (and with them entities of one's own) are always refused. The same [`Content`] can be carried by each format.
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ pub mod xmlrpc;
 
 pub use content::{Content, Item, Point};
 pub use error::WireError;
-pub use limits::Limits;
+pub use limits::DocumentLimits;
 pub use value::Value;
 
 #[cfg(test)]

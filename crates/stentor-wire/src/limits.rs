@@ -4,7 +4,7 @@ use crate::WireError;
 
 /// Limits of one document or frame; what exceeds one is refused, never cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct DocumentLimits {
     /// Largest document, in bytes.
     pub document_max_bytes: usize,
     /// Deepest nesting of elements or values; 100 at most, so that no stack overflows.
@@ -18,14 +18,14 @@ pub struct Limits {
 /// No reader goes deeper, whatever it is told.
 const DEPTH_CEILING: usize = 100;
 
-impl Default for Limits {
+impl Default for DocumentLimits {
     /// 16 MiB, 64 deep, a million nodes, 32 attributes.
     fn default() -> Self {
         Self { document_max_bytes: 16 << 20, depth_max: 64, nodes_max: 1_000_000, attributes_max: 32 }
     }
 }
 
-impl Limits {
+impl DocumentLimits {
     /// Refuses a document that is too large.
     pub(crate) const fn check_size(&self, bytes: usize) -> Result<(), WireError> {
         if bytes > self.document_max_bytes {
@@ -43,7 +43,7 @@ impl Limits {
 /// Depth and nodes so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
-    limits: Limits,
+    limits: DocumentLimits,
     depth: usize,
     nodes: usize,
 }

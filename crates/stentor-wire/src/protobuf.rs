@@ -1,15 +1,15 @@
 //! Protocol Buffers: content by the schema in [`SCHEMA`].
 
-use crate::{Content, Item, Limits, Point, WireError};
+use crate::{Content, DocumentLimits, Item, Point, WireError};
 use prost::{Message, Oneof};
 
 /// The schema, for those who generate code from it.
 pub const SCHEMA: &str = include_str!("../schema/content.proto");
 
 /// Reads content. Fields that the schema does not know are passed over, as the format wants it.
-pub fn read(bytes: &[u8], limits: &Limits) -> Result<Content, WireError> {
+pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Content, WireError> {
     limits.check_size(bytes.len())?;
-    let envelope = Envelope::decode(bytes).map_err(|error| WireError::Malformed(error.to_string()))?;
+    let envelope = ContentMessage::decode(bytes).map_err(|error| WireError::Malformed(error.to_string()))?;
     let content = Content::from(envelope.kind.ok_or_else(|| WireError::missing("content"))?);
     if content.entries() > limits.nodes_max {
         return Err(WireError::TooMany { what: "nodes", max: limits.nodes_max });
@@ -20,11 +20,11 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Content, WireError> {
 /// Writes content.
 #[must_use]
 pub fn write(content: &Content) -> Vec<u8> {
-    Envelope { kind: Some(Kind::from(content)) }.encode_to_vec()
+    ContentMessage { kind: Some(Kind::from(content)) }.encode_to_vec()
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Envelope {
+struct ContentMessage {
     #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5")]
     kind: Option<Kind>,
 }

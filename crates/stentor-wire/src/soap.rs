@@ -31,14 +31,14 @@ pub struct Envelope {
     /// Its version.
     pub version: Version,
     /// Its header blocks.
-    pub headers: Vec<Block>,
+    pub headers: Vec<HeaderBlock>,
     /// Its body.
-    pub body: Body,
+    pub body: SoapBody,
 }
 
 /// A header block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub struct HeaderBlock {
     /// What it says.
     pub element: Element,
     /// Whether who does not understand it must refuse the envelope.
@@ -47,18 +47,18 @@ pub struct Block {
 
 /// What a body holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Body {
+pub enum SoapBody {
     /// Elements of an application.
     Elements(Vec<Element>),
     /// A fault.
-    Fault(Fault),
+    Fault(SoapFault),
 }
 
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct SoapFault {
     /// Whose fault it is.
-    pub code: Code,
+    pub code: SoapFaultCode,
     /// A sentence.
     pub reason: String,
     /// Elements for the application.
@@ -67,7 +67,7 @@ pub struct Fault {
 
 /// Whose fault it is; the names are those of SOAP 1.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub enum SoapFaultCode {
     /// The envelope has another version.
     VersionMismatch,
     /// A header block must be understood and is not.
@@ -117,7 +117,7 @@ impl Envelope {
     /// Makes an envelope around one element.
     #[must_use]
     pub const fn around(version: Version, elements: Vec<Element>) -> Self {
-        Self { version, headers: Vec::new(), body: Body::Elements(elements) }
+        Self { version, headers: Vec::new(), body: SoapBody::Elements(elements) }
     }
 
     /// Makes the request of an operation, wrapped in an element of its name.
@@ -135,13 +135,13 @@ impl Envelope {
 
     /// Makes an envelope around a fault.
     #[must_use]
-    pub const fn fault(version: Version, fault: Fault) -> Self {
-        Self { version, headers: Vec::new(), body: Body::Fault(fault) }
+    pub const fn fault(version: Version, fault: SoapFault) -> Self {
+        Self { version, headers: Vec::new(), body: SoapBody::Fault(fault) }
     }
 
     /// Takes the content out of a request of an operation.
     pub fn request_content(&self, namespace: &str, operation: &str) -> Result<Content, WireError> {
-        let Body::Elements(elements) = &self.body else {
+        let SoapBody::Elements(elements) = &self.body else {
             return Err(WireError::Unexpected("a fault where a call was expected".into()));
         };
         let [wrapper] = &elements[..] else { return Err(WireError::missing("one element in the body")) };
@@ -158,18 +158,20 @@ impl Envelope {
         &self,
         namespace: &str,
         operation: &str,
-    ) -> Result<Result<Content, Fault>, WireError> {
+    ) -> Result<Result<Content, SoapFault>, WireError> {
         match &self.body {
-            Body::Fault(fault) => Ok(Err(fault.clone())),
-            Body::Elements(_) => self.request_content(namespace, &format!("{operation}{RESPONSE}")).map(Ok),
+            SoapBody::Fault(fault) => Ok(Err(fault.clone())),
+            SoapBody::Elements(_) => {
+                self.request_content(namespace, &format!("{operation}{RESPONSE}")).map(Ok)
+            }
         }
     }
 }
 
-impl Fault {
+impl SoapFault {
     /// Makes a fault without detail.
     #[must_use]
-    pub fn new(code: Code, reason: impl Into<String>) -> Self {
+    pub fn new(code: SoapFaultCode, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), detail: Vec::new() }
     }
 
@@ -177,15 +179,15 @@ impl Fault {
     #[must_use]
     pub fn of_error(error: &WireError) -> Self {
         let code = match error {
-            WireError::SoapVersion => Code::VersionMismatch,
-            WireError::NotUnderstood(_) => Code::MustUnderstand,
-            _ => Code::Sender,
+            WireError::SoapVersion => SoapFaultCode::VersionMismatch,
+            WireError::NotUnderstood(_) => SoapFaultCode::MustUnderstand,
+            _ => SoapFaultCode::Sender,
         };
         Self::new(code, error.to_string())
     }
 }
 
-impl Code {
+impl SoapFaultCode {
     const ALL: [Self; 4] = [Self::VersionMismatch, Self::MustUnderstand, Self::Sender, Self::Receiver];
 
     /// Returns the name in a version.

@@ -8,8 +8,8 @@ mod hostile;
 mod services;
 mod trips;
 
-fn limits() -> Limits {
-    Limits::default()
+fn limits() -> DocumentLimits {
+    DocumentLimits::default()
 }
 
 fn small_content() -> Content {

@@ -3,7 +3,7 @@
 
 use crate::xml::Writer;
 use crate::xml::dom::{Element, parse};
-use crate::{Limits, WireError};
+use crate::{DocumentLimits, WireError};
 
 /// The namespace of WSDL 1.1.
 pub const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
@@ -63,7 +63,7 @@ pub fn write(service: &Service) -> Result<Vec<u8>, WireError> {
 }
 
 /// Reads the name, namespace, first address and operations of a service; types are not looked at.
-pub fn read(bytes: &[u8], limits: &Limits) -> Result<Service, WireError> {
+pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Service, WireError> {
     let root = parse(bytes, limits)?;
     if !root.is(WSDL, "definitions") {
         return Err(WireError::unexpected(&root.name, "definitions of WSDL 1.1"));

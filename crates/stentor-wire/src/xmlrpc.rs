@@ -25,12 +25,12 @@ pub struct Call {
 }
 
 /// What came of a call.
-pub type Outcome = Result<Value, Fault>;
+pub type Outcome = Result<Value, RpcFault>;
 
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("fault {code}: {text}")]
-pub struct Fault {
+pub struct RpcFault {
     /// A number that the caller may know.
     pub code: i32,
     /// A sentence.
@@ -44,7 +44,7 @@ pub const CODE_NO_SUCH_METHOD: i32 = -32601;
 /// The method cannot be called with these parameters.
 pub const CODE_WRONG_PARAMS: i32 = -32602;
 
-impl Fault {
+impl RpcFault {
     /// Makes it a value, as it stands in documents.
     #[must_use]
     pub fn to_value(&self) -> Value {

@@ -57,6 +57,9 @@ pub struct ProviderStats {
     /// The shortest time that an answer took lately; zero before the first. The pipeline has rate times this in work: an
     /// adapter that does not tell it is given little at a time.
     pub latency_floor: Duration,
+    /// The best rate at which answers came lately, a second; zero before it is known. Times the shortest latency it is
+    /// the work that keeps the push service busy.
+    pub delivery_rate: u64,
     /// Times so far that the push service asked to open another connection for what comes next.
     pub drains: u64,
     /// Requests so far that the push service broke off.

@@ -1,6 +1,6 @@
 //! The words of APNs: every documented reason with its status.
 
-use crate::policy::{Dialect, Refusal, WeightedMix, WeightedRefusal};
+use crate::policy::{Dialect, ServiceError, WeightedMix, WeightedRefusal};
 use bytes::Bytes;
 use http::StatusCode;
 
@@ -65,7 +65,8 @@ pub(super) fn body(reason: &str, status: StatusCode, timestamp_ms: Option<u64>) 
 }
 
 fn realistic() -> WeightedMix {
-    let row = |reason, weight, per_token| WeightedRefusal { error: Refusal::new(reason), weight, per_token };
+    let row =
+        |reason, weight, per_token| WeightedRefusal { error: ServiceError::new(reason), weight, per_token };
     WeightedMix {
         accept: 9650,
         errors: vec![

@@ -35,7 +35,7 @@ struct KnownKey {
 }
 
 #[derive(Deserialize)]
-struct Claims {
+struct PresentedClaims {
     iss: String,
     iat: u64,
 }
@@ -102,7 +102,7 @@ impl Verifier {
             jsonwebtoken::decode_header(token).ok().filter(|header| header.alg == Algorithm::ES256)?;
         let key_id = header.kid?;
         let claims = if self.keys.is_empty() {
-            jsonwebtoken::dangerous::insecure_decode::<Claims>(token).ok()?.claims
+            jsonwebtoken::dangerous::insecure_decode::<PresentedClaims>(token).ok()?.claims
         } else {
             self.keys.iter().find(|key| key.key_id == key_id)?.decode(token)?
         };
@@ -122,15 +122,15 @@ impl KnownKey {
         Ok(Self { team_id: key.team_id.clone(), key_id: key.key_id.clone(), public_key })
     }
 
-    fn decode(&self, token: &str) -> Option<Claims> {
+    fn decode(&self, token: &str) -> Option<PresentedClaims> {
         let claims = match &self.public_key {
             Some(key) if is_signed_in_der(token, key) => {
                 jsonwebtoken::dangerous::insecure_decode(token).ok()?
             }
             Some(key) => {
-                jsonwebtoken::decode::<Claims>(token, key, &signature_only(Algorithm::ES256)).ok()?
+                jsonwebtoken::decode::<PresentedClaims>(token, key, &signature_only(Algorithm::ES256)).ok()?
             }
-            None => jsonwebtoken::dangerous::insecure_decode::<Claims>(token).ok()?,
+            None => jsonwebtoken::dangerous::insecure_decode::<PresentedClaims>(token).ok()?,
         };
         Some(claims.claims).filter(|claims| claims.iss == self.team_id)
     }

@@ -7,9 +7,11 @@ use super::provider_token::{TokenSession, Verifier};
 use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage};
 use crate::dice::mix;
 use crate::error::EmulatorError;
-use crate::observer::{Tally, token_hash};
-use crate::policy::{Refusal, Verdict, Wait};
-use crate::service::{Answer, Attempt, Call, EmulatorContext, Reply, Service, Ticket};
+use crate::observer::{AnswerTally, token_hash};
+use crate::policy::{ScriptedAnswer, ServiceError, Wait};
+use crate::service::{
+    EmulatedService, EmulatorContext, PendingCount, ServiceCall, ServiceReply, TokenAttempt, WireAnswer,
+};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -51,36 +53,44 @@ impl ApnsService {
         Ok(Self { context, devices, verifier, config, sessions: AtomicU64::new(0) })
     }
 
-    fn push(&self, session: &mut ApnsSession, call: &Call<'_>) -> Result<Reply, Refused> {
+    fn push(&self, session: &mut ApnsSession, call: &ServiceCall<'_>) -> Result<ServiceReply, ApnsRefusal> {
         let token = device_token(call)?;
         let hash = token_hash(token.as_bytes());
         let attempt = self.context.attempt(call.judge, hash, self.config.wedge_on_expired_token);
-        let refuse =
-            |reason: &'static str| Refused { counted: Some((hash, attempt)), ..Refused::from(reason) };
+        let refuse = |reason: &'static str| ApnsRefusal {
+            counted: Some((hash, attempt)),
+            ..ApnsRefusal::from(reason)
+        };
         self.check_provider_token(session, call).map_err(refuse)?;
         let headers = Headers::read(&call.head.headers).map_err(refuse)?;
         self.check_topic(headers.topic).map_err(refuse)?;
         check_payload(call, &headers).map_err(refuse)?;
-        self.check_device(hash, headers.topic).map_err(|refusal| Refused {
+        self.check_device(hash, headers.topic).map_err(|refusal| ApnsRefusal {
             counted: Some((hash, attempt)),
             refusal,
             wait: Wait::None,
         })?;
         let decision = call.judge.decide(&token, hash, attempt.0, call.number);
         match decision.verdict {
-            Verdict::Error(refusal) => {
-                Err(Refused { counted: Some((hash, attempt)), refusal, wait: decision.wait })
+            ScriptedAnswer::Error(refusal) => {
+                Err(ApnsRefusal { counted: Some((hash, attempt)), refusal, wait: decision.wait })
             }
-            Verdict::Reset(code) => Ok(Reply::new(Answer::Reset(code.error_code()), decision.wait, None)),
-            Verdict::Accept | Verdict::Stall => {
+            ScriptedAnswer::Reset(code) => {
+                Ok(ServiceReply::new(WireAnswer::Reset(code.error_code()), decision.wait, None))
+            }
+            ScriptedAnswer::Accept | ScriptedAnswer::Stall => {
                 let delivery = self.delivery(hash, &headers, call);
-                let ticket = Some(attempt.ticket(hash, Tally::Accepted, delivery));
-                Ok(Reply::new(self.accept(session, call), decision.wait, ticket))
+                let ticket = Some(attempt.ticket(hash, AnswerTally::Accepted, delivery));
+                Ok(ServiceReply::new(self.accept(session, call), decision.wait, ticket))
             }
         }
     }
 
-    fn check_provider_token(&self, session: &mut ApnsSession, call: &Call<'_>) -> Result<(), &'static str> {
+    fn check_provider_token(
+        &self,
+        session: &mut ApnsSession,
+        call: &ServiceCall<'_>,
+    ) -> Result<(), &'static str> {
         if !self.config.require_token {
             return Ok(());
         }
@@ -98,18 +108,18 @@ impl ApnsService {
         if known { Ok(()) } else { Err("TopicDisallowed") }
     }
 
-    fn check_device(&self, hash: u64, topic: &str) -> Result<(), Refusal> {
+    fn check_device(&self, hash: u64, topic: &str) -> Result<(), ServiceError> {
         match self.devices.state(hash, topic) {
             DeviceState::Expired { since_ms } => {
-                Err(Refusal { timestamp_ms: Some(since_ms), ..Refusal::new("Unregistered") })
+                Err(ServiceError { timestamp_ms: Some(since_ms), ..ServiceError::new("Unregistered") })
             }
-            DeviceState::OtherTopic => Err(Refusal::new("DeviceTokenNotForTopic")),
-            DeviceState::Unknown if self.config.strict_tokens => Err(Refusal::new("BadDeviceToken")),
+            DeviceState::OtherTopic => Err(ServiceError::new("DeviceTokenNotForTopic")),
+            DeviceState::Unknown if self.config.strict_tokens => Err(ServiceError::new("BadDeviceToken")),
             DeviceState::Unknown | DeviceState::Live => Ok(()),
         }
     }
 
-    fn delivery(&self, hash: u64, headers: &Headers<'_>, call: &Call<'_>) -> Option<Box<Delivery>> {
+    fn delivery(&self, hash: u64, headers: &Headers<'_>, call: &ServiceCall<'_>) -> Option<Box<Delivery>> {
         if !self.devices.is_registered(hash) {
             return None;
         }
@@ -129,22 +139,27 @@ impl ApnsService {
         Some(Box::new(Delivery { devices: vec![hash], message, storage }))
     }
 
-    fn echoed_id<'a>(&self, call: &'a Call<'_>) -> &'a str {
+    fn echoed_id<'a>(&self, call: &'a ServiceCall<'_>) -> &'a str {
         call.head.headers.get(APNS_ID).and_then(|id| id.to_str().ok()).unwrap_or_default()
     }
 
-    fn accept(&self, session: &mut ApnsSession, call: &Call<'_>) -> Answer {
+    fn accept(&self, session: &mut ApnsSession, call: &ServiceCall<'_>) -> WireAnswer {
         let mut response = Response::new(());
         response.headers_mut().insert(APNS_ID, session.id_for(call));
         if self.config.sandbox {
             let unique = session.id();
             response.headers_mut().insert(APNS_UNIQUE_ID, unique);
         }
-        Answer::Response(response, Bytes::new())
+        WireAnswer::Response(response, Bytes::new())
     }
 
-    fn refuse(&self, session: &mut ApnsSession, call: &Call<'_>, refused: Refused) -> Reply {
-        let Refused { counted, refusal, wait } = refused;
+    fn refuse(
+        &self,
+        session: &mut ApnsSession,
+        call: &ServiceCall<'_>,
+        refused: ApnsRefusal,
+    ) -> ServiceReply {
+        let ApnsRefusal { counted, refusal, wait } = refused;
         let status = policy::status(&refusal.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let timestamp_ms = refusal.timestamp_ms.unwrap_or_else(now_ms);
         let body = policy::body(&refusal.code, status, Some(timestamp_ms));
@@ -154,12 +169,12 @@ impl ApnsService {
         if let Some(seconds) = refusal.retry_after_s {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
-        let ticket = counted.map(|(hash, attempt)| attempt.ticket(hash, Tally::Rejected, None));
-        Reply::new(Answer::Response(response, body), wait, ticket)
+        let ticket = counted.map(|(hash, attempt)| attempt.ticket(hash, AnswerTally::Rejected, None));
+        ServiceReply::new(WireAnswer::Response(response, body), wait, ticket)
     }
 }
 
-impl Service for ApnsService {
+impl EmulatedService for ApnsService {
     type Session = ApnsSession;
 
     const MAX_BODY_BYTES: usize = MAX_VOIP_PAYLOAD_BYTES;
@@ -173,7 +188,7 @@ impl Service for ApnsService {
         }
     }
 
-    fn answer(&self, session: &mut ApnsSession, call: Call<'_>) -> Reply {
+    fn answer(&self, session: &mut ApnsSession, call: ServiceCall<'_>) -> ServiceReply {
         let mut reply = match self.push(session, &call) {
             Ok(reply) => reply,
             Err(refused) => self.refuse(session, &call, refused),
@@ -184,7 +199,7 @@ impl Service for ApnsService {
         reply
     }
 
-    fn settle(&self, ticket: Ticket) {
+    fn settle(&self, ticket: PendingCount) {
         self.context.count(&ticket);
         if let Some(delivery) = ticket.delivery {
             self.devices.deliver(*delivery);
@@ -198,7 +213,7 @@ impl Service for ApnsService {
 
 impl ApnsSession {
     /// Returns the request's own `apns-id`, letter by letter, or a new one.
-    fn id_for(&mut self, call: &Call<'_>) -> HeaderValue {
+    fn id_for(&mut self, call: &ServiceCall<'_>) -> HeaderValue {
         call.head.headers.get(APNS_ID).cloned().unwrap_or_else(|| self.id())
     }
 
@@ -214,20 +229,20 @@ impl ApnsSession {
 }
 
 /// Why a request is refused, and for which token that counts.
-struct Refused {
-    counted: Option<(u64, Attempt)>,
-    refusal: Refusal,
+struct ApnsRefusal {
+    counted: Option<(u64, TokenAttempt)>,
+    refusal: ServiceError,
     wait: Wait,
 }
 
-impl From<&'static str> for Refused {
+impl From<&'static str> for ApnsRefusal {
     fn from(reason: &'static str) -> Self {
-        Self { counted: None, refusal: Refusal::new(reason), wait: Wait::None }
+        Self { counted: None, refusal: ServiceError::new(reason), wait: Wait::None }
     }
 }
 
 /// Returns the device token of the path in lower case.
-fn device_token<'a>(call: &Call<'a>) -> Result<Cow<'a, str>, &'static str> {
+fn device_token<'a>(call: &ServiceCall<'a>) -> Result<Cow<'a, str>, &'static str> {
     let token = call.head.uri.path().strip_prefix(DEVICE_PATH).ok_or("BadPath")?;
     if call.head.method != Method::POST {
         return Err("MethodNotAllowed");
@@ -249,7 +264,7 @@ fn device_token<'a>(call: &Call<'a>) -> Result<Cow<'a, str>, &'static str> {
     Ok(Cow::Borrowed(token))
 }
 
-fn check_payload(call: &Call<'_>, headers: &Headers<'_>) -> Result<(), &'static str> {
+fn check_payload(call: &ServiceCall<'_>, headers: &Headers<'_>) -> Result<(), &'static str> {
     let voip = headers.push_type == Some("voip");
     let limit = if voip { MAX_VOIP_PAYLOAD_BYTES } else { MAX_PAYLOAD_BYTES };
     if call.body_too_large || call.body.len() > limit {

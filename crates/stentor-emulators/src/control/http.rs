@@ -1,7 +1,7 @@
 //! The control port: plain HTTP/1.1, for scripts, tests and test devices.
 
 use super::Control;
-use crate::device::{DeviceMessage, Registration};
+use crate::device::{DeviceMessage, TokenRegistration};
 use crate::error::EmulatorError;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -110,8 +110,8 @@ fn route(control: &Control, method: &Method, path: &str, body: &[u8]) -> Result<
             Ok(reply(&json!({})))
         }
         ("POST", ["device", "register"]) => {
-            let registration: Registration =
-                if body.is_empty() { Registration::default() } else { parse(body)? };
+            let registration: TokenRegistration =
+                if body.is_empty() { TokenRegistration::default() } else { parse(body)? };
             Ok(reply(&json!({"token": control.devices.register(registration)})))
         }
         ("POST", ["device", token, "expire"]) => expire(control, token, body),

@@ -4,7 +4,7 @@ use super::*;
 
 fn devices() -> (Devices, String) {
     let devices = Devices::new(TokenKind::Installation, 1);
-    let token = devices.register(Registration::default());
+    let token = devices.register(TokenRegistration::default());
     (devices, token)
 }
 
@@ -26,8 +26,8 @@ fn received(devices: &Devices, token: &str) -> Vec<String> {
 fn issued_tokens_look_like_the_real_ones_and_differ() {
     let (devices, token) = devices();
     assert_eq!((token.len(), &token[22..29]), (163, ":APA91b"));
-    assert_ne!(token, devices.register(Registration::default()));
-    let apple = Devices::new(TokenKind::Hex64, 1).register(Registration::default());
+    assert_ne!(token, devices.register(TokenRegistration::default()));
+    let apple = Devices::new(TokenKind::Hex64, 1).register(TokenRegistration::default());
     assert!(apple.len() == 64 && apple.bytes().all(|byte| byte.is_ascii_hexdigit()));
 }
 
@@ -71,7 +71,7 @@ fn an_expired_token_lives_again_when_it_registers() {
     let state = || devices.state(token_hash(token.as_bytes()), "");
     assert!(devices.expire(&token, Some(5)));
     assert_eq!(state(), DeviceState::Expired { since_ms: 5 });
-    devices.register(Registration { token: Some(token.clone()), topic: None });
+    devices.register(TokenRegistration { token: Some(token.clone()), topic: None });
     assert_eq!(state(), DeviceState::Live);
     assert!(!devices.expire("unknown", None));
 }

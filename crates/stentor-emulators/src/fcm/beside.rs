@@ -6,8 +6,8 @@ use super::oauth::percent_decode;
 use super::server::{FcmService, FcmSession};
 use super::topics::{Parent, Query};
 use crate::observer::token_hash;
-use crate::policy::Refusal;
-use crate::service::{Answer, Call};
+use crate::policy::ServiceError;
+use crate::service::{ServiceCall, WireAnswer};
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{Method, StatusCode};
@@ -16,7 +16,7 @@ const TOKEN_PATHS: &[&str] = &["/token", "/oauth2/v4/token", "/oauth2/v3/token",
 
 impl FcmService {
     /// Answers everything that is not a send request.
-    pub(super) fn other(&self, session: &mut FcmSession, call: &Call<'_>) -> Answer {
+    pub(super) fn other(&self, session: &mut FcmSession, call: &ServiceCall<'_>) -> WireAnswer {
         let path = call.head.uri.path();
         if TOKEN_PATHS.contains(&path) {
             return match self.issuer.grant(call.body, path) {
@@ -27,11 +27,17 @@ impl FcmService {
         if path.starts_with("/iid/") {
             return self.iid(session, call, path);
         }
-        self.subscriptions(session, call, path).unwrap_or_else(|| error_answer(&Refusal::new("NOT_FOUND")))
+        self.subscriptions(session, call, path)
+            .unwrap_or_else(|| error_answer(&ServiceError::new("NOT_FOUND")))
     }
 
     /// Answers `registrations/{token}/topicSubscriptions…`; `None` when the path is another one.
-    fn subscriptions(&self, session: &mut FcmSession, call: &Call<'_>, path: &str) -> Option<Answer> {
+    fn subscriptions(
+        &self,
+        session: &mut FcmSession,
+        call: &ServiceCall<'_>,
+        path: &str,
+    ) -> Option<WireAnswer> {
         let segments: Vec<String> =
             path.split('/').map(|part| percent_decode(part.as_bytes(), false)).collect::<Option<_>>()?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -41,7 +47,7 @@ impl FcmService {
             return None;
         };
         if let Err(code) = self.check_caller(session, call, project) {
-            return Some(error_answer(&Refusal::new(code)));
+            return Some(error_answer(&ServiceError::new(code)));
         }
         let topic = match rest {
             [] => None,
@@ -49,7 +55,7 @@ impl FcmService {
             _ => return None,
         };
         if !message::is_token(token) || !self.is_live(token_hash(token.as_bytes())) {
-            return Some(error_answer(&Refusal::new("NOT_FOUND")));
+            return Some(error_answer(&ServiceError::new("NOT_FOUND")));
         }
         let parent = Parent { project: (*project).to_owned(), token: (*token).to_owned() };
         let query = Query::parse(call.head.uri.query());
@@ -60,11 +66,11 @@ impl FcmService {
     }
 
     /// Answers the older instance id service, which takes an access token or an API key.
-    fn iid(&self, session: &mut FcmSession, call: &Call<'_>, path: &str) -> Answer {
+    fn iid(&self, session: &mut FcmSession, call: &ServiceCall<'_>, path: &str) -> WireAnswer {
         let authorization = call.head.headers.get(AUTHORIZATION);
         let has_key = authorization.is_some_and(|header| header.as_bytes().starts_with(b"key="));
         if !has_key && !self.issuer.admits(&mut session.bearer, authorization) {
-            return error_answer(&Refusal::new("UNAUTHENTICATED"));
+            return error_answer(&ServiceError::new("UNAUTHENTICATED"));
         }
         let is_live = |token: &str| self.is_live(token_hash(token.as_bytes()));
         let (status, value) = match (&call.head.method, path) {
@@ -74,13 +80,13 @@ impl FcmService {
                 let token = path.strip_prefix("/iid/info/").unwrap_or_default();
                 let token = percent_decode(token.as_bytes(), false).unwrap_or_default();
                 if !message::is_token(&token) || !is_live(&token) {
-                    return error_answer(&Refusal::new("NOT_FOUND"));
+                    return error_answer(&ServiceError::new("NOT_FOUND"));
                 }
                 let details = Query::parse(call.head.uri.query()).is_true("details");
                 let project = self.config.projects.first().map_or("0", String::as_str);
                 (StatusCode::OK, self.topics.info(&token, project, details))
             }
-            _ => return error_answer(&Refusal::new("NOT_FOUND")),
+            _ => return error_answer(&ServiceError::new("NOT_FOUND")),
         };
         json_answer(status, to_json(&value))
     }

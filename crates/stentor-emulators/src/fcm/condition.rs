@@ -5,17 +5,17 @@ const MAX_DEPTH: usize = 16;
 
 /// A parsed condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Condition {
+pub(super) enum FcmCondition {
     Topic(String),
-    Not(Box<Condition>),
-    And(Box<Condition>, Box<Condition>),
-    Or(Box<Condition>, Box<Condition>),
+    Not(Box<FcmCondition>),
+    And(Box<FcmCondition>, Box<FcmCondition>),
+    Or(Box<FcmCondition>, Box<FcmCondition>),
 }
 
-impl Condition {
+impl FcmCondition {
     /// Parses a condition of at most five topics; `None` when it is not one.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut parser = Parser { rest: text, topics: 0 };
+        let mut parser = FcmConditionParser { rest: text, topics: 0 };
         let condition = parser.or(0)?;
         parser.rest.trim_start().is_empty().then_some(condition)
     }
@@ -31,34 +31,34 @@ impl Condition {
     }
 }
 
-struct Parser<'a> {
+struct FcmConditionParser<'a> {
     rest: &'a str,
     topics: usize,
 }
 
-impl Parser<'_> {
-    fn or(&mut self, depth: usize) -> Option<Condition> {
+impl FcmConditionParser<'_> {
+    fn or(&mut self, depth: usize) -> Option<FcmCondition> {
         let mut left = self.and(depth)?;
         while self.take("||") {
-            left = Condition::Or(Box::new(left), Box::new(self.and(depth)?));
+            left = FcmCondition::Or(Box::new(left), Box::new(self.and(depth)?));
         }
         Some(left)
     }
 
-    fn and(&mut self, depth: usize) -> Option<Condition> {
+    fn and(&mut self, depth: usize) -> Option<FcmCondition> {
         let mut left = self.unit(depth)?;
         while self.take("&&") {
-            left = Condition::And(Box::new(left), Box::new(self.unit(depth)?));
+            left = FcmCondition::And(Box::new(left), Box::new(self.unit(depth)?));
         }
         Some(left)
     }
 
-    fn unit(&mut self, depth: usize) -> Option<Condition> {
+    fn unit(&mut self, depth: usize) -> Option<FcmCondition> {
         if depth > MAX_DEPTH {
             return None;
         }
         if self.take("!") {
-            return Some(Condition::Not(Box::new(self.unit(depth + 1)?)));
+            return Some(FcmCondition::Not(Box::new(self.unit(depth + 1)?)));
         }
         if self.take("(") {
             let inner = self.or(depth + 1)?;
@@ -67,7 +67,7 @@ impl Parser<'_> {
         self.topic()
     }
 
-    fn topic(&mut self) -> Option<Condition> {
+    fn topic(&mut self) -> Option<FcmCondition> {
         if !self.take("'") {
             return None;
         }
@@ -76,7 +76,7 @@ impl Parser<'_> {
         self.topics += 1;
         let valid = super::message::is_topic(topic) && self.topics <= MAX_TOPICS;
         let topic = topic.to_owned();
-        (valid && self.take("in") && self.take("topics")).then_some(Condition::Topic(topic))
+        (valid && self.take("in") && self.take("topics")).then_some(FcmCondition::Topic(topic))
     }
 
     fn take(&mut self, word: &str) -> bool {

@@ -1,6 +1,6 @@
 //! The words of FCM: its error codes, their statuses and their bodies.
 
-use crate::policy::{Dialect, Refusal, WeightedMix, WeightedRefusal};
+use crate::policy::{Dialect, ServiceError, WeightedMix, WeightedRefusal};
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -99,10 +99,10 @@ fn status_body(http: StatusCode, status: &str, message: &str, details: &[Value])
 }
 
 fn realistic() -> WeightedMix {
-    let row = |code, weight, per_token| WeightedRefusal { error: Refusal::new(code), weight, per_token };
+    let row = |code, weight, per_token| WeightedRefusal { error: ServiceError::new(code), weight, per_token };
     // A realistic sender's payload is in order, so what is invalid is the token.
     let invalid_token =
-        Refusal { field: Some("message.token".to_owned()), ..Refusal::new("INVALID_ARGUMENT") };
+        ServiceError { field: Some("message.token".to_owned()), ..ServiceError::new("INVALID_ARGUMENT") };
     WeightedMix {
         accept: 9650,
         errors: vec![

@@ -1,6 +1,6 @@
 //! The send request: what FCM accepts in it, and which field is to blame when it does not.
 
-use crate::json::{Node, is_name};
+use crate::json::{JsonNode, is_name};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ const WEBPUSH_FIELDS: &[&str] = &["headers", "data", "notification", "fcmOptions
 
 /// What is wrong with a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Violation {
+pub(super) struct RequestViolation {
     /// The field, as a path.
     pub(super) field: Cow<'static, str>,
     pub(super) description: String,
@@ -52,7 +52,7 @@ pub(super) struct Violation {
 
 /// Whom a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target<'a> {
+pub(super) enum MessageTarget<'a> {
     /// A registration token or an installation id.
     Device(&'a str),
     Topic(&'a str),
@@ -63,27 +63,27 @@ pub(super) enum Target<'a> {
 #[derive(Debug)]
 pub(super) struct SendRequest<'a> {
     pub(super) validate_only: bool,
-    pub(super) target: Target<'a>,
+    pub(super) target: MessageTarget<'a>,
     pub(super) collapse_key: Option<&'a str>,
     pub(super) ttl: Duration,
     pub(super) high_priority: bool,
 }
 
-type Checked<T = ()> = Result<T, Violation>;
+type Checked<T = ()> = Result<T, RequestViolation>;
 
 /// Returns the device that a request names, whatever else is wrong with it.
-pub(super) fn device_of<'a>(request: &'a Node<'_>) -> Option<&'a str> {
+pub(super) fn device_of<'a>(request: &'a JsonNode<'_>) -> Option<&'a str> {
     let message = request.field("message")?;
     message.field("token").or_else(|| message.field("fid"))?.text()
 }
 
 impl<'a> SendRequest<'a> {
     /// Checks a request, outside in.
-    pub(super) fn check(request: &'a Node<'_>) -> Checked<Self> {
+    pub(super) fn check(request: &'a JsonNode<'_>) -> Checked<Self> {
         known_fields(request, REQUEST_FIELDS, "")?;
         let validate_only = match request.field("validateOnly") {
             None => false,
-            Some(Node::Bool(value)) => *value,
+            Some(JsonNode::Bool(value)) => *value,
             Some(_) => return violation("validate_only", "must be true or false"),
         };
         let Some(message) = request.field("message") else {
@@ -111,15 +111,15 @@ impl<'a> SendRequest<'a> {
 }
 
 fn violation<T>(field: impl Into<Cow<'static, str>>, description: impl Into<String>) -> Checked<T> {
-    Err(Violation { field: field.into(), description: description.into() })
+    Err(RequestViolation { field: field.into(), description: description.into() })
 }
 
-fn text_field<'a>(node: &'a Node<'_>, name: &str) -> Option<&'a str> {
-    node.field(name).and_then(Node::text)
+fn text_field<'a>(node: &'a JsonNode<'_>, name: &str) -> Option<&'a str> {
+    node.field(name).and_then(JsonNode::text)
 }
 
 /// Refuses anything but an object with known fields, as Google's JSON reader does.
-fn known_fields(node: &Node<'_>, known: &[&str], path: &'static str) -> Checked {
+fn known_fields(node: &JsonNode<'_>, known: &[&str], path: &'static str) -> Checked {
     let Some(entries) = node.entries() else { return violation(path, "must be an object") };
     for (key, _) in entries {
         if !known.iter().any(|name| is_name(key, name)) {
@@ -129,7 +129,7 @@ fn known_fields(node: &Node<'_>, known: &[&str], path: &'static str) -> Checked 
     Ok(())
 }
 
-fn check_target<'a>(message: &'a Node<'_>) -> Checked<Target<'a>> {
+fn check_target<'a>(message: &'a JsonNode<'_>) -> Checked<MessageTarget<'a>> {
     let mut found = ["token", "fid", "topic", "condition"]
         .into_iter()
         .filter_map(|name| message.field(name).map(|value| (name, value)));
@@ -137,10 +137,10 @@ fn check_target<'a>(message: &'a Node<'_>) -> Checked<Target<'a>> {
         return violation("message", "exactly one of token, fid, topic and condition must be set");
     };
     match (name, value.text()) {
-        ("token" | "fid", Some(token)) if is_token(token) => Ok(Target::Device(token)),
-        ("topic", Some(topic)) if is_topic(topic) => Ok(Target::Topic(topic)),
-        ("condition", Some(condition)) if super::condition::Condition::parse(condition).is_some() => {
-            Ok(Target::Condition(condition))
+        ("token" | "fid", Some(token)) if is_token(token) => Ok(MessageTarget::Device(token)),
+        ("topic", Some(topic)) if is_topic(topic) => Ok(MessageTarget::Topic(topic)),
+        ("condition", Some(condition)) if super::condition::FcmCondition::parse(condition).is_some() => {
+            Ok(MessageTarget::Condition(condition))
         }
         _ => violation(format!("message.{name}"), format!("not a valid {name}")),
     }
@@ -158,7 +158,7 @@ pub(super) fn is_topic(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_TOPIC_CHARS && text.bytes().all(allowed)
 }
 
-fn check_data(data: Option<&Node<'_>>, path: &'static str) -> Checked {
+fn check_data(data: Option<&JsonNode<'_>>, path: &'static str) -> Checked {
     let Some(data) = data else { return Ok(()) };
     let Some(entries) = data.entries() else { return violation(path, "must be an object of strings") };
     for (key, value) in entries {
@@ -178,7 +178,7 @@ fn is_reserved(key: &str) -> bool {
         || key.starts_with("gcm.notification.")
 }
 
-fn check_notification(message: &Node<'_>) -> Checked {
+fn check_notification(message: &JsonNode<'_>) -> Checked {
     let Some(notification) = message.field("notification") else { return Ok(()) };
     known_fields(notification, NOTIFICATION_FIELDS, "message.notification")?;
     for name in NOTIFICATION_FIELDS {
@@ -189,7 +189,7 @@ fn check_notification(message: &Node<'_>) -> Checked {
     Ok(())
 }
 
-fn check_android<'a, 'b>(message: &'a Node<'b>) -> Checked<Option<&'a Node<'b>>> {
+fn check_android<'a, 'b>(message: &'a JsonNode<'b>) -> Checked<Option<&'a JsonNode<'b>>> {
     let Some(android) = message.field("android") else { return Ok(None) };
     if message.field("androidV2").is_some() {
         return violation("message.android", "android and android_v2 exclude each other");
@@ -217,7 +217,7 @@ fn check_android<'a, 'b>(message: &'a Node<'b>) -> Checked<Option<&'a Node<'b>>>
 }
 
 /// Reads a duration such as "3.5s"; whole seconds count.
-fn parse_ttl(ttl: Option<&Node<'_>>) -> Option<Duration> {
+fn parse_ttl(ttl: Option<&JsonNode<'_>>) -> Option<Duration> {
     let digits = ttl?.text()?.strip_suffix('s')?;
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
     let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -227,7 +227,7 @@ fn parse_ttl(ttl: Option<&Node<'_>>) -> Option<Duration> {
     whole.parse().ok().map(Duration::from_secs).filter(|ttl| *ttl <= MAX_TTL)
 }
 
-fn check_apns(message: &Node<'_>) -> Checked {
+fn check_apns(message: &JsonNode<'_>) -> Checked {
     let Some(apns) = message.field("apns") else { return Ok(()) };
     known_fields(apns, APNS_FIELDS, "message.apns")?;
     check_strings(apns.field("headers"), "message.apns.headers")?;
@@ -242,20 +242,20 @@ fn check_apns(message: &Node<'_>) -> Checked {
     Ok(())
 }
 
-fn check_web(message: &Node<'_>) -> Checked {
+fn check_web(message: &JsonNode<'_>) -> Checked {
     let Some(web) = message.field("webpush") else { return Ok(()) };
     known_fields(web, WEBPUSH_FIELDS, "message.webpush")?;
     check_strings(web.field("headers"), "message.webpush.headers")?;
     check_data(web.field("data"), "message.webpush.data")
 }
 
-fn check_strings(map: Option<&Node<'_>>, path: &'static str) -> Checked {
+fn check_strings(map: Option<&JsonNode<'_>>, path: &'static str) -> Checked {
     let Some(map) = map else { return Ok(()) };
     let all = map.entries().is_some_and(|entries| entries.iter().all(|(_, value)| value.text().is_some()));
     if all { Ok(()) } else { violation(path, "must be an object of strings") }
 }
 
-fn check_label(node: &Node<'_>, path: &'static str) -> Checked {
+fn check_label(node: &JsonNode<'_>, path: &'static str) -> Checked {
     let Some(label) = node.field("fcmOptions").and_then(|options| options.field("analyticsLabel")) else {
         return Ok(());
     };
@@ -264,14 +264,14 @@ fn check_label(node: &Node<'_>, path: &'static str) -> Checked {
 }
 
 /// Counts keys and values of what reaches an Android device.
-fn check_size(message: &Node<'_>, target: Target<'_>) -> Checked {
+fn check_size(message: &JsonNode<'_>, target: MessageTarget<'_>) -> Checked {
     let android = message.field("android");
     let data = android.and_then(|android| android.field("data")).or_else(|| message.field("data"));
     let own = android.and_then(|android| android.field("notification"));
     let bytes = text_bytes(data) + text_bytes(message.field("notification")) + text_bytes(own);
     let limit = match target {
-        Target::Device(_) => MAX_MESSAGE_BYTES,
-        Target::Topic(_) | Target::Condition(_) => MAX_TOPIC_MESSAGE_BYTES,
+        MessageTarget::Device(_) => MAX_MESSAGE_BYTES,
+        MessageTarget::Topic(_) | MessageTarget::Condition(_) => MAX_TOPIC_MESSAGE_BYTES,
     };
     if bytes > limit {
         return violation("message", format!("message is too big: {bytes} bytes, at most {limit}"));
@@ -279,13 +279,13 @@ fn check_size(message: &Node<'_>, target: Target<'_>) -> Checked {
     Ok(())
 }
 
-fn text_bytes(node: Option<&Node<'_>>) -> usize {
+fn text_bytes(node: Option<&JsonNode<'_>>) -> usize {
     match node {
-        Some(Node::Object(entries)) => {
+        Some(JsonNode::Object(entries)) => {
             entries.iter().map(|(key, value)| key.len() + text_bytes(Some(value))).sum()
         }
-        Some(Node::List(nodes)) => nodes.iter().map(|node| text_bytes(Some(node))).sum(),
-        Some(Node::Text(text)) => text.len(),
+        Some(JsonNode::List(nodes)) => nodes.iter().map(|node| text_bytes(Some(node))).sum(),
+        Some(JsonNode::Text(text)) => text.len(),
         _ => 0,
     }
 }

@@ -49,7 +49,7 @@ pub struct ServiceAccount {
 }
 
 #[derive(Deserialize)]
-struct Claims {
+struct PresentedAssertion {
     iss: String,
     aud: String,
     iat: u64,
@@ -57,7 +57,7 @@ struct Claims {
 }
 
 #[derive(Serialize)]
-struct Granted {
+struct GrantReply {
     access_token: String,
     expires_in: u64,
     token_type: &'static str,
@@ -65,7 +65,7 @@ struct Granted {
 
 /// A refused grant, as RFC 6749 words it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Denied {
+pub(super) struct GrantDenial {
     error: &'static str,
     error_description: String,
 }
@@ -97,7 +97,7 @@ impl TokenIssuer {
     }
 
     /// Answers a token request made with this form at this path; the body is JSON either way.
-    pub(super) fn grant(&self, form: &[u8], path: &str) -> Result<Vec<u8>, Denied> {
+    pub(super) fn grant(&self, form: &[u8], path: &str) -> Result<Vec<u8>, GrantDenial> {
         let form = parse_form(form);
         let field = |name: &str| form.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         if field("grant_type") != Some(GRANT_TYPE) {
@@ -106,7 +106,7 @@ impl TokenIssuer {
         let assertion = field("assertion").ok_or_else(|| denied("invalid_request", "no assertion"))?;
         let claims = self.verify(assertion)?;
         self.check_claims(&claims, path, now_s())?;
-        let granted = Granted {
+        let granted = GrantReply {
             access_token: self.issue(now_s() + self.auth.token_life_s),
             expires_in: self.auth.token_life_s,
             token_type: "Bearer",
@@ -114,14 +114,15 @@ impl TokenIssuer {
         Ok(serde_json::to_vec(&granted).unwrap_or_default())
     }
 
-    fn verify(&self, assertion: &str) -> Result<Claims, Denied> {
+    fn verify(&self, assertion: &str) -> Result<PresentedAssertion, GrantDenial> {
         let invalid = |_| denied("invalid_grant", "Invalid JWT Signature.");
         let header = jsonwebtoken::decode_header(assertion).map_err(invalid)?;
         if header.alg != Algorithm::RS256 {
             return Err(denied("invalid_grant", "the assertion must be signed with RS256"));
         }
-        let unverified =
-            jsonwebtoken::dangerous::insecure_decode::<Claims>(assertion).map_err(invalid)?.claims;
+        let unverified = jsonwebtoken::dangerous::insecure_decode::<PresentedAssertion>(assertion)
+            .map_err(invalid)?
+            .claims;
         if self.accounts.is_empty() {
             return Ok(unverified);
         }
@@ -131,10 +132,10 @@ impl TokenIssuer {
         validation.required_spec_claims.clear();
         validation.validate_exp = false;
         validation.validate_aud = false;
-        Ok(jsonwebtoken::decode::<Claims>(assertion, key, &validation).map_err(invalid)?.claims)
+        Ok(jsonwebtoken::decode::<PresentedAssertion>(assertion, key, &validation).map_err(invalid)?.claims)
     }
 
-    fn check_claims(&self, claims: &Claims, path: &str, now_s: u64) -> Result<(), Denied> {
+    fn check_claims(&self, claims: &PresentedAssertion, path: &str, now_s: u64) -> Result<(), GrantDenial> {
         let in_time = claims.exp > now_s
             && claims.iat <= now_s + MAX_CLOCK_SKEW_S
             && claims.exp.saturating_sub(claims.iat) <= MAX_ASSERTION_LIFE_S;
@@ -186,8 +187,8 @@ impl TokenIssuer {
     }
 }
 
-fn denied(error: &'static str, description: &str) -> Denied {
-    Denied { error, error_description: description.to_owned() }
+fn denied(error: &'static str, description: &str) -> GrantDenial {
+    GrantDenial { error, error_description: description.to_owned() }
 }
 
 fn now_s() -> u64 {

@@ -2,17 +2,19 @@
 
 use super::FcmConfig;
 use super::answers::{error_answer, json_answer, malformed_answer};
-use super::condition::Condition;
-use super::message::{self, SendRequest, Target, Violation};
+use super::condition::FcmCondition;
+use super::message::{self, MessageTarget, RequestViolation, SendRequest};
 use super::oauth::{BearerSession, TokenIssuer};
 use super::topics::Topics;
 use crate::device::{Delivery, DeviceMessage, DeviceState, Devices, Storage, now_ms};
 use crate::dice::mix;
 use crate::error::EmulatorError;
-use crate::json::Node;
-use crate::observer::{Tally, token_hash};
-use crate::policy::{Refusal, Verdict, Wait};
-use crate::service::{Answer, Attempt, Call, EmulatorContext, Reply, Service, Ticket};
+use crate::json::JsonNode;
+use crate::observer::{AnswerTally, token_hash};
+use crate::policy::{ScriptedAnswer, ServiceError, Wait};
+use crate::service::{
+    EmulatedService, EmulatorContext, PendingCount, ServiceCall, ServiceReply, TokenAttempt, WireAnswer,
+};
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{Method, StatusCode};
@@ -40,19 +42,19 @@ pub(super) struct FcmSession {
 }
 
 /// Why a message is refused.
-enum Refused {
+enum FcmRefusal {
     /// With one of FCM's errors.
-    Error(Refusal),
+    Error(ServiceError),
     /// Because the request is malformed.
-    Malformed(Violation),
+    Malformed(RequestViolation),
 }
 
 /// One attempt to send.
-struct Sending<'a> {
+struct SendAttempt<'a> {
     project: &'a str,
     hash: u64,
     name: Cow<'a, str>,
-    attempt: Attempt,
+    attempt: TokenAttempt,
 }
 
 impl FcmService {
@@ -67,35 +69,35 @@ impl FcmService {
     }
 
     /// Answers `messages:send`.
-    fn send(&self, session: &mut FcmSession, call: &Call<'_>, project: &str) -> Reply {
+    fn send(&self, session: &mut FcmSession, call: &ServiceCall<'_>, project: &str) -> ServiceReply {
         if let Err(code) = self.check_caller(session, call, project) {
-            return Reply::now(error_answer(&Refusal::new(code)));
+            return ServiceReply::now(error_answer(&ServiceError::new(code)));
         }
-        let request = match Node::parse(call.body).filter(|_| !call.body_too_large) {
+        let request = match JsonNode::parse(call.body).filter(|_| !call.body_too_large) {
             Some(request) => request,
-            None => return Reply::now(malformed_answer("", "the body is not JSON or too large")),
+            None => return ServiceReply::now(malformed_answer("", "the body is not JSON or too large")),
         };
         let checked = SendRequest::check(&request);
         let name = match &checked {
             Ok(sent) => target_name(sent.target),
             Err(violation) => match message::device_of(&request) {
                 Some(device) => Cow::Borrowed(device),
-                None => return Reply::now(malformed_answer(&violation.field, &violation.description)),
+                None => return ServiceReply::now(malformed_answer(&violation.field, &violation.description)),
             },
         };
         let hash = token_hash(name.as_bytes());
         let attempt = self.context.attempt(call.judge, hash, false);
-        let sending = Sending { project, hash, name, attempt };
+        let sending = SendAttempt { project, hash, name, attempt };
         match checked {
             Ok(sent) => self.decide(session, call, &sending, &sent, &request),
-            Err(violation) => refuse(&sending, &Refused::Malformed(violation), Wait::None),
+            Err(violation) => refuse(&sending, &FcmRefusal::Malformed(violation), Wait::None),
         }
     }
 
     pub(super) fn check_caller(
         &self,
         session: &mut FcmSession,
-        call: &Call<'_>,
+        call: &ServiceCall<'_>,
         project: &str,
     ) -> Result<(), &'static str> {
         if !self.issuer.admits(&mut session.bearer, call.head.headers.get(AUTHORIZATION)) {
@@ -111,19 +113,21 @@ impl FcmService {
     fn decide(
         &self,
         session: &mut FcmSession,
-        call: &Call<'_>,
-        sending: &Sending<'_>,
+        call: &ServiceCall<'_>,
+        sending: &SendAttempt<'_>,
         sent: &SendRequest<'_>,
-        request: &Node<'_>,
-    ) -> Reply {
-        if matches!(sent.target, Target::Device(_)) && !self.is_live(sending.hash) {
-            return refuse(sending, &Refused::Error(Refusal::new("UNREGISTERED")), Wait::None);
+        request: &JsonNode<'_>,
+    ) -> ServiceReply {
+        if matches!(sent.target, MessageTarget::Device(_)) && !self.is_live(sending.hash) {
+            return refuse(sending, &FcmRefusal::Error(ServiceError::new("UNREGISTERED")), Wait::None);
         }
         let decision = call.judge.decide(&sending.name, sending.hash, sending.attempt.0, call.number);
         match decision.verdict {
-            Verdict::Error(refusal) => refuse(sending, &Refused::Error(refusal), decision.wait),
-            Verdict::Reset(code) => Reply::new(Answer::Reset(code.error_code()), decision.wait, None),
-            Verdict::Accept | Verdict::Stall => {
+            ScriptedAnswer::Error(refusal) => refuse(sending, &FcmRefusal::Error(refusal), decision.wait),
+            ScriptedAnswer::Reset(code) => {
+                ServiceReply::new(WireAnswer::Reset(code.error_code()), decision.wait, None)
+            }
+            ScriptedAnswer::Accept | ScriptedAnswer::Stall => {
                 self.accept(session.next_id(), sending, sent, request, decision.wait)
             }
         }
@@ -140,35 +144,35 @@ impl FcmService {
     fn accept(
         &self,
         id: u64,
-        sending: &Sending<'_>,
+        sending: &SendAttempt<'_>,
         sent: &SendRequest<'_>,
-        request: &Node<'_>,
+        request: &JsonNode<'_>,
         wait: Wait,
-    ) -> Reply {
+    ) -> ServiceReply {
         let project = sending.project;
         let (name, tally) = if sent.validate_only {
-            (format!("projects/{project}/messages/fake_message_id"), Tally::ValidateOnly)
+            (format!("projects/{project}/messages/fake_message_id"), AnswerTally::ValidateOnly)
         } else {
-            (format!("projects/{project}/messages/0:{id:016x}"), Tally::Accepted)
+            (format!("projects/{project}/messages/0:{id:016x}"), AnswerTally::Accepted)
         };
         let body = Bytes::from(format!(r#"{{"name":"{name}"}}"#));
         let delivery = if sent.validate_only { None } else { self.delivery(sending, sent, request, name) };
         let ticket = Some(sending.attempt.ticket(sending.hash, tally, delivery));
-        Reply::new(json_answer(StatusCode::OK, body), wait, ticket)
+        ServiceReply::new(json_answer(StatusCode::OK, body), wait, ticket)
     }
 
     fn delivery(
         &self,
-        sending: &Sending<'_>,
+        sending: &SendAttempt<'_>,
         sent: &SendRequest<'_>,
-        request: &Node<'_>,
+        request: &JsonNode<'_>,
         message_id: String,
     ) -> Option<Box<Delivery>> {
         let devices = match sent.target {
-            Target::Device(_) if !self.devices.is_registered(sending.hash) => return None,
-            Target::Device(_) => vec![sending.hash],
-            Target::Topic(topic) => self.topics.devices_where(&Condition::Topic(topic.to_owned())),
-            Target::Condition(text) => self.topics.devices_where(&Condition::parse(text)?),
+            MessageTarget::Device(_) if !self.devices.is_registered(sending.hash) => return None,
+            MessageTarget::Device(_) => vec![sending.hash],
+            MessageTarget::Topic(topic) => self.topics.devices_where(&FcmCondition::Topic(topic.to_owned())),
+            MessageTarget::Condition(text) => self.topics.devices_where(&FcmCondition::parse(text)?),
         };
         let until_ms = now_ms() + sent.ttl.as_millis() as u64;
         let storage = match sent.collapse_key {
@@ -179,7 +183,7 @@ impl FcmService {
         let message = DeviceMessage {
             message_id,
             collapse_key: sent.collapse_key.map(ToOwned::to_owned),
-            topic: if let Target::Topic(topic) = sent.target { Some(topic.to_owned()) } else { None },
+            topic: if let MessageTarget::Topic(topic) = sent.target { Some(topic.to_owned()) } else { None },
             push_type: None,
             high_priority: sent.high_priority,
             payload: serde_json::to_value(request.field("message")).unwrap_or_default(),
@@ -188,7 +192,7 @@ impl FcmService {
     }
 }
 
-impl Service for FcmService {
+impl EmulatedService for FcmService {
     type Session = FcmSession;
 
     const MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -202,16 +206,16 @@ impl Service for FcmService {
         }
     }
 
-    fn answer(&self, session: &mut FcmSession, call: Call<'_>) -> Reply {
+    fn answer(&self, session: &mut FcmSession, call: ServiceCall<'_>) -> ServiceReply {
         let path = call.head.uri.path();
         let project = path.strip_prefix(PROJECTS_PATH).and_then(|rest| rest.strip_suffix(SEND_SUFFIX));
         match project.filter(|project| call.head.method == Method::POST && is_project(project)) {
             Some(project) => self.send(session, &call, project),
-            None => Reply::now(self.other(session, &call)),
+            None => ServiceReply::now(self.other(session, &call)),
         }
     }
 
-    fn settle(&self, ticket: Ticket) {
+    fn settle(&self, ticket: PendingCount) {
         self.context.count(&ticket);
         if let Some(delivery) = ticket.delivery {
             self.devices.deliver(*delivery);
@@ -236,19 +240,19 @@ fn is_project(text: &str) -> bool {
 }
 
 /// Returns the name under which a target is counted and scripted.
-fn target_name(target: Target<'_>) -> Cow<'_, str> {
+fn target_name(target: MessageTarget<'_>) -> Cow<'_, str> {
     match target {
-        Target::Device(token) => Cow::Borrowed(token),
-        Target::Topic(topic) => Cow::Owned(format!("/topics/{topic}")),
-        Target::Condition(condition) => Cow::Borrowed(condition),
+        MessageTarget::Device(token) => Cow::Borrowed(token),
+        MessageTarget::Topic(topic) => Cow::Owned(format!("/topics/{topic}")),
+        MessageTarget::Condition(condition) => Cow::Borrowed(condition),
     }
 }
 
-fn refuse(sending: &Sending<'_>, refused: &Refused, wait: Wait) -> Reply {
+fn refuse(sending: &SendAttempt<'_>, refused: &FcmRefusal, wait: Wait) -> ServiceReply {
     let answer = match refused {
-        Refused::Error(refusal) => error_answer(refusal),
-        Refused::Malformed(violation) => malformed_answer(&violation.field, &violation.description),
+        FcmRefusal::Error(refusal) => error_answer(refusal),
+        FcmRefusal::Malformed(violation) => malformed_answer(&violation.field, &violation.description),
     };
-    let ticket = Some(sending.attempt.ticket(sending.hash, Tally::Rejected, None));
-    Reply::new(answer, wait, ticket)
+    let ticket = Some(sending.attempt.ticket(sending.hash, AnswerTally::Rejected, None));
+    ServiceReply::new(answer, wait, ticket)
 }

@@ -1,13 +1,13 @@
 //! Conditions, fields, durations and forms, from outside input.
 
-use super::condition::Condition;
-use super::message::{SendRequest, Target, is_topic};
+use super::condition::FcmCondition;
+use super::message::{MessageTarget, SendRequest, is_topic};
 use super::oauth::percent_decode;
-use crate::json::{Node, is_name};
+use crate::json::{JsonNode, is_name};
 use std::time::Duration;
 
 fn holds(condition: &str, topics: &[&str]) -> Option<bool> {
-    Condition::parse(condition).map(|condition| condition.holds(&|topic| topics.contains(&topic)))
+    FcmCondition::parse(condition).map(|condition| condition.holds(&|topic| topics.contains(&topic)))
 }
 
 #[test]
@@ -53,15 +53,15 @@ fn names_match_in_camel_and_snake_case_only() {
 #[test]
 fn a_request_is_read_with_its_android_options() {
     let json = br#"{"message":{"fid":"x","android":{"collapse_key":"k","ttl":"3.9s","priority":"HIGH"}}}"#;
-    let node = Node::parse(json).unwrap();
+    let node = JsonNode::parse(json).unwrap();
     let sent = SendRequest::check(&node).unwrap();
-    assert_eq!((sent.target, sent.collapse_key), (Target::Device("x"), Some("k")));
+    assert_eq!((sent.target, sent.collapse_key), (MessageTarget::Device("x"), Some("k")));
     assert_eq!((sent.ttl, sent.high_priority), (Duration::from_secs(3), true));
 }
 
 #[test]
 fn null_fields_are_absent() {
-    let node = Node::parse(br#"{"message":{"token":"x","topic":null,"android":null}}"#).unwrap();
+    let node = JsonNode::parse(br#"{"message":{"token":"x","topic":null,"android":null}}"#).unwrap();
     assert!(SendRequest::check(&node).is_ok());
 }
 

@@ -1,10 +1,10 @@
 //! Who is in which topic, and the two interfaces that change it: the v1 resource and the older iid service.
 
-use super::condition::Condition;
+use super::condition::FcmCondition;
 use super::message::{is_token, is_topic};
 use super::oauth::percent_decode;
 use crate::device::now_ms;
-use crate::json::Node;
+use crate::json::JsonNode;
 use crate::observer::token_hash;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ impl Topics {
     }
 
     /// Returns the hashes of all tokens for which a condition holds.
-    pub(super) fn devices_where(&self, condition: &Condition) -> Vec<u64> {
+    pub(super) fn devices_where(&self, condition: &FcmCondition) -> Vec<u64> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let holds = |topics: &BTreeMap<String, u64>| condition.holds(&|topic| topics.contains_key(topic));
         let matching = tokens.iter().filter(|(_, topics)| holds(topics));
@@ -129,10 +129,10 @@ impl Topics {
         is_live: impl Fn(&str) -> bool,
     ) -> (StatusCode, Value) {
         let bad = |reason: &str| (StatusCode::BAD_REQUEST, json!({ "error": reason }));
-        let Some(request) = Node::parse(body) else { return bad("InvalidJson") };
-        let topic = request.field("to").and_then(Node::text).and_then(|to| to.strip_prefix("/topics/"));
+        let Some(request) = JsonNode::parse(body) else { return bad("InvalidJson") };
+        let topic = request.field("to").and_then(JsonNode::text).and_then(|to| to.strip_prefix("/topics/"));
         let Some(topic) = topic.filter(|topic| is_topic(topic)) else { return bad("InvalidTopicName") };
-        let Some(Node::List(tokens)) = request.field("registrationTokens") else {
+        let Some(JsonNode::List(tokens)) = request.field("registrationTokens") else {
             return bad("MissingRegistrationTokens");
         };
         if tokens.is_empty() || tokens.len() > MAX_TOKENS_PER_BATCH {

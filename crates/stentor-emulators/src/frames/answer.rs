@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// A response, coded as far as it can be before its turn; its buffers are used again.
 #[derive(Default)]
-pub(crate) struct Answer {
+pub(crate) struct EncodedAnswer {
     pub(super) block: Vec<u8>,
     pub(super) body: Vec<u8>,
 }
@@ -22,7 +22,7 @@ pub(crate) enum When {
     Released,
 }
 
-impl Answer {
+impl EncodedAnswer {
     /// Starts a response.
     pub(crate) fn status(&mut self, status: u16) {
         self.block.clear();

@@ -8,13 +8,13 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
-use super::answer::Answer;
+use super::answer::EncodedAnswer;
 use super::delayed_answers::{AnswerArena, DelayedAnswers};
 use super::field::Decoder;
 use super::frame::{Breach, Frame};
 use super::host::{Host, Order, Then};
 use super::limit::Limit;
-use super::streams::Streams;
+use super::streams::StreamTable;
 use std::collections::VecDeque;
 use stentor_http2_codec::frame::{
     self, ErrorCode, PAYLOAD_DEFAULT_MAX_BYTES, PREFACE, WINDOW_DEFAULT_BYTES, flag, kind, setting,
@@ -30,7 +30,7 @@ const MAX_RESET_STREAMS: usize = 1024;
 
 /// What a connection announces.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ConnectionLimits {
     pub(crate) max_concurrent_streams: u32,
     pub(crate) max_header_list_bytes: u32,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Connection<H: Host> {
     host: H,
     out: Vec<u8>,
     decoder: Decoder,
-    streams: Streams<H::Draft>,
+    streams: StreamTable<H::Draft>,
     limit: Limit,
     max_header_list_bytes: usize,
     greeting: Greeting,
@@ -53,10 +53,10 @@ pub(crate) struct Connection<H: Host> {
     /// Streams whose answers are written but not sent: the peer must take them for open.
     unsent: usize,
     receive_window: u32,
-    sending: Sending,
+    sending: SendWindows,
     delayed: DelayedAnswers<H::Waiting>,
     delayed_bytes: AnswerArena,
-    scratch: Answer,
+    scratch: EncodedAnswer,
     end: End,
 }
 
@@ -80,7 +80,7 @@ pub(crate) enum End {
 }
 
 /// The windows and settings that the peer gave us.
-struct Sending {
+struct SendWindows {
     window: i64,
     first_window: i64,
     /// The streams that wait for a window, in their order.
@@ -92,7 +92,7 @@ struct Sending {
 
 impl<H: Host> Connection<H> {
     /// Starts a connection; what it says first is ready to be sent.
-    pub(crate) fn new(host: H, limits: Limits) -> Self {
+    pub(crate) fn new(host: H, limits: ConnectionLimits) -> Self {
         let mut out = Vec::with_capacity(PAYLOAD_DEFAULT_MAX_BYTES);
         let settings = [
             (setting::MAX_CONCURRENT_STREAMS, limits.max_concurrent_streams),
@@ -105,7 +105,7 @@ impl<H: Host> Connection<H> {
             host,
             out,
             decoder: Decoder::new(),
-            streams: Streams::new(),
+            streams: StreamTable::new(),
             limit: Limit::new(limits.max_concurrent_streams),
             max_header_list_bytes: limits.max_header_list_bytes as usize,
             greeting: Greeting::Nothing,
@@ -116,10 +116,10 @@ impl<H: Host> Connection<H> {
             reset: VecDeque::new(),
             unsent: 0,
             receive_window: CONNECTION_WINDOW_BYTES,
-            sending: Sending::new(),
+            sending: SendWindows::new(),
             delayed: DelayedAnswers::new(),
             delayed_bytes: AnswerArena::default(),
-            scratch: Answer::default(),
+            scratch: EncodedAnswer::default(),
             end: End::Open,
         }
     }

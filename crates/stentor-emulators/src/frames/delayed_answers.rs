@@ -3,7 +3,7 @@
 //! A busy connection delays a thousand of them for many milliseconds, far more than a processor's cache holds of open
 //! streams; so what comes in order is laid down in order, and read back in order.
 
-use super::answer::Answer;
+use super::answer::EncodedAnswer;
 use std::collections::VecDeque;
 use tokio::time::Instant;
 
@@ -88,18 +88,18 @@ pub(super) struct Span {
 /// The bytes of the answers that wait. A page is used again when its last answer has left.
 #[derive(Default)]
 pub(super) struct AnswerArena {
-    pages: Vec<Page>,
+    pages: Vec<ArenaPage>,
     current: usize,
     empty: Vec<usize>,
 }
 
-struct Page {
+struct ArenaPage {
     bytes: Vec<u8>,
     answers: u32,
 }
 
 impl AnswerArena {
-    pub(super) fn put(&mut self, answer: &Answer) -> Span {
+    pub(super) fn put(&mut self, answer: &EncodedAnswer) -> Span {
         let (block, body) = (&answer.block, &answer.body);
         self.make_room(block.len() + body.len());
         let page = &mut self.pages[self.current];
@@ -131,12 +131,12 @@ impl AnswerArena {
     }
 
     fn make_room(&mut self, bytes: usize) {
-        let fits = |page: &Page| page.bytes.is_empty() || page.bytes.len() + bytes <= PAGE_BYTES;
+        let fits = |page: &ArenaPage| page.bytes.is_empty() || page.bytes.len() + bytes <= PAGE_BYTES;
         if self.pages.get(self.current).is_some_and(fits) {
             return;
         }
         self.current = self.empty.pop().unwrap_or_else(|| {
-            self.pages.push(Page { bytes: Vec::with_capacity(PAGE_BYTES), answers: 0 });
+            self.pages.push(ArenaPage { bytes: Vec::with_capacity(PAGE_BYTES), answers: 0 });
             self.pages.len() - 1
         });
     }
@@ -146,8 +146,8 @@ impl AnswerArena {
 mod tests {
     use super::*;
 
-    fn answer(text: &str) -> Answer {
-        Answer { block: text.as_bytes().to_vec(), body: text.as_bytes().repeat(2) }
+    fn answer(text: &str) -> EncodedAnswer {
+        EncodedAnswer { block: text.as_bytes().to_vec(), body: text.as_bytes().repeat(2) }
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         #[test]
         fn every_answer_is_found_as_it_was_put_whatever_left_before(steps in proptest::collection::vec((0_usize..5000, 0_usize..6), 1..200)) {
             let mut arena = AnswerArena::default();
-            let mut there: Vec<(Answer, Span)> = Vec::new();
+            let mut there: Vec<(EncodedAnswer, Span)> = Vec::new();
             for (number, (length, leaves)) in steps.into_iter().enumerate() {
                 let new = answer(&char::from(b'a' + (number % 26) as u8).to_string().repeat(length));
                 let span = arena.put(&new);

@@ -6,13 +6,13 @@ mod tests;
 use stentor_http2_codec::hpack::{self, FieldKind};
 
 /// One header field of a request.
-pub(crate) type Field<'a> = hpack::Field<'a, Kind>;
+pub(crate) type Field<'a> = hpack::Field<'a, HeaderKind>;
 /// The decoder of one connection.
-pub(crate) type Decoder = hpack::Decoder<Kind>;
+pub(crate) type Decoder = hpack::Decoder<HeaderKind>;
 
 /// What a header field is about, as far as framing or a service wants to know it quickly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum HeaderKind {
     Method,
     Scheme,
     Path,
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl FieldKind for Kind {
+impl FieldKind for HeaderKind {
     fn of_name(name: &[u8]) -> Self {
         match name {
             b":path" => Self::Path,

@@ -1,6 +1,6 @@
 //! What is checked about every request's header fields, whatever they ask for (RFC 9113, section 8).
 
-use super::field::{Field, Kind};
+use super::field::{Field, HeaderKind};
 use stentor_http2_codec::hpack::ENTRY_OVERHEAD_BYTES;
 
 const METHOD: u8 = 1;
@@ -24,14 +24,14 @@ impl Head {
     pub(crate) fn see(&mut self, field: &Field<'_>) {
         self.list_bytes += field.name.len() + field.value.len() + ENTRY_OVERHEAD_BYTES;
         match field.kind {
-            Kind::Method => self.see_pseudo(METHOD),
-            Kind::Scheme => self.see_pseudo(SCHEME),
-            Kind::Path => self.see_pseudo(if field.value.is_empty() { REQUIRED } else { PATH }),
-            Kind::Authority => self.see_pseudo(AUTHORITY),
-            Kind::Foreign | Kind::Connection | Kind::Invalid => self.malformed = true,
-            Kind::ContentLength => self.see_length(field.value),
-            Kind::Te => self.see_regular(field.value == b"trailers"),
-            Kind::ApnsId | Kind::Other => self.regular = true,
+            HeaderKind::Method => self.see_pseudo(METHOD),
+            HeaderKind::Scheme => self.see_pseudo(SCHEME),
+            HeaderKind::Path => self.see_pseudo(if field.value.is_empty() { REQUIRED } else { PATH }),
+            HeaderKind::Authority => self.see_pseudo(AUTHORITY),
+            HeaderKind::Foreign | HeaderKind::Connection | HeaderKind::Invalid => self.malformed = true,
+            HeaderKind::ContentLength => self.see_length(field.value),
+            HeaderKind::Te => self.see_regular(field.value == b"trailers"),
+            HeaderKind::ApnsId | HeaderKind::Other => self.regular = true,
         }
     }
 

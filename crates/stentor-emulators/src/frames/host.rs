@@ -1,6 +1,6 @@
 //! The seam between framing and meaning: what a connection asks of whoever answers its requests.
 
-use super::answer::{Answer, When};
+use super::answer::{EncodedAnswer, When};
 use super::field::Field;
 use std::task::{Context, Poll};
 use stentor_http2_codec::frame::ErrorCode;
@@ -27,7 +27,7 @@ pub(crate) trait Host {
     fn field(&mut self, draft: &mut Self::Draft, field: &Field<'_>);
 
     /// Answers a whole request.
-    fn answer(&mut self, draft: &mut Self::Draft, body: Body<'_>, answer: &mut Answer) -> When;
+    fn answer(&mut self, draft: &mut Self::Draft, body: RequestBody<'_>, answer: &mut EncodedAnswer) -> When;
 
     /// Notes that the answer just given has to wait, and that the draft is needed no more.
     fn waits(&mut self, draft: &mut Self::Draft) -> Self::Waiting;
@@ -46,7 +46,7 @@ pub(crate) trait Host {
 
 /// A request's body.
 #[derive(Clone, Copy)]
-pub(crate) enum Body<'a> {
+pub(crate) enum RequestBody<'a> {
     Whole(&'a [u8]),
     TooLarge,
 }

@@ -1,6 +1,6 @@
 //! What the tests of frames share: a host that remembers, and frames as a peer writes and reads them.
 
-use super::{Admission, Answer, Body, Connection, Field, Host, Limits, When};
+use super::{Admission, Connection, ConnectionLimits, EncodedAnswer, Field, Host, RequestBody, When};
 use std::sync::{Arc, Mutex};
 use stentor_http2_codec::frame::{self, ErrorCode, PREFACE, flag, kind};
 use stentor_http2_codec::hpack::write_literal;
@@ -45,10 +45,10 @@ impl Host for Recorder {
         draft.push((field.name.to_vec(), field.value.to_vec()));
     }
 
-    fn answer(&mut self, draft: &mut Fields, body: Body<'_>, answer: &mut Answer) -> When {
+    fn answer(&mut self, draft: &mut Fields, body: RequestBody<'_>, answer: &mut EncodedAnswer) -> When {
         let body = match body {
-            Body::Whole(body) => Some(body.to_vec()),
-            Body::TooLarge => None,
+            RequestBody::Whole(body) => Some(body.to_vec()),
+            RequestBody::TooLarge => None,
         };
         self.seen.lock().unwrap().push(Seen { fields: draft.clone(), body });
         answer.status(200);
@@ -61,7 +61,8 @@ impl Host for Recorder {
     fn leaves(&mut self, (): ()) {}
 }
 
-pub(super) const LIMITS: Limits = Limits { max_concurrent_streams: 3, max_header_list_bytes: 16 * 1024 };
+pub(super) const LIMITS: ConnectionLimits =
+    ConnectionLimits { max_concurrent_streams: 3, max_header_list_bytes: 16 * 1024 };
 
 /// A connection whose greetings are over; what it said so far is taken away.
 pub(super) fn greeted(host: Recorder) -> Connection<Recorder> {
@@ -73,13 +74,13 @@ pub(super) fn greeted(host: Recorder) -> Connection<Recorder> {
 }
 
 /// Hands bytes in and takes what is said about them.
-pub(super) fn exchange(connection: &mut Connection<Recorder>, bytes: &[u8]) -> Vec<Spoken> {
+pub(super) fn exchange(connection: &mut Connection<Recorder>, bytes: &[u8]) -> Vec<WrittenFrame> {
     connection.receive(bytes, Instant::now());
     said(connection)
 }
 
 /// Takes what a connection has said.
-pub(super) fn said(connection: &mut Connection<Recorder>) -> Vec<Spoken> {
+pub(super) fn said(connection: &mut Connection<Recorder>) -> Vec<WrittenFrame> {
     let frames = read_frames(connection.out());
     connection.sent();
     frames
@@ -87,14 +88,14 @@ pub(super) fn said(connection: &mut Connection<Recorder>) -> Vec<Spoken> {
 
 /// One frame that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Spoken {
+pub(super) struct WrittenFrame {
     pub(super) kind: u8,
     pub(super) flags: u8,
     pub(super) stream: u32,
     pub(super) payload: Vec<u8>,
 }
 
-impl Spoken {
+impl WrittenFrame {
     /// The number at some place of the payload.
     pub(super) fn number(&self, at: usize) -> u32 {
         u32::from_be_bytes(self.payload[at..at + 4].try_into().unwrap())
@@ -105,13 +106,13 @@ impl Spoken {
     }
 }
 
-pub(super) fn read_frames(mut bytes: &[u8]) -> Vec<Spoken> {
+pub(super) fn read_frames(mut bytes: &[u8]) -> Vec<WrittenFrame> {
     let mut frames = Vec::new();
     while let Some((header, rest)) = bytes.split_first_chunk::<9>() {
         let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
         let stream = u32::from_be_bytes(header[5..].try_into().unwrap());
         let (payload, rest) = rest.split_at(length);
-        frames.push(Spoken { kind: header[3], flags: header[4], stream, payload: payload.to_vec() });
+        frames.push(WrittenFrame { kind: header[3], flags: header[4], stream, payload: payload.to_vec() });
         bytes = rest;
     }
     frames

@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use stentor_http2_codec::frame::WINDOW_DEFAULT_BYTES;
 
 /// One open stream.
-pub(super) struct Stream<D> {
+pub(super) struct OpenStream<D> {
     pub(super) id: u32,
     pub(super) draft: D,
     pub(super) head: Head,
@@ -17,14 +17,14 @@ pub(super) struct Stream<D> {
     pub(super) receive_window: u32,
     /// What we may still send, in bytes; negative after the peer has made windows smaller.
     pub(super) send_window: i64,
-    pub(super) phase: Phase,
+    pub(super) phase: StreamPhase,
     /// What no window has allowed yet of the answer's body.
     pub(super) rest: Vec<u8>,
 }
 
 /// What a stream waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum StreamPhase {
     /// The rest of the request.
     Request,
     /// A window for the rest of the answer's body.
@@ -52,15 +52,15 @@ impl Hasher for IdHasher {
 }
 
 /// All such streams.
-pub(super) struct Streams<D> {
-    places: Vec<Stream<D>>,
+pub(super) struct StreamTable<D> {
+    places: Vec<OpenStream<D>>,
     free: Vec<usize>,
     by_id: HashMap<u32, usize, BuildHasherDefault<IdHasher>>,
     /// The stream opened last, which is looked for first and mostly closed before the next one.
     latest: Option<(u32, usize)>,
 }
 
-impl<D: Default> Streams<D> {
+impl<D: Default> StreamTable<D> {
     pub(super) fn new() -> Self {
         Self { places: Vec::new(), free: Vec::new(), by_id: HashMap::default(), latest: None }
     }
@@ -76,7 +76,7 @@ impl<D: Default> Streams<D> {
             self.by_id.insert(id, place);
         }
         let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Stream::new());
+            self.places.push(OpenStream::new());
             self.places.len() - 1
         });
         self.places[place].begin(id, send_window);
@@ -93,11 +93,11 @@ impl<D: Default> Streams<D> {
     }
 
     #[inline]
-    pub(super) fn at(&mut self, place: usize) -> &mut Stream<D> {
+    pub(super) fn at(&mut self, place: usize) -> &mut OpenStream<D> {
         &mut self.places[place]
     }
 
-    pub(super) fn find(&mut self, id: u32) -> Option<&mut Stream<D>> {
+    pub(super) fn find(&mut self, id: u32) -> Option<&mut OpenStream<D>> {
         let place = self.place(id)?;
         Some(&mut self.places[place])
     }
@@ -117,7 +117,7 @@ impl<D: Default> Streams<D> {
     }
 
     /// Visits every open stream.
-    pub(super) fn for_each(&mut self, mut visit: impl FnMut(&mut Stream<D>)) {
+    pub(super) fn for_each(&mut self, mut visit: impl FnMut(&mut OpenStream<D>)) {
         let latest = self.latest.map(|(_, place)| place);
         for place in self.by_id.values().copied().chain(latest) {
             visit(&mut self.places[place]);
@@ -125,7 +125,7 @@ impl<D: Default> Streams<D> {
     }
 }
 
-impl<D: Default> Stream<D> {
+impl<D: Default> OpenStream<D> {
     fn new() -> Self {
         Self {
             id: 0,
@@ -135,7 +135,7 @@ impl<D: Default> Stream<D> {
             body_bytes: 0,
             receive_window: 0,
             send_window: 0,
-            phase: Phase::Request,
+            phase: StreamPhase::Request,
             rest: Vec::new(),
         }
     }
@@ -148,6 +148,6 @@ impl<D: Default> Stream<D> {
         self.body_bytes = 0;
         self.receive_window = WINDOW_DEFAULT_BYTES;
         self.send_window = send_window;
-        self.phase = Phase::Request;
+        self.phase = StreamPhase::Request;
     }
 }

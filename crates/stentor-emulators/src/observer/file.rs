@@ -3,7 +3,7 @@
 //! Page 0 names the format and the geometry. Then follow the shards: one page of sums, then the slots.
 
 use super::table::{self, SLOT_BYTES};
-use super::{Counts, Totals, token_hash};
+use super::{Counts, ObserverTotals, token_hash};
 use crate::error::EmulatorError;
 use memmap2::{MmapMut, MmapOptions};
 use std::fs::{File, OpenOptions};
@@ -97,7 +97,7 @@ impl Mapping {
         number(&self.map, OVERFLOW_AT)
     }
 
-    pub(super) fn write_sums(&mut self, sums: &Totals) {
+    pub(super) fn write_sums(&mut self, sums: &ObserverTotals) {
         let fields = [
             sums.tokens,
             sums.attempts,
@@ -185,7 +185,7 @@ fn map_shard(file: &File, geometry: Geometry, shard: usize) -> std::io::Result<M
 pub struct ObserverFile {
     bytes: Vec<u8>,
     geometry: Geometry,
-    totals: Totals,
+    totals: ObserverTotals,
 }
 
 impl ObserverFile {
@@ -198,7 +198,7 @@ impl ObserverFile {
         if bytes.len() != geometry.file_bytes() {
             return Err(fail("its length is wrong".to_owned()));
         }
-        let mut file = Self { bytes, geometry, totals: Totals::default() };
+        let mut file = Self { bytes, geometry, totals: ObserverTotals::default() };
         file.totals = file.sum();
         Ok(file)
     }
@@ -215,7 +215,7 @@ impl ObserverFile {
     }
 
     /// Returns the sums over all tokens, counted from the slots.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> ObserverTotals {
         self.totals
     }
 
@@ -226,8 +226,8 @@ impl ObserverFile {
         }
     }
 
-    fn sum(&self) -> Totals {
-        let mut totals = Totals::default();
+    fn sum(&self) -> ObserverTotals {
+        let mut totals = ObserverTotals::default();
         self.for_each(|_, counts| totals.add(counts));
         totals.overflow =
             (0..self.geometry.shards as usize).map(|shard| number(self.shard(shard), OVERFLOW_AT)).sum();

@@ -33,7 +33,7 @@ fn a_full_capacity_fits_and_every_token_is_found() {
     let observer = Observer::open(&config(&path, 60_000)).unwrap();
     for number in 0..60_000 {
         assert_eq!(observer.attempt(hash(number)), 1);
-        observer.settle(hash(number), Tally::Accepted);
+        observer.settle(hash(number), AnswerTally::Accepted);
     }
     assert_eq!(observer.totals().overflow, 0);
     let file = ObserverFile::open(&path).unwrap();
@@ -50,7 +50,7 @@ fn a_full_capacity_fits_and_every_token_is_found() {
 fn a_full_table_counts_the_overflow_and_keeps_what_it_has() {
     let observer = Observer::open(&ObserverConfig { path: None, capacity_tokens: 3 }).unwrap();
     for number in 0..5 {
-        observer.attempt_and_settle(hash(number), Tally::Rejected);
+        observer.attempt_and_settle(hash(number), AnswerTally::Rejected);
     }
     observer.attempt(hash(0));
     let totals = observer.totals();
@@ -96,7 +96,7 @@ fn threads_count_together() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for number in 0..1000 {
-                    observer.attempt_and_settle(hash(number), Tally::Accepted);
+                    observer.attempt_and_settle(hash(number), AnswerTally::Accepted);
                 }
             });
         }

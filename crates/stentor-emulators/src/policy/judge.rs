@@ -1,9 +1,9 @@
 //! Turns a policy into decisions, one per request.
 
-use super::quota::Bucket;
-use super::script::{MILLION, Places};
-use super::{Latency, Mix, NamedMix, Policy, Refusal, Script, Stall, Verdict, WeightedMix};
-use crate::dice::Dice;
+use super::quota::QuotaWindow;
+use super::script::{MILLION, ScriptPlaces};
+use super::{AnswerLatency, Mix, NamedMix, Policy, Script, ScriptedAnswer, ServiceError, Stall, WeightedMix};
+use crate::dice::RequestRng;
 use crate::error::EmulatorError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -35,8 +35,8 @@ pub(crate) enum Wait {
 
 /// The decision about one request.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Decision {
-    pub(crate) verdict: Verdict,
+pub(crate) struct PolicyDecision {
+    pub(crate) verdict: ScriptedAnswer,
     pub(crate) wait: Wait,
 }
 
@@ -48,8 +48,8 @@ pub(crate) struct Judge {
     quota_code: &'static str,
     mix: Option<WeightedMix>,
     requests: AtomicU64,
-    bucket: Bucket,
-    places: Places,
+    bucket: QuotaWindow,
+    places: ScriptPlaces,
 }
 
 impl Judge {
@@ -68,8 +68,8 @@ impl Judge {
             quota_code: dialect.quota_code,
             mix,
             requests: AtomicU64::new(0),
-            bucket: Bucket::new(),
-            places: Places::default(),
+            bucket: QuotaWindow::new(),
+            places: ScriptPlaces::default(),
         })
     }
 
@@ -84,79 +84,85 @@ impl Judge {
     }
 
     /// Decides about the n-th attempt at a token, the `request_number`-th request of its connection.
-    pub(crate) fn decide(&self, token: &str, token_hash: u64, attempt: u32, request_number: u64) -> Decision {
+    pub(crate) fn decide(
+        &self,
+        token: &str,
+        token_hash: u64,
+        attempt: u32,
+        request_number: u64,
+    ) -> PolicyDecision {
         if self.trivial {
-            return Decision { verdict: Verdict::Accept, wait: Wait::None };
+            return PolicyDecision { verdict: ScriptedAnswer::Accept, wait: Wait::None };
         }
         let verdict = self.verdict(token, token_hash, attempt);
-        if verdict == Verdict::Stall {
-            return Decision { verdict: Verdict::Accept, wait: Wait::Released };
+        if verdict == ScriptedAnswer::Stall {
+            return PolicyDecision { verdict: ScriptedAnswer::Accept, wait: Wait::Released };
         }
         if self.policy.stall.as_ref().is_some_and(|stall| stalls(stall, token, request_number)) {
-            return Decision { verdict, wait: Wait::Released };
+            return PolicyDecision { verdict, wait: Wait::Released };
         }
         let wait = match &self.policy.latency {
             Some(latency) => self.delay(latency, token_hash, attempt),
             None => Wait::None,
         };
-        Decision { verdict, wait }
+        PolicyDecision { verdict, wait }
     }
 
-    fn verdict(&self, token: &str, token_hash: u64, attempt: u32) -> Verdict {
+    fn verdict(&self, token: &str, token_hash: u64, attempt: u32) -> ScriptedAnswer {
         let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         self.reset(number)
             .or_else(|| self.scripted(token, token_hash))
             .or_else(|| self.burst(number))
             .or_else(|| self.over_quota())
             .or_else(|| self.mixed(token_hash, attempt))
-            .unwrap_or(Verdict::Accept)
+            .unwrap_or(ScriptedAnswer::Accept)
     }
 
-    fn reset(&self, number: u64) -> Option<Verdict> {
+    fn reset(&self, number: u64) -> Option<ScriptedAnswer> {
         let resets = self.policy.resets.as_ref()?;
-        number.is_multiple_of(resets.every).then_some(Verdict::Reset(resets.code))
+        number.is_multiple_of(resets.every).then_some(ScriptedAnswer::Reset(resets.code))
     }
 
-    fn scripted(&self, token: &str, token_hash: u64) -> Option<Verdict> {
+    fn scripted(&self, token: &str, token_hash: u64) -> Option<ScriptedAnswer> {
         let script = self.policy.scripts.iter().find(|script| script.is_about(token))?;
         Some(script.at(self.places.advance(token_hash)).clone())
     }
 
-    fn burst(&self, number: u64) -> Option<Verdict> {
+    fn burst(&self, number: u64) -> Option<ScriptedAnswer> {
         let bursts = self.policy.bursts.as_ref()?;
         let inside = (number - 1) % bursts.every >= bursts.every.saturating_sub(bursts.length);
-        inside.then(|| Verdict::Error(bursts.error.clone()))
+        inside.then(|| ScriptedAnswer::Error(bursts.error.clone()))
     }
 
-    fn over_quota(&self) -> Option<Verdict> {
+    fn over_quota(&self) -> Option<ScriptedAnswer> {
         let quota = self.policy.quota.as_ref()?;
         let rest_s = self.bucket.take(quota).err()?;
-        Some(Verdict::Error(match &quota.error {
+        Some(ScriptedAnswer::Error(match &quota.error {
             Some(error) => error.clone(),
-            None => Refusal::new(self.quota_code).retry_after_s(rest_s),
+            None => ServiceError::new(self.quota_code).retry_after_s(rest_s),
         }))
     }
 
-    fn mixed(&self, token_hash: u64, attempt: u32) -> Option<Verdict> {
+    fn mixed(&self, token_hash: u64, attempt: u32) -> Option<ScriptedAnswer> {
         let mix = self.mix.as_ref()?;
-        let lasting = pick(mix, true, &mut Dice::new(self.seed, token_hash, 0));
-        lasting.or_else(|| pick(mix, false, &mut Dice::new(self.seed, token_hash, attempt)))
+        let lasting = pick(mix, true, &mut RequestRng::new(self.seed, token_hash, 0));
+        lasting.or_else(|| pick(mix, false, &mut RequestRng::new(self.seed, token_hash, attempt)))
     }
 
-    fn delay(&self, latency: &Latency, token_hash: u64, attempt: u32) -> Wait {
-        let delay = latency.draw(&mut Dice::new(self.seed ^ LATENCY_SALT, token_hash, attempt));
+    fn delay(&self, latency: &AnswerLatency, token_hash: u64, attempt: u32) -> Wait {
+        let delay = latency.draw(&mut RequestRng::new(self.seed ^ LATENCY_SALT, token_hash, attempt));
         if delay.is_zero() { Wait::None } else { Wait::For(delay) }
     }
 }
 
 /// Draws among the errors that belong to tokens, or among the passing ones; `None` accepts.
-fn pick(mix: &WeightedMix, per_token: bool, dice: &mut Dice) -> Option<Verdict> {
+fn pick(mix: &WeightedMix, per_token: bool, dice: &mut RequestRng) -> Option<ScriptedAnswer> {
     let errors = mix.errors.iter().map(|error| u64::from(error.weight)).sum::<u64>();
     let mut point = dice.below(errors + u64::from(mix.accept));
     for error in mix.errors.iter().filter(|error| error.per_token == per_token) {
         match point.checked_sub(u64::from(error.weight)) {
             Some(rest) => point = rest,
-            None => return Some(Verdict::Error(error.error.clone())),
+            None => return Some(ScriptedAnswer::Error(error.error.clone())),
         }
     }
     None
@@ -170,7 +176,7 @@ fn stalls(stall: &Stall, token: &str, request_number: u64) -> bool {
 }
 
 fn check(policy: &Policy, dialect: Dialect) -> Result<(), String> {
-    policy.latency.as_ref().map_or(Ok(()), Latency::check)?;
+    policy.latency.as_ref().map_or(Ok(()), AnswerLatency::check)?;
     for refusal in refusals(policy) {
         if !(dialect.knows)(&refusal.code) {
             return Err(format!("this push service has no error {:?}", refusal.code));
@@ -192,7 +198,7 @@ fn check(policy: &Policy, dialect: Dialect) -> Result<(), String> {
     }
 }
 
-fn refusals(policy: &Policy) -> Vec<&Refusal> {
+fn refusals(policy: &Policy) -> Vec<&ServiceError> {
     let mut found = Vec::new();
     found.extend(policy.bursts.iter().map(|bursts| &bursts.error));
     found.extend(policy.quota.iter().filter_map(|quota| quota.error.as_ref()));
@@ -200,7 +206,7 @@ fn refusals(policy: &Policy) -> Vec<&Refusal> {
         found.extend(mix.errors.iter().map(|error| &error.error));
     }
     found.extend(policy.scripts.iter().flat_map(Script::verdicts).filter_map(|verdict| match verdict {
-        Verdict::Error(refusal) => Some(refusal),
+        ScriptedAnswer::Error(refusal) => Some(refusal),
         _ => None,
     }));
     found

@@ -1,6 +1,6 @@
 //! How long an answer takes.
 
-use crate::dice::Dice;
+use crate::dice::RequestRng;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const MAX_LATENCY_MS: f64 = 3_600_000.0;
 /// A distribution of answering times, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Latency {
+pub enum AnswerLatency {
     /// Always the same.
     Fixed {
         /// Milliseconds.
@@ -31,8 +31,8 @@ pub enum Latency {
     },
 }
 
-impl Latency {
-    pub(crate) fn draw(&self, dice: &mut Dice) -> Duration {
+impl AnswerLatency {
+    pub(crate) fn draw(&self, dice: &mut RequestRng) -> Duration {
         let ms = match self {
             Self::Fixed { ms } => *ms,
             Self::Uniform { min_ms, max_ms } => min_ms + (max_ms - min_ms) * dice.unit(),

@@ -1,6 +1,6 @@
 //! Limits over time and over counts: the quota bucket and the bursts of failures.
 
-use super::Refusal;
+use super::ServiceError;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -8,14 +8,14 @@ use std::time::Instant;
 /// So many messages per window; the window is refilled in full at its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Quota {
+pub struct QuotaPolicy {
     /// Messages per window.
     pub messages: u64,
     /// The length of a window in milliseconds.
     pub window_ms: u64,
     /// The answer above the quota; by default the push service's own, with the rest of the window as `Retry-After`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Refusal>,
+    pub error: Option<ServiceError>,
 }
 
 /// Every `every` requests, the last `length` of them fail.
@@ -27,24 +27,24 @@ pub struct Bursts {
     /// How many requests of each period fail.
     pub length: u64,
     /// The answer.
-    pub error: Refusal,
+    pub error: ServiceError,
 }
 
 /// The filling state of a quota.
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub(super) struct QuotaWindow {
     started: Instant,
     window: AtomicU64,
     taken: AtomicU64,
 }
 
-impl Bucket {
+impl QuotaWindow {
     pub(super) fn new() -> Self {
         Self { started: Instant::now(), window: AtomicU64::new(0), taken: AtomicU64::new(0) }
     }
 
     /// Takes one message out; the error is the rest of the window in whole seconds, at least 1.
-    pub(super) fn take(&self, quota: &Quota) -> Result<(), u32> {
+    pub(super) fn take(&self, quota: &QuotaPolicy) -> Result<(), u32> {
         let elapsed_ms = self.started.elapsed().as_millis() as u64;
         let window = elapsed_ms / quota.window_ms.max(1);
         let before = self.window.load(Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! Answers written down in advance, token by token.
 
-use super::Verdict;
+use super::ScriptedAnswer;
 use crate::dice::mix;
 use crate::observer::token_hash;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct Script {
     /// The answers in their order.
     pub answers: Vec<ScriptStep>,
     /// The answer after the list has ended.
-    pub then: Verdict,
+    pub then: ScriptedAnswer,
 }
 
 /// One line of a script.
@@ -35,7 +35,7 @@ pub struct Script {
 #[serde(deny_unknown_fields)]
 pub struct ScriptStep {
     /// The answer.
-    pub answer: Verdict,
+    pub answer: ScriptedAnswer,
     /// How often in a row.
     #[serde(default = "once")]
     pub times: u32,
@@ -70,7 +70,7 @@ impl Script {
         self.tokens_per_million.is_some_and(|share| u64::from(share) > MILLION)
     }
 
-    pub(super) fn at(&self, mut position: u32) -> &Verdict {
+    pub(super) fn at(&self, mut position: u32) -> &ScriptedAnswer {
         for step in &self.answers {
             if position < step.times {
                 return &step.answer;
@@ -80,7 +80,7 @@ impl Script {
         &self.then
     }
 
-    pub(super) fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+    pub(super) fn verdicts(&self) -> impl Iterator<Item = &ScriptedAnswer> {
         self.answers.iter().map(|step| &step.answer).chain([&self.then])
     }
 }
@@ -92,9 +92,9 @@ fn place(token: &str) -> u64 {
 
 /// How far each token has come in its script.
 #[derive(Debug, Default)]
-pub(super) struct Places([Mutex<HashMap<u64, u32>>; SHARDS]);
+pub(super) struct ScriptPlaces([Mutex<HashMap<u64, u32>>; SHARDS]);
 
-impl Places {
+impl ScriptPlaces {
     /// Returns the token's place and moves it on by one.
     pub(super) fn advance(&self, token_hash: u64) -> u32 {
         let shard = &self.0[token_hash as usize % SHARDS];

@@ -1,7 +1,7 @@
 //! Policies decide the same for the same token and attempt, in the documented order.
 
 use super::*;
-use crate::dice::Dice;
+use crate::dice::RequestRng;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn judge(policy: Value) -> Judge {
 
 fn code(judge: &Judge, token: &str, hash: u64, attempt: u32) -> String {
     match judge.decide(token, hash, attempt, 1).verdict {
-        Verdict::Error(refusal) => refusal.code,
+        ScriptedAnswer::Error(refusal) => refusal.code,
         other => format!("{other:?}"),
     }
 }
@@ -22,7 +22,7 @@ fn code(judge: &Judge, token: &str, hash: u64, attempt: u32) -> String {
 #[test]
 fn the_default_accepts_at_once() {
     let decision = judge(json!({})).decide("a", 1, 1, 1);
-    assert_eq!((decision.verdict, decision.wait), (Verdict::Accept, Wait::None));
+    assert_eq!((decision.verdict, decision.wait), (ScriptedAnswer::Accept, Wait::None));
 }
 
 #[test]
@@ -121,9 +121,9 @@ fn a_mix_keeps_its_weights_and_repeats_itself() {
 
 #[test]
 fn latencies_keep_their_bounds_and_median() {
-    let mut dice = Dice::new(1, 2, 3);
-    let uniform = Latency::Uniform { min_ms: 2.0, max_ms: 4.0 };
-    let lognormal = Latency::Lognormal { median_ms: 50.0, sigma: 0.5 };
+    let mut dice = RequestRng::new(1, 2, 3);
+    let uniform = AnswerLatency::Uniform { min_ms: 2.0, max_ms: 4.0 };
+    let lognormal = AnswerLatency::Lognormal { median_ms: 50.0, sigma: 0.5 };
     let mut below = 0;
     for _ in 0..2000 {
         let drawn = uniform.draw(&mut dice);
@@ -155,7 +155,7 @@ fn every_part_survives_json() {
 #[test]
 fn a_policy_with_a_foreign_error_is_refused() {
     let policy = Policy {
-        bursts: Some(Bursts { every: 1, length: 1, error: Refusal::new("NoSuch") }),
+        bursts: Some(Bursts { every: 1, length: 1, error: ServiceError::new("NoSuch") }),
         ..Policy::default()
     };
     assert!(Judge::new(policy, 1, DIALECT).is_err());

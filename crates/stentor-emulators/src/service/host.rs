@@ -1,9 +1,9 @@
 //! A service behind frames: policies, counts, and the faults that belong to connections.
 
-use super::{Answer, Call, Reply, Service, WireTotals};
-use crate::faults::{Fault, Faults};
-use crate::frames::{self, Admission, Body, Field, Host, Kind, Order, Then, When};
-use crate::policy::{AfterGoAway, GoAway, Judge, OnExcess, Streams, Wait};
+use super::{EmulatedService, ServiceCall, ServiceReply, WireAnswer, WireTotals};
+use crate::faults::{Faults, InjectedFault};
+use crate::frames::{self, Admission, Field, HeaderKind, Host, Order, RequestBody, Then, When};
+use crate::policy::{AfterGoAway, GoAway, Judge, OnExcess, StreamLimitPolicy, Wait};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use std::collections::VecDeque;
@@ -17,13 +17,13 @@ use tokio::time::Instant;
 const APNS_TOO_MANY_STREAMS: (u32, &str) = (7, "Maximum active streams violated for this endpoint.");
 
 /// One connection's face of a service.
-pub(super) struct ServiceHost<S: Service> {
+pub(super) struct ServiceHost<S: EmulatedService> {
     service: Arc<S>,
     session: S::Session,
     judge: Arc<Judge>,
     judge_version: u64,
     connection_number: u64,
-    faults: UnboundedReceiver<Fault>,
+    faults: UnboundedReceiver<InjectedFault>,
     released: BoxFuture<'static, ()>,
     orders: VecDeque<Order>,
     seen: u64,
@@ -34,17 +34,17 @@ pub(super) struct ServiceHost<S: Service> {
 
 /// A request while it is read, and what was decided about it while its answer waits.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct ServiceDraft {
     number: u64,
     malformed: bool,
     method: Vec<u8>,
     path: Vec<u8>,
     headers: HeaderMap,
-    reply: Option<Box<Reply>>,
+    reply: Option<Box<ServiceReply>>,
 }
 
 /// Starts a connection to a service.
-pub(super) fn connection<S: Service>(service: Arc<S>) -> frames::Connection<ServiceHost<S>> {
+pub(super) fn connection<S: EmulatedService>(service: Arc<S>) -> frames::Connection<ServiceHost<S>> {
     let host = ServiceHost::new(service);
     let mut limits = host.service.context().limits;
     if let Some(first) = host.streams().and_then(|streams| streams.initial) {
@@ -53,7 +53,7 @@ pub(super) fn connection<S: Service>(service: Arc<S>) -> frames::Connection<Serv
     frames::Connection::new(host, limits)
 }
 
-impl<S: Service> ServiceHost<S> {
+impl<S: EmulatedService> ServiceHost<S> {
     fn new(service: Arc<S>) -> Self {
         let context = service.context();
         Self {
@@ -72,7 +72,7 @@ impl<S: Service> ServiceHost<S> {
         }
     }
 
-    fn streams(&self) -> Option<&Streams> {
+    fn streams(&self) -> Option<&StreamLimitPolicy> {
         self.judge.policy.streams.as_ref()
     }
 
@@ -154,13 +154,14 @@ impl<S: Service> ServiceHost<S> {
     }
 
     /// Has a request answered and counted; `None` when it is none.
-    fn decide(&mut self, draft: &mut Draft, body: Body<'_>) -> Option<Reply> {
+    fn decide(&mut self, draft: &mut ServiceDraft, body: RequestBody<'_>) -> Option<ServiceReply> {
         let head = draft.take_head()?;
         let (body, body_too_large) = match body {
-            Body::Whole(body) => (body, false),
-            Body::TooLarge => (&[][..], true),
+            RequestBody::Whole(body) => (body, false),
+            RequestBody::TooLarge => (&[][..], true),
         };
-        let call = Call { head: &head, body, body_too_large, number: draft.number, judge: &self.judge };
+        let call =
+            ServiceCall { head: &head, body, body_too_large, number: draft.number, judge: &self.judge };
         let mut reply = self.service.answer(&mut self.session, call);
         if self.service.context().faults.is_stalled() {
             reply.wait = Wait::Released;
@@ -169,20 +170,20 @@ impl<S: Service> ServiceHost<S> {
         Some(reply)
     }
 
-    fn finish(&mut self, mut reply: Reply) {
+    fn finish(&mut self, mut reply: ServiceReply) {
         reply.settle(&*self.service);
         if let Some(accepted) = reply.accepts {
             self.follow_outcome(accepted);
         }
-        if matches!(reply.answer, Answer::Reset(_)) {
+        if matches!(reply.answer, WireAnswer::Reset(_)) {
             WireTotals::add(&self.service.context().wire.resets);
         }
     }
 }
 
-impl<S: Service> Host for ServiceHost<S> {
-    type Draft = Draft;
-    type Waiting = Option<Box<Reply>>;
+impl<S: EmulatedService> Host for ServiceHost<S> {
+    type Draft = ServiceDraft;
+    type Waiting = Option<Box<ServiceReply>>;
 
     const MAX_BODY_BYTES: usize = S::MAX_BODY_BYTES;
 
@@ -190,7 +191,7 @@ impl<S: Service> Host for ServiceHost<S> {
         self.now = now;
     }
 
-    fn admit(&mut self, draft: &mut Draft, in_excess: bool) -> Admission {
+    fn admit(&mut self, draft: &mut ServiceDraft, in_excess: bool) -> Admission {
         self.seen += 1;
         self.refresh_judge();
         self.follow_steps();
@@ -202,15 +203,20 @@ impl<S: Service> Host for ServiceHost<S> {
         Admission::Take
     }
 
-    fn field(&mut self, draft: &mut Draft, field: &Field<'_>) {
+    fn field(&mut self, draft: &mut ServiceDraft, field: &Field<'_>) {
         let mended = S::TAKES_SCHEME_WITH_COLON && field.value == b"https:";
-        if field.kind == Kind::Scheme && !mended && !is_scheme(field.value) {
+        if field.kind == HeaderKind::Scheme && !mended && !is_scheme(field.value) {
             draft.malformed = true;
         }
         draft.take_field(field);
     }
 
-    fn answer(&mut self, draft: &mut Draft, body: Body<'_>, answer: &mut frames::Answer) -> When {
+    fn answer(
+        &mut self,
+        draft: &mut ServiceDraft,
+        body: RequestBody<'_>,
+        answer: &mut frames::EncodedAnswer,
+    ) -> When {
         let Some(reply) = self.decide(draft, body) else {
             answer.reset(ErrorCode::PROTOCOL_ERROR);
             return When::Now;
@@ -229,11 +235,11 @@ impl<S: Service> Host for ServiceHost<S> {
         when
     }
 
-    fn waits(&mut self, draft: &mut Draft) -> Option<Box<Reply>> {
+    fn waits(&mut self, draft: &mut ServiceDraft) -> Option<Box<ServiceReply>> {
         draft.reply.take()
     }
 
-    fn leaves(&mut self, waiting: Option<Box<Reply>>) {
+    fn leaves(&mut self, waiting: Option<Box<ServiceReply>>) {
         if let Some(reply) = waiting {
             self.finish(*reply);
         }
@@ -248,9 +254,11 @@ impl<S: Service> Host for ServiceHost<S> {
     fn poll_order(&mut self, cx: &mut Context<'_>) -> Poll<Order> {
         while let Poll::Ready(Some(fault)) = self.faults.poll_recv(cx) {
             match fault {
-                Fault::Streams { limit } => self.orders.push_back(Order::Announce(limit)),
-                Fault::Goaway { then, code } => self.leave(&GoAway { then, code, ..GoAway::default() }),
-                Fault::Stall { .. } | Fault::ResetNext { .. } => {}
+                InjectedFault::Streams { limit } => self.orders.push_back(Order::Announce(limit)),
+                InjectedFault::Goaway { then, code } => {
+                    self.leave(&GoAway { then, code, ..GoAway::default() })
+                }
+                InjectedFault::Stall { .. } | InjectedFault::ResetNext { .. } => {}
             }
         }
         if self.released.as_mut().poll(cx).is_ready() {
@@ -263,7 +271,7 @@ impl<S: Service> Host for ServiceHost<S> {
     }
 }
 
-impl Draft {
+impl ServiceDraft {
     fn clear(&mut self, number: u64) {
         self.number = number;
         self.malformed = false;
@@ -275,8 +283,8 @@ impl Draft {
 
     fn take_field(&mut self, field: &Field<'_>) {
         match field.kind {
-            Kind::Method => self.method.extend_from_slice(field.value),
-            Kind::Path => self.path.extend_from_slice(field.value),
+            HeaderKind::Method => self.method.extend_from_slice(field.value),
+            HeaderKind::Path => self.path.extend_from_slice(field.value),
             _ if field.name.starts_with(b":") => {}
             _ => {
                 // Names and values that do not pass have made the request malformed already.
@@ -307,10 +315,10 @@ fn is_scheme(text: &[u8]) -> bool {
     text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(allowed)
 }
 
-fn write(from: &Answer, to: &mut frames::Answer) {
+fn write(from: &WireAnswer, to: &mut frames::EncodedAnswer) {
     match from {
-        Answer::Reset(code) => to.reset(*code),
-        Answer::Response(response, body) => {
+        WireAnswer::Reset(code) => to.reset(*code),
+        WireAnswer::Response(response, body) => {
             to.status(response.status().as_u16());
             for (name, value) in response.headers() {
                 to.field(name.as_str().as_bytes(), value.as_bytes());

@@ -1,11 +1,11 @@
 //! Answers requests as they come off the frames.
 
-use super::log::SinkLog;
-use super::request::{GRANT, NO_TARGET, Route, Target, apns_id, write_message_name};
-use crate::dice::{Dice, mix};
-use crate::frames::{Admission, Answer, Body, Field, Host, Kind, When};
-use crate::observer::{Batch, Tally};
-use crate::policy::Latency;
+use super::log::SinkLogWriter;
+use super::request::{GRANT, NO_TARGET, Route, SinkTarget, apns_id, write_message_name};
+use crate::dice::{RequestRng, mix};
+use crate::frames::{Admission, EncodedAnswer, Field, HeaderKind, Host, RequestBody, When};
+use crate::observer::{AnswerTally, CountBatch};
+use crate::policy::AnswerLatency;
 use crate::service::{EmulatorContext, WireTotals};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,20 +18,20 @@ const MAX_APNS_ID_BYTES: usize = 256;
 /// One connection's face of a sink.
 pub(crate) struct SinkHost {
     context: Arc<EmulatorContext>,
-    latency: Option<Latency>,
-    batch: Option<Batch>,
+    latency: Option<AnswerLatency>,
+    batch: Option<CountBatch>,
     now: Instant,
     requests: u64,
     counted: u64,
     first_id: u64,
-    log: Option<Arc<SinkLog>>,
+    log: Option<Arc<SinkLogWriter>>,
     /// Tokens whose answers are to be noted.
     noted: Vec<Vec<u8>>,
 }
 
 /// What is kept of a request while it is read.
 #[derive(Default)]
-pub(crate) struct Draft {
+pub(crate) struct SinkDraft {
     route: Route,
     project: Vec<u8>,
     apns_id: Vec<u8>,
@@ -40,7 +40,7 @@ pub(crate) struct Draft {
 }
 
 impl SinkHost {
-    pub(super) fn new(context: Arc<EmulatorContext>, log: Option<Arc<SinkLog>>) -> Self {
+    pub(super) fn new(context: Arc<EmulatorContext>, log: Option<Arc<SinkLogWriter>>) -> Self {
         let latency = context.policy.judge().policy.latency.clone();
         let batch = context.observer.as_ref().map(|observer| observer.batch());
         let first_id = uuid::Uuid::new_v4().as_u64_pair().1;
@@ -67,7 +67,7 @@ impl SinkHost {
         }
     }
 
-    fn answer_apns(&mut self, draft: &Draft, answer: &mut Answer) {
+    fn answer_apns(&mut self, draft: &SinkDraft, answer: &mut EncodedAnswer) {
         if !draft.token.is_empty() {
             self.noted.push(draft.token.clone());
         }
@@ -80,34 +80,34 @@ impl SinkHost {
         }
     }
 
-    fn answer_fcm(&mut self, draft: &Draft, body: Body<'_>, answer: &mut Answer) {
+    fn answer_fcm(&mut self, draft: &SinkDraft, body: RequestBody<'_>, answer: &mut EncodedAnswer) {
         let target = match body {
-            Body::Whole(body) => Target::of(body),
-            Body::TooLarge => Target::Nobody,
+            RequestBody::Whole(body) => SinkTarget::of(body),
+            RequestBody::TooLarge => SinkTarget::Nobody,
         };
-        answer.status(if target == Target::Nobody { 400 } else { 200 });
+        answer.status(if target == SinkTarget::Nobody { 400 } else { 200 });
         answer.field(b"content-type", b"application/json");
         match target {
-            Target::Nobody => answer.body().extend_from_slice(NO_TARGET),
-            Target::Device(_) | Target::Uncounted => {
+            SinkTarget::Nobody => answer.body().extend_from_slice(NO_TARGET),
+            SinkTarget::Device(_) | SinkTarget::Uncounted => {
                 let id = self.next_id();
                 write_message_name(answer.body(), &draft.project, id);
             }
         }
-        if let Target::Device(token_hash) = target {
+        if let SinkTarget::Device(token_hash) = target {
             self.count(token_hash);
         }
     }
 
     fn when(&self) -> When {
         let Some(latency) = &self.latency else { return When::Now };
-        let delay = latency.draw(&mut Dice::new(self.first_id, self.requests, 0));
+        let delay = latency.draw(&mut RequestRng::new(self.first_id, self.requests, 0));
         if delay.is_zero() { When::Now } else { When::At(self.now + delay) }
     }
 }
 
 impl Host for SinkHost {
-    type Draft = Draft;
+    type Draft = SinkDraft;
     type Waiting = ();
 
     const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -116,7 +116,7 @@ impl Host for SinkHost {
         self.now = now;
     }
 
-    fn admit(&mut self, draft: &mut Draft, in_excess: bool) -> Admission {
+    fn admit(&mut self, draft: &mut SinkDraft, in_excess: bool) -> Admission {
         if in_excess {
             WireTotals::add(&self.context.wire.refused);
             return Admission::Reset(ErrorCode::REFUSED_STREAM);
@@ -127,15 +127,15 @@ impl Host for SinkHost {
         Admission::Take
     }
 
-    fn field(&mut self, draft: &mut Draft, field: &Field<'_>) {
+    fn field(&mut self, draft: &mut SinkDraft, field: &Field<'_>) {
         match field.kind {
-            Kind::Path => {
+            HeaderKind::Path => {
                 draft.route = Route::of(field.value, &mut draft.project);
                 if let Some(token) = self.log.as_ref().and_then(|log| log.wanted(field.value)) {
                     draft.token.extend_from_slice(token);
                 }
             }
-            Kind::ApnsId if field.value.len() <= MAX_APNS_ID_BYTES => {
+            HeaderKind::ApnsId if field.value.len() <= MAX_APNS_ID_BYTES => {
                 draft.apns_id.clear();
                 draft.apns_id.extend_from_slice(field.value);
             }
@@ -143,7 +143,7 @@ impl Host for SinkHost {
         }
     }
 
-    fn answer(&mut self, draft: &mut Draft, body: Body<'_>, answer: &mut Answer) -> When {
+    fn answer(&mut self, draft: &mut SinkDraft, body: RequestBody<'_>, answer: &mut EncodedAnswer) -> When {
         self.requests += 1;
         match draft.route {
             Route::Apns { token_hash } => {
@@ -161,7 +161,7 @@ impl Host for SinkHost {
         self.when()
     }
 
-    fn waits(&mut self, _draft: &mut Draft) {}
+    fn waits(&mut self, _draft: &mut SinkDraft) {}
 
     fn leaves(&mut self, (): ()) {}
 
@@ -169,7 +169,7 @@ impl Host for SinkHost {
         self.context.wire.requests.fetch_add(self.requests - self.counted, Ordering::Relaxed);
         self.counted = self.requests;
         if let (Some(batch), Some(observer)) = (&mut self.batch, &self.context.observer) {
-            observer.settle_batch(batch, Tally::Accepted);
+            observer.settle_batch(batch, AnswerTally::Accepted);
         }
         if let Some(log) = &self.log {
             log.note(&mut self.noted);

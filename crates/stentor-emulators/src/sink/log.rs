@@ -20,12 +20,12 @@ pub struct SinkLogConfig {
 }
 
 /// The open file.
-pub(crate) struct SinkLog {
+pub(crate) struct SinkLogWriter {
     prefix: Vec<u8>,
     file: Mutex<File>,
 }
 
-impl SinkLog {
+impl SinkLogWriter {
     /// Makes the file.
     pub(super) fn open(config: &SinkLogConfig) -> Result<Self, EmulatorError> {
         let file = File::create(&config.path).map_err(|source| EmulatorError::file(&config.path, source))?;

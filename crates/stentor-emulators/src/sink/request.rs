@@ -1,6 +1,6 @@
 //! What a sink understands of a request, and the little that it says.
 
-use crate::json::Node;
+use crate::json::JsonNode;
 use crate::observer::token_hash;
 
 /// How an FCM message begins when its token is the first thing in it.
@@ -56,7 +56,7 @@ fn apns_hash(token: &[u8]) -> u64 {
 
 /// Whom an FCM message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum SinkTarget {
     /// A device, by the hash of its token.
     Device(u64),
     /// Something that is not counted.
@@ -65,7 +65,7 @@ pub(super) enum Target {
     Nobody,
 }
 
-impl Target {
+impl SinkTarget {
     /// Finds the target in a body.
     ///
     /// A token that comes first and has no escapes is taken as it stands, without a look at the rest: that is what a
@@ -75,9 +75,9 @@ impl Target {
     }
 
     fn parse(body: &[u8]) -> Self {
-        let root = Node::parse(body);
+        let root = JsonNode::parse(body);
         let Some(message) = root.as_ref().and_then(|root| root.field("message")) else { return Self::Nobody };
-        let text = |name: &str| message.field(name).and_then(Node::text);
+        let text = |name: &str| message.field(name).and_then(JsonNode::text);
         if let Some(token) = text("token").or_else(|| text("fid")) {
             return Self::Device(token_hash(token.as_bytes()));
         }

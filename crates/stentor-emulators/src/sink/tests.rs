@@ -1,6 +1,6 @@
 //! What a sink reads out of requests.
 
-use super::request::{Route, Target, apns_id, write_message_name};
+use super::request::{Route, SinkTarget, apns_id, write_message_name};
 use crate::observer::token_hash;
 
 fn route(path: &str) -> (Route, Vec<u8>) {
@@ -21,7 +21,7 @@ fn paths_are_told_apart() {
 
 #[test]
 fn the_token_of_a_message_is_found_wherever_it_is() {
-    let token = Target::Device(token_hash(b"to:ken"));
+    let token = SinkTarget::Device(token_hash(b"to:ken"));
     let bodies = [
         (r#"{"message":{"token":"to:ken","data":{"token":"other"}}}"#, token),
         (r#"{"message":{"data":{"token":"other"},"token":"to:ken"}}"#, token),
@@ -29,15 +29,15 @@ fn the_token_of_a_message_is_found_wherever_it_is() {
         (r#"{"message":{"token":"to\u003aken"}}"#, token),
         (r#"{"message":{"topic":null,"notification":{"body":"\"token\":\"x\""},"token":"to:ken"}}"#, token),
         (r#"{"message":{"fid":"to:ken"}}"#, token),
-        (r#"{"message":{"data":{"token":"other"},"topic":"news"}}"#, Target::Uncounted),
-        (r#"{"message":{"condition":"'a' in topics"}}"#, Target::Uncounted),
-        (r#"{"message":{"data":{"token":"other"}}}"#, Target::Nobody),
-        (r#"{"message":{"token":"to:ken"#, Target::Nobody),
-        (r#"{"message":{"token":7}}"#, Target::Nobody),
-        ("", Target::Nobody),
+        (r#"{"message":{"data":{"token":"other"},"topic":"news"}}"#, SinkTarget::Uncounted),
+        (r#"{"message":{"condition":"'a' in topics"}}"#, SinkTarget::Uncounted),
+        (r#"{"message":{"data":{"token":"other"}}}"#, SinkTarget::Nobody),
+        (r#"{"message":{"token":"to:ken"#, SinkTarget::Nobody),
+        (r#"{"message":{"token":7}}"#, SinkTarget::Nobody),
+        ("", SinkTarget::Nobody),
     ];
     for (body, expected) in bodies {
-        assert_eq!(Target::of(body.as_bytes()), expected, "{body}");
+        assert_eq!(SinkTarget::of(body.as_bytes()), expected, "{body}");
     }
 }
 
@@ -47,14 +47,18 @@ fn a_token_ends_at_the_first_byte_that_is_not_plain_wherever_that_is() {
         let token = "t".repeat(length);
         let body = |end: &str| format!(r#"{{"message":{{"token":"{token}{end}"#);
         let whole = body(r#"","data":{"padding":"0123456789"}}}"#);
-        assert_eq!(Target::of(whole.as_bytes()), Target::Device(token_hash(token.as_bytes())));
+        assert_eq!(SinkTarget::of(whole.as_bytes()), SinkTarget::Device(token_hash(token.as_bytes())));
         let escaped = body(r#"\u0074"}}"#);
         assert_eq!(
-            Target::of(escaped.as_bytes()),
-            Target::Device(token_hash("t".repeat(length + 1).as_bytes()))
+            SinkTarget::of(escaped.as_bytes()),
+            SinkTarget::Device(token_hash("t".repeat(length + 1).as_bytes()))
         );
         for broken in ["", "\n\"}}", "\\"] {
-            assert_eq!(Target::of(body(broken).as_bytes()), Target::Nobody, "{length} and {broken:?}");
+            assert_eq!(
+                SinkTarget::of(body(broken).as_bytes()),
+                SinkTarget::Nobody,
+                "{length} and {broken:?}"
+            );
         }
     }
 }

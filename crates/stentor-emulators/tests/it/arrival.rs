@@ -4,7 +4,7 @@ use crate::frames::{RST_STREAM, Raw};
 use crate::rig::{self, ALERT, Client, hex, to_token};
 use serde_json::{Value, json};
 use stentor_emulators::RunningApns;
-use stentor_emulators::faults::Fault;
+use stentor_emulators::faults::InjectedFault;
 use tokio::io::AsyncWriteExt;
 
 fn slow() -> Value {
@@ -103,7 +103,7 @@ async fn scripts_and_faults_that_stall_keep_to_the_same_choice() {
         let _scripted = client.start_push(&hex(1)).await.unwrap();
         assert_eq!(arrived(&apns, &hex(1)).await, (accepted, 0));
         assert_eq!(client.push(&hex(2)).await.unwrap().status, 200, "the choice alone stalls nothing");
-        apns.inject(Fault::Stall { on: true });
+        apns.inject(InjectedFault::Stall { on: true });
         let _faulty = client.start_push(&hex(3)).await.unwrap();
         assert_eq!(arrived(&apns, &hex(3)).await, (accepted, 0));
     }

@@ -4,7 +4,7 @@ use crate::frames::{GOAWAY, HEADERS, RST_STREAM, Raw, SETTINGS};
 use crate::rig::{self, Client, hex};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use stentor_emulators::faults::Fault;
+use stentor_emulators::faults::InjectedFault;
 use stentor_emulators::policy::AfterGoAway;
 
 const REFUSED_STREAM: u32 = 7;
@@ -68,7 +68,7 @@ async fn goaway_can_be_said_at_once() {
     let mut raw = Raw::connect(apns.addr()).await;
     raw.push(1, &hex(1)).await;
     raw.read_stream(1).await;
-    apns.inject(Fault::Goaway { then: AfterGoAway::Linger, code: 0 });
+    apns.inject(InjectedFault::Goaway { then: AfterGoAway::Linger, code: 0 });
     assert_eq!(raw.read_kind(GOAWAY).await.number(), 1);
     raw.push(3, &hex(2)).await;
     raw.write(6, 0, 0, b"pingping").await;
@@ -178,7 +178,7 @@ async fn a_stalled_push_is_answered_and_counted_only_when_released() {
 #[tokio::test]
 async fn everything_can_be_stalled_and_released() {
     let apns = rig::apns(json!({})).await;
-    apns.inject(Fault::Stall { on: true });
+    apns.inject(InjectedFault::Stall { on: true });
     let mut client = Client::connect(apns.addr()).await;
     let mut stalled = Vec::new();
     for number in 0..10 {
@@ -189,7 +189,7 @@ async fn everything_can_be_stalled_and_released() {
         tokio::task::yield_now().await;
     }
     assert_eq!(apns.sums().tokens.accepted, 0);
-    apns.inject(Fault::Stall { on: false });
+    apns.inject(InjectedFault::Stall { on: false });
     assert_eq!(rig::finish(last).await.unwrap().status, 200);
 }
 

@@ -6,12 +6,14 @@ use http::Request;
 use reqwest::{Certificate, Version};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use stentor_emulators::policy::Latency;
-use stentor_emulators::{ObserverConfig, RunningSink, Sink, SinkConfig, SinkLogConfig, TlsConfig, Totals};
+use stentor_emulators::policy::AnswerLatency;
+use stentor_emulators::{
+    ObserverConfig, ObserverTotals, RunningSink, SinkConfig, SinkEmulator, SinkLogConfig, TlsConfig,
+};
 
 async fn sink(config: SinkConfig) -> RunningSink {
     let observer = Some(ObserverConfig::default());
-    Sink::start(SinkConfig { observer, ..config }).await.unwrap()
+    SinkEmulator::start(SinkConfig { observer, ..config }).await.unwrap()
 }
 
 fn plaintext() -> SinkConfig {
@@ -24,7 +26,7 @@ fn client(sink: &RunningSink) -> reqwest::ClientBuilder {
 }
 
 fn accepted(sink: &RunningSink) -> (u64, u64, u64) {
-    let Totals { tokens, accepted, tokens_accepted_twice, .. } = sink.totals().unwrap();
+    let ObserverTotals { tokens, accepted, tokens_accepted_twice, .. } = sink.totals().unwrap();
     (tokens, accepted, tokens_accepted_twice)
 }
 
@@ -103,7 +105,7 @@ async fn a_token_that_is_sent_to_twice_shows() {
 
 #[tokio::test]
 async fn late_answers_leave_in_time_and_all_together() {
-    let latency = Some(Latency::Fixed { ms: 200.0 });
+    let latency = Some(AnswerLatency::Fixed { ms: 200.0 });
     let sink = sink(SinkConfig { latency, ..plaintext() }).await;
     let mut client = Client::connect(sink.addr()).await;
     let start = Instant::now();
@@ -122,7 +124,7 @@ async fn late_answers_leave_in_time_and_all_together() {
 
 #[tokio::test]
 async fn pushes_are_counted_when_they_arrive_however_late_the_answer() {
-    let latency = Some(Latency::Fixed { ms: 3_600_000.0 });
+    let latency = Some(AnswerLatency::Fixed { ms: 3_600_000.0 });
     let sink = sink(SinkConfig { latency, ..plaintext() }).await;
     let mut raw = Raw::connect(sink.addr()).await;
     raw.push(1, &hex(1)).await;

@@ -2,7 +2,9 @@
 
 use crate::rig::{hex, to_token};
 use reqwest::{Certificate, Client, ClientBuilder, Version};
-use stentor_emulators::{ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, Sink, SinkConfig, TlsConfig};
+use stentor_emulators::{
+    ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, SinkConfig, SinkEmulator, TlsConfig,
+};
 
 fn trusting(ca_pem: &str) -> ClientBuilder {
     Client::builder().tls_certs_only([Certificate::from_pem(ca_pem.as_bytes()).unwrap()])
@@ -44,7 +46,8 @@ async fn apns_speaks_http_2_alone() {
 async fn emulators_with_one_directory_share_an_authority() {
     let directory = tempfile::tempdir().unwrap();
     let tls = TlsConfig::Authority { directory: Some(directory.path().to_owned()) };
-    let start = |tls: &TlsConfig| Sink::start(SinkConfig { tls: tls.clone(), ..SinkConfig::default() });
+    let start =
+        |tls: &TlsConfig| SinkEmulator::start(SinkConfig { tls: tls.clone(), ..SinkConfig::default() });
     let (first, second) = tokio::join!(start(&tls), start(&tls));
     let (first, second) = (first.unwrap(), second.unwrap());
     assert_eq!(first.ca_pem(), second.ca_pem());

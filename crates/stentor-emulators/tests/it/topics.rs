@@ -4,7 +4,7 @@ use crate::rig::{self, post};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use stentor_emulators::RunningFcm;
-use stentor_emulators::device::Registration;
+use stentor_emulators::device::TokenRegistration;
 
 const SEND: &str = "/v1/projects/p/messages:send";
 
@@ -49,7 +49,7 @@ async fn the_resource_is_created_read_listed_and_deleted() {
 #[tokio::test]
 async fn the_batch_interface_answers_per_token() {
     let fcm = rig::fcm(json!({})).await;
-    let dead = fcm.devices().register(Registration::default());
+    let dead = fcm.devices().register(TokenRegistration::default());
     fcm.devices().expire(&dead, None);
     let request = json!({"to": "/topics/news", "registration_tokens": ["good", "b d", dead]});
     let (status, body) = post(fcm.addr(), "/iid/v1:batchAdd", &request).await;
@@ -73,7 +73,7 @@ async fn subscribe(fcm: &RunningFcm, token: &str, topic: &str) {
 #[tokio::test]
 async fn topic_and_condition_messages_reach_the_devices_that_are_in() {
     let fcm = rig::fcm(json!({})).await;
-    let [first, second] = [0, 1].map(|_| fcm.devices().register(Registration::default()));
+    let [first, second] = [0, 1].map(|_| fcm.devices().register(TokenRegistration::default()));
     subscribe(&fcm, &first, "a").await;
     subscribe(&fcm, &second, "a").await;
     subscribe(&fcm, &second, "b").await;

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
-use stentor_emulators::{ObserverConfig, RunningSink, Sink, SinkConfig, TlsConfig};
+use stentor_emulators::{ObserverConfig, RunningSink, SinkConfig, SinkEmulator, TlsConfig};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
@@ -195,7 +195,7 @@ proptest! {
         let (seen, counted) = runtime.block_on(async {
             let observer = Some(ObserverConfig::default());
             let config = SinkConfig { tls: TlsConfig::Plaintext, observer, ..SinkConfig::default() };
-            let sink = Sink::start(config).await.unwrap();
+            let sink = SinkEmulator::start(config).await.unwrap();
             let seen = tokio::time::timeout(Duration::from_secs(20), carry(&greeting, &pushes, &sink));
             let seen = seen.await.expect("ends in time");
             (seen, (0..TOKENS).map(|token| sink.counts(&hex(token)).accepted).collect::<Vec<_>>())

@@ -272,3 +272,16 @@ fn a_limit_above_what_rate_and_latency_need_comes_down() {
     work_for(&congestion, 1_000..4_000, 100, 20_000.0);
     assert!(high > 30_000 && congestion.limit() < 6_000, "{high}, then {}", congestion.limit());
 }
+
+#[test]
+fn the_delivery_rate_is_the_best_of_the_last_spans_and_zero_before_the_first() {
+    let congestion = wide_congestion(1_000);
+    assert_eq!(congestion.delivery_rate(), 0);
+    work_for(&congestion, 0..400, 10, 50_000.0);
+    let best = congestion.delivery_rate();
+    assert!((45_000..56_000).contains(&best), "{best}");
+    work_for(&congestion, 400..450, 10, 5_000.0);
+    assert_eq!(congestion.delivery_rate(), best, "a pause takes nothing away");
+    work_for(&congestion, 450..1_000, 10, 5_000.0);
+    assert!((4_500..5_600).contains(&congestion.delivery_rate()), "{}", congestion.delivery_rate());
+}

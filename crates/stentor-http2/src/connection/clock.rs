@@ -6,8 +6,8 @@ use std::task::Context;
 use std::time::Duration;
 
 use super::Driver;
+use super::phase::ConnectionPhase;
 use super::pulse::Sign;
-use super::state::State;
 use crate::fault::Fault;
 
 /// A connection older than this is replaced: its clock counts milliseconds in 32 bits.
@@ -27,7 +27,7 @@ const PATIENCE_MAX: Duration = Duration::from_millis(500);
 impl Driver {
     /// Looks at the clock once a tick; returns the reason when the connection is dead.
     pub(super) fn watch_clock(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
-        let busy = !self.state.has_settled() || self.pulse.is_asking() || !self.mux.streams.is_empty();
+        let busy = !self.phase.has_settled() || self.pulse.is_asking() || !self.mux.streams.is_empty();
         let elapsed = self.timer.as_mut().poll(cx).is_ready();
         // A tick of the busy clock says nothing of how long a connection has been unused, and the other way round.
         let is_due = elapsed && busy == self.was_busy;
@@ -53,7 +53,7 @@ impl Driver {
     }
 
     fn tick(&mut self, busy: bool) -> Option<Fault> {
-        if let State::Settling { until } = self.state
+        if let ConnectionPhase::Settling { until } = self.phase
             && self.now >= until
         {
             return Some(Fault::ConnectTimeout);
@@ -81,7 +81,7 @@ impl Driver {
     }
 
     fn retire_idle(&mut self) {
-        self.state = State::Retired;
+        self.phase = ConnectionPhase::Retired;
         // Without `nudge`: the same turn looks at the queue no more, but leaves, and leaving looks for those who wait.
         self.publish(0);
         self.member.retired.store(1, Relaxed);

@@ -19,7 +19,7 @@ use crate::batch::{Gist, Reply};
 use crate::buffer_pool::{self, BufferPool, Pooled};
 use crate::fault::Fault;
 use crate::limits::Limits;
-use crate::response::{Kept, Response};
+use crate::response::{Response, ResponseContent};
 use crate::work::Work;
 
 /// Window of the connection; answers are read at once, so it only bounds what is under way.
@@ -78,9 +78,9 @@ pub(crate) struct Mux {
     pub(crate) streams: Streams,
     blocked: Blocked,
     /// The batches whose requests are open here; a place is free when nobody else holds it.
-    batches: Vec<Option<Batch>>,
+    batches: Vec<Option<OpenBatch>>,
     /// Answers that are not complete and are kept.
-    kept: HashMap<u32, Box<Kept>>,
+    kept: HashMap<u32, Box<ResponseContent>>,
     /// Body bytes in `kept`.
     unread_bytes: usize,
     /// A header block that CONTINUATION frames complete.
@@ -103,7 +103,7 @@ pub(crate) struct Mux {
 }
 
 /// A batch with requests open on this connection.
-struct Batch {
+struct OpenBatch {
     work: Arc<Work>,
     open: u32,
 }
@@ -305,7 +305,7 @@ impl Mux {
     }
 
     /// Takes what was kept of an ended answer, and only its gist if no more is wanted.
-    fn take_kept(&mut self, stream: u32, batch: u32) -> Option<Box<Kept>> {
+    fn take_kept(&mut self, stream: u32, batch: u32) -> Option<Box<ResponseContent>> {
         let mut kept = if self.kept.is_empty() { None } else { self.kept.remove(&stream) }?;
         self.unread_bytes -= kept.body.len();
         if let Some(gist) = self.gist(batch) {

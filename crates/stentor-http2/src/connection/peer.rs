@@ -24,7 +24,7 @@ pub(crate) struct Peer {
 
 /// What a setting changes beyond this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum SettingsChange {
     None,
     HeaderTable(usize),
     /// Every stream's window, by so many bytes.
@@ -46,9 +46,9 @@ impl Default for Peer {
 
 impl Peer {
     /// Applies one setting; unknown ones mean nothing (RFC 9113, section 6.5.2).
-    pub(crate) fn apply(&mut self, id: u16, value: u32) -> Result<Change, Violation> {
+    pub(crate) fn apply(&mut self, id: u16, value: u32) -> Result<SettingsChange, Violation> {
         match id {
-            setting::HEADER_TABLE_SIZE => return Ok(Change::HeaderTable(value as usize)),
+            setting::HEADER_TABLE_SIZE => return Ok(SettingsChange::HeaderTable(value as usize)),
             setting::ENABLE_PUSH if value != 0 => {
                 return Err(Violation(ErrorCode::PROTOCOL_ERROR, "a server enables push"));
             }
@@ -63,16 +63,16 @@ impl Peer {
             }
             _ => {}
         }
-        Ok(Change::None)
+        Ok(SettingsChange::None)
     }
 
-    fn resize_windows(&mut self, bytes: i64) -> Result<Change, Violation> {
+    fn resize_windows(&mut self, bytes: i64) -> Result<SettingsChange, Violation> {
         if bytes > i64::from(WINDOW_MAX_BYTES) {
             return Err(Violation(ErrorCode::FLOW_CONTROL_ERROR, "an initial window is too large"));
         }
         let change = bytes - self.stream_window_bytes;
         self.stream_window_bytes = bytes;
-        Ok(Change::StreamWindows(change))
+        Ok(SettingsChange::StreamWindows(change))
     }
 
     /// Widens the connection's window.

@@ -1,7 +1,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::batch::{Batch, Keep, Request};
+use crate::batch::{Keep, Request, RequestBatch};
 
 fn pool(limits: Limits) -> Arc<Pool> {
     Pool::new(Box::new(|_, _| Box::pin(async {})), Vec::new(), limits, |_| false)
@@ -18,7 +18,8 @@ fn as_many_connections_open_at_once_as_are_there_and_at_least_four() {
 
 #[test]
 fn connections_are_put_in_order_though_their_loads_change_meanwhile() {
-    let members: Vec<Arc<Member>> = (0..100).map(|_| Arc::new(Member::default())).collect();
+    let members: Vec<Arc<PooledConnection>> =
+        (0..100).map(|_| Arc::new(PooledConnection::default())).collect();
     members.iter().for_each(|member| member.room.store(1, Relaxed));
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -39,7 +40,7 @@ fn connections_are_put_in_order_though_their_loads_change_meanwhile() {
 
 #[test]
 fn the_least_loaded_connection_with_room_comes_first() {
-    let members: Vec<Arc<Member>> = (0..3).map(|_| Arc::new(Member::default())).collect();
+    let members: Vec<Arc<PooledConnection>> = (0..3).map(|_| Arc::new(PooledConnection::default())).collect();
     for (member, (room, open)) in members.iter().zip([(5, 9), (0, 0), (5, 2)]) {
         member.room.store(room, Relaxed);
         member.open.store(open, Relaxed);
@@ -52,7 +53,7 @@ fn run_of(requests: usize) -> Run {
     let path = http::uri::PathAndQuery::from_static("/");
     let request = Request { path, headers: Vec::new(), body: bytes::Bytes::new() };
     let requests = Arc::new(vec![request; requests]);
-    let batch = Batch {
+    let batch = RequestBatch {
         constant: Vec::new(),
         path: None,
         requests,
@@ -64,15 +65,15 @@ fn run_of(requests: usize) -> Run {
     Run { from: 0, to: work.count, work, resends: 0 }
 }
 
-fn waiting(batches: &[usize]) -> (State, Vec<Run>) {
+fn waiting(batches: &[usize]) -> (PoolState, Vec<Run>) {
     let runs: Vec<Run> = batches.iter().map(|requests| run_of(*requests)).collect();
     let waiting = batches.iter().sum();
-    (State { large: runs.iter().cloned().collect(), waiting, ..State::default() }, runs)
+    (PoolState { large: runs.iter().cloned().collect(), waiting, ..PoolState::default() }, runs)
 }
 
 /// Returns of which batch, by its place, each part is that is taken.
-fn order(state: &mut State, runs: &[Run], most: usize) -> Vec<usize> {
-    let part = |state: &mut State| state.pop(most, false);
+fn order(state: &mut PoolState, runs: &[Run], most: usize) -> Vec<usize> {
+    let part = |state: &mut PoolState| state.pop(most, false);
     let parts = std::iter::from_fn(|| part(state));
     let mut order: Vec<usize> = parts
         .map(|part| runs.iter().position(|run| Arc::ptr_eq(&run.work, &part.work)).expect("one of these"))

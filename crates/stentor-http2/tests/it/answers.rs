@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderName, HeaderValue, Response};
-use stentor_http2::{Batch, Limits, Reply};
+use stentor_http2::{Limits, Reply, RequestBatch};
 
 use crate::frames::listen;
 use crate::server::{self, Tls};
@@ -73,7 +73,7 @@ async fn constant_and_own_headers_arrive_and_reply_headers_come_back() {
     let mut requests = requests(1);
     let pair = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
     requests[0].headers = vec![pair("own", "b")];
-    let batch = Batch { constant: vec![pair("same", "a")], ..batch_of(requests) };
+    let batch = RequestBatch { constant: vec![pair("same", "a")], ..batch_of(requests) };
     let replies = within(20, client(port, quick()).send(batch)).await;
     let [Reply::Answered(response)] = &replies[..] else { panic!("{replies:?}") };
     assert_eq!((response.status, response.header("both")), (418, Some(&HeaderValue::from_static("ab"))));

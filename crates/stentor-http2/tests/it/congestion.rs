@@ -1,6 +1,6 @@
 //! The number of requests in flight, seen from outside.
 
-use stentor_http2::{Batch, Client, Fault, Limits, Reply};
+use stentor_http2::{Client, Fault, Limits, Reply, RequestBatch};
 
 use crate::frames::{Peer, listen};
 use crate::support::{batch, client, client_that_halts, quick, statuses, within};
@@ -103,7 +103,7 @@ async fn answers_to_what_failed_before_are_no_word_to_wait() {
         peer.serve().await.len()
     };
     let sender = async {
-        let repeated = Batch { repeated: true, ..batch(50) };
+        let repeated = RequestBatch { repeated: true, ..batch(50) };
         assert_eq!(statuses(&client.send(repeated).await), [429; 50]);
         let replies = client.send(batch(20)).await;
         client.close().await;

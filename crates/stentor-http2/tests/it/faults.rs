@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stentor_http2::{Batch, Endpoint, Fault, Limits, Line, Reply, Request, Requests, Roots};
+use stentor_http2::{Endpoint, Fault, Limits, Line, Reply, Request, RequestBatch, Requests, Roots};
 
 use crate::frames::{CANCEL, Event, INTERNAL_ERROR, Peer, REFUSED_STREAM, deserted_port, listen};
 use crate::server::Tls;
@@ -44,7 +44,7 @@ async fn r5_streams_above_the_last_id_of_a_goaway_go_again_and_no_others() {
 async fn a_request_that_waits_too_long_for_its_stream_is_never_sent() {
     let (listener, port) = listen().await;
     let client = client(port, Limits { max_connections: 1, request_timeout_ms: 600, ..quick() });
-    let late = Batch { start_within: Some(Duration::from_millis(300)), ..batch(3) };
+    let late = RequestBatch { start_within: Some(Duration::from_millis(300)), ..batch(3) };
     let server = async {
         let mut peer = Peer::accept(&listener, 1).await;
         let seen = peer.requests(1).await;
@@ -156,7 +156,7 @@ async fn what_failed_before_and_is_silent_again_holds_back_no_others() {
         }
         peer
     };
-    let silent = client.start(Batch { repeated: true, ..batch(100) });
+    let silent = client.start(RequestBatch { repeated: true, ..batch(100) });
     let fresh = async {
         all_sent.await.expect("sent");
         client.send(batch(10)).await
@@ -421,7 +421,7 @@ async fn a_panic_in_a_connections_loop_leaves_no_request_without_a_reply() {
     let (listener, port) = listen().await;
     let client = client(port, Limits { max_connections: 1, ..quick() });
     let requests = Arc::new(Treacherous { requests: requests(20), bad: 7 });
-    let treacherous = Batch { requests, ..batch(0) };
+    let treacherous = RequestBatch { requests, ..batch(0) };
     let server = async {
         loop {
             let mut peer = Peer::accept(&listener, 100).await;

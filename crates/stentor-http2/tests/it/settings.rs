@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
-use stentor_http2::{Batch, Fault, Limits, Reply};
+use stentor_http2::{Fault, Limits, Reply, RequestBatch};
 use tokio::time::Instant;
 
 use crate::frames::{
@@ -19,7 +19,7 @@ fn one_connection() -> Limits {
 }
 
 /// Requests with bodies of this size.
-fn large(count: usize, bytes: usize) -> Batch {
+fn large(count: usize, bytes: usize) -> RequestBatch {
     let mut requests = requests(count);
     requests.iter_mut().for_each(|request| request.body = Bytes::from(vec![b'x'; bytes]));
     batch_of(requests)
@@ -146,7 +146,7 @@ async fn a_table_of_headers_that_shrinks_and_grows_in_flight_is_announced_and_us
     };
     let value = HeaderValue::from_static("a value that many requests share");
     let constant = vec![(HeaderName::from_static("authorization"), value)];
-    let sending = client.send(Batch { constant, ..batch(6) });
+    let sending = client.send(RequestBatch { constant, ..batch(6) });
     let (replies, peer) = within(20, async { tokio::join!(sending, server) }).await;
     assert_eq!(statuses(&replies), [200; 6]);
     let sizes: Vec<usize> = peer.blocks.iter().map(Vec::len).collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use stentor_http2::{Batch, Client, Endpoint, Fault, Keep, Limits, Reply, Request, Response, Roots};
+use stentor_http2::{Client, Endpoint, Fault, Keep, Limits, Reply, Request, RequestBatch, Response, Roots};
 
 /// Limits small enough for a test to wait for; silence lets nothing more start.
 pub(crate) fn quick() -> Limits {
@@ -42,13 +42,13 @@ pub(crate) fn requests(count: usize) -> Vec<Request> {
 }
 
 /// A batch of these requests, whose answers are kept.
-pub(crate) fn batch_of(requests: Vec<Request>) -> Batch {
+pub(crate) fn batch_of(requests: Vec<Request>) -> RequestBatch {
     let (constant, requests) = (Vec::new(), Arc::new(requests));
-    Batch { constant, path: None, requests, start_within: None, keep: Keep::All, repeated: false }
+    RequestBatch { constant, path: None, requests, start_within: None, keep: Keep::All, repeated: false }
 }
 
 /// A batch whose request i has the body `i`.
-pub(crate) fn batch(count: usize) -> Batch {
+pub(crate) fn batch(count: usize) -> RequestBatch {
     batch_of(requests(count))
 }
 

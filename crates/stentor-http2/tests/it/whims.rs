@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use http::{HeaderName, HeaderValue};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use stentor_http2::{Batch, Fault, Keep, Limits, Reply, Request, Response};
+use stentor_http2::{Fault, Keep, Limits, Reply, Request, RequestBatch, Response};
 
 use crate::frames::listen;
 use crate::support::{batch_of, client, quick, requests, within};
@@ -125,7 +125,7 @@ fn text(number: usize, length: usize) -> String {
     text
 }
 
-fn batch(case: &Case) -> Batch {
+fn batch(case: &Case) -> RequestBatch {
     let mut requests: Vec<Request> = requests(case.bodies.len());
     for (index, request) in requests.iter_mut().enumerate() {
         request.body = text(index, case.bodies[index]).into();
@@ -133,7 +133,7 @@ fn batch(case: &Case) -> Batch {
         request.headers = vec![(HeaderName::from_static("own"), own)];
     }
     let constant = HeaderValue::try_from(text(0, case.constant_bytes)).expect("a value");
-    Batch {
+    RequestBatch {
         constant: vec![(HeaderName::from_static("constant"), constant)],
         keep: case.keep,
         ..batch_of(requests)

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use stentor_emulators::{Sink, SinkConfig};
+use stentor_emulators::{SinkConfig, SinkEmulator};
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn the_payload_is_as_long_as_it_says() {
 
 #[tokio::test]
 async fn every_request_reaches_the_sink_once() {
-    let sink = Sink::start(SinkConfig { max_concurrent_streams: 50, ..SinkConfig::default() })
+    let sink = SinkEmulator::start(SinkConfig { max_concurrent_streams: 50, ..SinkConfig::default() })
         .await
         .expect("a sink");
     let address = sink.addr();

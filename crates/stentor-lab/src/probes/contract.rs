@@ -8,7 +8,7 @@ use stentor_wire::soap::{Envelope, Version};
 use stentor_wire::wsdl::Service;
 use stentor_wire::xml::dom::{Element, parse};
 use stentor_wire::xmlrpc::{Call, Outcome, read_response, write_call};
-use stentor_wire::{Limits, Value, soap, wsdl};
+use stentor_wire::{DocumentLimits, Value, soap, wsdl};
 
 /// What is asked for in our trials.
 const OP: Op = Op::Echo;
@@ -65,7 +65,7 @@ pub(super) async fn described(face: &mut Face) -> Result<Described, SubjectError
     if answer.status != 200 {
         return Ok(Described::Nothing(format!("GET ?wsdl is answered with {}", answer.status)));
     }
-    let limits = Limits::default();
+    let limits = DocumentLimits::default();
     let root = parse(&answer.body, &limits);
     Ok(match (wsdl::read(&answer.body, &limits), root) {
         (Ok(service), Ok(root)) => Described::Whole(service, root),
@@ -80,7 +80,7 @@ async fn rest(face: &mut Face) -> Result<Reply, SubjectError> {
     let mut seen = Vec::new();
     for place in PLACES {
         let answer = face.get(OP, place).await?;
-        let is_readable = parse(&answer.body, &Limits::default()).is_ok()
+        let is_readable = parse(&answer.body, &DocumentLimits::default()).is_ok()
             || serde_json::from_slice::<serde_json::Value>(&answer.body).is_ok();
         if answer.status == 200 && is_readable {
             return Ok(Reply::word(
@@ -152,12 +152,15 @@ async fn soap_client(face: &mut Face) -> Result<Reply, SubjectError> {
         return Ok(Reply::word(word, "the WSDL names no element of text that this probe could call with"));
     };
     let answer = face.post(OP, &soap::write(&Envelope::around(Version::V11, vec![request]))?).await?;
-    let back = soap::read(&answer.body, &Limits::default(), &[]).is_ok_and(|envelope| match &envelope.body {
-        soap::Body::Elements(elements) => {
-            elements.iter().any(|one| one.elements().any(|leaf| leaf.text() == TEXT))
-        }
-        soap::Body::Fault(_) => false,
-    });
+    let back =
+        soap::read(&answer.body, &DocumentLimits::default(), &[]).is_ok_and(|envelope| {
+            match &envelope.body {
+                soap::SoapBody::Elements(elements) => {
+                    elements.iter().any(|one| one.elements().any(|leaf| leaf.text() == TEXT))
+                }
+                soap::SoapBody::Fault(_) => false,
+            }
+        });
     Ok(Reply::is(
         back,
         format!("a call made of names from the WSDL alone is answered with {}", answer.status),
@@ -183,7 +186,7 @@ pub(super) async fn call(
 ) -> Result<Result<Value, String>, SubjectError> {
     let body = write_call(&Call { method: method.to_owned(), params })?;
     let answer = face.post(OP, &body).await?;
-    let read: Result<Outcome, _> = read_response(&answer.body, &Limits::default());
+    let read: Result<Outcome, _> = read_response(&answer.body, &DocumentLimits::default());
     Ok(match read {
         Ok(outcome) => outcome.map_err(|fault| fault.to_string()),
         Err(error) => Err(format!("status {}, {error}", answer.status)),

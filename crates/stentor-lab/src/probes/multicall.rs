@@ -5,9 +5,9 @@ use super::face::Face;
 use super::{Protocol, Reply, Word};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
-use stentor_wire::soap::{Body, Envelope, Version};
+use stentor_wire::soap::{Envelope, SoapBody, Version};
 use stentor_wire::xmlrpc::{Call, multicall, results_of_multicall};
-use stentor_wire::{Content, Limits, Value, soap};
+use stentor_wire::{Content, DocumentLimits, Value, soap};
 
 /// What is asked for, twice.
 const OP: Op = Op::Echo;
@@ -49,14 +49,14 @@ async fn two_in_a_body(face: &mut Face) -> Result<Reply, SubjectError> {
     let request =
         |text: &str| Envelope::request(Version::V11, namespace, OP.name(), &Content::Payload(text.into()));
     let elements = TEXTS.iter().flat_map(|text| match request(text).body {
-        Body::Elements(elements) => elements,
-        Body::Fault(_) => Vec::new(),
+        SoapBody::Elements(elements) => elements,
+        SoapBody::Fault(_) => Vec::new(),
     });
     let envelope = Envelope::around(Version::V11, elements.collect());
     let answer = face.post(OP, &soap::write(&envelope)?).await?;
-    let answers = match soap::read(&answer.body, &Limits::default(), &[])?.body {
-        Body::Elements(elements) => elements.len(),
-        Body::Fault(fault) => {
+    let answers = match soap::read(&answer.body, &DocumentLimits::default(), &[])?.body {
+        SoapBody::Elements(elements) => elements.len(),
+        SoapBody::Fault(fault) => {
             return Ok(Reply::word(Word::No, format!("two requests in one body: fault, {}", fault.reason)));
         }
     };

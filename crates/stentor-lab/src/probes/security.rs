@@ -6,9 +6,9 @@ use crate::runner::certificate;
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use std::collections::BTreeMap;
-use stentor_wire::soap::{Block, Body, Code, Envelope, Version};
+use stentor_wire::soap::{Envelope, HeaderBlock, SoapBody, SoapFaultCode, Version};
 use stentor_wire::xml::dom::Element;
-use stentor_wire::{Content, Limits, WireError, soap};
+use stentor_wire::{Content, DocumentLimits, WireError, soap};
 
 /// Stands in an honest request where harm is put in its place.
 const PLACE: &str = "placeholder";
@@ -54,7 +54,7 @@ fn nested(open: &str, close: &str) -> String {
 
 /// Reads a document that is one byte larger than allowed.
 pub(super) fn size(protocol: Protocol) -> Result<Reply, SubjectError> {
-    let max_bytes = Limits::default().document_max_bytes;
+    let max_bytes = DocumentLimits::default().document_max_bytes;
     let read = protocol.dialect()?.read_request(Op::Echo, &vec![b' '; max_bytes + 1]);
     let is_refused = matches!(read, Err(WireError::TooLarge { .. }));
     let refused = if is_refused { "refused before it is looked at" } else { "looked at" };
@@ -89,14 +89,16 @@ pub(super) async fn message_served(face: &mut Face) -> Result<Reply, SubjectErro
     let namespace = crate::subject::dialect::NAMESPACE;
     let content = Content::Payload(PLACE.into());
     let mut envelope = Envelope::request(Version::V11, namespace, Op::Echo.name(), &content);
-    envelope.headers.push(Block { element: Element::of(WSSE, "Security"), must_understand: true });
+    envelope.headers.push(HeaderBlock { element: Element::of(WSSE, "Security"), must_understand: true });
     let answer = face.post(Op::Echo, &soap::write(&envelope)?).await?;
-    Ok(match soap::read(&answer.body, &Limits::default(), &[])?.body {
-        Body::Fault(fault) if fault.code == Code::MustUnderstand => {
+    Ok(match soap::read(&answer.body, &DocumentLimits::default(), &[])?.body {
+        SoapBody::Fault(fault) if fault.code == SoapFaultCode::MustUnderstand => {
             Reply::word(Word::No, format!("the face does not speak it and says so: {}", fault.reason))
         }
-        Body::Fault(fault) => Reply::word(Word::No, format!("the face does not speak it: {}", fault.reason)),
-        Body::Elements(_) => Reply::word(Word::Yes, "a header that must be understood is taken"),
+        SoapBody::Fault(fault) => {
+            Reply::word(Word::No, format!("the face does not speak it: {}", fault.reason))
+        }
+        SoapBody::Elements(_) => Reply::word(Word::Yes, "a header that must be understood is taken"),
     })
 }
 

@@ -7,9 +7,9 @@ use super::{Protocol, Reply, Word};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use std::collections::BTreeMap;
-use stentor_wire::soap::{Body, Envelope, Version};
+use stentor_wire::soap::{Envelope, SoapBody, Version};
 use stentor_wire::xml::dom::{Element, parse};
-use stentor_wire::{Content, Item, Limits, WireError, soap, xmlrpc};
+use stentor_wire::{Content, DocumentLimits, Item, WireError, soap, xmlrpc};
 
 /// Entries of the arrays that are asked for.
 const ITEMS: &str = "3";
@@ -39,7 +39,7 @@ pub(super) async fn structs(face: &mut Face) -> Result<Reply, SubjectError> {
 pub(super) fn named(protocol: Protocol) -> Result<Reply, SubjectError> {
     let items = vec![Item { id: 1, name: "one".into(), price: 0.25 }];
     let bytes = protocol.dialect()?.write_request(Op::Echo, &Content::Objects(items))?;
-    Ok(has_names(&names(&parse(&bytes, &Limits::default())?)))
+    Ok(has_names(&names(&parse(&bytes, &DocumentLimits::default())?)))
 }
 
 /// Asks a face for an array of structs and looks whether its answer has their names.
@@ -54,7 +54,7 @@ pub(super) async fn named_by(face: &mut Face) -> Result<Reply, SubjectError> {
     }
     let wrong = |error: serde_json::Error| SubjectError::Exchange(error.to_string());
     let names = if face.is_of_xml() {
-        names(&parse(&body, &Limits::default())?)
+        names(&parse(&body, &DocumentLimits::default())?)
     } else {
         keys(&serde_json::from_slice(&body).map_err(wrong)?)
     };
@@ -107,14 +107,14 @@ pub(super) fn customized(protocol: Protocol) -> Result<Reply, SubjectError> {
 }
 
 fn carried(protocol: Protocol, own: &Element) -> Result<Option<Element>, WireError> {
-    let limits = Limits::default();
+    let limits = DocumentLimits::default();
     match protocol {
         Protocol::Rest => parse(&own.to_bytes()?, &limits).map(Some),
         Protocol::Soap => {
             let bytes = soap::write(&Envelope::around(Version::V11, vec![own.clone()]))?;
             match soap::read(&bytes, &limits, &[])?.body {
-                Body::Elements(mut elements) => Ok(elements.pop()),
-                Body::Fault(_) => Ok(None),
+                SoapBody::Elements(mut elements) => Ok(elements.pop()),
+                SoapBody::Fault(_) => Ok(None),
             }
         }
         Protocol::XmlRpc => {
@@ -147,7 +147,7 @@ pub(super) async fn strict(face: &mut Face) -> Result<Reply, SubjectError> {
 
 /// Returns whether anything but the application knows that a number is wanted; `None` where the contract cannot be read.
 async fn said_outside(face: &mut Face, wrong: &[u8]) -> Result<(Option<bool>, String), SubjectError> {
-    let limits = Limits::default();
+    let limits = DocumentLimits::default();
     if !face.is_of_xml() {
         let contract = specification(face).await?;
         let says = format!("nothing but the application minds: it is JSON, and {}", contract.evidence);

@@ -7,7 +7,7 @@ use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use std::collections::BTreeSet;
 use stentor_wire::xml::dom::{Element, parse};
-use stentor_wire::{Content, Limits};
+use stentor_wire::{Content, DocumentLimits};
 
 /// Letters of the payload.
 const PAYLOAD: usize = 64;
@@ -35,7 +35,7 @@ pub(super) async fn overhead_of(face: &mut Face) -> Result<Reply, SubjectError> 
 
 /// Counts the different names that the caller of one operation writes: elements, namespaces, headers of the format.
 pub(super) fn names_known(protocol: Protocol) -> Result<Reply, SubjectError> {
-    let root = parse(&request(protocol)?, &Limits::default())?;
+    let root = parse(&request(protocol)?, &DocumentLimits::default())?;
     let mut known: BTreeSet<String> = names(&root).into_iter().collect();
     known.extend(namespaces(&root));
     if protocol.dialect()?.soap_action(Op::Echo).is_some() {

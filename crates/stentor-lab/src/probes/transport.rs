@@ -4,7 +4,7 @@ use super::{Protocol, Reply};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use stentor_wire::frame::{self, Frames};
-use stentor_wire::{Content, Limits};
+use stentor_wire::{Content, DocumentLimits};
 
 /// Carries a request and its answer in bare frames, and looks whether the document alone says which operation is meant.
 pub(super) fn independent(protocol: Protocol) -> Result<Reply, SubjectError> {
@@ -27,7 +27,7 @@ pub(super) fn independent(protocol: Protocol) -> Result<Reply, SubjectError> {
 
 /// Sends bytes through a frame.
 fn framed(bytes: &[u8]) -> Result<Vec<u8>, SubjectError> {
-    let mut frames = Frames::new(Limits::default());
+    let mut frames = Frames::new(DocumentLimits::default());
     frames.feed(&frame::write(bytes)?);
     frames.frame()?.ok_or_else(|| SubjectError::Exchange("half a frame".into()))
 }

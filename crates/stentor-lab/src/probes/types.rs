@@ -2,11 +2,11 @@
 
 use super::{Protocol, Reply};
 use crate::subject::SubjectError;
-use stentor_wire::soap::{Body, Envelope, Version};
+use stentor_wire::soap::{Envelope, SoapBody, Version};
 use stentor_wire::xml::Attribute;
 use stentor_wire::xml::dom::{Element, parse};
 use stentor_wire::xmlrpc::{read_response, write_response};
-use stentor_wire::{Limits, Value, WireError, soap};
+use stentor_wire::{DocumentLimits, Value, WireError, soap};
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 /// Names of the types of XML Schema that a document may state beside a value.
@@ -53,15 +53,15 @@ pub(super) fn survive(protocol: Protocol) -> Result<Reply, SubjectError> {
 }
 
 fn trip(protocol: Protocol, value: &Value) -> Result<Option<Value>, WireError> {
-    let limits = Limits::default();
+    let limits = DocumentLimits::default();
     match protocol {
         Protocol::XmlRpc => Ok(read_response(&write_response(&Ok(value.clone()))?, &limits)?.ok()),
         Protocol::Rest => Ok(Some(untyped(&parse(&plain("value", value).to_bytes()?, &limits)?))),
         Protocol::Soap => {
             let bytes = soap::write(&Envelope::around(Version::V11, vec![typed("value", value)]))?;
             match soap::read(&bytes, &limits, &[])?.body {
-                Body::Elements(elements) => Ok(elements.first().and_then(of_typed)),
-                Body::Fault(_) => Ok(None),
+                SoapBody::Elements(elements) => Ok(elements.first().and_then(of_typed)),
+                SoapBody::Fault(_) => Ok(None),
             }
         }
     }

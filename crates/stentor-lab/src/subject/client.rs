@@ -14,7 +14,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use stentor_wire::frame::{self, Frames};
-use stentor_wire::{Content, Limits};
+use stentor_wire::{Content, DocumentLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -92,7 +92,7 @@ impl Client {
                 Connection::Http2(sender)
             }
             Transport::SocketThreads | Transport::SocketTasks => {
-                Connection::Socket(stream, Frames::new(Limits::default()))
+                Connection::Socket(stream, Frames::new(DocumentLimits::default()))
             }
         })
     }

@@ -2,9 +2,11 @@
 
 use super::SubjectError;
 use super::reference::Op;
-use stentor_wire::soap::{Envelope, Fault as SoapFault, Version};
-use stentor_wire::xmlrpc::{CODE_WRONG_PARAMS, Call, Fault as RpcFault};
-use stentor_wire::{Content, Item, Limits, Point, Value, WireError, content, json, protobuf, soap, xmlrpc};
+use stentor_wire::soap::{Envelope, SoapFault, Version};
+use stentor_wire::xmlrpc::{CODE_WRONG_PARAMS, Call, RpcFault};
+use stentor_wire::{
+    Content, DocumentLimits, Item, Point, Value, WireError, content, json, protobuf, soap, xmlrpc,
+};
 
 /// Namespace of the laboratory's SOAP operations.
 pub const NAMESPACE: &str = "urn:stentor:lab";
@@ -134,7 +136,7 @@ impl Dialect {
 
     /// Reads a request.
     pub fn read_request(self, op: Op, bytes: &[u8]) -> Result<Content, WireError> {
-        let limits = Limits::default();
+        let limits = DocumentLimits::default();
         match self.format {
             Format::XmlRpc => {
                 let call = xmlrpc::read_call(bytes, &limits)?;
@@ -171,7 +173,7 @@ impl Dialect {
 
     /// Reads an answer.
     pub fn read_answer(self, op: Op, bytes: &[u8]) -> Result<Content, SubjectError> {
-        let limits = Limits::default();
+        let limits = DocumentLimits::default();
         match self.format {
             Format::XmlRpc => match xmlrpc::read_response(bytes, &limits)? {
                 Ok(value) => Ok(of_value(&value)?),
@@ -196,7 +198,7 @@ impl Format {
         }
     }
 
-    fn read(self, bytes: &[u8], limits: &Limits) -> Result<Content, WireError> {
+    fn read(self, bytes: &[u8], limits: &DocumentLimits) -> Result<Content, WireError> {
         match self {
             Self::Json => json::read_content(bytes, limits),
             Self::Protobuf => protobuf::read(bytes, limits),

@@ -71,7 +71,7 @@ fn a_request_that_makes_no_sense_fails_and_the_next_is_answered() {
 
 #[test]
 fn an_xml_rpc_server_names_its_methods_and_a_foreign_call_fails_as_before() {
-    use stentor_wire::{Limits, Value, xmlrpc};
+    use stentor_wire::{DocumentLimits, Value, xmlrpc};
     run(async {
         let dialect = Dialect::named("xmlrpc").expect("known");
         let server =
@@ -80,7 +80,7 @@ fn an_xml_rpc_server_names_its_methods_and_a_foreign_call_fails_as_before() {
             let call = xmlrpc::Call { method: method.into(), params: vec![] };
             let body = xmlrpc::write_call(&call).expect("written");
             let answer = posted(&server, &body).await;
-            let outcome = xmlrpc::read_response(&answer, &Limits::default()).expect("an answer");
+            let outcome = xmlrpc::read_response(&answer, &DocumentLimits::default()).expect("an answer");
             let first = match outcome.as_ref().ok() {
                 Some(Value::List(names)) => names.first().and_then(Value::as_text),
                 _ => None,
@@ -125,7 +125,7 @@ fn a_soap_server_describes_itself_and_others_do_not() {
         let server = Server::start(soap, Op::Echo, loopback(), Behaviour::Honest).await.expect("listening");
         let (status, body) = got(&server).await;
         let service =
-            stentor_wire::wsdl::read(&body, &stentor_wire::Limits::default()).expect("a description");
+            stentor_wire::wsdl::read(&body, &stentor_wire::DocumentLimits::default()).expect("a description");
         assert_eq!((status, service.address.as_str()), (200, "http://lab.test/echo"));
         assert_eq!(service.operations[0].action, "urn:stentor:lab#echo");
         let json = Dialect::named("rest+json").expect("known");

@@ -23,7 +23,7 @@ pub const RENEW_NOT_BEFORE: Duration = Duration::from_secs(20 * 60);
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
-struct Claims<'a> {
+struct ProviderTokenClaims<'a> {
     iss: &'a str,
     iat: i64,
 }
@@ -33,32 +33,32 @@ pub struct ProviderTokens {
     key: EncodingKey,
     key_id: String,
     team_id: String,
-    held: Mutex<Held>,
+    held: Mutex<ProviderTokenPair>,
 }
 
 /// The token in use, and the one before: when a clock has been ahead for a while, that is the one to go back to.
 #[derive(Default)]
-struct Held {
-    last: Option<Token>,
-    before: Option<Token>,
+struct ProviderTokenPair {
+    last: Option<SignedToken>,
+    before: Option<SignedToken>,
 }
 
 #[derive(Clone)]
-struct Token {
+struct SignedToken {
     bearer: HeaderValue,
     issued_at: Timestamp,
 }
 
-impl Token {
+impl SignedToken {
     /// Returns whether it was issued before now, give or take what clocks may differ.
     fn is_of(&self, now: Timestamp) -> bool {
         self.issued_at <= now.plus(CLOCK_TOLERANCE)
     }
 }
 
-impl Held {
+impl ProviderTokenPair {
     /// Returns the newest token that was not issued by a clock ahead of this one; if all were, the oldest.
-    fn best(&self, now: Timestamp) -> Option<&Token> {
+    fn best(&self, now: Timestamp) -> Option<&SignedToken> {
         let both = [&self.last, &self.before].into_iter().flatten();
         both.clone().find(|token| token.is_of(now)).or_else(|| both.min_by_key(|token| token.issued_at))
     }
@@ -94,15 +94,15 @@ impl ProviderTokens {
         }
     }
 
-    fn renew(&self, held: &mut Held, now: Timestamp) -> Option<HeaderValue> {
+    fn renew(&self, held: &mut ProviderTokenPair, now: Timestamp) -> Option<HeaderValue> {
         let bearer = self.sign(now)?;
-        let token = Token { bearer: bearer.clone(), issued_at: now };
+        let token = SignedToken { bearer: bearer.clone(), issued_at: now };
         held.before = held.last.replace(token);
         Some(bearer)
     }
 
     fn sign(&self, now: Timestamp) -> Option<HeaderValue> {
-        let claims = Claims { iss: &self.team_id, iat: now.as_millis() / 1_000 };
+        let claims = ProviderTokenClaims { iss: &self.team_id, iat: now.as_millis() / 1_000 };
         let mut header = Header::new(Algorithm::ES256);
         header.typ = None;
         header.kid = Some(self.key_id.clone());

@@ -8,7 +8,9 @@ use super::credential::{ApnsCredential, BUNDLE_ID_MAX_BYTES};
 use super::payload::{self, Push};
 use super::{Apns, TOKEN_MAX_DIGITS};
 use crate::descriptor::{Descriptor, Overrides};
-use crate::schema::{self, Choice, CredentialSchema, Field, FieldKind, Flag, Form, Input, Shown};
+use crate::schema::{
+    self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm,
+};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     kind: ProviderKind::Apns,
@@ -37,19 +39,27 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
     about: "An APNs credential.",
     put: "Puts the credential for the Apple Push Notification service.",
     fields: &[
-        Field::required("key_p8", FieldKind::Pem, "The .p8 key as Apple issues it")
+        CredentialField::required("key_p8", CredentialFieldKind::Pem, "The .p8 key as Apple issues it")
             .asked(Input::File { is: "a key", from: "Apple" }),
-        Field::required("key_id", FieldKind::Form(&APPLE_ID), "The id of the signing key")
-            .asked(Input::NamedOrInFileName(Flag::new("key-id", "KEY_ID"), "AuthKey_")),
-        Field::required("team_id", FieldKind::Form(&APPLE_ID), "The team that owns the key")
-            .asked(Input::Named(Flag::new("team-id", "TEAM_ID"))),
-        Field::required("bundle_id", FieldKind::Form(&BUNDLE_ID), "The app's bundle id")
+        CredentialField::required(
+            "key_id",
+            CredentialFieldKind::Form(&APPLE_ID),
+            "The id of the signing key",
+        )
+        .asked(Input::NamedOrInFileName(Flag::new("key-id", "KEY_ID"), "AuthKey_")),
+        CredentialField::required(
+            "team_id",
+            CredentialFieldKind::Form(&APPLE_ID),
+            "The team that owns the key",
+        )
+        .asked(Input::Named(Flag::new("team-id", "TEAM_ID"))),
+        CredentialField::required("bundle_id", CredentialFieldKind::Form(&BUNDLE_ID), "The app's bundle id")
             .asked(Input::Named(Flag::new("bundle-id", "BUNDLE_ID"))),
-        Field {
+        CredentialField {
             when_absent: Some("production"),
-            ..Field::optional(
+            ..CredentialField::optional(
                 "environment",
-                FieldKind::Choice(&ENVIRONMENT),
+                CredentialFieldKind::Choice(&ENVIRONMENT),
                 "Which of Apple's environments the tokens belong to",
             )
             .asked(Input::Named(Flag::new("environment", "ENVIRONMENT")))
@@ -68,7 +78,7 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
     example: "AuthKey_ABC123DEFG.p8 --team-id DEF123GHIJ --bundle-id com.example.app",
 };
 
-const APPLE_ID: Form = Form {
+const APPLE_ID: TextForm = TextForm {
     name: "AppleId",
     pattern: "^[A-Za-z0-9]{10}$",
     max_chars: None,
@@ -76,7 +86,7 @@ const APPLE_ID: Form = Form {
     about: Some("Ten letters and digits, as Apple gives them."),
 };
 
-const BUNDLE_ID: Form = Form {
+const BUNDLE_ID: TextForm = TextForm {
     name: "BundleId",
     pattern: "^[A-Za-z0-9._-]+$",
     max_chars: Some(BUNDLE_ID_MAX_BYTES),

@@ -14,7 +14,7 @@ pub const TOKEN_UPDATES_WAIT_DEFAULT_SECONDS: u64 = 60;
 /// An error body.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Refusal {
+pub struct ApnsErrorBody {
     /// Apple's word for it.
     pub reason: String,
     /// With status 410: since when the token is dead, in milliseconds since 1970.
@@ -23,7 +23,7 @@ pub struct Refusal {
 
 /// Reads an error body; an empty reason when it is none.
 #[must_use]
-pub fn parse(body: &[u8]) -> Refusal {
+pub fn parse(body: &[u8]) -> ApnsErrorBody {
     #[derive(Deserialize)]
     struct Loose {
         #[serde(default)]
@@ -33,8 +33,8 @@ pub fn parse(body: &[u8]) -> Refusal {
         timestamp: serde_json::Value,
     }
     match serde_json::from_slice::<Loose>(body) {
-        Ok(Loose { reason, timestamp }) => Refusal { reason, timestamp: timestamp.as_i64() },
-        Err(_) => Refusal::default(),
+        Ok(Loose { reason, timestamp }) => ApnsErrorBody { reason, timestamp: timestamp.as_i64() },
+        Err(_) => ApnsErrorBody::default(),
     }
 }
 
@@ -44,7 +44,7 @@ pub fn gist(body: &[u8]) -> Vec<u8> {
     if body.len() <= replies::BRIEF_MAX_BYTES {
         return body.to_vec();
     }
-    let Refusal { reason, timestamp } = parse(body);
+    let ApnsErrorBody { reason, timestamp } = parse(body);
     serde_json::json!({ "reason": replies::code(&reason), "timestamp": timestamp }).to_string().into_bytes()
 }
 
@@ -64,7 +64,7 @@ pub fn outcome(status: u16, body: &[u8], retry_after: Option<Duration>) -> Outco
     by_reason(&refusal, retry_after).unwrap_or_else(|| by_status(status, &refusal, retry_after))
 }
 
-fn by_reason(refusal: &Refusal, retry_after: Option<Duration>) -> Option<Outcome> {
+fn by_reason(refusal: &ApnsErrorBody, retry_after: Option<Duration>) -> Option<Outcome> {
     Some(match refusal.reason.as_str() {
         "Unregistered" => dead(Reason::Unregistered, refusal),
         "ExpiredToken" => dead(Reason::TokenExpired, refusal),
@@ -102,7 +102,7 @@ fn by_reason(refusal: &Refusal, retry_after: Option<Duration>) -> Option<Outcome
 }
 
 /// For answers without a known reason.
-fn by_status(status: u16, refusal: &Refusal, retry_after: Option<Duration>) -> Outcome {
+fn by_status(status: u16, refusal: &ApnsErrorBody, retry_after: Option<Duration>) -> Outcome {
     match status {
         400 => rejected(Reason::UnknownAnswer, OutcomeScope::Payload),
         403 => rejected(Reason::CredentialRefused, OutcomeScope::Credential),
@@ -115,7 +115,7 @@ fn by_status(status: u16, refusal: &Refusal, retry_after: Option<Duration>) -> O
     }
 }
 
-fn dead(reason: Reason, refusal: &Refusal) -> Outcome {
+fn dead(reason: Reason, refusal: &ApnsErrorBody) -> Outcome {
     Outcome::Unregistered { reason, since: refusal.timestamp.map(Timestamp::from_millis) }
 }
 

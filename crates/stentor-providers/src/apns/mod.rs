@@ -21,7 +21,7 @@ use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats};
-use stentor_http2::{Batch as Call, Client, Gist, Keep, Line, Replies, Reply, Requests, Response};
+use stentor_http2::{Client, Gist, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
@@ -79,7 +79,7 @@ impl Apns {
     async fn send_expired_again(
         &self,
         bearer: &HeaderValue,
-        sent: Option<Call>,
+        sent: Option<RequestBatch>,
         replies: &mut Replies,
         cut: impl Future<Output = ()>,
     ) {
@@ -99,14 +99,14 @@ fn is_expired(reply: &Reply) -> bool {
 }
 
 /// One message to many tokens.
-struct Pushes {
+struct ApnsPushes {
     message: MessageId,
     body: Bytes,
     devices: Vec<DeviceId>,
     tokens: TokenList,
 }
 
-impl Requests for Pushes {
+impl Requests for ApnsPushes {
     fn count(&self) -> usize {
         self.tokens.len()
     }
@@ -120,7 +120,7 @@ impl Requests for Pushes {
 }
 
 /// Picks the tokens that can be Apple's, and gives their places; `None` when all can.
-fn well_formed(pushes: Pushes) -> (Arc<dyn Requests>, Option<Vec<usize>>) {
+fn well_formed(pushes: ApnsPushes) -> (Arc<dyn Requests>, Option<Vec<usize>>) {
     let valid = |at: &usize| pushes.tokens.get(*at).is_some_and(is_device_token);
     let all = 0..pushes.devices.len();
     if pushes.tokens.len() == all.len() && all.clone().all(|at| valid(&at)) {
@@ -176,11 +176,11 @@ impl Provider for Apns {
         let push = Push::new(&batch.message, &self.bundle_id);
         let (repeated, start_within) = (batch.repeated, replies::start_within(&batch));
         let message = batch.message.id;
-        let pushes = Pushes { message, body: push.body, devices: batch.devices, tokens: batch.tokens };
+        let pushes = ApnsPushes { message, body: push.body, devices: batch.devices, tokens: batch.tokens };
         let (requests, places) = well_formed(pushes);
         let mut constant = push.headers;
         constant.push((AUTHORIZATION, bearer.clone()));
-        let call = Call { constant, path: None, requests, start_within, keep: KEEP, repeated };
+        let call = RequestBatch { constant, path: None, requests, start_within, keep: KEEP, repeated };
         let sending = self.client.start(call.clone());
         let again = match sending.most(cut.clone()).await {
             Some(part) if !part.replies.others().any(|(_, reply)| is_expired(reply)) => {

@@ -66,12 +66,12 @@ pub fn parse_grant(body: &[u8]) -> Option<Granted> {
 #[must_use]
 pub fn parse_refusal(status: u16, body: &[u8]) -> String {
     #[derive(Deserialize)]
-    struct Refusal {
+    struct GrantRefusal {
         error: String,
         error_description: Option<String>,
     }
-    match serde_json::from_slice::<Refusal>(body) {
-        Ok(Refusal { error, error_description }) => {
+    match serde_json::from_slice::<GrantRefusal>(body) {
+        Ok(GrantRefusal { error, error_description }) => {
             let text = format!("{error} {}", error_description.unwrap_or_default());
             replies::printable(text.trim())
         }
@@ -80,7 +80,7 @@ pub fn parse_refusal(status: u16, body: &[u8]) -> String {
 }
 
 #[derive(Serialize)]
-struct Claims<'a> {
+struct AssertionClaims<'a> {
     iss: &'a str,
     scope: &'a str,
     aud: &'a str,
@@ -89,7 +89,7 @@ struct Claims<'a> {
 }
 
 #[derive(Serialize)]
-struct Form<'a> {
+struct GrantForm<'a> {
     grant_type: &'a str,
     assertion: &'a str,
 }
@@ -105,7 +105,7 @@ pub struct AccessTokens {
     audience: String,
     outbound: Outbound,
     clock: Arc<dyn Clock>,
-    held: Mutex<Held>,
+    held: Mutex<AccessTokenState>,
     /// Held by whoever fetches a token.
     gate: tokio::sync::Mutex<()>,
     /// Whether it was told that all addresses are refused.
@@ -113,13 +113,13 @@ pub struct AccessTokens {
 }
 
 #[derive(Default)]
-struct Held {
-    token: Option<Token>,
+struct AccessTokenState {
+    token: Option<AccessToken>,
     replaced_at: Option<Timestamp>,
 }
 
 #[derive(Clone)]
-struct Token {
+struct AccessToken {
     bearer: HeaderValue,
     renew_at: Timestamp,
     expires_at: Timestamp,
@@ -209,7 +209,7 @@ impl AccessTokens {
         }
     }
 
-    fn current(&self, now: Timestamp) -> Option<Token> {
+    fn current(&self, now: Timestamp) -> Option<AccessToken> {
         self.lock().token.clone().filter(|token| now < token.expires_at)
     }
 
@@ -232,7 +232,7 @@ impl AccessTokens {
         checked.map_err(|refused| Denied::AddressRefused(refused.to_string()))?;
         let now = self.clock.now();
         let assertion = self.assertion(now)?;
-        let form = Form { grant_type: GRANT_TYPE, assertion: &assertion };
+        let form = GrantForm { grant_type: GRANT_TYPE, assertion: &assertion };
         let response =
             self.http.post(self.uri.clone()).form(&form).send().await.map_err(|cause| unreachable(&cause))?;
         let status = response.status().as_u16();
@@ -247,13 +247,13 @@ impl AccessTokens {
     fn assertion(&self, now: Timestamp) -> Result<String, Denied> {
         let iat = now.as_millis() / 1_000;
         let exp = iat + ASSERTION_LIFE_SECONDS;
-        let claims = Claims { iss: &self.email, scope: SCOPE, aud: &self.audience, iat, exp };
+        let claims = AssertionClaims { iss: &self.email, scope: SCOPE, aud: &self.audience, iat, exp };
         let header = Header { kid: Some(self.key_id.clone()), ..Header::new(Algorithm::RS256) };
         jsonwebtoken::encode(&header, &claims, &self.key)
             .map_err(|_| Denied::Refused("the private key does not sign".to_owned()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Held> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, AccessTokenState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -285,7 +285,12 @@ async fn read(mut response: reqwest::Response) -> reqwest::Result<Vec<u8>> {
     Ok(body)
 }
 
-fn granted(status: u16, body: &[u8], retry_after: Option<Duration>, now: Timestamp) -> Result<Token, Denied> {
+fn granted(
+    status: u16,
+    body: &[u8],
+    retry_after: Option<Duration>,
+    now: Timestamp,
+) -> Result<AccessToken, Denied> {
     match status {
         200 => {}
         429 | 500.. => {
@@ -299,7 +304,7 @@ fn granted(status: u16, body: &[u8], retry_after: Option<Duration>, now: Timesta
     bearer.set_sensitive(true);
     let life = Duration::from_secs(grant.expires_in.min(24 * 3_600));
     let renew_at = now.plus(life * RENEW_AFTER_PERCENT as u32 / 100);
-    Ok(Token { bearer, renew_at, expires_at: now.plus(life) })
+    Ok(AccessToken { bearer, renew_at, expires_at: now.plus(life) })
 }
 
 fn unreachable(cause: &reqwest::Error) -> Denied {

@@ -7,10 +7,12 @@ use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
 use stentor_core::message::Message;
 
 use super::credential::FcmCredential;
-use super::payload::{self, Body};
+use super::payload::{self, BodyTemplate};
 use super::{Fcm, QUOTA_PER_MINUTE};
 use crate::descriptor::{Descriptor, Overrides};
-use crate::schema::{self, Choice, CredentialSchema, Field, FieldKind, Flag, Input, Shown};
+use crate::schema::{
+    self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown,
+};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     kind: ProviderKind::Fcm,
@@ -39,16 +41,16 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
     about: "An FCM credential.",
     put: "Puts the credential for Firebase Cloud Messaging.",
     fields: &[
-        Field::required(
+        CredentialField::required(
             "service_account",
-            FieldKind::Object(SERVICE_ACCOUNT),
+            CredentialFieldKind::Object(SERVICE_ACCOUNT),
             "The service account's JSON as Google issues it",
         )
         .asked(Input::File { is: "a service account", from: "the Firebase console" }),
         schema::ENDPOINT,
-        Field::optional(
+        CredentialField::optional(
             "token_endpoint",
-            FieldKind::Url,
+            CredentialFieldKind::Url,
             "Another address of the token endpoint than the service account's `token_uri`",
         )
         .asked(Input::Named(Flag::new("token-endpoint", "URL"))),
@@ -62,18 +64,19 @@ const CREDENTIAL: CredentialSchema = CredentialSchema {
 };
 
 /// What else stands in it is kept and not read.
-const SERVICE_ACCOUNT: &[Field] = &[
-    Field::required("type", FieldKind::Choice(&ACCOUNT_TYPE), "Which kind of account"),
-    Field::required("project_id", FieldKind::Text, "Project that the messages belong to"),
-    Field::required("client_email", FieldKind::Text, "Who asks for access tokens"),
-    Field::required("private_key_id", FieldKind::Text, "Which of its keys signs"),
-    Field::required("private_key", FieldKind::Pem, "That key"),
-    Field::optional("token_uri", FieldKind::Url, "Where access tokens come from"),
+const SERVICE_ACCOUNT: &[CredentialField] = &[
+    CredentialField::required("type", CredentialFieldKind::Choice(&ACCOUNT_TYPE), "Which kind of account"),
+    CredentialField::required("project_id", CredentialFieldKind::Text, "Project that the messages belong to"),
+    CredentialField::required("client_email", CredentialFieldKind::Text, "Who asks for access tokens"),
+    CredentialField::required("private_key_id", CredentialFieldKind::Text, "Which of its keys signs"),
+    CredentialField::required("private_key", CredentialFieldKind::Pem, "That key"),
+    CredentialField::optional("token_uri", CredentialFieldKind::Url, "Where access tokens come from"),
 ];
 
 const ACCOUNT_TYPE: Choice =
     Choice { name: "FcmAccountType", words: &["service_account"], about: "Which kind of account." };
 
 fn payload_bytes(message: &Message) -> usize {
-    Body::new(message, message.due_at).with_token("", |parts| parts.iter().map(|part| part.len()).sum())
+    BodyTemplate::new(message, message.due_at)
+        .with_token("", |parts| parts.iter().map(|part| part.len()).sum())
 }

@@ -33,18 +33,18 @@ pub struct Status {
 #[serde(default, rename_all = "camelCase")]
 struct Detail {
     error_code: String,
-    field_violations: Vec<Violation>,
+    field_violations: Vec<FieldViolation>,
     /// Of a `google.rpc.QuotaFailure`.
     violations: Vec<ExceededQuota>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-struct Violation {
+struct FieldViolation {
     field: String,
 }
 
-/// `google.rpc.QuotaFailure.Violation`: `subject` is, for example, `project:` and the project's name.
+/// `google.rpc.QuotaFailure.FieldViolation`: `subject` is, for example, `project:` and the project's name.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct ExceededQuota {
@@ -55,11 +55,11 @@ struct ExceededQuota {
 #[must_use]
 pub fn parse(body: &[u8]) -> Status {
     #[derive(Default, Deserialize)]
-    struct Reply {
+    struct ErrorReply {
         #[serde(default)]
         error: Status,
     }
-    serde_json::from_slice::<Reply>(body).unwrap_or_default().error
+    serde_json::from_slice::<ErrorReply>(body).unwrap_or_default().error
 }
 
 /// Returns of an error body what [`outcome`] and a log need: the codes, the first words, and whom it blames.

@@ -18,12 +18,12 @@ use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats};
-use stentor_http2::{Batch as Call, Client, Gist, Keep, Line, Replies, Reply, Requests, Response};
+use stentor_http2::{Client, Gist, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
 
 use self::auth::{AccessTokens, Denied};
 use self::credential::FcmCredential;
 pub(crate) use self::descriptor::DESCRIPTOR;
-use self::payload::Body;
+use self::payload::BodyTemplate;
 use crate::outbound::Way;
 use crate::subset::Subset;
 use crate::{Setup, replies};
@@ -64,8 +64,8 @@ impl Fcm {
         Ok(Self { path, client, tokens, clock, way: Way::new(&credential.endpoint, &setup.outbound) })
     }
 
-    fn batch(&self, bearer: &HeaderValue, requests: Arc<dyn Requests>) -> Call {
-        Call {
+    fn batch(&self, bearer: &HeaderValue, requests: Arc<dyn Requests>) -> RequestBatch {
+        RequestBatch {
             constant: vec![(AUTHORIZATION, bearer.clone()), (CONTENT_TYPE, JSON)],
             path: Some(self.path.clone()),
             requests,
@@ -84,7 +84,7 @@ impl Fcm {
     async fn send_refused_again(
         &self,
         bearer: &HeaderValue,
-        of: Option<Arc<Pushes>>,
+        of: Option<Arc<FcmPushes>>,
         replies: &mut Replies,
         cut: impl Future<Output = ()>,
     ) {
@@ -99,12 +99,12 @@ impl Fcm {
 }
 
 /// One message to many tokens.
-struct Pushes {
-    body: Body,
+struct FcmPushes {
+    body: BodyTemplate,
     tokens: TokenList,
 }
 
-impl Requests for Pushes {
+impl Requests for FcmPushes {
     fn count(&self) -> usize {
         self.tokens.len()
     }
@@ -152,9 +152,9 @@ impl Provider for Fcm {
             Err(cause) => return denied(&cause, count),
         };
         let (repeated, start_within) = (batch.repeated, replies::start_within(&batch));
-        let body = Body::new(&batch.message, batch.now);
-        let pushes = Arc::new(Pushes { body, tokens: batch.tokens });
-        let call = Call { start_within, repeated, ..self.batch(&bearer, pushes.clone()) };
+        let body = BodyTemplate::new(&batch.message, batch.now);
+        let pushes = Arc::new(FcmPushes { body, tokens: batch.tokens });
+        let call = RequestBatch { start_within, repeated, ..self.batch(&bearer, pushes.clone()) };
         let sending = self.client.start(call);
         let again = match sending.most(cut.clone()).await {
             Some(part) if !part.replies.others().any(|(_, reply)| lacks_token(reply)) => {

@@ -29,12 +29,12 @@ const ANDROID_FIELDS: &[&str] = &[
 const APNS_FIELDS: &[&str] = &["headers", "payload", "fcmOptions", "liveActivityToken"];
 
 /// A request body with a gap for the token.
-pub struct Body {
+pub struct BodyTemplate {
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
-impl Body {
+impl BodyTemplate {
     /// Writes all that is the same for every device; ttl is what is left at `now`.
     #[must_use]
     pub fn new(message: &Message, now: Timestamp) -> Self {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::{CredentialSchema, Field, FieldKind};
+use super::{CredentialField, CredentialFieldKind, CredentialSchema};
 
 impl<'de> DeserializeSeed<'de> for &CredentialSchema {
     type Value = Map<String, Value>;
@@ -41,25 +41,25 @@ impl<'de> Visitor<'de> for &CredentialSchema {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for &Field {
+impl<'de> DeserializeSeed<'de> for &CredentialField {
     type Value = Option<Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Value>, D::Error> {
         match self.kind {
-            FieldKind::Object(_) => self.read::<Map<String, Value>, D>(from),
-            FieldKind::Quota => self.read::<Value, D>(from),
-            FieldKind::Connections => self.read::<u32, D>(from),
-            FieldKind::Text
-            | FieldKind::Pem
-            | FieldKind::Endpoint
-            | FieldKind::Url
-            | FieldKind::Form(_)
-            | FieldKind::Choice(_) => self.read::<String, D>(from),
+            CredentialFieldKind::Object(_) => self.read::<Map<String, Value>, D>(from),
+            CredentialFieldKind::Quota => self.read::<Value, D>(from),
+            CredentialFieldKind::Connections => self.read::<u32, D>(from),
+            CredentialFieldKind::Text
+            | CredentialFieldKind::Pem
+            | CredentialFieldKind::Endpoint
+            | CredentialFieldKind::Url
+            | CredentialFieldKind::Form(_)
+            | CredentialFieldKind::Choice(_) => self.read::<String, D>(from),
         }
     }
 }
 
-impl Field {
+impl CredentialField {
     /// Reads a value that may be `null` only where the field may be absent.
     fn read<'de, T: Deserialize<'de> + Into<Value>, D: Deserializer<'de>>(
         &self,

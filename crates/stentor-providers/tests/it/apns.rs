@@ -9,7 +9,9 @@ use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::provider::Provider;
 use stentor_core::time::Timestamp;
 use stentor_emulators::apns::ApnsKey;
-use stentor_emulators::policy::{AfterGoAway, GoAway, Policy, Refusal, Streams, Verdict};
+use stentor_emulators::policy::{
+    AfterGoAway, GoAway, Policy, ScriptedAnswer, ServiceError, StreamLimitPolicy,
+};
 use stentor_emulators::{ApnsConfig, ApnsEmulator, RunningApns};
 use stentor_providers::apns::Apns;
 
@@ -100,7 +102,8 @@ async fn every_reason_becomes_its_outcome_in_its_place() {
         ("Shutdown", unavailable(None)),
     ];
     let tokens = tokens(rows.len() + 1);
-    let refusal = |reason: &str| Refusal { timestamp_ms: Some(dead_since as u64), ..Refusal::new(reason) };
+    let refusal =
+        |reason: &str| ServiceError { timestamp_ms: Some(dead_since as u64), ..ServiceError::new(reason) };
     let scripts =
         rows.iter().zip(&tokens).map(|((reason, _), token)| always(token, refusal(reason))).collect();
     let scene = start(Policy { scripts, ..Policy::default() }).await;
@@ -114,7 +117,7 @@ async fn every_reason_becomes_its_outcome_in_its_place() {
 #[tokio::test]
 async fn retry_after_is_passed_on() {
     let token = tokens(1);
-    let scripts = vec![always(&token[0], Refusal::new("ServiceUnavailable").retry_after_s(9))];
+    let scripts = vec![always(&token[0], ServiceError::new("ServiceUnavailable").retry_after_s(9))];
     let scene = start(Policy { scripts, ..Policy::default() }).await;
     assert_eq!(scene.send(&token).await, [unavailable(Some(9))]);
 }
@@ -132,10 +135,11 @@ async fn a_token_that_cannot_be_apple_s_is_rejected_without_a_request() {
 async fn the_stream_limit_of_a_fresh_connection_and_after_a_rejection_is_one() {
     let tokens = tokens(300);
     let scripts = vec![
-        always(&tokens[20], Refusal::new("BadDeviceToken")),
-        always(&tokens[200], Refusal::new("Unregistered")),
+        always(&tokens[20], ServiceError::new("BadDeviceToken")),
+        always(&tokens[200], ServiceError::new("Unregistered")),
     ];
-    let streams = Streams { initial: Some(1), after_reject: Some(1), ..Streams::default() };
+    let streams =
+        StreamLimitPolicy { initial: Some(1), after_reject: Some(1), ..StreamLimitPolicy::default() };
     let scene = start(Policy { scripts, streams: Some(streams), ..Policy::default() }).await;
     let outcomes = scene.send(&tokens).await;
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == Outcome::Accepted).count(), 298);
@@ -179,7 +183,7 @@ async fn a_provider_token_is_renewed_at_fifty_minutes_and_not_before() {
 #[tokio::test]
 async fn an_expired_provider_token_is_replaced_and_its_requests_sent_again() {
     let token = tokens(1);
-    let scripts = vec![once(&token[0], Verdict::Error(Refusal::new("ExpiredProviderToken")))];
+    let scripts = vec![once(&token[0], ScriptedAnswer::Error(ServiceError::new("ExpiredProviderToken")))];
     let policy = Policy { scripts, ..Policy::default() };
     let config = ApnsConfig { policy, min_token_renewal_s: 0, ..ApnsConfig::default() };
     let scene = start_at(StillClock::minutes_ago(25), config).await;
@@ -192,7 +196,7 @@ async fn an_expired_provider_token_is_replaced_and_its_requests_sent_again() {
 #[tokio::test]
 async fn a_young_provider_token_is_never_replaced() {
     let token = tokens(1);
-    let scripts = vec![once(&token[0], Verdict::Error(Refusal::new("ExpiredProviderToken")))];
+    let scripts = vec![once(&token[0], ScriptedAnswer::Error(ServiceError::new("ExpiredProviderToken")))];
     let scene = start(Policy { scripts, ..Policy::default() }).await;
     let later = Outcome::Unavailable {
         reason: Reason::CredentialRefused,

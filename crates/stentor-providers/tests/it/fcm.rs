@@ -1,14 +1,17 @@
 //! FCM.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::provider::Provider;
-use stentor_emulators::faults::Fault;
+use stentor_emulators::faults::InjectedFault;
 use stentor_emulators::fcm::{FcmAuth, ServiceAccount};
-use stentor_emulators::policy::{GoAway, Policy, Refusal, ResetCode, Script, StreamStep, Streams, Verdict};
+use stentor_emulators::policy::{
+    AnswerLatency, GoAway, Policy, ResetCode, Script, ScriptedAnswer, ServiceError, StreamLimitPolicy,
+    StreamStep,
+};
 use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm, TlsConfig};
 use stentor_providers::fcm::Fcm;
 
@@ -84,7 +87,7 @@ async fn every_error_of_the_table_becomes_its_outcome_in_its_place() {
         ("UNAUTHENTICATED", rejected(Reason::CredentialRefused, OutcomeScope::Credential)),
         ("NOT_FOUND", rejected(Reason::UnknownAnswer, OutcomeScope::Credential)),
     ];
-    let scripts = rows.iter().map(|(code, _)| always(code, Refusal::new(*code))).collect();
+    let scripts = rows.iter().map(|(code, _)| always(code, ServiceError::new(*code))).collect();
     let scene = start(Policy { scripts, ..Policy::default() }).await;
     let mut tokens: Vec<String> = rows.iter().map(|(code, _)| (*code).to_owned()).collect();
     tokens.push("fine".to_owned());
@@ -107,8 +110,8 @@ fn ten(prefix: &str) -> Vec<String> {
     (0..10).map(|n| format!("{prefix}-{n}")).collect()
 }
 
-fn each(prefix: &str, refusal: Refusal) -> Script {
-    Script { prefix: Some(prefix.to_owned()), then: Verdict::Error(refusal), ..Script::default() }
+fn each(prefix: &str, refusal: ServiceError) -> Script {
+    Script { prefix: Some(prefix.to_owned()), then: ScriptedAnswer::Error(refusal), ..Script::default() }
 }
 
 fn throttled(seconds: u64) -> Outcome {
@@ -118,9 +121,9 @@ fn throttled(seconds: u64) -> Outcome {
 #[tokio::test]
 async fn a_quota_is_obeyed_for_as_long_as_fcm_says_and_slows_the_client_down() {
     let scripts = vec![
-        each("told", Refusal::new("QUOTA_EXCEEDED").retry_after_s(17)),
-        each("untold", Refusal::new("QUOTA_EXCEEDED")),
-        each("down", Refusal::new("UNAVAILABLE").retry_after_s(5)),
+        each("told", ServiceError::new("QUOTA_EXCEEDED").retry_after_s(17)),
+        each("untold", ServiceError::new("QUOTA_EXCEEDED")),
+        each("down", ServiceError::new("UNAVAILABLE").retry_after_s(5)),
     ];
     let scene = start(Policy { scripts, ..Policy::default() }).await;
     let limit = || scene.provider.stats().inflight_limit;
@@ -141,7 +144,7 @@ async fn a_quota_is_obeyed_for_as_long_as_fcm_says_and_slows_the_client_down() {
 
 #[tokio::test]
 async fn a_few_answers_that_ask_to_wait_hold_nothing_back_and_slow_nothing_down() {
-    let scripts = vec![each("told", Refusal::new("QUOTA_EXCEEDED").retry_after_s(17))];
+    let scripts = vec![each("told", ServiceError::new("QUOTA_EXCEEDED").retry_after_s(17))];
     let scene = start(Policy { scripts, ..Policy::default() }).await;
     let limit = || scene.provider.stats().inflight_limit;
     let mut tokens: Vec<_> = (0..990).map(|n| format!("fine-{n}")).collect();
@@ -159,7 +162,7 @@ async fn a_few_answers_that_ask_to_wait_hold_nothing_back_and_slow_nothing_down(
 async fn a_service_that_can_take_only_half_gets_less_at_a_time_and_one_that_fails_now_and_then_as_much() {
     let down = |prefix: &str| Script {
         prefix: Some(prefix.to_owned()),
-        then: Verdict::Error(Refusal::new("UNAVAILABLE")),
+        then: ScriptedAnswer::Error(ServiceError::new("UNAVAILABLE")),
         ..Script::default()
     };
     let scene = start(Policy { scripts: vec![down("down")], ..Policy::default() }).await;
@@ -182,6 +185,21 @@ async fn a_service_that_can_take_only_half_gets_less_at_a_time_and_one_that_fail
 }
 
 #[tokio::test]
+async fn the_stats_tell_how_fast_and_how_soon_the_service_answers() {
+    let latency = Some(AnswerLatency::Fixed { ms: 30.0 });
+    let scene = start(Policy { latency, ..Policy::default() }).await;
+    let stats = || scene.provider.stats();
+    assert_eq!((stats().delivery_rate, stats().latency_floor), (0, Duration::ZERO), "nothing was answered");
+    let (began, tokens) = (Instant::now(), tokens(1_000));
+    for _ in 0..4 {
+        assert_eq!(scene.send(&tokens).await, vec![Outcome::Accepted; 1_000]);
+    }
+    let mean_rate = 4_000.0 / began.elapsed().as_secs_f64();
+    assert!(stats().delivery_rate as f64 >= mean_rate / 4.0, "{:?}, at {mean_rate} a second", stats());
+    assert!(stats().latency_floor >= Duration::from_millis(30), "{:?}", stats());
+}
+
+#[tokio::test]
 async fn a_goaway_in_the_middle_of_a_batch_loses_and_doubles_nothing() {
     let goaway = GoAway { after_requests: 150, unprocessed: 40, connections: Some(2), ..GoAway::default() };
     let scene = start(Policy { goaway: Some(goaway), ..Policy::default() }).await;
@@ -197,7 +215,8 @@ async fn a_goaway_in_the_middle_of_a_batch_loses_and_doubles_nothing() {
 #[tokio::test]
 async fn a_lowered_stream_limit_is_obeyed_without_a_refusal() {
     let step = |after_requests, limit| StreamStep { after_requests, limit };
-    let streams = Streams { steps: vec![step(50, 1), step(80, 60)], ..Streams::default() };
+    let streams =
+        StreamLimitPolicy { steps: vec![step(50, 1), step(80, 60)], ..StreamLimitPolicy::default() };
     let scene = start(Policy { streams: Some(streams), ..Policy::default() }).await;
     assert_eq!(scene.send(&tokens(500)).await, vec![Outcome::Accepted; 500]);
     assert_eq!(scene.emulator.sums().tokens.tokens_accepted_twice, 0);
@@ -207,8 +226,8 @@ async fn a_lowered_stream_limit_is_obeyed_without_a_refusal() {
 #[tokio::test]
 async fn a_refused_stream_goes_again_and_a_broken_one_is_unknown() {
     let scripts = vec![
-        once("refused", Verdict::Reset(ResetCode::RefusedStream)),
-        once("broken", Verdict::Reset(ResetCode::InternalError)),
+        once("refused", ScriptedAnswer::Reset(ResetCode::RefusedStream)),
+        once("broken", ScriptedAnswer::Reset(ResetCode::InternalError)),
     ];
     let scene = start(Policy { scripts, ..Policy::default() }).await;
     let outcomes = scene.send(&["refused".to_owned(), "broken".to_owned()]).await;
@@ -220,7 +239,7 @@ async fn a_refused_stream_goes_again_and_a_broken_one_is_unknown() {
 async fn a_stalled_answer_is_unknown() {
     let scene = start(Policy::default()).await;
     assert_eq!(scene.send_one("first").await, Outcome::Accepted);
-    scene.emulator.inject(Fault::Stall { on: true });
+    scene.emulator.inject(InjectedFault::Stall { on: true });
     assert_eq!(scene.send_one("second").await, Outcome::Unknown);
 }
 
@@ -237,7 +256,7 @@ async fn what_a_service_that_is_gone_cannot_take_is_unsent() {
 
 #[tokio::test]
 async fn an_access_token_that_is_refused_is_replaced_once_and_its_requests_sent_again() {
-    let scripts = vec![once("late", Verdict::Error(Refusal::new("UNAUTHENTICATED")))];
+    let scripts = vec![once("late", ScriptedAnswer::Error(ServiceError::new("UNAUTHENTICATED")))];
     let scene = start(Policy { scripts, ..Policy::default() }).await;
     assert_eq!(scene.send_one("late").await, Outcome::Accepted);
     assert_eq!(scene.emulator.counts("late").attempts, 2);

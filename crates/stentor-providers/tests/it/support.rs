@@ -20,7 +20,7 @@ use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::Batch;
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
-use stentor_emulators::policy::{Refusal, Script, ScriptStep, Verdict};
+use stentor_emulators::policy::{Script, ScriptStep, ScriptedAnswer, ServiceError};
 use stentor_providers::{Limits, Outbound, Setup};
 
 /// A clock that moves only when told; it starts near the present, because the emulators look at signed times.
@@ -116,12 +116,12 @@ pub(crate) fn batch(tokens: &[String], clock: &StillClock) -> Batch {
 }
 
 /// A script that answers one token with one error, always.
-pub(crate) fn always(token: &str, refusal: Refusal) -> Script {
-    Script { token: Some(token.to_owned()), then: Verdict::Error(refusal), ..Script::default() }
+pub(crate) fn always(token: &str, refusal: ServiceError) -> Script {
+    Script { token: Some(token.to_owned()), then: ScriptedAnswer::Error(refusal), ..Script::default() }
 }
 
 /// A script that answers one token with one error once, then accepts.
-pub(crate) fn once(token: &str, verdict: Verdict) -> Script {
+pub(crate) fn once(token: &str, verdict: ScriptedAnswer) -> Script {
     let answers = vec![ScriptStep { answer: verdict, times: 1 }];
     Script { token: Some(token.to_owned()), answers, ..Script::default() }
 }

@@ -396,6 +396,7 @@ impl ProviderTable {
             inflight: sum.inflight + one.inflight,
             inflight_limit: sum.inflight_limit + one.inflight_limit,
             latency_floor: sum.latency_floor.max(one.latency_floor),
+            delivery_rate: sum.delivery_rate + one.delivery_rate,
             drains: sum.drains + one.drains,
             aborts: sum.aborts + one.aborts,
             connect_failures: sum.connect_failures + one.connect_failures,

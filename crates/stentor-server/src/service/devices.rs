@@ -1,6 +1,6 @@
 //! Devices: registration, change, history.
 
-use stentor_core::device::{DevicePatch, PushToken, Registration};
+use stentor_core::device::{DevicePatch, ProviderKind, PushToken, Registration};
 use stentor_core::error::Invalid;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::limits;
@@ -26,11 +26,13 @@ impl DeviceRequest {
             Some(provider) => provider,
             None => return Err(Invalid::new("provider", format!("must be given for {}", self.platform))),
         };
+        let token = PushToken::new(self.token)?;
+        check_length(provider, &token)?;
         let topics: Result<_, _> = self.topics.into_iter().map(TopicName::new).collect();
         Registration {
             platform: self.platform,
             provider,
-            token: PushToken::new(self.token)?,
+            token,
             user: self.user.map(ExternalId::new).transpose()?,
             locale: self.locale.map(Locale::new).transpose()?,
             time_zone: self.time_zone.map(zone).transpose()?,
@@ -114,6 +116,10 @@ impl Serve<ChangeDevice> for Service {
     async fn serve(&self, caller: Caller, id: DeviceId, change: DeviceChange) -> ServiceResult<DeviceView> {
         caller.allow::<ChangeDevice>()?;
         let patch = change.checked()?;
+        if let Some(token) = &patch.token {
+            let present = self.store.device(caller.app(), id).await?.registration;
+            check_length(present.provider, token)?;
+        }
         Ok(self.store.update_device(caller.app(), id, &patch, self.now()).await?.into())
     }
 }
@@ -167,6 +173,15 @@ impl Service {
 pub(super) fn created_and_updated(replies: &[store::Registered]) -> (u64, u64) {
     let created = replies.iter().filter(|reply| reply.created).count() as u64;
     (created, replies.len() as u64 - created)
+}
+
+/// Checks what the push service takes at most: a longer token would fail at every message instead.
+fn check_length(provider: ProviderKind, token: &PushToken) -> Result<(), Invalid> {
+    let max_bytes = stentor_providers::descriptor(provider).token_max_bytes;
+    if token.expose().len() <= max_bytes {
+        return Ok(());
+    }
+    Err(Invalid::new("token", format!("must be at most {max_bytes} bytes for {provider}")))
 }
 
 fn zone(name: String) -> Result<TimeZoneName, Invalid> {

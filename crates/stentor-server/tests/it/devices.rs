@@ -90,6 +90,34 @@ async fn a_token_that_another_device_holds_is_a_conflict() {
 }
 
 #[tokio::test]
+async fn a_token_longer_than_its_push_service_takes_is_refused_with_the_limit() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let (longest, too_long) = ("0".repeat(200), "0".repeat(201));
+    let body = |token: &str| json!({"platform": "apple", "token": token});
+    let made = server.send(&tenant, Method::POST, "/v1/devices").json(&body(&longest)).read().await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let path = format!("/v1/devices/{}", made.text("id"));
+    for (method, path, body) in [
+        (Method::POST, "/v1/devices", body(&too_long)),
+        (Method::PUT, &path, body(&too_long)),
+        (Method::PATCH, &path, json!({"token": too_long})),
+    ] {
+        let refused = server.send(&tenant, method.clone(), path).json(&body).read().await;
+        let (status, code, field) = refused.refusal();
+        assert_eq!(
+            (status, code.as_str(), field.as_deref()),
+            (422, "invalid_field", Some("token")),
+            "{method}"
+        );
+        assert!(refused.text("detail").contains("200 bytes"), "{refused:?}");
+    }
+    let elsewhere = json!({"platform": "android", "token": too_long});
+    let made = server.send(&tenant, Method::POST, "/v1/devices").json(&elsewhere).read().await;
+    assert_eq!(made.status, 201, "each push service has its own limit: {made:?}");
+}
+
+#[tokio::test]
 async fn devices_are_listed_in_pieces_and_by_filter() {
     let server = server().await;
     let tenant = server.tenant().await;

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use stentor_emulators::Policy;
-use stentor_emulators::policy::{Latency, Refusal, Script, Verdict};
+use stentor_emulators::policy::{AnswerLatency, Script, ScriptedAnswer, ServiceError};
 
 use crate::harness::{Reading, server, server_with};
 use rig::{Scene, apns_token, fcm_token};
@@ -24,9 +24,9 @@ use rig::{Scene, apns_token, fcm_token};
 const NARROW_BYTES_PER_SECOND: u64 = 250_000;
 
 /// A policy that answers every token alike.
-fn always(refusal: Refusal) -> Policy {
+fn always(refusal: ServiceError) -> Policy {
     let everybody =
-        Script { prefix: Some(String::new()), then: Verdict::Error(refusal), ..Script::default() };
+        Script { prefix: Some(String::new()), then: ScriptedAnswer::Error(refusal), ..Script::default() };
     Policy { scripts: vec![everybody], ..Policy::default() }
 }
 
@@ -41,7 +41,8 @@ fn count_of(ledger: &Value, provider: &str, reason: &str) -> u64 {
 #[tokio::test]
 async fn r6_a_push_service_that_asks_to_wait_gets_one_probe_a_window_and_then_everything() {
     let window = Duration::from_secs(1);
-    let scene = Scene::fcm(server().await, always(Refusal::new("QUOTA_EXCEEDED").retry_after_s(1))).await;
+    let scene =
+        Scene::fcm(server().await, always(ServiceError::new("QUOTA_EXCEEDED").retry_after_s(1))).await;
     scene.import_fcm(500).await;
     let first = scene.send(json!("everyone")).await;
     scene.until_parked().await;
@@ -67,8 +68,8 @@ async fn r6_a_push_service_that_asks_to_wait_gets_one_probe_a_window_and_then_ev
 #[tokio::test]
 async fn r6_what_is_handed_over_and_not_yet_sent_stays_here_when_a_push_service_asks_to_wait() {
     let policy = Policy {
-        latency: Some(Latency::Fixed { ms: 300.0 }),
-        ..always(Refusal::new("QUOTA_EXCEEDED").retry_after_s(1))
+        latency: Some(AnswerLatency::Fixed { ms: 300.0 }),
+        ..always(ServiceError::new("QUOTA_EXCEEDED").retry_after_s(1))
     };
     let scene = Scene::fcm(server().await, policy).await;
     scene.import_fcm(20_000).await;
@@ -86,7 +87,7 @@ async fn r6_what_is_handed_over_and_not_yet_sent_stays_here_when_a_push_service_
 
 #[tokio::test]
 async fn r7_dead_tokens_are_asked_once_and_retired_though_retries_are_on() {
-    let scene = Scene::fcm(server().await, always(Refusal::new("UNREGISTERED"))).await;
+    let scene = Scene::fcm(server().await, always(ServiceError::new("UNREGISTERED"))).await;
     scene.import_fcm(500).await;
     let ledger = scene.ended(&scene.send(json!("everyone")).await).await;
     assert_eq!(count_of(&ledger, "fcm", "unregistered"), 500, "{ledger}");
@@ -99,7 +100,7 @@ async fn r7_dead_tokens_are_asked_once_and_retired_though_retries_are_on() {
 #[tokio::test]
 async fn r8_a_payload_that_is_refused_keeps_the_tokens_and_stops_that_provider_early() {
     let server = server_with(|config| config.pipeline.chunk_max_devices = 100).await;
-    let scene = Scene::fcm(server, always(Refusal::new("INVALID_ARGUMENT"))).await;
+    let scene = Scene::fcm(server, always(ServiceError::new("INVALID_ARGUMENT"))).await;
     scene.import_fcm(5_000).await;
     scene.server.device(&scene.tenant, "at-the-other-provider").await;
     let ledger = scene.ended(&scene.send(json!("everyone")).await).await;
@@ -119,8 +120,8 @@ async fn r9_a_token_called_dead_before_it_was_registered_again_is_kept() {
     let scene = Scene::apns(server().await).await;
     scene.import_apns(2).await;
     let since = |token: usize, timestamp_ms: u64| {
-        let refusal = Refusal { timestamp_ms: Some(timestamp_ms), ..Refusal::new("Unregistered") };
-        Script { token: Some(apns_token(token)), then: Verdict::Error(refusal), ..Script::default() }
+        let refusal = ServiceError { timestamp_ms: Some(timestamp_ms), ..ServiceError::new("Unregistered") };
+        Script { token: Some(apns_token(token)), then: ScriptedAnswer::Error(refusal), ..Script::default() }
     };
     let now = rig::now_ms();
     let (older, newer) = (since(0, now - 3_600_000), since(1, now + 3_600_000));
@@ -139,7 +140,7 @@ async fn r10_a_full_queue_refuses_with_a_reason_and_a_time_and_goes_on_when_it_e
     const ASKED: usize = 2_000;
     let server = server_with(|config| config.pipeline.max_queued_chunks = ROOM).await;
     let scene = Scene::fcm(server, Policy::default()).await;
-    scene.fcm.inject(stentor_emulators::faults::Fault::Stall { on: true });
+    scene.fcm.inject(stentor_emulators::faults::InjectedFault::Stall { on: true });
     scene.import_fcm(1).await;
     let one = json!({"token": {"platform": "android", "token": fcm_token(0)}});
     let mut refused = 0;
@@ -161,7 +162,7 @@ async fn r10_a_full_queue_refuses_with_a_reason_and_a_time_and_goes_on_when_it_e
     let metrics = scene.server.root(Method::GET, "/metrics").read().await.body.to_string();
     assert!(metrics.contains(&format!("stentor_messages_refused_total {refused}")), "{metrics}");
     assert!(metrics.contains("stentor_queue_oldest_age_seconds") && metrics.contains("stentor_queue_depth"));
-    scene.fcm.inject(stentor_emulators::faults::Fault::Stall { on: false });
+    scene.fcm.inject(stentor_emulators::faults::InjectedFault::Stall { on: false });
     scene.until(|| u64::from(scene.fcm.counts(&fcm_token(0)).accepted) >= kept).await;
     let mut again = scene.try_send(one.clone()).await;
     while again.status == 503 {
@@ -181,7 +182,7 @@ struct Paced {
 /// Sends to 5,000 devices at 1,000 a second behind a latency, and behind a narrow way if it is narrow.
 async fn paced(latency_ms: u64, bytes_per_second: Option<u64>) -> Paced {
     let server = server_with(|config| config.pipeline.quota_ramp_ms = 0).await;
-    let latency = Latency::Fixed { ms: latency_ms as f64 };
+    let latency = AnswerLatency::Fixed { ms: latency_ms as f64 };
     let scene = Scene::fcm(server, Policy { latency: Some(latency), ..Policy::default() }).await;
     let address = match bytes_per_second {
         Some(width) => way::narrow_way(scene.fcm.addr(), width).await,

@@ -4,10 +4,10 @@ use super::pull::{decimal, parsed};
 use super::{Content, Item, POINT_FIELD_NAMES, Point, names};
 use crate::xml::dom::{Element, Node, parse};
 use crate::xml::pull::only_space;
-use crate::{Limits, WireError};
+use crate::{DocumentLimits, WireError};
 
 /// Reads a document.
-pub fn read(bytes: &[u8], limits: &Limits) -> Result<Content, WireError> {
+pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Content, WireError> {
     content(&parse(bytes, limits)?)
 }
 

@@ -3,11 +3,11 @@
 use super::{Content, Item, POINT_FIELD_NAMES, Point, names};
 use crate::xml::decode;
 use crate::xml::pull::Pull;
-use crate::{Limits, WireError};
+use crate::{DocumentLimits, WireError};
 use std::str::FromStr;
 
 /// Reads a document.
-pub fn read(bytes: &[u8], limits: &Limits) -> Result<Content, WireError> {
+pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Content, WireError> {
     let text = decode(bytes, limits)?;
     let mut pull = Pull::new(&text, limits);
     let root = pull.child()?.ok_or_else(|| WireError::missing("content"))?;

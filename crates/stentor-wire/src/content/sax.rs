@@ -5,13 +5,13 @@ use super::{Content, Item, POINT_FIELD_NAMES, Point, names};
 use crate::xml::Tag;
 use crate::xml::pull::only_space;
 use crate::xml::sax::{Handler, parse};
-use crate::{Limits, WireError};
+use crate::{DocumentLimits, WireError};
 
 /// Names of the parts of a small object.
 const ITEM_FIELD_NAMES: [&str; 3] = ["id", "name", "price"];
 
 /// Reads a document.
-pub fn read(bytes: &[u8], limits: &Limits) -> Result<Content, WireError> {
+pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Content, WireError> {
     let mut assembly = Assembly::default();
     parse(bytes, limits, &mut assembly)?;
     assembly.content.ok_or_else(|| WireError::missing("content"))

@@ -1,12 +1,16 @@
 //! From documents to envelopes.
 
-use super::{Block, Body, Code, Envelope, Fault, NAMESPACE_11, NAMESPACE_12, Version};
+use super::{Envelope, HeaderBlock, NAMESPACE_11, NAMESPACE_12, SoapBody, SoapFault, SoapFaultCode, Version};
 use crate::xml::dom::{Element, parse};
 use crate::xml::pull::only_space;
-use crate::{Limits, WireError};
+use crate::{DocumentLimits, WireError};
 
 /// Reads an envelope. A header block that must be understood has to be among `understood`, as namespace and name.
-pub fn read(bytes: &[u8], limits: &Limits, understood: &[(&str, &str)]) -> Result<Envelope, WireError> {
+pub fn read(
+    bytes: &[u8],
+    limits: &DocumentLimits,
+    understood: &[(&str, &str)],
+) -> Result<Envelope, WireError> {
     let root = parse(bytes, limits)?;
     if root.name != "Envelope" {
         return Err(WireError::unexpected(&root.name, "an envelope"));
@@ -32,7 +36,11 @@ fn parts(root: &Element, version: Version) -> Result<(Option<&Element>, &Element
     }
 }
 
-fn blocks(header: &Element, version: Version, understood: &[(&str, &str)]) -> Result<Vec<Block>, WireError> {
+fn blocks(
+    header: &Element,
+    version: Version,
+    understood: &[(&str, &str)],
+) -> Result<Vec<HeaderBlock>, WireError> {
     let block = |element: &Element| {
         let flag = element.attribute_in(version.namespace(), "mustUnderstand").unwrap_or("0");
         let must_understand = ["1", "true"].contains(&flag.trim());
@@ -42,7 +50,7 @@ fn blocks(header: &Element, version: Version, understood: &[(&str, &str)]) -> Re
         }
         let mut element = element.clone();
         element.attributes.retain(|one| one.namespace.as_deref() != Some(version.namespace()));
-        Ok(Block { element, must_understand })
+        Ok(HeaderBlock { element, must_understand })
     };
     header.elements().map(block).collect()
 }
@@ -59,16 +67,16 @@ fn is_for_us(element: &Element, version: Version) -> bool {
     }
 }
 
-fn read_body(body: &Element, version: Version) -> Result<Body, WireError> {
+fn read_body(body: &Element, version: Version) -> Result<SoapBody, WireError> {
     only_space(&body.text())?;
     let elements: Vec<Element> = body.elements().cloned().collect();
     match &elements[..] {
-        [fault] if fault.is(version.namespace(), "Fault") => Ok(Body::Fault(read_fault(fault, version)?)),
-        _ => Ok(Body::Elements(elements)),
+        [fault] if fault.is(version.namespace(), "Fault") => Ok(SoapBody::Fault(read_fault(fault, version)?)),
+        _ => Ok(SoapBody::Elements(elements)),
     }
 }
 
-fn read_fault(fault: &Element, version: Version) -> Result<Fault, WireError> {
+fn read_fault(fault: &Element, version: Version) -> Result<SoapFault, WireError> {
     let inside = |element: &Element, name: &str| {
         element.element(name).cloned().ok_or_else(|| WireError::missing(name))
     };
@@ -81,5 +89,5 @@ fn read_fault(fault: &Element, version: Version) -> Result<Fault, WireError> {
     };
     let detail = detail.map(|detail| detail.elements().cloned().collect());
     let detail = detail.unwrap_or_default();
-    Ok(Fault { code: Code::read(&code.text(), version), reason: reason.text(), detail })
+    Ok(SoapFault { code: SoapFaultCode::read(&code.text(), version), reason: reason.text(), detail })
 }

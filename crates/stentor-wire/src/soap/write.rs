@@ -1,6 +1,6 @@
 //! From envelopes to documents.
 
-use super::{Block, Body, Envelope, Fault, Version};
+use super::{Envelope, HeaderBlock, SoapBody, SoapFault, Version};
 use crate::WireError;
 use crate::xml::Writer;
 use crate::xml::dom::Element;
@@ -18,15 +18,15 @@ pub fn write(envelope: &Envelope) -> Result<Vec<u8>, WireError> {
     }
     writer.open("soap:Body")?;
     match &envelope.body {
-        Body::Elements(elements) => {
+        SoapBody::Elements(elements) => {
             elements.iter().try_for_each(|element| element.write(&mut writer, None))?
         }
-        Body::Fault(fault) => write_fault(&mut writer, fault, version)?,
+        SoapBody::Fault(fault) => write_fault(&mut writer, fault, version)?,
     }
     Ok(writer.finish())
 }
 
-fn header(writer: &mut Writer, block: &Block) -> Result<(), WireError> {
+fn header(writer: &mut Writer, block: &HeaderBlock) -> Result<(), WireError> {
     let element = &block.element;
     if !block.must_understand {
         return element.write(writer, None);
@@ -40,7 +40,7 @@ fn header(writer: &mut Writer, block: &Block) -> Result<(), WireError> {
     marked.write(writer, None)
 }
 
-fn write_fault(writer: &mut Writer, fault: &Fault, version: Version) -> Result<(), WireError> {
+fn write_fault(writer: &mut Writer, fault: &SoapFault, version: Version) -> Result<(), WireError> {
     let code = format!("soap:{}", fault.code.name(version));
     writer.open("soap:Fault")?;
     match version {

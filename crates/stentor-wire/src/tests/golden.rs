@@ -1,7 +1,7 @@
 //! The bytes themselves: what other programs have to understand does not change by accident.
 
 use super::*;
-use crate::xmlrpc::{Call, Fault};
+use crate::xmlrpc::{Call, RpcFault};
 
 #[track_caller]
 fn same(bytes: Result<Vec<u8>, WireError>, expected: &str) {
@@ -60,7 +60,7 @@ fn an_envelope_of_soap_11() {
 
 #[test]
 fn faults_of_both_versions() {
-    let fault = soap::Fault::new(soap::Code::Sender, "no");
+    let fault = soap::SoapFault::new(soap::SoapFaultCode::Sender, "no");
     let expected = "\
         <soap:Envelope xmlns:soap=\"http://schemas.xmlsoap.org/soap/envelope/\"><soap:Body><soap:Fault>
         <faultcode>soap:Client</faultcode><faultstring>no</faultstring>
@@ -90,5 +90,5 @@ fn calls_and_faults_of_xml_rpc() {
         <member><name>faultCode</name><value><int>4</int></value></member>
         <member><name>faultString</name><value><string>too many</string></value></member>
         </struct></value></fault></methodResponse>";
-    same(xmlrpc::write_response(&Err(Fault { code: 4, text: "too many".into() })), expected);
+    same(xmlrpc::write_response(&Err(RpcFault { code: 4, text: "too many".into() })), expected);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-type Reader = fn(&[u8], &Limits) -> Result<(), WireError>;
+type Reader = fn(&[u8], &DocumentLimits) -> Result<(), WireError>;
 
 /// Every reader of XML.
 const XML_READERS: [(&str, Reader); 7] = [
@@ -16,13 +16,13 @@ const XML_READERS: [(&str, Reader); 7] = [
 ];
 
 #[track_caller]
-fn refused_by_all(bytes: &[u8], limits: &Limits, error: &WireError) {
+fn refused_by_all(bytes: &[u8], limits: &DocumentLimits, error: &WireError) {
     for (name, read) in XML_READERS {
         assert_eq!(read(bytes, limits).as_ref(), Err(error), "{name}");
     }
 }
 
-fn element(bytes: &[u8], limits: &Limits) -> Result<xml::dom::Element, WireError> {
+fn element(bytes: &[u8], limits: &DocumentLimits) -> Result<xml::dom::Element, WireError> {
     xml::dom::parse(bytes, limits)
 }
 
@@ -40,7 +40,7 @@ fn a_billion_laughs_are_not_laughed() {
 
 #[test]
 fn documents_are_refused_by_size_before_they_are_looked_at() {
-    let limits = Limits { document_max_bytes: 20, ..limits() };
+    let limits = DocumentLimits { document_max_bytes: 20, ..limits() };
     let long = vec![b'<'; 21];
     refused_by_all(&long, &limits, &WireError::TooLarge { max_bytes: 20 });
     for result in [json::read(&long, &limits).map(drop), json::read_content(&long, &limits).map(drop)] {
@@ -51,7 +51,7 @@ fn documents_are_refused_by_size_before_they_are_looked_at() {
 
 #[test]
 fn depth_is_limited_even_where_the_limit_is_not() {
-    let endless = Limits { depth_max: usize::MAX, ..limits() };
+    let endless = DocumentLimits { depth_max: usize::MAX, ..limits() };
     let nested = "<a>".repeat(100_000);
     assert_eq!(element(nested.as_bytes(), &endless), Err(WireError::TooDeep { max: 100 }));
     assert_eq!(element("<a>".repeat(65).as_bytes(), &limits()), Err(WireError::TooDeep { max: 64 }));
@@ -62,7 +62,7 @@ fn depth_is_limited_even_where_the_limit_is_not() {
 
 #[test]
 fn nodes_and_attributes_are_counted() {
-    let few = Limits { nodes_max: 3, attributes_max: 2, ..limits() };
+    let few = DocumentLimits { nodes_max: 3, attributes_max: 2, ..limits() };
     assert!(element(b"<a><b/><b/></a>", &few).is_ok());
     let many = WireError::TooMany { what: "nodes", max: 3 };
     assert_eq!(element(b"<a><b/><b/><b/></a>", &few), Err(many.clone()));
@@ -79,7 +79,7 @@ fn a_frame_that_promises_too_much_is_refused_at_its_header() {
     let mut frames = frame::Frames::new(limits());
     frames.feed(&[255, 255, 255, 255]);
     assert!(frames.frame().is_err());
-    let mut frames = frame::Frames::new(Limits { document_max_bytes: 2, ..limits() });
+    let mut frames = frame::Frames::new(DocumentLimits { document_max_bytes: 2, ..limits() });
     frames.feed(&[0, 0, 0, 2, 1]);
     assert_eq!((frames.frame(), frames.waiting_bytes()), (Ok(None), 5));
 }

@@ -1,7 +1,7 @@
 //! SOAP, WSDL and XML-RPC as other programs speak them.
 
 use super::*;
-use crate::soap::{Block, Body, Code, Envelope, Fault, Version};
+use crate::soap::{Envelope, HeaderBlock, SoapBody, SoapFault, SoapFaultCode, Version};
 use crate::wsdl::{Operation, Service};
 use crate::xml::dom::Element;
 use crate::xmlrpc::Call;
@@ -19,7 +19,7 @@ fn a_block_that_must_be_understood_stops_who_does_not() {
         let bytes = envelope(version, &header, "");
         let error = soap::read(&bytes, &limits(), &[]).expect_err("refused");
         assert_eq!(error, WireError::NotUnderstood("pay".into()));
-        assert_eq!(Fault::of_error(&error).code, Code::MustUnderstand);
+        assert_eq!(SoapFault::of_error(&error).code, SoapFaultCode::MustUnderstand);
         let read = soap::read(&bytes, &limits(), &[("urn:t", "pay")]).expect("understood");
         assert!(read.headers[0].must_understand && read.headers[0].element.is("urn:t", "pay"));
     }
@@ -35,9 +35,9 @@ fn a_block_for_somebody_else_stops_nobody() {
 #[test]
 fn a_marked_block_comes_back_marked() {
     let element = Element::of("urn:t", "pay").with_text("5");
-    let body = Body::Elements(vec![]);
+    let body = SoapBody::Elements(vec![]);
     for version in [Version::V11, Version::V12] {
-        let block = Block { element: element.clone(), must_understand: true };
+        let block = HeaderBlock { element: element.clone(), must_understand: true };
         let written = Envelope { version, headers: vec![block], body: body.clone() };
         let bytes = soap::write(&written).expect("written");
         assert_eq!(soap::read(&bytes, &limits(), &[("urn:t", "pay")]), Ok(written));
@@ -48,14 +48,15 @@ fn a_marked_block_comes_back_marked() {
 fn another_version_of_soap_is_a_version_mismatch() {
     let bytes = b"<Envelope xmlns='http://www.w3.org/2001/12/soap-envelope'><Body/></Envelope>";
     let error = soap::read(bytes, &limits(), &[]).expect_err("refused");
-    assert_eq!(Fault::of_error(&error).code, Code::VersionMismatch);
+    assert_eq!(SoapFault::of_error(&error).code, SoapFaultCode::VersionMismatch);
 }
 
 #[test]
 fn faults_come_back_with_their_detail_and_foreign_codes_are_the_receivers() {
     let detail = vec![Element::of("urn:t", "why").with_text("too late")];
     for version in [Version::V11, Version::V12] {
-        let fault = Fault { detail: detail.clone(), ..Fault::new(Code::Receiver, "not <now>") };
+        let fault =
+            SoapFault { detail: detail.clone(), ..SoapFault::new(SoapFaultCode::Receiver, "not <now>") };
         let bytes = soap::write(&Envelope::fault(version, fault.clone())).expect("written");
         let read = soap::read(&bytes, &limits(), &[]).expect("read");
         assert_eq!(read.response_content("urn:lab", "echo"), Ok(Err(fault)));
@@ -63,12 +64,12 @@ fn faults_come_back_with_their_detail_and_foreign_codes_are_the_receivers() {
     let code = |code: &str| {
         let fault = format!("<e:Fault><faultcode>{code}</faultcode><faultstring>no</faultstring></e:Fault>");
         let read = soap::read(&envelope(Version::V11, "", &fault), &limits(), &[]).expect("read");
-        let Body::Fault(fault) = read.body else { panic!("a fault") };
+        let SoapBody::Fault(fault) = read.body else { panic!("a fault") };
         fault.code
     };
-    assert_eq!(code("e:Client.Authentication"), Code::Sender);
-    assert_eq!(code("soapenv:Server.userException"), Code::Receiver);
-    assert_eq!(code("Odd"), Code::Receiver);
+    assert_eq!(code("e:Client.Authentication"), SoapFaultCode::Sender);
+    assert_eq!(code("soapenv:Server.userException"), SoapFaultCode::Receiver);
+    assert_eq!(code("Odd"), SoapFaultCode::Receiver);
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn a_description_declares_nothing_twice_whatever_its_operations_are_called() {
         operations: ["payload", "numbers", "points"].map(operation).into(),
     };
     let description = wsdl::write(&service).expect("written");
-    let root = crate::xml::dom::parse(&description, &Limits::default()).expect("XML");
+    let root = crate::xml::dom::parse(&description, &DocumentLimits::default()).expect("XML");
     let schema = root.element("types").and_then(|types| types.element("schema")).expect("a schema");
     let mut names: Vec<_> = schema.elements().map(|one| (&one.name, one.attribute("name"))).collect();
     let declared = names.len();

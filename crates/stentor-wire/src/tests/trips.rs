@@ -1,7 +1,7 @@
 //! What is written is read back as it was.
 
 use super::*;
-use crate::xmlrpc::{Call, Fault};
+use crate::xmlrpc::{Call, RpcFault};
 
 proptest! {
     #[test]
@@ -53,7 +53,7 @@ proptest! {
     fn a_multicall_comes_back_with_values_and_faults_in_order(
         outcomes in prop::collection::vec(prop_oneof![
             value().prop_map(Ok),
-            (any::<i32>(), text()).prop_map(|(code, text)| Err(Fault { code, text })),
+            (any::<i32>(), text()).prop_map(|(code, text)| Err(RpcFault { code, text })),
         ], 0..5)
     ) {
         let answer = xmlrpc::multicall_result(outcomes.clone());

@@ -1,7 +1,7 @@
 //! From bytes to characters.
 
 use super::is_allowed;
-use crate::{Limits, WireError};
+use crate::{DocumentLimits, WireError};
 use std::borrow::Cow;
 
 /// An encoding is declared within so many bytes, or not at all.
@@ -14,7 +14,7 @@ enum Encoding {
 }
 
 /// Decodes a document: UTF-8, ASCII or Latin-1, by what its XML declaration says. Checks its size and its characters.
-pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, WireError> {
+pub fn decode<'a>(bytes: &'a [u8], limits: &DocumentLimits) -> Result<Cow<'a, str>, WireError> {
     limits.check_size(bytes.len())?;
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let text = match encoding(bytes)? {

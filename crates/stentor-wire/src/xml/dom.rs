@@ -2,7 +2,7 @@
 
 use super::sax::{self, Handler};
 use super::{Attribute, Tag, Writer, find};
-use crate::{Limits, WireError};
+use crate::{DocumentLimits, WireError};
 
 /// An element with everything in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Node {
 }
 
 /// Reads a document into a tree.
-pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Element, WireError> {
+pub fn parse(bytes: &[u8], limits: &DocumentLimits) -> Result<Element, WireError> {
     let mut builder = Builder::default();
     sax::parse(bytes, limits, &mut builder)?;
     builder.root.ok_or_else(|| WireError::missing("a root"))

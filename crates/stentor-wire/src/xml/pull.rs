@@ -2,7 +2,7 @@
 
 use super::{Attribute, Tag, is_allowed};
 use crate::limits::Budget;
-use crate::{Limits, WireError};
+use crate::{DocumentLimits, WireError};
 use quick_xml::NsReader;
 use quick_xml::XmlVersion;
 use quick_xml::escape::{resolve_xml_entity, unescape};
@@ -26,7 +26,7 @@ pub enum Token<'a> {
 /// Reads tokens from a decoded document.
 pub struct Pull<'a> {
     reader: NsReader<&'a [u8]>,
-    limits: Limits,
+    limits: DocumentLimits,
     budget: Budget,
     has_root: bool,
 }
@@ -34,7 +34,7 @@ pub struct Pull<'a> {
 impl<'a> Pull<'a> {
     /// Starts at the beginning.
     #[must_use]
-    pub fn new(text: &'a str, limits: &Limits) -> Self {
+    pub fn new(text: &'a str, limits: &DocumentLimits) -> Self {
         let mut reader = NsReader::from_str(text);
         let config = reader.config_mut();
         config.expand_empty_elements = true;

@@ -2,7 +2,7 @@
 
 use super::pull::{Pull, Token};
 use super::{Tag, decode};
-use crate::{Limits, WireError};
+use crate::{DocumentLimits, WireError};
 
 /// What is called while a document is read; an error ends the reading.
 pub trait Handler {
@@ -15,7 +15,7 @@ pub trait Handler {
 }
 
 /// Reads a document to its end, calling the handler.
-pub fn parse(bytes: &[u8], limits: &Limits, handler: &mut impl Handler) -> Result<(), WireError> {
+pub fn parse(bytes: &[u8], limits: &DocumentLimits, handler: &mut impl Handler) -> Result<(), WireError> {
     let text = decode(bytes, limits)?;
     let mut pull = Pull::new(&text, limits);
     loop {

@@ -1,6 +1,6 @@
 //! `system.multicall`: many calls in one, and their outcomes in order.
 
-use super::{Call, Fault, Outcome};
+use super::{Call, Outcome, RpcFault};
 use crate::{Value, WireError};
 
 /// Its name.
@@ -20,12 +20,12 @@ pub fn multicall(calls: &[Call]) -> Call {
 
 /// Unpacks the calls of one. A multicall within a multicall is refused with a fault of its own, as are entries that are no
 /// calls: the others are made all the same.
-pub fn calls_of_multicall(call: &Call) -> Result<Vec<Result<Call, Fault>>, WireError> {
+pub fn calls_of_multicall(call: &Call) -> Result<Vec<Result<Call, RpcFault>>, WireError> {
     let [Value::List(packed)] = &call.params[..] else {
         return Err(WireError::Unexpected("one array of calls is wanted".into()));
     };
     let unpack = |one: &Value| {
-        let wrong = |text: &str| Fault { code: super::CODE_WRONG_PARAMS, text: text.into() };
+        let wrong = |text: &str| RpcFault { code: super::CODE_WRONG_PARAMS, text: text.into() };
         let method = one.get("methodName").and_then(Value::as_text);
         match (method, one.get("params")) {
             (Some(MULTICALL), _) => Err(wrong("a multicall within a multicall")),
@@ -53,7 +53,7 @@ pub fn results_of_multicall(answer: &Value) -> Result<Vec<Outcome>, WireError> {
     let Value::List(packed) = answer else { return Err(WireError::missing("an array of results")) };
     let unpack = |one: &Value| match one {
         Value::List(values) if values.len() == 1 => Ok(Ok(values[0].clone())),
-        other => Fault::of_value(other).map(Err).ok_or_else(|| WireError::missing("a result or a fault")),
+        other => RpcFault::of_value(other).map(Err).ok_or_else(|| WireError::missing("a result or a fault")),
     };
     packed.iter().map(unpack).collect()
 }

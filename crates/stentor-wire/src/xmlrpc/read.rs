@@ -1,9 +1,9 @@
 //! From documents to calls and answers.
 
-use super::{Call, Fault, Outcome};
+use super::{Call, Outcome, RpcFault};
 use crate::xml::decode;
 use crate::xml::pull::{Pull, Token, only_space};
-use crate::{Limits, Value, WireError};
+use crate::{DocumentLimits, Value, WireError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 const EXTENSIONS: &str = "http://ws.apache.org/xmlrpc/namespaces/extensions";
 
 /// Reads a call.
-pub fn read_call(bytes: &[u8], limits: &Limits) -> Result<Call, WireError> {
+pub fn read_call(bytes: &[u8], limits: &DocumentLimits) -> Result<Call, WireError> {
     let text = decode(bytes, limits)?;
     let mut pull = Pull::new(&text, limits);
     pull.named_child("methodCall")?;
@@ -35,7 +35,7 @@ pub fn read_call(bytes: &[u8], limits: &Limits) -> Result<Call, WireError> {
 }
 
 /// Reads what came of a call.
-pub fn read_response(bytes: &[u8], limits: &Limits) -> Result<Outcome, WireError> {
+pub fn read_response(bytes: &[u8], limits: &DocumentLimits) -> Result<Outcome, WireError> {
     let text = decode(bytes, limits)?;
     let mut pull = Pull::new(&text, limits);
     pull.named_child("methodResponse")?;
@@ -48,7 +48,7 @@ pub fn read_response(bytes: &[u8], limits: &Limits) -> Result<Outcome, WireError
             Ok(value)
         }
         "fault" => {
-            let fault = Fault::of_value(&wrapped_value(&mut pull)?);
+            let fault = RpcFault::of_value(&wrapped_value(&mut pull)?);
             Err(fault.ok_or_else(|| WireError::missing("faultCode or faultString"))?)
         }
         other => return Err(WireError::unexpected(other, "params or fault")),

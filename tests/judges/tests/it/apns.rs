@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use rcgen::KeyPair;
 use serde_json::json;
 use stentor_emulators::apns::{ApnsConfig, ApnsKey};
-use stentor_emulators::policy::{GoAway, Policy, Refusal, Streams};
+use stentor_emulators::policy::{GoAway, Policy, ServiceError, StreamLimitPolicy};
 use stentor_emulators::{ApnsEmulator, RunningApns, TlsConfig};
 use tokio::process::Command;
 
@@ -62,18 +62,21 @@ impl Apns {
 
 /// Refuses one token for each reason that the steps ask for, and accepts all others.
 fn refusals() -> Policy {
-    let dead = Refusal { timestamp_ms: Some(DEAD_SINCE_MS), ..Refusal::new("Unregistered") };
+    let dead = ServiceError { timestamp_ms: Some(DEAD_SINCE_MS), ..ServiceError::new("Unregistered") };
     scripted(vec![
-        always(&token('b'), Refusal::new("BadDeviceToken")),
+        always(&token('b'), ServiceError::new("BadDeviceToken")),
         always(&token('d'), dead),
-        always(&token('e'), Refusal::new("TooManyRequests")),
-        always(&token('f'), Refusal::new("ServiceUnavailable")),
+        always(&token('e'), ServiceError::new("TooManyRequests")),
+        always(&token('f'), ServiceError::new("ServiceUnavailable")),
     ])
 }
 
 /// One stream at a time until a push is accepted, as for a sender with a provider token.
 fn one_stream_at_first() -> Policy {
-    Policy { streams: Some(Streams { initial: Some(1), ..Streams::default() }), ..Policy::default() }
+    Policy {
+        streams: Some(StreamLimitPolicy { initial: Some(1), ..StreamLimitPolicy::default() }),
+        ..Policy::default()
+    }
 }
 
 /// A GOAWAY after every 300 requests of a connection.

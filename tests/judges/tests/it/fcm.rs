@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use rcgen::{KeyPair, PKCS_RSA_SHA256};
 use serde_json::json;
 use stentor_emulators::fcm::{FcmAuth, FcmConfig, ServiceAccount};
-use stentor_emulators::policy::{Policy, Refusal};
+use stentor_emulators::policy::{Policy, ServiceError};
 use stentor_emulators::{FcmEmulator, RunningFcm, TlsConfig};
 
 use crate::client::{Client, Report};
@@ -61,14 +61,14 @@ impl Fcm {
 }
 
 fn policy() -> Policy {
-    let wait = |code: &str| Refusal::new(code).retry_after_s(1);
+    let wait = |code: &str| ServiceError::new(code).retry_after_s(1);
     scripted(vec![
-        always("gone", Refusal::new("UNREGISTERED")),
-        always("gone-many", Refusal::new("UNREGISTERED")),
-        always("invalid", Refusal::new("INVALID_ARGUMENT")),
-        always("foreign", Refusal::new("SENDER_ID_MISMATCH")),
-        always("quota", Refusal::new("QUOTA_EXCEEDED")),
-        always("third-party", Refusal::new("THIRD_PARTY_AUTH_ERROR")),
+        always("gone", ServiceError::new("UNREGISTERED")),
+        always("gone-many", ServiceError::new("UNREGISTERED")),
+        always("invalid", ServiceError::new("INVALID_ARGUMENT")),
+        always("foreign", ServiceError::new("SENDER_ID_MISMATCH")),
+        always("quota", ServiceError::new("QUOTA_EXCEEDED")),
+        always("third-party", ServiceError::new("THIRD_PARTY_AUTH_ERROR")),
         first(2, "busy", wait("UNAVAILABLE")),
         first(2, "quota-wait", wait("QUOTA_EXCEEDED")),
     ])

@@ -1,6 +1,6 @@
 //! Scripts for chosen tokens.
 
-use stentor_emulators::policy::{Policy, Refusal, Script, ScriptStep, Verdict};
+use stentor_emulators::policy::{Policy, Script, ScriptStep, ScriptedAnswer, ServiceError};
 
 /// Returns a policy that accepts every token without a script.
 pub(crate) fn scripted(scripts: Vec<Script>) -> Policy {
@@ -8,12 +8,12 @@ pub(crate) fn scripted(scripts: Vec<Script>) -> Policy {
 }
 
 /// Refuses a token each time.
-pub(crate) fn always(token: &str, refusal: Refusal) -> Script {
-    Script { token: Some(token.to_owned()), then: Verdict::Error(refusal), ..Script::default() }
+pub(crate) fn always(token: &str, refusal: ServiceError) -> Script {
+    Script { token: Some(token.to_owned()), then: ScriptedAnswer::Error(refusal), ..Script::default() }
 }
 
 /// Refuses a token the first times, then accepts it.
-pub(crate) fn first(times: u32, token: &str, refusal: Refusal) -> Script {
-    let step = ScriptStep { answer: Verdict::Error(refusal), times };
+pub(crate) fn first(times: u32, token: &str, refusal: ServiceError) -> Script {
+    let step = ScriptStep { answer: ScriptedAnswer::Error(refusal), times };
     Script { token: Some(token.to_owned()), answers: vec![step], ..Script::default() }
 }

@@ -3,7 +3,7 @@
 use super::{CONNECTION_WINDOW_BYTES, Connection, MAX_RESET_STREAMS};
 use crate::frames::frame::{Breach, Frame};
 use crate::frames::host::Host;
-use crate::frames::streams::Phase;
+use crate::frames::streams::StreamPhase;
 use stentor_http2_codec::frame::{
     self, ErrorCode, PAYLOAD_DEFAULT_MAX_BYTES, PAYLOAD_LIMIT_BYTES, WINDOW_DEFAULT_BYTES, WINDOW_MAX_BYTES,
     flag, kind, setting,
@@ -131,7 +131,7 @@ impl<H: Host> Connection<H> {
         if stream.send_window > i64::from(WINDOW_MAX_BYTES) {
             return Err(Breach::Stream(ErrorCode::FLOW_CONTROL_ERROR));
         }
-        if stream.phase == Phase::Window {
+        if stream.phase == StreamPhase::Window {
             self.unblock();
         }
         Ok(())
@@ -182,7 +182,7 @@ impl<H: Host> Connection<H> {
     }
 }
 
-impl super::Sending {
+impl super::SendWindows {
     pub(super) fn new() -> Self {
         Self {
             window: i64::from(WINDOW_DEFAULT_BYTES),

@@ -4,8 +4,8 @@ use super::Connection;
 use super::MAX_BLOCK_BYTES;
 use crate::frames::field::Field;
 use crate::frames::frame::{Breach, Frame};
-use crate::frames::host::{Admission, Body, Host};
-use crate::frames::streams::Phase;
+use crate::frames::host::{Admission, Host, RequestBody};
+use crate::frames::streams::StreamPhase;
 use stentor_http2_codec::frame::{self, ErrorCode, WINDOW_DEFAULT_BYTES, flag, kind};
 
 const PRIORITY_BYTES: usize = 5;
@@ -100,7 +100,7 @@ impl<H: Host> Connection<H> {
             self.decoder.decode(block, &mut |field: Field<'_>| pseudo |= field.name.first() == Some(&b':'));
         visited.map_err(|_| UNDECODABLE)?;
         let Some(place) = self.streams.place(id) else { return self.take_for_closed(id) };
-        if self.streams.at(place).phase != Phase::Request {
+        if self.streams.at(place).phase != StreamPhase::Request {
             return Err(Breach::Stream(ErrorCode::STREAM_CLOSED));
         }
         if pseudo || flags & flag::END_STREAM == 0 {
@@ -122,7 +122,7 @@ impl<H: Host> Connection<H> {
             };
         };
         let stream = self.streams.at(place);
-        if stream.phase != Phase::Request {
+        if stream.phase != StreamPhase::Request {
             return Err(Breach::Stream(ErrorCode::STREAM_CLOSED));
         }
         let window = stream.receive_window.checked_sub(used);
@@ -160,12 +160,12 @@ impl<H: Host> Connection<H> {
             return Ok(());
         }
         let body = if stream.body_bytes > H::MAX_BODY_BYTES as u64 {
-            Body::TooLarge
+            RequestBody::TooLarge
         } else if stream.body.is_empty() {
-            Body::Whole(last)
+            RequestBody::Whole(last)
         } else {
             stream.body.extend_from_slice(last);
-            Body::Whole(&stream.body)
+            RequestBody::Whole(&stream.body)
         };
         let when = self.host.answer(&mut stream.draft, body, &mut self.scratch);
         self.send(id, place, when);

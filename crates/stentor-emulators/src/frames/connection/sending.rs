@@ -1,10 +1,10 @@
 //! Answers on their way out: at once, in their time, and as far as windows allow.
 
-use super::{Connection, Sending};
+use super::{Connection, SendWindows};
 use crate::frames::answer::{self, When};
 use crate::frames::delayed_answers::DelayedAnswer;
 use crate::frames::host::Host;
-use crate::frames::streams::Phase;
+use crate::frames::streams::StreamPhase;
 use stentor_http2_codec::frame::{self, FrameHeader, PAYLOAD_DEFAULT_MAX_BYTES, flag, kind};
 use stentor_http2_codec::hpack::write_table_size;
 use tokio::time::Instant;
@@ -54,8 +54,8 @@ impl<H: Host> Connection<H> {
         let (block, body) = bytes.read(&span);
         let window = self.sending.first_window + i64::from(widened);
         match self.write_answer(id, block, body, window) {
-            Progress::Whole => self.unsent += 1,
-            Progress::Blocked { window, sent_bytes } => {
+            SendProgress::Whole => self.unsent += 1,
+            SendProgress::Blocked { window, sent_bytes } => {
                 let place = self.streams.open(id, window);
                 self.block(id, place, body[sent_bytes..].to_vec());
             }
@@ -76,8 +76,8 @@ impl<H: Host> Connection<H> {
         let scratch = std::mem::take(&mut self.scratch);
         let window = self.streams.at(place).send_window;
         match self.write_answer(id, &scratch.block, &scratch.body, window) {
-            Progress::Whole => self.closed(id),
-            Progress::Blocked { window, sent_bytes } => {
+            SendProgress::Whole => self.closed(id),
+            SendProgress::Blocked { window, sent_bytes } => {
                 self.streams.at(place).send_window = window;
                 self.block(id, place, scratch.body[sent_bytes..].to_vec());
             }
@@ -88,7 +88,7 @@ impl<H: Host> Connection<H> {
     fn block(&mut self, id: u32, place: usize, rest: Vec<u8>) {
         let stream = self.streams.at(place);
         stream.rest = rest;
-        stream.phase = Phase::Window;
+        stream.phase = StreamPhase::Window;
         self.sending.blocked.push_back(id);
     }
 
@@ -98,15 +98,19 @@ impl<H: Host> Connection<H> {
     }
 
     /// Writes an answer as far as the connection's window and the stream's allow.
-    fn write_answer(&mut self, id: u32, block: &[u8], body: &[u8], mut window: i64) -> Progress {
+    fn write_answer(&mut self, id: u32, block: &[u8], body: &[u8], mut window: i64) -> SendProgress {
         if let Some(code) = answer::reset_code(block, body) {
             frame::write_number(kind::RST_STREAM, id, code.0, &mut self.out);
             self.remember_reset(id);
-            return Progress::Whole;
+            return SendProgress::Whole;
         }
         self.sending.write_headers(&mut self.out, id, block, body.is_empty());
         let sent_bytes = self.sending.write_body(&mut self.out, id, body, &mut window);
-        if sent_bytes == body.len() { Progress::Whole } else { Progress::Blocked { window, sent_bytes } }
+        if sent_bytes == body.len() {
+            SendProgress::Whole
+        } else {
+            SendProgress::Blocked { window, sent_bytes }
+        }
     }
 
     /// Goes on with answers that waited for a window.
@@ -126,7 +130,7 @@ impl<H: Host> Connection<H> {
 }
 
 /// How far an answer has come.
-enum Progress {
+enum SendProgress {
     Whole,
     /// The stream's window, and how much of the body is sent, both in bytes.
     Blocked {
@@ -135,7 +139,7 @@ enum Progress {
     },
 }
 
-impl Sending {
+impl SendWindows {
     fn write_headers(&mut self, out: &mut Vec<u8>, id: u32, block: &[u8], ends: bool) {
         let flags = if ends { flag::END_HEADERS | flag::END_STREAM } else { flag::END_HEADERS };
         let gives_up = std::mem::take(&mut self.gives_up_table);

@@ -8,11 +8,11 @@ use crate::frames::rig::*;
 use std::time::Duration;
 use stentor_http2_codec::frame::{ErrorCode, PREFACE, WINDOW_DEFAULT_BYTES, flag, kind};
 
-fn goaway_code(frames: &[Spoken]) -> Option<u32> {
+fn goaway_code(frames: &[WrittenFrame]) -> Option<u32> {
     frames.iter().find(|frame| frame.kind == kind::GOAWAY).map(|frame| frame.number(4))
 }
 
-fn resets(frames: &[Spoken]) -> Vec<(u32, u32)> {
+fn resets(frames: &[WrittenFrame]) -> Vec<(u32, u32)> {
     frames
         .iter()
         .filter(|frame| frame.kind == kind::RST_STREAM)
@@ -20,8 +20,8 @@ fn resets(frames: &[Spoken]) -> Vec<(u32, u32)> {
         .collect()
 }
 
-fn answered(frames: &[Spoken]) -> Vec<u32> {
-    let last = |frame: &&Spoken| {
+fn answered(frames: &[WrittenFrame]) -> Vec<u32> {
+    let last = |frame: &&WrittenFrame| {
         matches!(frame.kind, kind::HEADERS | kind::DATA) && frame.flags & flag::END_STREAM != 0
     };
     frames.iter().filter(last).map(|frame| frame.stream).collect()
@@ -286,7 +286,7 @@ fn an_answer_is_sent_as_far_as_windows_allow() {
     let host = Recorder { reply: b"0123456789".to_vec(), ..Recorder::default() };
     let mut connection = greeted(host);
     let small = |bytes: u32| raw(kind::SETTINGS, 0, 0, &[&[0, 4][..], &bytes.to_be_bytes()].concat());
-    let bodies = |frames: &[Spoken], id| -> Vec<u8> {
+    let bodies = |frames: &[WrittenFrame], id| -> Vec<u8> {
         frames
             .iter()
             .filter(|frame| frame.is(kind::DATA, id))

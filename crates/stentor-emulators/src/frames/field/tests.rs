@@ -24,14 +24,14 @@ fn kinds_are_told_by_name_and_value_in_both_tables() {
     let mut decoder = Decoder::new();
     assert_eq!(
         kinds(&mut decoder, &[0x83, 0x84, 0x87, 0x81]),
-        [Kind::Method, Kind::Path, Kind::Scheme, Kind::Authority]
+        [HeaderKind::Method, HeaderKind::Path, HeaderKind::Scheme, HeaderKind::Authority]
     );
-    assert_eq!(kinds(&mut decoder, &entering("apns-id", "a\nb")), [Kind::Invalid]);
+    assert_eq!(kinds(&mut decoder, &entering("apns-id", "a\nb")), [HeaderKind::Invalid]);
     let under_the_same_name = [0x40 | 62, 1, b'a'];
-    assert_eq!(kinds(&mut decoder, &under_the_same_name), [Kind::ApnsId]);
-    assert_eq!(kinds(&mut decoder, &[0xbe, 0xbf]), [Kind::ApnsId, Kind::Invalid]);
+    assert_eq!(kinds(&mut decoder, &under_the_same_name), [HeaderKind::ApnsId]);
+    assert_eq!(kinds(&mut decoder, &[0xbe, 0xbf]), [HeaderKind::ApnsId, HeaderKind::Invalid]);
     for name in ["", "Apns-id", "a b", "a:b", "ä"] {
-        assert_eq!(kinds(&mut decoder, &entering(name, "1")), [Kind::Invalid], "{name:?}");
+        assert_eq!(kinds(&mut decoder, &entering(name, "1")), [HeaderKind::Invalid], "{name:?}");
     }
 }
 
@@ -42,7 +42,10 @@ fn field() -> impl Strategy<Value = (String, Vec<u8>, bool)> {
         "[a-z][a-z0-9!#$%&'*+.^_`|~-]{0,40}",
     ];
     let name = name.prop_filter("about connections", |name| {
-        !matches!(Kind::of_name(name.as_bytes()), Kind::Connection | Kind::Te | Kind::ContentLength)
+        !matches!(
+            HeaderKind::of_name(name.as_bytes()),
+            HeaderKind::Connection | HeaderKind::Te | HeaderKind::ContentLength
+        )
     });
     let byte = prop_oneof![0x21..0x7f_u8, 0x80..=0xff_u8];
     let value =

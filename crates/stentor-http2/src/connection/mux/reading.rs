@@ -7,7 +7,7 @@ use stentor_http2_codec::hpack::Malformed;
 
 use super::{CONNECTION_WINDOW_BYTES, Ended, Mux, Open, Plain, UNREAD_MAX_BYTES};
 use crate::batch::Reply;
-use crate::connection::peer::Change;
+use crate::connection::peer::SettingsChange;
 use crate::connection::violation::Violation;
 use crate::fault::Fault;
 use crate::gather::Gather;
@@ -250,9 +250,9 @@ impl Mux {
         self.peer.is_known = true;
         for (id, value) in settings {
             match self.peer.apply(id, value)? {
-                Change::None => {}
-                Change::HeaderTable(bytes) => self.encoder.limit(bytes),
-                Change::StreamWindows(bytes) => self.blocked.shift_windows(bytes),
+                SettingsChange::None => {}
+                SettingsChange::HeaderTable(bytes) => self.encoder.limit(bytes),
+                SettingsChange::StreamWindows(bytes) => self.blocked.shift_windows(bytes),
             }
         }
         // The acknowledgement first: what `pump` writes may need the windows of the new settings.

@@ -11,7 +11,7 @@ use stentor_http2_codec::hpack::OwnedField;
 use tokio::time::Instant;
 
 use super::*;
-use crate::batch::{Batch as Requests, GIST_BODY_MAX_BYTES, Gist, Keep, Request};
+use crate::batch::{GIST_BODY_MAX_BYTES, Gist, Keep, Request, RequestBatch as Requests};
 use crate::connection::violation::Violation;
 use crate::response::PLAIN_STATUS;
 use crate::work::Run;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stentor_http2_codec::frame::{self, FRAME_HEADER_BYTES, FrameHeader, flag, kind};
 use stentor_http2_codec::hpack::Encoder;
 
-use super::{Batch, Mux};
+use super::{Mux, OpenBatch};
 use crate::batch::Requests;
 use crate::connection::streams::Open;
 use crate::fault::Fault;
@@ -84,14 +84,15 @@ impl Mux {
 
     /// Returns a batch a place here for `count` requests.
     pub(crate) fn enlist(&mut self, work: &Arc<Work>, count: u32) -> u32 {
-        let known = |place: &Option<Batch>| place.as_ref().is_some_and(|held| Arc::ptr_eq(&held.work, work));
+        let known =
+            |place: &Option<OpenBatch>| place.as_ref().is_some_and(|held| Arc::ptr_eq(&held.work, work));
         let at = self.batches.iter().position(known);
         let at = at.or_else(|| self.batches.iter().position(Option::is_none));
         let at = at.unwrap_or_else(|| {
             self.batches.push(None);
             self.batches.len() - 1
         });
-        let held = self.batches[at].get_or_insert_with(|| Batch { work: Arc::clone(work), open: 0 });
+        let held = self.batches[at].get_or_insert_with(|| OpenBatch { work: Arc::clone(work), open: 0 });
         held.open += count;
         at as u32
     }

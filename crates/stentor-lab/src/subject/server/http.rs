@@ -14,7 +14,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::convert::Infallible;
-use stentor_wire::Limits;
+use stentor_wire::DocumentLimits;
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
@@ -51,7 +51,7 @@ async fn respond(request: Request<Incoming>, work: &Work) -> Answer {
             None => response(StatusCode::METHOD_NOT_ALLOWED, Vec::new(), work),
         };
     }
-    let limit = Limits::default().document_max_bytes;
+    let limit = DocumentLimits::default().document_max_bytes;
     let Ok(body) = Limited::new(request.into_body(), limit).collect().await else {
         return response(StatusCode::PAYLOAD_TOO_LARGE, Vec::new(), work);
     };
@@ -79,7 +79,7 @@ fn response(status: StatusCode, bytes: Vec<u8>, work: &Work) -> Answer {
 }
 
 async fn call(request: Request<Incoming>, work: &Work) -> Answer {
-    let limit = Limits::default().document_max_bytes;
+    let limit = DocumentLimits::default().document_max_bytes;
     let is_ours = request.uri().path() == grpc::path(work.op);
     let body = Limited::new(request.into_body(), limit).collect().await.ok();
     let message = body.filter(|_| is_ours).and_then(|body| grpc::unframe(body.to_bytes()).ok());

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use stentor_wire::Limits;
+use stentor_wire::DocumentLimits;
 use stentor_wire::frame::{self, Frames};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -71,7 +71,7 @@ fn converse(stream: TcpStream, work: &Work) {
 }
 
 fn receive(mut stream: TcpStream, work: &Work, answers: &SyncSender<Vec<u8>>) {
-    let mut frames = Frames::new(Limits::default());
+    let mut frames = Frames::new(DocumentLimits::default());
     let mut buffer = vec![0; READ_BYTES];
     while let Ok(read @ 1..) = stream.read(&mut buffer) {
         frames.feed(&buffer[..read]);
@@ -105,7 +105,7 @@ fn framed(answer: Result<Vec<u8>, Vec<u8>>) -> Vec<u8> {
 
 /// Speaks with one client until it hangs up.
 pub(super) async fn speak_frames(mut stream: Stream, work: Work) {
-    let mut frames = Frames::new(Limits::default());
+    let mut frames = Frames::new(DocumentLimits::default());
     let mut buffer = vec![0; READ_BYTES];
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {
         frames.feed(&buffer[..read]);

@@ -3,17 +3,17 @@
 use super::Work;
 use crate::subject::dialect::{METHOD_PREFIX, of_value, to_value};
 use stentor_wire::xmlrpc::{
-    CODE_NO_SUCH_METHOD, CODE_WRONG_PARAMS, Call, Fault, MULTICALL, Outcome, calls_of_multicall,
+    CODE_NO_SUCH_METHOD, CODE_WRONG_PARAMS, Call, MULTICALL, Outcome, RpcFault, calls_of_multicall,
     multicall_result, read_call, write_response,
 };
-use stentor_wire::{Limits, Value, WireError};
+use stentor_wire::{DocumentLimits, Value, WireError};
 
 const LIST: &str = "system.listMethods";
 const SIGNATURE: &str = "system.methodSignature";
 
 /// Answers a call of such a method; `None` when it is another.
 pub(super) fn answer(work: &Work, body: &[u8]) -> Option<Result<Vec<u8>, WireError>> {
-    let call = read_call(body, &Limits::default()).ok()?;
+    let call = read_call(body, &DocumentLimits::default()).ok()?;
     let outcome = match call.method.as_str() {
         LIST => {
             Ok(Value::List([method(work).as_str(), LIST, SIGNATURE, MULTICALL].map(Value::from).to_vec()))
@@ -35,7 +35,9 @@ fn signature(work: &Work, call: &Call) -> Outcome {
         [Value::Text(name)] if *name == method(work) => {
             Ok(Value::List(vec![Value::List(["struct", "struct"].map(Value::from).to_vec())]))
         }
-        _ => Err(Fault { code: CODE_WRONG_PARAMS, text: "the name of one of our methods is wanted".into() }),
+        _ => {
+            Err(RpcFault { code: CODE_WRONG_PARAMS, text: "the name of one of our methods is wanted".into() })
+        }
     }
 }
 
@@ -46,9 +48,9 @@ fn several(work: &Work, call: &Call) -> Result<Vec<u8>, WireError> {
 
 fn single(work: &Work, call: Call) -> Outcome {
     if call.method != method(work) {
-        return Err(Fault { code: CODE_NO_SUCH_METHOD, text: "there is no such method".into() });
+        return Err(RpcFault { code: CODE_NO_SUCH_METHOD, text: "there is no such method".into() });
     }
-    let wrong = |text: String| Fault { code: CODE_WRONG_PARAMS, text };
+    let wrong = |text: String| RpcFault { code: CODE_WRONG_PARAMS, text };
     let [value] = &call.params[..] else { return Err(wrong("one parameter is wanted".into())) };
     let request = of_value(value).map_err(|error| wrong(error.to_string()))?;
     let answer = work.do_it(request).ok_or_else(|| wrong("that cannot be asked for".into()))?;

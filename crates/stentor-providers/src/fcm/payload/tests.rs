@@ -51,7 +51,7 @@ fn data(pairs: &[(&str, &str)]) -> Content {
 
 fn sent(spec: MessageSpec, seconds_later: u64) -> Value {
     let now = DUE.plus(std::time::Duration::from_secs(seconds_later));
-    let body = Body::new(&message(spec), now).with_token("tok:en", |parts| parts.concat());
+    let body = BodyTemplate::new(&message(spec), now).with_token("tok:en", |parts| parts.concat());
     serde_json::from_slice::<Value>(&body).expect("JSON")["message"].clone()
 }
 
@@ -166,7 +166,7 @@ proptest! {
     ) {
         let notification = Notification { title: Some(title.clone()), ..Notification::default() };
         let content = Content { notification: Some(notification), data: pairs.clone(), ..Content::default() };
-        let body = Body::new(&message(spec(content)), DUE).with_token(&token, |parts| parts.concat());
+        let body = BodyTemplate::new(&message(spec(content)), DUE).with_token(&token, |parts| parts.concat());
         let read: Value = serde_json::from_slice(&body).expect("JSON");
         prop_assert_eq!(read["message"]["token"].as_str(), Some(token.as_str()));
         prop_assert_eq!(read["message"]["notification"]["title"].as_str(), Some(title.as_str()));

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use stentor_emulators::Policy;
-use stentor_emulators::policy::{Refusal, Script, ScriptStep, Verdict};
+use stentor_emulators::policy::{Script, ScriptStep, ScriptedAnswer, ServiceError};
 
 use super::rig::{Scene, apns_token, fcm_token};
 use crate::harness::{server, server_with};
@@ -12,8 +12,8 @@ const DEVICES: usize = 2_000;
 const FIVE_PERCENT: u32 = 50_000;
 
 /// A policy under which a share of the tokens meets an answer: so often, or always.
-fn some(answer: Refusal, times: Option<u32>) -> (Policy, Script) {
-    let answer = Verdict::Error(answer);
+fn some(answer: ServiceError, times: Option<u32>) -> (Policy, Script) {
+    let answer = ScriptedAnswer::Error(answer);
     let whole = Script {
         prefix: Some("fcm-token:".to_owned()),
         tokens_per_million: Some(FIVE_PERCENT),
@@ -32,7 +32,7 @@ fn tokens_of(script: &Script) -> (Vec<String>, Vec<String>) {
 
 #[tokio::test]
 async fn r21_a_rate_of_single_devices_delays_those_devices_and_parks_nobody() {
-    let (policy, script) = some(Refusal::new("QUOTA_EXCEEDED").retry_after_s(1), Some(1));
+    let (policy, script) = some(ServiceError::new("QUOTA_EXCEEDED").retry_after_s(1), Some(1));
     let scene = Scene::fcm(server().await, policy).await;
     scene.import_fcm(DEVICES).await;
     let (troubled, healthy) = tokens_of(&script);
@@ -47,7 +47,7 @@ async fn r21_a_rate_of_single_devices_delays_those_devices_and_parks_nobody() {
 
 #[tokio::test]
 async fn r21_devices_that_always_fail_hold_back_neither_single_messages_nor_new_campaigns() {
-    let (policy, script) = some(Refusal::new("INTERNAL"), None);
+    let (policy, script) = some(ServiceError::new("INTERNAL"), None);
     let scene = Scene::fcm(server().await, policy).await;
     scene.import_fcm(DEVICES).await;
     let (troubled, healthy) = tokens_of(&script);
@@ -67,7 +67,7 @@ async fn r21_devices_that_always_fail_hold_back_neither_single_messages_nor_new_
 
 #[tokio::test]
 async fn tokens_of_another_sender_park_the_credential_and_end_no_delivery() {
-    let scene = Scene::fcm(server().await, super::always(Refusal::new("SENDER_ID_MISMATCH"))).await;
+    let scene = Scene::fcm(server().await, super::always(ServiceError::new("SENDER_ID_MISMATCH"))).await;
     scene.import_fcm(DEVICES).await;
     let campaign = scene.send(json!("everyone")).await;
     scene.until_parked().await;
@@ -87,7 +87,7 @@ async fn tokens_of_another_sender_park_the_credential_and_end_no_delivery() {
 async fn devices_of_the_other_apns_environment_park_the_credential_and_are_kept() {
     let scene = Scene::apns(server().await).await;
     scene.import_apns(DEVICES).await;
-    scene.apns.set_policy(super::always(Refusal::new("BadDeviceToken"))).expect("a policy");
+    scene.apns.set_policy(super::always(ServiceError::new("BadDeviceToken"))).expect("a policy");
     let campaign = scene.send(json!("everyone")).await;
     scene.until_parked().await;
     assert_eq!(scene.rested(&campaign).await["totals"]["rejected"], 0);
@@ -124,7 +124,7 @@ async fn a_fcm_credential_that_was_good_and_meets_only_foreign_devices_rests_unt
         let scene = Scene::fcm(server, Policy::default()).await;
         scene.import_fcm(devices).await;
         let set = |policy| scene.fcm.set_policy(policy).expect("a policy");
-        good_then_foreign(&scene, super::always(Refusal::new("SENDER_ID_MISMATCH")), set, devices).await;
+        good_then_foreign(&scene, super::always(ServiceError::new("SENDER_ID_MISMATCH")), set, devices).await;
         scene.put_fcm(json!("none")).await;
         let after = scene.ended(&scene.send(json!("everyone")).await).await;
         assert_eq!(after["totals"]["accepted"], devices, "no token was retired: {after}");
@@ -137,7 +137,7 @@ async fn an_apns_credential_that_was_good_and_meets_only_foreign_devices_rests_u
         let scene = Scene::apns(server_with(chunks_of(chunk)).await).await;
         scene.import_apns(1_005).await;
         let set = |policy| scene.apns.set_policy(policy).expect("a policy");
-        good_then_foreign(&scene, super::always(Refusal::new(refusal)), set, 1_005).await;
+        good_then_foreign(&scene, super::always(ServiceError::new(refusal)), set, 1_005).await;
         let after = scene.ended(&scene.send(json!("everyone")).await).await;
         assert_eq!(after["totals"]["accepted"], 1_005, "no token was retired, nothing was put: {after}");
     }

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use stentor_emulators::Policy;
-use stentor_emulators::policy::Latency;
+use stentor_emulators::policy::AnswerLatency;
 use stentor_server::config::Engine;
 
 use super::rig::{Scene, fcm_token};
@@ -79,7 +79,7 @@ async fn a_campaign_walks_through_a_changing_registry(engine: Engine, target: Va
         config.pipeline.producer_max_queued_deliveries = 100;
         config.pipeline.max_unsettled_deliveries = 100;
     });
-    let latency = Some(Latency::Fixed { ms: 50.0 });
+    let latency = Some(AnswerLatency::Fixed { ms: 50.0 });
     let scene = Scene::fcm(server.await, Policy { latency, ..Policy::default() }).await;
     scene.import(lines(0..DEVICES)).await;
     let ids = ids(&scene).await;

@@ -1,7 +1,7 @@
 //! Keys of credentials that change while a campaign runs.
 
 use stentor_emulators::Policy;
-use stentor_emulators::policy::Latency;
+use stentor_emulators::policy::AnswerLatency;
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn all_accepted(ledger: &Value) {
 
 #[tokio::test]
 async fn r18_an_fcm_key_changes_while_a_campaign_runs_and_every_device_gets_it_once() {
-    let slow = Policy { latency: Some(Latency::Fixed { ms: 20.0 }), ..Policy::default() };
+    let slow = Policy { latency: Some(AnswerLatency::Fixed { ms: 20.0 }), ..Policy::default() };
     let server = server_with(|config| {
         config.pipeline.quota_ramp_ms = 0;
         config.pipeline.chunk_max_devices = 100;
@@ -47,7 +47,7 @@ async fn r18_an_apns_key_changes_while_a_campaign_runs_and_every_device_gets_it_
     })
     .await;
     let scene = Scene::apns(server).await;
-    let slow = Policy { latency: Some(Latency::Fixed { ms: 20.0 }), ..Policy::default() };
+    let slow = Policy { latency: Some(AnswerLatency::Fixed { ms: 20.0 }), ..Policy::default() };
     scene.apns.set_policy(slow).expect("a policy");
     scene.put_apns_with(json!(60_000)).await;
     scene.import_apns(DEVICES).await;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use stentor_providers::Descriptor;
-use stentor_providers::schema::{Field, FieldKind, Flag, Input};
+use stentor_providers::schema::{CredentialField, CredentialFieldKind, Flag, Input};
 
 /// The parts of a credential.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(in crate::commands) struct CredentialSet {
 /// An option, and each field that it gives.
 struct Choosable {
     flag: Flag,
-    fields: Vec<(&'static Descriptor, &'static Field)>,
+    fields: Vec<(&'static Descriptor, &'static CredentialField)>,
 }
 
 /// Returns one example for each push service that needs more than its name.
@@ -87,7 +87,7 @@ impl CredentialSet {
         Ok(Value::Object(body))
     }
 
-    fn value(&self, field: &Field) -> anyhow::Result<Option<Value>> {
+    fn value(&self, field: &CredentialField) -> anyhow::Result<Option<Value>> {
         let option = |flag: Flag| self.options.get(flag.long).cloned();
         let (flag, value) = match field.input {
             Input::Never => return Ok(None),
@@ -110,10 +110,10 @@ impl CredentialSet {
         Ok(value)
     }
 
-    fn file_value(&self, field: &Field, is: &str, from: &str) -> anyhow::Result<Value> {
+    fn file_value(&self, field: &CredentialField, is: &str, from: &str) -> anyhow::Result<Value> {
         let path = self.file.as_deref().ok_or_else(|| Failure::usage("name the credential's file"))?;
         let text = read(path)?;
-        if !matches!(field.kind, FieldKind::Object(_)) {
+        if !matches!(field.kind, CredentialFieldKind::Object(_)) {
             return Ok(text.into());
         }
         serde_json::from_str(&text).map_err(|error| {
@@ -152,9 +152,11 @@ impl Choosable {
         let field = self.fields[0].1;
         let parser: ValueParser = match (&field.kind, field.input) {
             (_, Input::NamedFile(_)) => PathBufValueParser::new().try_map(text_of).into(),
-            (FieldKind::Connections, _) => value_parser!(u32).map(Value::from).into(),
-            (FieldKind::Quota, _) => ValueParser::new(quota),
-            (FieldKind::Choice(choice), _) => PossibleValuesParser::new(choice.words).map(Value::from).into(),
+            (CredentialFieldKind::Connections, _) => value_parser!(u32).map(Value::from).into(),
+            (CredentialFieldKind::Quota, _) => ValueParser::new(quota),
+            (CredentialFieldKind::Choice(choice), _) => {
+                PossibleValuesParser::new(choice.words).map(Value::from).into()
+            }
             _ => StringValueParser::new().map(Value::from).into(),
         };
         let Flag { long, value } = self.flag;
@@ -165,7 +167,7 @@ impl Choosable {
     fn help(&self) -> String {
         let (_, field) = self.fields[0];
         let takers = stentor_providers::all().filter(|adapter| !adapter.is_for_trials).count();
-        let of = |(adapter, field): &(&Descriptor, &Field)| match field.when_absent {
+        let of = |(adapter, field): &(&Descriptor, &CredentialField)| match field.when_absent {
             Some(usual) => format!("{}: {usual} when not given", adapter.label),
             None => adapter.label.to_owned(),
         };
@@ -181,7 +183,7 @@ impl Choosable {
 
 fn file_help() -> String {
     let file = |adapter: &'static Descriptor| {
-        let is_file = |field: &&Field| matches!(field.input, Input::File { .. });
+        let is_file = |field: &&CredentialField| matches!(field.input, Input::File { .. });
         let field = adapter.credential.fields.iter().find(is_file)?;
         Some(format!("{} ({})", field.about, adapter.label))
     };

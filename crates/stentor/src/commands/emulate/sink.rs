@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use stentor_emulators::policy::Latency;
-use stentor_emulators::{RunningSink, Sink, SinkConfig};
+use stentor_emulators::policy::AnswerLatency;
+use stentor_emulators::{RunningSink, SinkConfig, SinkEmulator};
 
 /// Which push service is to be measured; a sink understands both, and is introduced as this one.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -59,7 +59,7 @@ impl SinkOptions {
     /// Runs the sink until it is asked to end, and returns what it has counted.
     pub(super) async fn run(self, output: Output) -> anyhow::Result<()> {
         let ended = self.start.prepare()?;
-        let running = Sink::start(self.sink()?).await.map_err(refused)?;
+        let running = SinkEmulator::start(self.sink()?).await.map_err(refused)?;
         self.introduce(&running, output)?;
         ended.await;
         let counted = json!({"requests": running.requests(), "counts": running.totals()});
@@ -76,7 +76,7 @@ impl SinkOptions {
     fn sink(&self) -> anyhow::Result<SinkConfig> {
         let mut config: SinkConfig = self.start.configured()?;
         config.listen = self.listen.unwrap_or(config.listen);
-        config.latency = self.latency_ms.map(|ms| Latency::Fixed { ms }).or(config.latency);
+        config.latency = self.latency_ms.map(|ms| AnswerLatency::Fixed { ms }).or(config.latency);
         config.max_concurrent_streams = self.streams.unwrap_or(config.max_concurrent_streams);
         config.tls = self.tls.apply(config.tls);
         if self.observer.is_some() || self.capacity_tokens.is_some() {

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use stentor_providers::Descriptor;
 use stentor_providers::schema::{
-    CONNECTIONS_MAX_COUNT, Choice, CredentialSchema, Field, FieldKind, Form, QUOTA_MAX_PER_MINUTE,
+    CONNECTIONS_MAX_COUNT, Choice, CredentialField, CredentialFieldKind, CredentialSchema,
+    QUOTA_MAX_PER_MINUTE, TextForm,
 };
 
 use super::exact::{nullable, reference};
@@ -66,7 +67,7 @@ fn schema(credential: &CredentialSchema) -> Value {
         "type": "object", "additionalProperties": false, "description": credential.about,
     });
     if !credential.fields.is_empty() {
-        let described = |field: &Field| {
+        let described = |field: &CredentialField| {
             let mut property = property(field);
             property["description"] = description(field).into();
             (field.name.to_owned(), property)
@@ -77,28 +78,28 @@ fn schema(credential: &CredentialSchema) -> Value {
     schema
 }
 
-fn required(fields: &[Field]) -> Value {
+fn required(fields: &[CredentialField]) -> Value {
     fields.iter().filter(|field| field.is_required).map(|field| field.name).collect::<Vec<_>>().into()
 }
 
-fn description(field: &Field) -> String {
+fn description(field: &CredentialField) -> String {
     match field.when_absent {
         Some(usual) => format!("{}; {usual} when absent.", field.about),
         None => format!("{}.", field.about),
     }
 }
 
-fn property(field: &Field) -> Value {
+fn property(field: &CredentialField) -> Value {
     let name = match &field.kind {
-        FieldKind::Text => "NotBlank",
-        FieldKind::Pem => "Pem",
-        FieldKind::Endpoint => "Endpoint",
-        FieldKind::Url => "Url",
-        FieldKind::Quota => "Quota",
-        FieldKind::Form(form) => form.name,
-        FieldKind::Choice(choice) => choice.name,
-        FieldKind::Object(fields) => return object(fields),
-        FieldKind::Connections => {
+        CredentialFieldKind::Text => "NotBlank",
+        CredentialFieldKind::Pem => "Pem",
+        CredentialFieldKind::Endpoint => "Endpoint",
+        CredentialFieldKind::Url => "Url",
+        CredentialFieldKind::Quota => "Quota",
+        CredentialFieldKind::Form(form) => form.name,
+        CredentialFieldKind::Choice(choice) => choice.name,
+        CredentialFieldKind::Object(fields) => return object(fields),
+        CredentialFieldKind::Connections => {
             return json!({"type": ["integer", "null"], "minimum": 1, "maximum": CONNECTIONS_MAX_COUNT});
         }
     };
@@ -106,10 +107,10 @@ fn property(field: &Field) -> Value {
 }
 
 /// An object with at least these fields; a choice in it is written where it stands.
-fn object(fields: &[Field]) -> Value {
-    let one = |field: &Field| {
+fn object(fields: &[CredentialField]) -> Value {
+    let one = |field: &CredentialField| {
         let value = match &field.kind {
-            FieldKind::Choice(choice) => json!({"type": "string", "enum": choice.words}),
+            CredentialFieldKind::Choice(choice) => json!({"type": "string", "enum": choice.words}),
             _ => property(field),
         };
         (field.name.to_owned(), value)
@@ -119,17 +120,17 @@ fn object(fields: &[Field]) -> Value {
 }
 
 /// Returns the schema that a field's text has for itself, under its name.
-fn named(kind: &FieldKind) -> Option<(String, Value)> {
+fn named(kind: &CredentialFieldKind) -> Option<(String, Value)> {
     match kind {
-        FieldKind::Form(form) => Some((form.name.to_owned(), of_form(form))),
-        FieldKind::Choice(Choice { name, words, about }) => {
+        CredentialFieldKind::Form(form) => Some((form.name.to_owned(), of_form(form))),
+        CredentialFieldKind::Choice(Choice { name, words, about }) => {
             Some(((*name).to_owned(), json!({"type": "string", "enum": words, "description": about})))
         }
         _ => None,
     }
 }
 
-fn of_form(form: &Form) -> Value {
+fn of_form(form: &TextForm) -> Value {
     let mut schema = json!({"type": "string", "pattern": form.pattern});
     if let Some(longest) = form.max_chars {
         schema["minLength"] = 1.into();

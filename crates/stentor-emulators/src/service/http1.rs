@@ -1,8 +1,8 @@
 //! HTTP/1.1 for the services that speak it: the same answers, one request after the other.
 
+use super::{EmulatedService, ServiceCall, ServiceReply, WireAnswer, WireTotals};
 use crate::faults::{Faults, Stalls};
 use crate::policy::Wait;
-use crate::service::{Answer, Call, Reply, Service, WireTotals};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
@@ -21,7 +21,7 @@ const HEADER_LIMIT: Duration = Duration::from_secs(60);
 /// Serves one connection to its end.
 pub(crate) async fn serve<S, IO>(service: Arc<S>, io: IO)
 where
-    S: Service,
+    S: EmulatedService,
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     WireTotals::add(&service.context().wire.connections);
@@ -45,7 +45,7 @@ where
 #[error("reset by policy")]
 struct BrokenOff;
 
-async fn answer<S: Service>(
+async fn answer<S: EmulatedService>(
     service: &S,
     session: &Mutex<S::Session>,
     number: u64,
@@ -62,7 +62,7 @@ async fn answer<S: Service>(
     let body_too_large = body.is_err();
     let body = body.unwrap_or_default();
     let judge = context.policy.judge();
-    let call = Call { head: &head, body: &body, body_too_large, number, judge: &judge };
+    let call = ServiceCall { head: &head, body: &body, body_too_large, number, judge: &judge };
     let mut reply = service.answer(&mut session.lock().unwrap_or_else(PoisonError::into_inner), call);
     if context.faults.is_stalled() {
         reply.wait = Wait::Released;
@@ -85,11 +85,14 @@ fn until(wait: Wait, stalls: watch::Receiver<Stalls>) -> impl Future<Output = ()
     }
 }
 
-fn finish<S: Service>(service: &S, mut reply: Reply) -> Result<Response<Full<Bytes>>, BrokenOff> {
+fn finish<S: EmulatedService>(
+    service: &S,
+    mut reply: ServiceReply,
+) -> Result<Response<Full<Bytes>>, BrokenOff> {
     reply.settle(service);
     match reply.answer {
-        Answer::Response(response, body) => Ok(response.map(|()| Full::new(body))),
-        Answer::Reset(_) => {
+        WireAnswer::Response(response, body) => Ok(response.map(|()| Full::new(body))),
+        WireAnswer::Reset(_) => {
             WireTotals::add(&service.context().wire.resets);
             Err(BrokenOff)
         }
