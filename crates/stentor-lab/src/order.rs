@@ -4,21 +4,22 @@
 /// seed. A pair is the cell's place and the round, from 1.
 #[must_use]
 pub fn rounds(cells: usize, repetitions: u32, seed: u64) -> Vec<(usize, u32)> {
-    let mut dice = Dice::new(seed);
+    let mut chance = SplitMix64::new(seed);
     let rounds = (1..=repetitions).flat_map(|round| {
         let mut places: Vec<usize> = (0..cells).collect();
         for last in (1..cells).rev() {
-            places.swap(last, dice.below(last as u64 + 1) as usize);
+            places.swap(last, chance.below(last as u64 + 1) as usize);
         }
         places.into_iter().map(move |place| (place, round))
     });
     rounds.collect()
 }
 
-/// Repeatable chance (SplitMix64).
-pub(crate) struct Dice(u64);
+/// Repeatable chance.
+#[derive(Debug)]
+pub(crate) struct SplitMix64(u64);
 
-impl Dice {
+impl SplitMix64 {
     pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }

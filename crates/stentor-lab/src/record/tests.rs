@@ -119,7 +119,8 @@ fn energy_of_older_records_keeps_the_name_it_was_written_with() {
         (older.name().as_str(), older.joule, older.unresolved),
         ("client processor", Some(1.5), false)
     );
-    let newer = EnergyValue { component: "processor".into(), side: crate::energy::Side::Client, ..older };
+    let newer =
+        EnergyValue { component: "processor".into(), side: crate::energy::EnergySide::Client, ..older };
     assert_eq!(newer.name(), "client processor", "both stand in one row of a picture");
 }
 

@@ -1,7 +1,7 @@
 use super::super::tests::study;
 use super::super::{Remarks, Results, markdown, sheet};
 use super::*;
-use crate::energy::{EnergyValue, Kind, Origin, Side};
+use crate::energy::{EnergyKind, EnergyOrigin, EnergySide, EnergyValue};
 use crate::record::Record;
 
 fn account(records: Vec<Record>) -> Account {
@@ -18,8 +18,8 @@ fn account(records: Vec<Record>) -> Account {
 
 fn with_energy(mut records: Vec<Record>) -> Vec<Record> {
     for record in &mut records {
-        let origin = Origin::new(Kind::Modelled, "wifi", "none");
-        record.energy = vec![EnergyValue::of("radio", Side::Client, 1.5, 2.0, &origin)];
+        let origin = EnergyOrigin::new(EnergyKind::Modelled, "wifi", "none");
+        record.energy = vec![EnergyValue::of("radio", EnergySide::Client, 1.5, 2.0, &origin)];
     }
     records
 }
