@@ -1,7 +1,7 @@
 //! What probes said, as a file beside the records of a run, and as figures that claims are judged by.
 
 use super::{Answer, ProbeResult, STUDY, Word};
-use crate::claims::figures::{Figure, Figures, Interval, Value};
+use crate::claims::figures::{Figure, FigureValue, Figures, Interval};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -101,8 +101,8 @@ fn figure(told: &ProbeResult) -> Option<Figure> {
         return None;
     }
     let value = match told.answer {
-        Answer::Number(number) => Value::Number(Interval::point(number)),
-        Answer::Word(word @ (Word::Yes | Word::No)) => Value::Word(word.text().into()),
+        Answer::Number(number) => FigureValue::Number(Interval::point(number)),
+        Answer::Word(word @ (Word::Yes | Word::No)) => FigureValue::Word(word.text().into()),
         Answer::Word(_) => return None,
     };
     Some(Figure {

@@ -1,7 +1,7 @@
 //! The paper's tables 9 and 10, with what probes say beside each cell.
 
 use super::ProbeResult;
-use crate::claims::figures::{Figure, Figures, Value};
+use crate::claims::figures::{Figure, FigureValue, Figures};
 use serde::Serialize;
 
 /// A cell of the paper's tables, and what probes say of it.
@@ -24,7 +24,7 @@ pub struct Row {
 pub fn rows(figures: &Figures, told: &[ProbeResult]) -> Vec<Row> {
     let of_tables = |figure: &&Figure| ["Table 9", "Table 10"].contains(&figure.source.as_str());
     let row = |figure: &Figure| {
-        let Value::Word(paper) = &figure.value else { return None };
+        let FigureValue::Word(paper) = &figure.value else { return None };
         let bears = |one: &&ProbeResult| one.feature == figure.metric && one.subject == figure.subject;
         Some(Row {
             table: figure.source.clone(),

@@ -6,7 +6,7 @@ mod tables;
 
 use super::section::{Block, Section};
 use super::{Account, Plot, Results, ResultsError};
-use crate::claims::{Judged, Verdict};
+use crate::claims::{ClaimVerdict, Judged};
 use crate::plan::OpenQuestion;
 use crate::record::Record;
 use serde::Serialize;
@@ -43,11 +43,11 @@ pub struct JudgedClaim {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// By the paper's own figures.
-    pub published: Verdict,
+    pub published: ClaimVerdict,
     /// Those figures.
     pub published_figures: String,
     /// By ours.
-    pub ours: Verdict,
+    pub ours: ClaimVerdict,
     /// Our figures.
     pub our_figures: String,
 }
@@ -101,7 +101,7 @@ impl Account {
         for (question, judged) in super::verdicts::expected(&self.results)? {
             let found = judged.ours.as_ref();
             let our_figures = found.map(super::tables::evidence).unwrap_or_default().join("; ");
-            let ours = found.map_or(Verdict::NotTestable, |found| found.verdict);
+            let ours = found.map_or(ClaimVerdict::NotTestable, |found| found.verdict);
             answers.push(JudgedClaim { group: question, ours, our_figures, ..JudgedClaim::of(&judged, &[]) });
         }
         Ok(answers)
@@ -122,7 +122,7 @@ impl JudgedClaim {
             note: statement.note.clone(),
             published: judged.published.verdict,
             published_figures: published_figures.join("; "),
-            ours: Verdict::NotTestable,
+            ours: ClaimVerdict::NotTestable,
             our_figures: String::new(),
         }
     }

@@ -9,7 +9,7 @@ use super::overhead;
 use super::paper::{self, Reading};
 use super::sheet::quoted;
 use super::{Cell, Results, setting};
-use crate::claims::figures::{Figure, Figures, Interval, Value};
+use crate::claims::figures::{Figure, FigureValue, Figures, Interval};
 use crate::record::{FINISHED, Record, phase};
 use crate::statistics::Samples;
 
@@ -27,9 +27,9 @@ pub fn figures_csv(results: &Results, confidence: f64) -> String {
         let factors: Vec<String> =
             figure.factors.iter().map(|(name, level)| format!("{name}={level}")).collect();
         let (value, low, high) = match &figure.value {
-            Value::Number(interval) => bounds(*interval),
-            Value::Word(word) => (word.clone(), String::new(), String::new()),
-            Value::Absent => continue,
+            FigureValue::Number(interval) => bounds(*interval),
+            FigureValue::Word(word) => (word.clone(), String::new(), String::new()),
+            FigureValue::Absent => continue,
         };
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -153,7 +153,7 @@ pub(super) fn make(
         factors: cell.levels.clone(),
         metric: metric.to_owned(),
         stat: "geometric mean over forks".into(),
-        value: Value::Number(interval(samples, confidence)?),
+        value: FigureValue::Number(interval(samples, confidence)?),
         unit: unit.to_owned(),
         kind: "measured".into(),
         note: format!("{} forks", samples.values().len()),
@@ -189,7 +189,7 @@ fn outcome(results: &Results, cell: &Cell) -> Option<Figure> {
     let word = cell.outcome().or(is_told.then_some(FINISHED))?;
     let word = if word.eq_ignore_ascii_case("out of memory") { "Out of Memory" } else { word };
     let mut figure = make(cell, &cell.experiment, "outcome", "", &std::iter::once(1.0).collect(), 0.95)?;
-    figure.value = Value::Word(word.to_owned());
+    figure.value = FigureValue::Word(word.to_owned());
     Some(figure)
 }
 

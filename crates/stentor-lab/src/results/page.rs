@@ -8,7 +8,7 @@ use super::section::{Block, Section};
 use super::sizes::sizes;
 use super::verdicts::{Finding, Ours};
 use super::{Account, Plot, breakdown, campaigns, tables};
-use crate::claims::Verdict;
+use crate::claims::ClaimVerdict;
 use crate::document::{escape, text};
 
 const STYLE: &str = include_str!("style.css");
@@ -157,12 +157,12 @@ fn facts(account: &Account) -> Vec<String> {
     facts
 }
 
-fn badge(verdict: Verdict) -> String {
+fn badge(verdict: ClaimVerdict) -> String {
     let (class, sign) = match verdict {
-        Verdict::Holds => ("yes", "✓"),
-        Verdict::DoesNotHold => ("no", "✗"),
-        Verdict::Undecided => ("open", "?"),
-        Verdict::NotTestable => ("none", "–"),
+        ClaimVerdict::Holds => ("yes", "✓"),
+        ClaimVerdict::DoesNotHold => ("no", "✗"),
+        ClaimVerdict::Undecided => ("open", "?"),
+        ClaimVerdict::NotTestable => ("none", "–"),
     };
     format!("<span class=\"badge {class}\">{sign} {}</span>", verdict.word())
 }
@@ -194,11 +194,12 @@ const WORDS: &str = "Each sentence of the paper is judged twice: by the figures 
 const WHO_SPEAKS: &str = "Only the software of the paper's time speaks for the paper.";
 
 fn tally(claims: &[&Ours], period: bool) -> String {
-    let count = |verdict: Verdict, of: &dyn Fn(&Ours) -> Verdict| {
+    let count = |verdict: ClaimVerdict, of: &dyn Fn(&Ours) -> ClaimVerdict| {
         claims.iter().filter(|one| of(one) == verdict).count()
     };
-    let all = [Verdict::DoesNotHold, Verdict::Holds, Verdict::Undecided, Verdict::NotTestable];
-    let line = |name: &str, of: &dyn Fn(&Ours) -> Verdict| {
+    let all =
+        [ClaimVerdict::DoesNotHold, ClaimVerdict::Holds, ClaimVerdict::Undecided, ClaimVerdict::NotTestable];
+    let line = |name: &str, of: &dyn Fn(&Ours) -> ClaimVerdict| {
         let counts: String = all
             .into_iter()
             .filter(|verdict| count(*verdict, of) > 0)
@@ -237,7 +238,7 @@ fn verdict(account: &Account, one: &Ours, has_modern: bool) -> String {
     )
 }
 
-fn cell(verdict: Verdict, grounds: &[String]) -> String {
+fn cell(verdict: ClaimVerdict, grounds: &[String]) -> String {
     let lines: String =
         grounds.iter().map(|line| format!("<span class=\"ground\">{}</span>", escape(line))).collect();
     format!("<td>{}{lines}</td>", badge(verdict))
@@ -245,7 +246,7 @@ fn cell(verdict: Verdict, grounds: &[String]) -> String {
 
 /// Links to the drawing that bears on a claim: by bytes, energy or cost where it speaks of them, else by time.
 fn link(account: &Account, one: &Ours) -> String {
-    if one.best().verdict == Verdict::NotTestable {
+    if one.best().verdict == ClaimVerdict::NotTestable {
         return String::new();
     }
     let checks = one.judged.statement.checks.join(" ");

@@ -6,7 +6,7 @@ use super::basis::Basis;
 use super::evidence::client_load_percent;
 use super::metric::{captured, median, phase_ms};
 use super::{Cell, Results, setting};
-use crate::claims::figures::{Figure, Value};
+use crate::claims::figures::{Figure, FigureValue};
 use crate::record::{FINISHED, Record, phase};
 
 /// Milliseconds of a second.
@@ -158,7 +158,7 @@ pub(super) fn published_ms(results: &Results, cell: &Cell) -> Option<f64> {
     };
     let mut found = figures.iter().filter(fits);
     match (found.next().map(|figure| &figure.value), found.next()) {
-        (Some(Value::Number(value)), None) => Some(value.value * unit_ms),
+        (Some(FigureValue::Number(value)), None) => Some(value.value * unit_ms),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! The sizes of a study's files beside the paper's: what cannot be met is told with its distance.
 
 use super::Results;
-use crate::claims::figures::{Figure, Value};
+use crate::claims::figures::{Figure, FigureValue};
 use crate::document::Table;
 use crate::plot::short;
 
@@ -24,7 +24,7 @@ pub(super) fn sizes(results: &Results) -> Table {
 }
 
 fn row(results: &Results, figure: &Figure) -> Option<[String; 5]> {
-    let Value::Number(paper) = &figure.value else { return None };
+    let FigureValue::Number(paper) = &figure.value else { return None };
     let is_size = figure.metric == "file size" && figure.kind == "published";
     let level = figure.factors.get(FACTOR).filter(|_| is_size)?;
     let (_, subject) = FORMATS.iter().find(|(format, _)| *format == figure.subject)?;

@@ -7,7 +7,7 @@ use super::metric::captured;
 use super::ratios::place;
 use super::verdicts::{Finding, Ours};
 use super::{Account, Cell, Metric, Results, campaigns, paper};
-use crate::claims::Verdict;
+use crate::claims::ClaimVerdict;
 use crate::claims::judge::{Compared, Judgment};
 use crate::document::Table;
 use crate::emulation::NOT_TIMED;
@@ -27,12 +27,12 @@ pub(super) fn ordered(account: &Account) -> Vec<&Ours> {
     let rank = |one: &&Ours| {
         let ours = one.best().verdict;
         match (one.judged.published.verdict, ours) {
-            (_, Verdict::DoesNotHold) => 0,
-            (Verdict::DoesNotHold, Verdict::Holds) => 1,
-            (Verdict::DoesNotHold, _) => 2,
-            (_, Verdict::Holds) => 3,
-            (_, Verdict::Undecided) => 4,
-            (_, Verdict::NotTestable) => 5,
+            (_, ClaimVerdict::DoesNotHold) => 0,
+            (ClaimVerdict::DoesNotHold, ClaimVerdict::Holds) => 1,
+            (ClaimVerdict::DoesNotHold, _) => 2,
+            (_, ClaimVerdict::Holds) => 3,
+            (_, ClaimVerdict::Undecided) => 4,
+            (_, ClaimVerdict::NotTestable) => 5,
         }
     };
     let mut claims: Vec<&Ours> = account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).collect();
@@ -43,15 +43,15 @@ pub(super) fn ordered(account: &Account) -> Vec<&Ours> {
 /// Returns which comparisons decided, the telling ones first, one a line.
 pub(super) fn evidence(judgment: &Judgment) -> Vec<String> {
     let telling: Vec<&Compared> = match judgment.verdict {
-        Verdict::DoesNotHold => judgment.failures().collect(),
-        Verdict::Undecided => judgment.comparisons.iter().filter(|one| one.is_so.is_none()).collect(),
-        Verdict::Holds => judgment.comparisons.iter().collect(),
-        Verdict::NotTestable => return in_part(judgment),
+        ClaimVerdict::DoesNotHold => judgment.failures().collect(),
+        ClaimVerdict::Undecided => judgment.comparisons.iter().filter(|one| one.is_so.is_none()).collect(),
+        ClaimVerdict::Holds => judgment.comparisons.iter().collect(),
+        ClaimVerdict::NotTestable => return in_part(judgment),
     };
     let all = judgment.comparisons.len();
     let count = match judgment.verdict {
-        Verdict::DoesNotHold => format!("{} of {all} comparisons speak against it", telling.len()),
-        Verdict::Undecided => format!("{} of {all} comparisons are open", telling.len()),
+        ClaimVerdict::DoesNotHold => format!("{} of {all} comparisons speak against it", telling.len()),
+        ClaimVerdict::Undecided => format!("{} of {all} comparisons are open", telling.len()),
         _ => format!("all {all} comparisons are so"),
     };
     let told = telling.iter().take(COMPARED_MAX).map(|one| {
@@ -135,7 +135,7 @@ pub(super) fn claims(account: &Account) -> Table {
     Table { header: header.into_iter().map(str::to_owned).collect(), rows: rows.collect() }
 }
 
-fn told_verdict(verdict: Verdict, lines: &[String]) -> String {
+fn told_verdict(verdict: ClaimVerdict, lines: &[String]) -> String {
     format!("**{}**. {}", verdict.word(), lines.join("; "))
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::evidence::{chosen, figures};
 use super::{CONFIDENCE, Cell, Results, setting};
-use crate::claims::Verdict;
+use crate::claims::ClaimVerdict;
 use crate::claims::judge::Judgment;
 use crate::claims::{ClaimsError, Judged, judge_measured};
 use crate::statistics::holm;
@@ -46,7 +46,7 @@ pub struct Ours {
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     /// The verdict, after the correction.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// How often chance alone decides as surely, corrected; absent where nothing is decided.
     pub p: Option<f64>,
     /// What was compared.
@@ -58,7 +58,7 @@ pub struct Finding {
 
 impl Finding {
     fn nothing(why: &str) -> Self {
-        Self { verdict: Verdict::NotTestable, p: None, judgment: None, why: why.to_owned() }
+        Self { verdict: ClaimVerdict::NotTestable, p: None, judgment: None, why: why.to_owned() }
     }
 }
 
@@ -181,10 +181,10 @@ fn findings(results: &Results, cells: &[&Cell], count: usize) -> Result<Vec<Find
 fn p_value(place: usize, usual: &Judgment, surer: &[Vec<Judgment>]) -> Option<f64> {
     // To hold, every comparison must be so; to fail, one of several is enough, and chance has as many occasions.
     let occasions = match usual.verdict {
-        Verdict::NotTestable => return None,
-        Verdict::Undecided => return Some(1.0),
-        Verdict::Holds => 1.0,
-        Verdict::DoesNotHold => usual.comparisons.len().max(1) as f64,
+        ClaimVerdict::NotTestable => return None,
+        ClaimVerdict::Undecided => return Some(1.0),
+        ClaimVerdict::Holds => 1.0,
+        ClaimVerdict::DoesNotHold => usual.comparisons.len().max(1) as f64,
     };
     let still =
         surer.iter().take_while(|level| level.get(place).is_some_and(|one| one.verdict == usual.verdict));
@@ -197,13 +197,13 @@ fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
     let finding = |(judgment, p): (&Judgment, &Option<f64>)| {
         let corrected = p.and_then(|_| all.next());
         let is_sure = corrected.is_some_and(|p| p <= ERROR_SHARE);
-        let is_decided = matches!(judgment.verdict, Verdict::Holds | Verdict::DoesNotHold);
+        let is_decided = matches!(judgment.verdict, ClaimVerdict::Holds | ClaimVerdict::DoesNotHold);
         let (verdict, why) = match judgment.verdict {
             decided if is_sure || !is_decided => (decided, judgment.missing.clone().unwrap_or_default()),
             decided => {
                 let why =
                     format!("alone it {}; among {} claims that may be chance", decided.word(), asked.len());
-                (Verdict::Undecided, why)
+                (ClaimVerdict::Undecided, why)
             }
         };
         Finding { verdict, p: corrected.filter(|_| is_decided), judgment: Some(judgment.clone()), why }

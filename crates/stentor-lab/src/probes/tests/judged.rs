@@ -1,8 +1,8 @@
 //! What comes of probes: a file, figures, verdicts, tables.
 
 use super::*;
+use crate::claims::ClaimVerdict;
 use crate::claims::Dossier;
-use crate::claims::Verdict;
 use crate::results::tests::study;
 use crate::results::{Results, verdicts};
 
@@ -11,7 +11,7 @@ fn dossier() -> Dossier {
 }
 
 /// Judges one claim by what a single probe told.
-fn judged(id: &str, one: ProbeResult) -> Verdict {
+fn judged(id: &str, one: ProbeResult) -> ClaimVerdict {
     let figures = Probed::of(vec![one]).figures();
     let judged = dossier().judge(Some(&figures)).expect("judged");
     let claim = judged.into_iter().find(|claim| claim.statement.id == id).expect(id);
@@ -61,18 +61,18 @@ fn the_file_of_a_run_comes_back_and_a_foreign_one_is_refused() {
 #[test]
 fn claims_about_features_follow_what_the_probe_says() {
     let structs = |word| told("structs", "Structs and arrays", "REST", Answer::Word(word));
-    assert_eq!(judged("C004-10", structs(Word::Yes)), Verdict::DoesNotHold);
-    assert_eq!(judged("C004-10", structs(Word::No)), Verdict::Holds);
-    assert_eq!(judged("C004-10", structs(Word::NotRun)), Verdict::NotTestable);
+    assert_eq!(judged("C004-10", structs(Word::Yes)), ClaimVerdict::DoesNotHold);
+    assert_eq!(judged("C004-10", structs(Word::No)), ClaimVerdict::Holds);
+    assert_eq!(judged("C004-10", structs(Word::NotRun)), ClaimVerdict::NotTestable);
     let contract = |word| told("contract", "Specification", "REST", Answer::Word(word));
     // Others may describe what our face does not.
-    assert_eq!(judged("C004-13", contract(Word::No)), Verdict::NotTestable);
-    assert_eq!(judged("C004-13", contract(Word::Yes)), Verdict::Holds);
+    assert_eq!(judged("C004-13", contract(Word::No)), ClaimVerdict::NotTestable);
+    assert_eq!(judged("C004-13", contract(Word::Yes)), ClaimVerdict::Holds);
     assert_eq!(
         judged("C004-12", told("tls", "Security", "REST", Answer::Word(Word::Yes))),
-        Verdict::DoesNotHold
+        ClaimVerdict::DoesNotHold
     );
-    assert_eq!(judged("C004-14", structs(Word::Yes)), Verdict::NotTestable);
+    assert_eq!(judged("C004-14", structs(Word::Yes)), ClaimVerdict::NotTestable);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn neither_a_proxy_nor_a_count_of_statements_decides_a_claim() {
     for id in ["C004-9", "C004-14", "C004-15"] {
         let claim = judged.iter().find(|claim| claim.statement.id == id).expect(id);
         let ours = claim.ours.as_ref().expect("judged by ours");
-        assert_eq!(ours.verdict, Verdict::NotTestable, "{id}");
+        assert_eq!(ours.verdict, ClaimVerdict::NotTestable, "{id}");
         assert!(ours.missing.as_ref().is_some_and(|why| !why.contains('[')), "{id}: {ours:?}");
     }
 }
@@ -103,9 +103,12 @@ fn probes_stand_in_the_column_of_today_without_a_p_value() {
     let verdicts = verdicts(&results).expect("judged").expect("a study with claims");
     let find = |id: &str| verdicts.claims.iter().find(|one| one.judged.statement.id == id).expect(id);
     let probed = find("C004-10");
-    assert_eq!((probed.period.verdict, probed.modern.verdict), (Verdict::NotTestable, Verdict::DoesNotHold));
-    assert_eq!((probed.best().verdict, probed.modern.p), (Verdict::DoesNotHold, None));
+    assert_eq!(
+        (probed.period.verdict, probed.modern.verdict),
+        (ClaimVerdict::NotTestable, ClaimVerdict::DoesNotHold)
+    );
+    assert_eq!((probed.best().verdict, probed.modern.p), (ClaimVerdict::DoesNotHold, None));
     assert!(probed.modern.why.contains("probe"), "{:?}", probed.modern);
     // Nobody looked how REST is described.
-    assert_eq!(find("C004-13").best().verdict, Verdict::NotTestable);
+    assert_eq!(find("C004-13").best().verdict, ClaimVerdict::NotTestable);
 }

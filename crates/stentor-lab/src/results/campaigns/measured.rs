@@ -1,6 +1,6 @@
 //! What came of a cell of campaigns: its runs, summed up over those that count.
 
-use crate::claims::figures::{Figure, Figures, Value};
+use crate::claims::figures::{Figure, FigureValue, Figures};
 use crate::plan::CampaignCell;
 use crate::rates::{Limit, bound_per_second, mean_seconds};
 use crate::record::{Campaign, Environment, FINISHED, NOT_MADE, Record};
@@ -164,8 +164,8 @@ fn published(figures: &Figures, id: &str) -> Option<f64> {
             && figure.source.starts_with("Table")
     };
     match figures.iter().find(is_it)?.value {
-        Value::Number(rate) => Some(rate.value),
-        Value::Word(_) | Value::Absent => None,
+        FigureValue::Number(rate) => Some(rate.value),
+        FigureValue::Word(_) | FigureValue::Absent => None,
     }
 }
 

@@ -179,8 +179,8 @@ fn records_without_times_make_a_report_that_has_none_and_says_why() {
     let verdicts = account.verdicts.as_ref().expect("a study with claims");
     let timed =
         verdicts.claims.iter().filter(|one| one.judged.statement.checks.join(" ").contains("latency"));
-    let told: Vec<Verdict> = timed.map(|one| one.period.verdict).collect();
-    assert!(!told.is_empty() && told.iter().all(|one| *one == Verdict::NotTestable), "{told:?}");
+    let told: Vec<ClaimVerdict> = timed.map(|one| one.period.verdict).collect();
+    assert!(!told.is_empty() && told.iter().all(|one| *one == ClaimVerdict::NotTestable), "{told:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::super::evidence::chosen;
 use super::super::tests::record;
 use super::super::verdicts;
 use super::*;
-use crate::claims::Verdict;
+use crate::claims::ClaimVerdict;
 use crate::record::{Record, read_directory};
 use crate::statistics::invented::Invented;
 
@@ -51,8 +51,8 @@ fn who_runs_out_of_memory_and_who_does_not_is_judged_at_the_papers_heap() {
         let memory = verdicts.claims.into_iter().find(|one| one.judged.statement.id == "C001-4");
         memory.expect("there").period.judgment.expect("judged").verdict
     };
-    assert_eq!(verdict("Out of Memory", "finished"), Verdict::Holds);
-    assert_eq!(verdict("finished", "Out of Memory"), Verdict::DoesNotHold);
+    assert_eq!(verdict("Out of Memory", "finished"), ClaimVerdict::Holds);
+    assert_eq!(verdict("finished", "Out of Memory"), ClaimVerdict::DoesNotHold);
 }
 
 #[test]

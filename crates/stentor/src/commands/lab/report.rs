@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use stentor_lab::claims::Verdict;
+use stentor_lab::claims::ClaimVerdict;
 use stentor_lab::plan::Plan;
 use stentor_lab::probes::Probed;
 use stentor_lab::record::{self, CAMPAIGNS};
@@ -124,7 +124,7 @@ pub(super) fn describe_campaigns(account: &Account) -> anyhow::Result<String> {
             let (published, figures) = (one.published.word(), &one.published_figures);
             return Some(format!("{}\n  by the paper's figures: {published} ({figures})\n{ours}", one.text));
         }
-        (one.ours != Verdict::NotTestable).then(|| format!("{}\n{ours}", one.text))
+        (one.ours != ClaimVerdict::NotTestable).then(|| format!("{}\n{ours}", one.text))
     });
     let (header, rows) = results::overview(&cells);
     Ok(format!("{}\n\n{}", table(header, rows), claims.collect::<Vec<_>>().join("\n")))
@@ -286,11 +286,16 @@ fn describe(account: &Account, written: &[String]) -> String {
     )];
     lines.extend(results.not_timed());
     if let Some(verdicts) = &account.verdicts {
-        let count = |wanted: Verdict| {
+        let count = |wanted: ClaimVerdict| {
             let ours = verdicts.claims.iter().map(results::Ours::best);
             ours.filter(|finding| finding.verdict == wanted).count()
         };
-        let all = [Verdict::Holds, Verdict::DoesNotHold, Verdict::Undecided, Verdict::NotTestable];
+        let all = [
+            ClaimVerdict::Holds,
+            ClaimVerdict::DoesNotHold,
+            ClaimVerdict::Undecided,
+            ClaimVerdict::NotTestable,
+        ];
         let told: Vec<String> =
             all.into_iter().map(|verdict| format!("{} {}", count(verdict), verdict.word())).collect();
         let software = if verdicts.period {
