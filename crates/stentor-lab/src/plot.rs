@@ -8,7 +8,7 @@ mod canvas;
 mod scale;
 
 pub(crate) use axis::Axis;
-pub(crate) use canvas::{Canvas, Look, standalone, width_of};
+pub(crate) use canvas::{Canvas, SeriesStyle, standalone, width_of};
 
 /// The main ink.
 pub(crate) const INK: &str = "var(--ink,#1a202c)";

@@ -1,7 +1,7 @@
 //! What interruptions did to synchronisations: what could be read in the meantime, what was asked twice, what it cost.
 
 use super::{Cell, Metric, Results};
-use crate::document::Table;
+use crate::document::TextTable;
 use crate::plot::short;
 use crate::record::{InterruptionOutcome, Record};
 use crate::statistics::{Estimate, Samples};
@@ -12,9 +12,9 @@ const MS: f64 = 1e6;
 const FACTOR: &str = "interruption";
 
 /// The table; empty where nothing was interrupted.
-pub(super) fn interruptions(results: &Results) -> Table {
+pub(super) fn interruptions(results: &Results) -> TextTable {
     let cells = results.cells.iter().filter(|cell| found(cell).next().is_some());
-    Table::new(
+    TextTable::new(
         [
             "subject",
             "interruption",

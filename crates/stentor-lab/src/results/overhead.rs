@@ -10,7 +10,7 @@ use super::evidence::make;
 use super::metric::{captured, median, phase_ms};
 use super::{CONFIDENCE, Cell, Results};
 use crate::claims::figures::Figure;
-use crate::document::Table;
+use crate::document::TextTable;
 use crate::plot::short;
 use crate::record::{Record, Traffic, phase};
 use crate::statistics::Samples;
@@ -176,7 +176,7 @@ fn at(figure: Figure, payload: &str) -> Figure {
 }
 
 /// The table of both counts; empty for other studies, and where no frames were seen.
-pub(super) fn overhead(results: &Results) -> Table {
+pub(super) fn overhead(results: &Results) -> TextTable {
     let cells =
         results.cells.iter().filter(|cell| results.study == STUDY && cell.levels.contains_key("payload"));
     let cells = cells.filter(|cell| cell.forks.iter().any(|fork| captured(fork).is_some()));
@@ -209,7 +209,7 @@ pub(super) fn overhead(results: &Results) -> Table {
         "POH as the paper counts, %",
         "full exchange, %",
     ];
-    Table::new(header, cells.map(row))
+    TextTable::new(header, cells.map(row))
 }
 
 #[cfg(test)]

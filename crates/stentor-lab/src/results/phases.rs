@@ -4,7 +4,7 @@ use super::basis::{FOOTNOTE, MARK, streams};
 use super::metric::phase_ms;
 use super::ratios::place;
 use super::{CONFIDENCE, Cell, Results};
-use crate::document::Table;
+use crate::document::TextTable;
 use crate::plot::short;
 use crate::record::phase;
 use crate::statistics::{Estimate, Samples};
@@ -22,7 +22,7 @@ pub(super) const PHASES: [(&str, &str); 8] = [
 ];
 
 /// The table; empty where no phases were told.
-pub(super) fn phases(results: &Results) -> Table {
+pub(super) fn phases(results: &Results) -> TextTable {
     let cells: Vec<&Cell> = results.cells.iter().filter(|cell| has_any(cell)).collect();
     let present: Vec<_> = PHASES
         .into_iter()
@@ -36,11 +36,11 @@ pub(super) fn phases(results: &Results) -> Table {
         row.extend(present.iter().map(|(phase, _)| told(cell, phase)));
         row
     });
-    Table { header, rows: rows.collect() }
+    TextTable { header, rows: rows.collect() }
 }
 
 /// What is to be known of the table; empty where nothing is marked.
-pub(super) fn footnote(table: &Table) -> &'static str {
+pub(super) fn footnote(table: &TextTable) -> &'static str {
     let is_marked = table.rows.iter().flatten().any(|text| text.ends_with(MARK));
     if is_marked { FOOTNOTE } else { "" }
 }

@@ -1,6 +1,6 @@
 //! Sections of an account, each made once and written as part of a page or as Markdown.
 
-use crate::document::{Table, escape, list, section, text};
+use crate::document::{TextTable, escape, list, section, text};
 
 /// A section.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) enum Block {
     /// A heading within the section.
     Heading(String),
     /// A table, with its class on a page.
-    Table(Table, &'static str),
+    Table(TextTable, &'static str),
     /// A list.
     List(Vec<String>),
     /// Commands.
@@ -45,7 +45,7 @@ impl Section {
     }
 
     /// Makes one of words and a table.
-    pub(super) fn tabled(id: &str, title: &str, words: &str, table: Table, class: &'static str) -> Self {
+    pub(super) fn tabled(id: &str, title: &str, words: &str, table: TextTable, class: &'static str) -> Self {
         let words = if table.rows.is_empty() { String::new() } else { words.to_owned() };
         Self::new(id, title).page(Block::Words(words)).both(Block::Table(table, class))
     }

@@ -2,7 +2,7 @@
 
 use super::Results;
 use crate::claims::figures::{Figure, FigureValue};
-use crate::document::Table;
+use crate::document::TextTable;
 use crate::plot::short;
 
 /// How far a size may be off and still count as the paper's.
@@ -17,10 +17,10 @@ const FACTOR: &str = "poi";
 const PART: &str = "page";
 
 /// The table; empty for a study whose paper tells no sizes.
-pub(super) fn sizes(results: &Results) -> Table {
+pub(super) fn sizes(results: &Results) -> TextTable {
     let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
     let rows = figures.filter_map(|figure| row(results, figure));
-    Table::new(["points", "format", "the paper, kB", "here, kB", "difference"], rows)
+    TextTable::new(["points", "format", "the paper, kB", "here, kB", "difference"], rows)
 }
 
 fn row(results: &Results, figure: &Figure) -> Option<[String; 5]> {

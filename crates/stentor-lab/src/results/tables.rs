@@ -9,7 +9,7 @@ use super::verdicts::{Finding, Ours};
 use super::{Account, Cell, Metric, Results, campaigns, paper};
 use crate::claims::ClaimVerdict;
 use crate::claims::judge::{Compared, Judgment};
-use crate::document::Table;
+use crate::document::TextTable;
 use crate::emulation::NOT_TIMED;
 use crate::plot::short;
 use crate::record::Record;
@@ -115,7 +115,7 @@ pub(super) fn grounds(finding: &Finding) -> Vec<String> {
 }
 
 /// The verdicts.
-pub(super) fn claims(account: &Account) -> Table {
+pub(super) fn claims(account: &Account) -> TextTable {
     let is_of_campaigns = account.results.is_of_campaigns();
     let measured = if is_of_campaigns { campaigns::MEASURED } else { "measured: period software" };
     let mut header = vec!["claim", "the paper says", "the paper's data", measured];
@@ -132,7 +132,7 @@ pub(super) fn claims(account: &Account) -> Table {
         row.extend((!is_of_campaigns).then(|| told_verdict(one.modern.verdict, &grounds(&one.modern))));
         row
     });
-    Table { header: header.into_iter().map(str::to_owned).collect(), rows: rows.collect() }
+    TextTable { header: header.into_iter().map(str::to_owned).collect(), rows: rows.collect() }
 }
 
 fn told_verdict(verdict: ClaimVerdict, lines: &[String]) -> String {
@@ -167,9 +167,9 @@ fn told_quantile(cell: &Cell, part: f64) -> String {
 }
 
 /// Every cell; those of campaigns have tables of their own.
-pub(super) fn cells(results: &Results) -> Table {
+pub(super) fn cells(results: &Results) -> TextTable {
     if results.is_of_campaigns() {
-        return Table::default();
+        return TextTable::default();
     }
     let rows = results.cells.iter().map(|cell| {
         let forks = if cell.invalid > 0 {
@@ -212,11 +212,11 @@ pub(super) fn cells(results: &Results) -> Table {
         "client CPU ms",
         "server CPU ms",
     ];
-    Table::new(header, rows)
+    TextTable::new(header, rows)
 }
 
 /// Effects of each design: a heading and a table.
-pub(super) fn effects(results: &Results) -> Vec<(String, Table)> {
+pub(super) fn effects(results: &Results) -> Vec<(String, TextTable)> {
     let table = |design: &super::Design| {
         let mut rows: Vec<[String; 4]> = design
             .effects
@@ -248,7 +248,7 @@ pub(super) fn effects(results: &Results) -> Vec<(String, Table)> {
             design.factors.iter().map(|(name, [low, high])| format!("{name}: {low} → {high}")).collect();
         let title = format!("{} ({}; {} forks)", design.name, levels.join(", "), design.forks);
         let header = ["factor", "share of the variation", "from low to high", "95 % interval"];
-        (title, Table::new(header, rows))
+        (title, TextTable::new(header, rows))
     };
     designs(results).iter().map(table).collect()
 }
@@ -258,7 +258,7 @@ fn share(text: &str) -> f64 {
 }
 
 /// Forks that do not count.
-pub(super) fn uncounted(results: &Results) -> Table {
+pub(super) fn uncounted(results: &Results) -> TextTable {
     let rows = results.uncounted().map(|record| {
         let levels: Vec<String> = record.cell.iter().map(|(name, level)| format!("{name} {level}")).collect();
         let reason =
@@ -271,16 +271,16 @@ pub(super) fn uncounted(results: &Results) -> Table {
             reason.to_owned(),
         ]
     });
-    Table::new(["subject", "cell", "fork", "why it does not count"], rows)
+    TextTable::new(["subject", "cell", "fork", "why it does not count"], rows)
 }
 
 /// What was not tested here, and why.
-pub(super) fn not_here(account: &Account) -> Table {
+pub(super) fn not_here(account: &Account) -> TextTable {
     let mut rows: Vec<[String; 2]> =
         account.remarks.not_here.iter().map(|(what, why)| [what.clone(), why.clone()]).collect();
     let results = &account.results;
     if results.is_of_campaigns() {
-        return Table::new(["what", "why it was not tested here"], rows);
+        return TextTable::new(["what", "why it was not tested here"], rows);
     }
     let all = || results.cells.iter().flat_map(|cell| &cell.forks);
     let mut add = |is_missing: bool, what: &str, why: &str| {
@@ -310,11 +310,11 @@ pub(super) fn not_here(account: &Account) -> Table {
         "the paper's own software",
         "its subjects are not built here, so no verdict speaks for the paper (stentor lab subject build)",
     );
-    Table::new(["what", "why it was not tested here"], rows)
+    TextTable::new(["what", "why it was not tested here"], rows)
 }
 
 /// Machine, link and software.
-pub(super) fn environment(account: &Account) -> Table {
+pub(super) fn environment(account: &Account) -> TextTable {
     let results = &account.results;
     let mut facts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for record in &results.records {
@@ -334,7 +334,7 @@ pub(super) fn environment(account: &Account) -> Table {
     let asked = asked.map(|(name, value)| {
         [name.replace('_', " "), value.as_str().map_or_else(|| value.to_string(), str::to_owned)]
     });
-    Table::new(["what", "value"], rows.chain(asked))
+    TextTable::new(["what", "value"], rows.chain(asked))
 }
 
 fn provenance(record: &Record) -> Vec<(&'static str, String)> {
@@ -379,7 +379,7 @@ fn provenance(record: &Record) -> Vec<(&'static str, String)> {
 }
 
 /// Versions of the software of each subject.
-pub(super) fn software(results: &Results) -> Table {
+pub(super) fn software(results: &Results) -> TextTable {
     let mut rows: BTreeMap<String, [String; 4]> = BTreeMap::new();
     for record in &results.records {
         let subject = &record.subject;
@@ -393,5 +393,5 @@ pub(super) fn software(results: &Results) -> Table {
         let row = [subject.label.clone(), subject.stack.clone(), sides, versions.join(", ")];
         rows.insert(row.join("|"), row);
     }
-    Table::new(["subject", "software", "client and server", "versions"], rows.into_values())
+    TextTable::new(["subject", "software", "client and server", "versions"], rows.into_values())
 }

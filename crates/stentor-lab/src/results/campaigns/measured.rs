@@ -2,7 +2,7 @@
 
 use crate::claims::figures::{Figure, FigureValue, Figures};
 use crate::plan::CampaignCell;
-use crate::rates::{Limit, bound_per_second, mean_seconds};
+use crate::rates::{RateBound, bound_per_second, mean_seconds};
 use crate::record::{Campaign, Environment, FINISHED, NOT_MADE, Record};
 use crate::results::CONFIDENCE;
 use crate::statistics::{Estimate, Samples};
@@ -57,7 +57,7 @@ pub struct CellSummary {
     /// Requests that may be in flight over all providers, if fixed.
     pub places: Option<u32>,
     /// What holds the rate; only told with kept connections and fixed places.
-    pub limited_by: Option<Limit>,
+    pub limited_by: Option<RateBound>,
     /// Pushes per second, with an interval from two runs on.
     pub rate: Option<Estimate>,
     /// The interval of the rate over the paper's.
@@ -139,7 +139,7 @@ impl CellSummary {
             (self.bound_pushes_per_second, self.share_of_bound) = (Some(bound), over(rate, bound));
         }
         if self.pooled {
-            self.limited_by = self.campaign.inflight_mean.and_then(|taken| Limit::of(taken, places));
+            self.limited_by = self.campaign.inflight_mean.and_then(|taken| RateBound::of(taken, places));
         }
         self
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::cell::{by_size, size};
 use super::super::{METRICS, paper};
 use super::{Plot, Results, WIDTH, parts, slug, subjects};
-use crate::plot::{Axis, Canvas, FAINT, Look};
+use crate::plot::{Axis, Canvas, FAINT, SeriesStyle};
 use crate::results::Cell;
 
 const PANEL: f64 = 400.0;
@@ -55,8 +55,8 @@ fn part(results: &Results, name: &str, factor: &str, cells: &[&Cell]) -> Option<
     let mut rows: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
     cells.iter().for_each(|cell| rows.entry(rest(cell)).or_default().push(cell));
     let names = subjects(cells);
-    let looks: Vec<(&str, Look)> =
-        names.iter().enumerate().map(|(place, name)| (*name, Look::of(place))).collect();
+    let looks: Vec<(&str, SeriesStyle)> =
+        names.iter().enumerate().map(|(place, name)| (*name, SeriesStyle::of(place))).collect();
     let count = rows.len().min(ROWS_MAX);
     let is_published = cells.iter().any(|cell| paper::published_ms(results, cell).is_some());
     let mut canvas = Canvas::new(WIDTH, 64.0 + (HEIGHT + 60.0) * count as f64);
@@ -100,7 +100,7 @@ fn lines<'a>(
     names: &[&'a str],
     factor: &str,
     value: &Reader<'_>,
-) -> Vec<(&'a str, Look, Vec<Point>)> {
+) -> Vec<(&'a str, SeriesStyle, Vec<Point>)> {
     let line = |(place, name): (usize, &&'a str)| {
         let mut of: Vec<&&Cell> = cells.iter().filter(|cell| cell.name == **name).collect();
         of.sort_by(|one, other| by_size(&one.levels[factor], &other.levels[factor]));
@@ -108,7 +108,7 @@ fn lines<'a>(
             let (value, interval) = value(cell)?;
             Some((size(&cell.levels[factor])?, value, interval))
         };
-        (*name, Look::of(place), of.into_iter().filter_map(point).collect::<Vec<Point>>())
+        (*name, SeriesStyle::of(place), of.into_iter().filter_map(point).collect::<Vec<Point>>())
     };
     names.iter().enumerate().map(line).collect()
 }
@@ -118,7 +118,7 @@ fn panel(
     (left, top): (f64, f64),
     title: &str,
     factor: &str,
-    lines: &[(&str, Look, Vec<Point>)],
+    lines: &[(&str, SeriesStyle, Vec<Point>)],
 ) {
     canvas.heading((left, top - 8.0), title);
     let name = format!("{} (logarithmic)", factor.replace('_', " "));

@@ -3,7 +3,7 @@
 use super::super::Metric;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH};
-use crate::plot::{Axis, Canvas, FAINT, INK, Look, width_of};
+use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle, width_of};
 use crate::results::Cell;
 
 const ROW: f64 = 20.0;
@@ -36,7 +36,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
     let width = (WIDTH - left - 40.0) / 2.0;
     let height = TOP + ROW * cells.len() as f64 + 34.0;
     let mut canvas = Canvas::new(WIDTH, height);
-    canvas.legend(16.0, &[("client", Look::of(0)), ("server", Look::of(5))]);
+    canvas.legend(16.0, &[("client", SeriesStyle::of(0)), ("server", SeriesStyle::of(5))]);
     rows(results, &mut canvas, cells, left);
     for (number, (title, pair)) in pairs.iter().enumerate() {
         let from = left + number as f64 * (width + 30.0);
@@ -86,7 +86,7 @@ fn column(
     };
     axis.draw_below(canvas, TOP, bottom);
     for (number, cell) in cells.iter().enumerate() {
-        for (metric, look, off) in [(pair[0], Look::of(0), -2.0), (pair[1], Look::of(5), 3.0)] {
+        for (metric, look, off) in [(pair[0], SeriesStyle::of(0), -2.0), (pair[1], SeriesStyle::of(5), 3.0)] {
             let y = TOP + ROW * number as f64 + 10.0 + off;
             let Some(estimate) = cell.estimate(metric) else { continue };
             if let (Some(low), Some(high)) = (estimate.low, estimate.high) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::metric::wholes;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH, slug};
-use crate::plot::{Axis, Canvas, FAINT, INK, Look, short, width_of};
+use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle, short, width_of};
 use crate::results::Cell;
 use crate::statistics::{Estimate, Samples};
 
@@ -79,7 +79,7 @@ fn picture(results: &Results, component: &str, kind: &str, model: &str, rows: &[
         if let (Some(low), Some(high)) = (estimate.low, estimate.high) {
             canvas.whiskers((axis.place(low), y), (axis.place(high), y), INK);
         }
-        canvas.mark((axis.place(estimate.mean), y), Look::of(0));
+        canvas.mark((axis.place(estimate.mean), y), SeriesStyle::of(0));
         canvas.text((WIDTH - 8.0, y + 4.0), "end", INK, &short(estimate.mean));
     }
     let title = format!("Energy of the {component}: {kind}");

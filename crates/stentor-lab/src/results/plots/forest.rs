@@ -2,7 +2,7 @@
 
 use super::super::ratios::{Group, Row, ratios};
 use super::{Plot, Results, WIDTH, slug};
-use crate::plot::{Axis, Canvas, FAINT, INK, Look, PAPER, short, width_of};
+use crate::plot::{Axis, Canvas, FAINT, INK, PAPER, SeriesStyle, short, width_of};
 
 const ROW: f64 = 19.0;
 /// Room above a place's rows.
@@ -63,7 +63,7 @@ fn head(canvas: &mut Canvas, axis: &Axis, group: &Group<'_>, height: f64) {
     let one = axis.place(1.0);
     canvas.line((one, TOP - 4.0), (one, bottom), INK, 1.4);
     canvas.text((one, bottom + 30.0), "middle", FAINT, &format!("as long as {}", group.base));
-    canvas.mark((12.0, 18.0), Look::of(0));
+    canvas.mark((12.0, 18.0), SeriesStyle::of(0));
     canvas.text((24.0, 22.0), "start", INK, "measured here, with 95 % interval");
     let is_published = group.rows.iter().any(|row| row.published.is_some());
     if is_published {
@@ -91,7 +91,7 @@ fn draw_row(canvas: &mut Canvas, axis: &Axis, row: &Row, left: f64, y: f64) {
         if let (Some(low), Some(high)) = (ours.low, ours.high) {
             canvas.whiskers((axis.place(low), middle), (axis.place(high), middle), INK);
         }
-        canvas.mark((axis.place(ours.ratio), middle), Look::of(0));
+        canvas.mark((axis.place(ours.ratio), middle), SeriesStyle::of(0));
     }
     let told =
         |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| format!("×{}", short(ratio)));
