@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::claims::ClaimVerdict;
 use crate::claims::{ClaimsError, Dossier};
-use crate::subject::dialect::Dialect;
+use crate::subject::dialect::SubjectDialect;
 use crate::subject::reference::Op;
 
 use evidence::EvidenceVerdict;
@@ -184,7 +184,7 @@ fn body_bytes(choice: &str, payload_bytes: u64) -> u64 {
     let factors =
         BTreeMap::from([("type".to_owned(), "Object".to_owned()), ("items".to_owned(), count.to_string())]);
     let content = Op::Array.answer(Op::Array.request(&factors, 1));
-    let body = Dialect::named(choice)
+    let body = SubjectDialect::named(choice)
         .zip(content)
         .and_then(|(dialect, content)| dialect.write_answer(Op::Array, &content).ok());
     body.map_or(0, |body| body.len() as u64) + framing_bytes(choice)

@@ -20,7 +20,7 @@ mod types;
 
 use crate::claims::figures::Figures;
 use crate::subject::SubjectError;
-use crate::subject::dialect::{Dialect, Format, Transport};
+use crate::subject::dialect::{SubjectDialect, SubjectTransport, ValueFormat};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use stentor_wire::soap::Version;
@@ -148,25 +148,26 @@ impl PaperProtocol {
 
     /// Returns the protocol that a dialect stands for; `None` for what the tables do not have.
     #[must_use]
-    pub fn of(dialect: Dialect) -> Option<Self> {
+    pub fn of(dialect: SubjectDialect) -> Option<Self> {
         match (dialect.transport, dialect.format) {
-            (Transport::Http, Format::Soap(Version::V11)) => Some(Self::Soap),
-            (Transport::Http, Format::XmlRpc) => Some(Self::XmlRpc),
-            (Transport::Http, Format::XmlSax | Format::XmlDom | Format::XmlPull | Format::Json) => {
-                Some(Self::Rest)
-            }
+            (SubjectTransport::Http, ValueFormat::Soap(Version::V11)) => Some(Self::Soap),
+            (SubjectTransport::Http, ValueFormat::XmlRpc) => Some(Self::XmlRpc),
+            (
+                SubjectTransport::Http,
+                ValueFormat::XmlSax | ValueFormat::XmlDom | ValueFormat::XmlPull | ValueFormat::Json,
+            ) => Some(Self::Rest),
             _ => None,
         }
     }
 
     /// Returns the dialect that our face speaks.
-    pub fn dialect(self) -> Result<Dialect, SubjectError> {
+    pub fn dialect(self) -> Result<SubjectDialect, SubjectError> {
         let name = match self {
             Self::Soap => "soap",
             Self::XmlRpc => "xmlrpc",
             Self::Rest => "rest+xml",
         };
-        Dialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
+        SubjectDialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! From a plan to cells: every combination of levels for every subject that is there.
 
 use super::{Amount, Experiment, Factor, Level, Plan, PlanError, Profile, Slot};
-use crate::subject::protocol::Role;
+use crate::subject::protocol::SubjectRole;
 use crate::subject::reference::Op;
 use crate::subject::{BUILT_IN, Definition, INSERT, STORE, TLS};
 use serde::{Deserialize, Serialize};
@@ -206,14 +206,16 @@ fn fill(slot: &Slot, experiment: &Experiment, definitions: &[Definition], choice
         let Some(stack) = stack(slot, &definition.id) else { continue };
         let ours = definitions.iter().find(|one| one.id == format!("{dialect}/{BUILT_IN}"));
         let named = named_server(slot, &stack, dialect, definitions);
-        let half = |role: Role| {
-            let other = named.filter(|_| role == Role::Server);
+        let half = |role: SubjectRole| {
+            let other = named.filter(|_| role == SubjectRole::Server);
             let one = other.unwrap_or(definition);
-            let is_able = role == Role::Client || !reads_rows || one.can(STORE);
+            let is_able = role == SubjectRole::Client || !reads_rows || one.can(STORE);
             let own = (is_able && one.roles.contains(&role)).then_some(one);
             own.or(ours).cloned()
         };
-        let (Some(client), Some(server)) = (half(Role::Client), half(Role::Server)) else { continue };
+        let (Some(client), Some(server)) = (half(SubjectRole::Client), half(SubjectRole::Server)) else {
+            continue;
+        };
         if is_wished(slot, &stack, &definition.id, choice) {
             let encrypting = encrypting(&client, &server, ours).cloned();
             pairs.push(Pair { stack, client, server, encrypting });
@@ -230,7 +232,7 @@ fn named_server<'a>(
     dialect: &str,
     definitions: &'a [Definition],
 ) -> Option<&'a Definition> {
-    let mut able = definitions.iter().filter(|one| one.roles.contains(&Role::Server));
+    let mut able = definitions.iter().filter(|one| one.roles.contains(&SubjectRole::Server));
     let speaks = |id: &str| id.split('/').next() == Some(dialect);
     able.find(|one| speaks(&one.id) && is_named_server(slot, &one.id)).filter(|_| stack == "period")
 }
@@ -247,8 +249,9 @@ fn encrypting<'a>(
 ) -> Option<&'a Definition> {
     // Two halves of ours would be told as another's.
     let instead = ours.filter(|ours| ours.id != client.id);
-    let mut able = [Some(server), instead].into_iter().flatten().filter(|one| one.encrypts(Role::Server));
-    client.encrypts(Role::Client).then(|| able.next())?
+    let mut able =
+        [Some(server), instead].into_iter().flatten().filter(|one| one.encrypts(SubjectRole::Server));
+    client.encrypts(SubjectRole::Client).then(|| able.next())?
 }
 
 fn stack(slot: &Slot, id: &str) -> Option<String> {

@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::runner::roster;
-use crate::subject::protocol::Role;
-use crate::subject::{BUILT_IN, Definition, dialect::Dialect};
+use crate::subject::protocol::SubjectRole;
+use crate::subject::{BUILT_IN, Definition, dialect::SubjectDialect};
 
 fn shipped(id: &str) -> Plan {
     Plan::shipped(id).expect("readable").expect("there")
@@ -13,9 +13,9 @@ fn ours() -> Vec<Definition> {
     roster::ours(&["stentor".to_owned(), "speak".to_owned()])
 }
 
-fn foreign(id: &str, roles: &[Role]) -> Definition {
+fn foreign(id: &str, roles: &[SubjectRole]) -> Definition {
     let mut definition =
-        Definition::built_in(Dialect::named("rest+xml-dom").expect("there"), vec!["x".into()]);
+        Definition::built_in(SubjectDialect::named("rest+xml-dom").expect("there"), vec!["x".into()]);
     definition.id = id.to_owned();
     definition.roles = roles.to_vec();
     definition.can.clear();
@@ -83,7 +83,7 @@ fn forks_and_samples_can_be_asked_for_and_then_so_many_must_count() {
 #[test]
 fn a_client_of_others_meets_our_server_and_keeps_no_rows_unless_it_says_that_it_can() {
     let mut definitions = ours();
-    definitions.push(foreign("rest+xml-dom/android-4.1.2/jdk17", &[Role::Client]));
+    definitions.push(foreign("rest+xml-dom/android-4.1.2/jdk17", &[SubjectRole::Client]));
     let choice = Choice { profile: Profile::Quick, ..Choice::default() };
     let expansion = expand("anacleto-2012", &choice, &definitions);
     let cell = expansion.cells.iter().find(|cell| cell.stack == "period").expect("there");
@@ -102,7 +102,7 @@ fn a_client_of_others_meets_our_server_and_keeps_no_rows_unless_it_says_that_it_
 #[test]
 fn other_software_is_left_to_longer_profiles_unless_it_is_named() {
     let mut definitions = ours();
-    definitions.push(foreign("rest+xml-dom/other-1.0/jdk17", &[Role::Client, Role::Server]));
+    definitions.push(foreign("rest+xml-dom/other-1.0/jdk17", &[SubjectRole::Client, SubjectRole::Server]));
     let stacks = |choice: &Choice| -> Vec<String> {
         let expansion = expand("anacleto-2012", choice, &definitions);
         let of_label = expansion.cells.into_iter().filter(|cell| cell.label == "HTTP XML DOM");
@@ -123,7 +123,7 @@ fn other_software_is_left_to_longer_profiles_unless_it_is_named() {
 fn the_standard_profile_takes_the_software_that_its_plan_names() {
     let mut definitions = ours();
     for id in ["soap/zend-1/php", "soap/ext-soap/php", "soap/cxf-4.2.3/jdk17"] {
-        definitions.push(foreign(id, &[Role::Client, Role::Server]));
+        definitions.push(foreign(id, &[SubjectRole::Client, SubjectRole::Server]));
     }
     let stacks = |profile| -> BTreeSet<String> {
         let choice = Choice { profile, ..Choice::default() };
@@ -138,7 +138,7 @@ fn the_standard_profile_takes_the_software_that_its_plan_names() {
 #[test]
 fn a_server_that_reads_no_rows_leaves_them_to_ours() {
     let mut definitions = ours();
-    definitions.push(foreign("rest+xml-dom/jdk/jdk17", &[Role::Client, Role::Server]));
+    definitions.push(foreign("rest+xml-dom/jdk/jdk17", &[SubjectRole::Client, SubjectRole::Server]));
     let named = Choice { subjects: vec!["/jdk/".into()], ..Choice::default() };
     let cells = expand("anacleto-2012", &named, &definitions).cells;
     assert!(!cells.is_empty());
@@ -156,7 +156,7 @@ fn a_server_that_reads_no_rows_leaves_them_to_ours() {
 
 #[test]
 fn a_server_that_cannot_encrypt_leaves_cells_with_tls_to_ours_and_a_client_that_cannot_has_none() {
-    let halves = |roles: &[Role], can: &[&str]| -> BTreeSet<(String, String, String)> {
+    let halves = |roles: &[SubjectRole], can: &[&str]| -> BTreeSet<(String, String, String)> {
         let mut other = foreign("rest+json/httpurlconnection/jdk17", roles);
         other.can = can.iter().map(|one| (*one).to_owned()).collect();
         let definitions = [ours(), vec![other]].concat();
@@ -171,20 +171,23 @@ fn a_server_that_cannot_encrypt_leaves_cells_with_tls_to_ours_and_a_client_that_
         (tls.to_owned(), id(client), id(server))
     };
     let (theirs, ours) = ("httpurlconnection/jdk17", BUILT_IN);
-    let both = [Role::Client, Role::Server];
+    let both = [SubjectRole::Client, SubjectRole::Server];
     assert_eq!(halves(&both, &[]), [row("off", theirs, theirs)].into());
     assert_eq!(halves(&both, &["tls"]), [row("off", theirs, theirs), row("on", theirs, theirs)].into());
     let mixed = [row("off", theirs, theirs), row("on", theirs, ours)];
     assert_eq!(halves(&both, &["tls-client"]), mixed.into());
     // With a client of ours and a server of ours nothing of theirs would be left.
-    assert_eq!(halves(&[Role::Server], &["tls-client"]), [row("off", ours, theirs)].into());
-    assert_eq!(halves(&[Role::Server], &["tls"]), [row("off", ours, theirs), row("on", ours, theirs)].into());
+    assert_eq!(halves(&[SubjectRole::Server], &["tls-client"]), [row("off", ours, theirs)].into());
+    assert_eq!(
+        halves(&[SubjectRole::Server], &["tls"]),
+        [row("off", ours, theirs), row("on", ours, theirs)].into()
+    );
 }
 
 #[test]
 fn clients_of_the_paper_meet_one_kind_of_server_where_a_plan_names_it() {
-    let client = foreign("rest+json/httpurlconnection/jdk17", &[Role::Client, Role::Server]);
-    let mut server = foreign("rest+json/cxf-2.7.4/jdk17", &[Role::Server]);
+    let client = foreign("rest+json/httpurlconnection/jdk17", &[SubjectRole::Client, SubjectRole::Server]);
+    let mut server = foreign("rest+json/cxf-2.7.4/jdk17", &[SubjectRole::Server]);
     let servers = |definitions: &[Definition]| -> BTreeSet<(String, String)> {
         let choice = Choice { profile: Profile::Full, ..Choice::default() };
         let cells = expand("albertengo-2020", &choice, definitions).cells.into_iter();
@@ -233,7 +236,7 @@ fn variants_choose_their_levels() {
 #[test]
 fn a_limit_of_the_heap_is_for_those_that_have_one() {
     let mut definitions = ours();
-    let mut android = foreign("rest+xml-dom/android-4.1.2/jdk17", &[Role::Client]);
+    let mut android = foreign("rest+xml-dom/android-4.1.2/jdk17", &[SubjectRole::Client]);
     android.run = vec!["java".into(), "@heap".into()];
     definitions.push(android);
     let expansion = expand("anacleto-2012", &Choice::default(), &definitions);

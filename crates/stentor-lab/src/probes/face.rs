@@ -1,12 +1,12 @@
 //! A face under trial: a subject that is told by LSP-1 which operation to serve, and plain HTTP to it.
 
 use super::PaperProtocol;
-use crate::subject::client::Client;
-use crate::subject::dialect::{Dialect, Format};
-use crate::subject::host::{Host, PATIENCE};
-use crate::subject::protocol::{Order, Prepare, Report, Role};
+use crate::subject::client::SubjectClient;
+use crate::subject::dialect::{SubjectDialect, ValueFormat};
+use crate::subject::host::{PATIENCE, SubjectProcess};
+use crate::subject::protocol::{Prepare, Report, SubjectOrder, SubjectRole};
 use crate::subject::reference::Op;
-use crate::subject::setup::Setup;
+use crate::subject::setup::SubjectSetup;
 use crate::subject::{Definition, SubjectError};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,7 +22,7 @@ const ANSWER_MAX_BYTES: usize = 4 << 20;
 /// A face under trial.
 pub struct Face {
     pub(super) protocol: PaperProtocol,
-    pub(super) dialect: Dialect,
+    pub(super) dialect: SubjectDialect,
     /// Whether it is of this program, whose formats can be asked without it.
     pub(super) is_ours: bool,
     /// Whether it says that it encrypts.
@@ -32,7 +32,7 @@ pub struct Face {
 
 enum FaceLocation {
     /// A subject, which listens anew for each operation.
-    Subject(Box<Host>),
+    Subject(Box<SubjectProcess>),
     /// Somebody who listens already.
     At(SocketAddr),
 }
@@ -56,7 +56,7 @@ impl Face {
     pub async fn foreign(definition: &Definition) -> Result<Self, SubjectError> {
         let dialect = definition.dialect()?;
         let protocol = PaperProtocol::of(dialect).ok_or_else(|| SubjectError::Unprobed(dialect.name()))?;
-        let encrypts = definition.encrypts(Role::Server);
+        let encrypts = definition.encrypts(SubjectRole::Server);
         Ok(Self { protocol, dialect, is_ours: false, encrypts, place: started(definition).await? })
     }
 
@@ -73,7 +73,7 @@ impl Face {
 
     /// Returns whether its documents are XML.
     pub(super) fn is_of_xml(&self) -> bool {
-        self.dialect.format != Format::Json
+        self.dialect.format != ValueFormat::Json
     }
 
     /// Ends the subject.
@@ -95,8 +95,9 @@ impl Face {
         };
         let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let variant = String::new();
-        let order = Prepare { role: Role::Server, op, factors, bind, target: None, seed: SEED, variant };
-        match host.ask(&Order::Prepare(order)).await? {
+        let order =
+            Prepare { role: SubjectRole::Server, op, factors, bind, target: None, seed: SEED, variant };
+        match host.ask(&SubjectOrder::Prepare(order)).await? {
             Report::Ready { port: port @ 1.. } => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
             other => Err(SubjectError::Babble { line: other.name().into(), wanted: "ready with a port" }),
         }
@@ -109,10 +110,10 @@ impl Face {
         factors: BTreeMap<String, String>,
         request: &Content,
     ) -> Result<Content, SubjectError> {
-        let setup = Setup::of(&factors, SEED);
+        let setup = SubjectSetup::of(&factors, SEED);
         let address = self.serve(op, factors).await?;
         let exchange = async {
-            let mut client = Client::connect_as(self.dialect, op, address, setup).await?;
+            let mut client = SubjectClient::connect_as(self.dialect, op, address, setup).await?;
             Ok(client.exchange(0, 0, request).await?.1)
         };
         within(exchange).await
@@ -155,8 +156,8 @@ fn path_of(location: &str) -> Option<String> {
 }
 
 async fn started(definition: &Definition) -> Result<FaceLocation, SubjectError> {
-    let mut host = Host::start(definition, PATIENCE)?;
-    host.ask(&Order::Hello).await?;
+    let mut host = SubjectProcess::start(definition, PATIENCE)?;
+    host.ask(&SubjectOrder::Hello).await?;
     Ok(FaceLocation::Subject(Box::new(host)))
 }
 

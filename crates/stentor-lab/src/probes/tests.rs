@@ -7,7 +7,7 @@ mod still;
 
 use super::*;
 use crate::subject::reference::Op;
-use crate::subject::server::{Behaviour, Server};
+use crate::subject::server::{Behaviour, SubjectServer};
 use std::net::{Ipv4Addr, SocketAddr};
 
 fn run<F: Future>(future: F) -> F::Output {
@@ -15,13 +15,13 @@ fn run<F: Future>(future: F) -> F::Output {
 }
 
 /// Starts a server that speaks like one protocol.
-async fn server(speaks: PaperProtocol, op: Op, behaviour: Behaviour) -> Server {
+async fn server(speaks: PaperProtocol, op: Op, behaviour: Behaviour) -> SubjectServer {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Server::start(speaks.dialect().expect("known"), op, bind, behaviour).await.expect("listening")
+    SubjectServer::start(speaks.dialect().expect("known"), op, bind, behaviour).await.expect("listening")
 }
 
 /// Takes it for a face of a protocol, perhaps another than it speaks.
-fn taken_for(protocol: PaperProtocol, server: &Server) -> Face {
+fn taken_for(protocol: PaperProtocol, server: &SubjectServer) -> Face {
     Face::at(protocol, server.address).expect("a face")
 }
 

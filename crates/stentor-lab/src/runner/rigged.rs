@@ -4,8 +4,8 @@ use super::fork::Interruption;
 use super::testbed::{CaptureResult, NO_LINK_TO_CUT, Testbed, Usage};
 use crate::plan::Cell;
 use crate::record::{Bytes, Link as LinkRecord, Quantiles, Traffic};
-use crate::subject::host::Host;
-use crate::subject::protocol::Role;
+use crate::subject::host::SubjectProcess;
+use crate::subject::protocol::SubjectRole;
 use crate::subject::{Definition, SubjectError};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -133,23 +133,23 @@ impl Testbed for Rigged {
 
     fn start(
         &mut self,
-        role: Role,
+        role: SubjectRole,
         definition: &Definition,
         patience: Duration,
-    ) -> Result<Host, SubjectError> {
-        let Some(rig) = &self.rig else { return Host::start(definition, patience) };
-        let command = Host::command(definition)?;
+    ) -> Result<SubjectProcess, SubjectError> {
+        let Some(rig) = &self.rig else { return SubjectProcess::start(definition, patience) };
+        let command = SubjectProcess::command(definition)?;
         let program = definition.run.first().cloned().unwrap_or_default();
         let child =
             rig.spawn(side(role), command).map_err(SubjectError::io(format!("starting {program}")))?;
-        Host::adopt(child, patience)
+        SubjectProcess::adopt(child, patience)
     }
 
-    fn address(&self, role: Role) -> IpAddr {
+    fn address(&self, role: SubjectRole) -> IpAddr {
         self.rig.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |rig| rig.address(side(role)))
     }
 
-    fn usage(&mut self, role: Role, _host: &Host) -> Usage {
+    fn usage(&mut self, role: SubjectRole, _host: &SubjectProcess) -> Usage {
         let usage = self.rig.as_ref().and_then(|rig| rig.usage(side(role)).ok());
         usage.map_or_else(Usage::default, |usage| Usage {
             cpu_ns: Some(usage.cpu_ns),
@@ -208,10 +208,10 @@ fn memory(cell: &Cell) -> Option<Limits> {
     Some(Limits { memory_bytes: Some(bytes), cpu_percent: None })
 }
 
-const fn side(role: Role) -> Side {
+const fn side(role: SubjectRole) -> Side {
     match role {
-        Role::Client => Side::Device,
-        Role::Server => Side::Server,
+        SubjectRole::Client => Side::Device,
+        SubjectRole::Server => Side::Server,
     }
 }
 

@@ -3,8 +3,8 @@
 use super::fork::Interruption;
 use crate::plan::Cell;
 use crate::record::{Bytes, Link};
-use crate::subject::host::Host;
-use crate::subject::protocol::Role;
+use crate::subject::host::SubjectProcess;
+use crate::subject::protocol::SubjectRole;
 use crate::subject::{Definition, SubjectError};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -56,16 +56,16 @@ pub trait Testbed {
     /// Starts a half.
     fn start(
         &mut self,
-        role: Role,
+        role: SubjectRole,
         definition: &Definition,
         patience: Duration,
-    ) -> Result<Host, SubjectError>;
+    ) -> Result<SubjectProcess, SubjectError>;
 
     /// Returns the address of a half.
-    fn address(&self, role: Role) -> IpAddr;
+    fn address(&self, role: SubjectRole) -> IpAddr;
 
     /// Returns what a half has used so far.
-    fn usage(&mut self, role: Role, host: &Host) -> Usage;
+    fn usage(&mut self, role: SubjectRole, host: &SubjectProcess) -> Usage;
 
     /// Holds both halves to the cell's share of a processor from now on; until then they start without it.
     fn hold(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
@@ -113,18 +113,18 @@ impl Testbed for Loopback {
 
     fn start(
         &mut self,
-        _role: Role,
+        _role: SubjectRole,
         definition: &Definition,
         patience: Duration,
-    ) -> Result<Host, SubjectError> {
-        Host::start(definition, patience)
+    ) -> Result<SubjectProcess, SubjectError> {
+        SubjectProcess::start(definition, patience)
     }
 
-    fn address(&self, _role: Role) -> IpAddr {
+    fn address(&self, _role: SubjectRole) -> IpAddr {
         IpAddr::V4(Ipv4Addr::LOCALHOST)
     }
 
-    fn usage(&mut self, _role: Role, host: &Host) -> Usage {
+    fn usage(&mut self, _role: SubjectRole, host: &SubjectProcess) -> Usage {
         process_usage(host.id())
     }
 

@@ -14,11 +14,11 @@ use stentor_lab::runner::power::Models;
 use stentor_lab::runner::testbed::{CaptureResult, Loopback, Testbed, Usage};
 use stentor_lab::runner::{self, Settings, roster};
 use stentor_lab::subject::clock::monotonic_ns;
-use stentor_lab::subject::dialect::Dialect;
-use stentor_lab::subject::host::Host;
-use stentor_lab::subject::protocol::{Arm, Order, Prepare, Report, Role, Schedule};
+use stentor_lab::subject::dialect::SubjectDialect;
+use stentor_lab::subject::host::SubjectProcess;
+use stentor_lab::subject::protocol::{Arm, ExchangeSchedule, Prepare, Report, SubjectOrder, SubjectRole};
 use stentor_lab::subject::reference::Op;
-use stentor_lab::subject::store::Store;
+use stentor_lab::subject::store::PointStore;
 use stentor_lab::subject::{Definition, SubjectError};
 
 /// Whoever runs tests on a busy machine measures nothing; what is proven here is not how fast it is.
@@ -241,19 +241,19 @@ impl Testbed for Noting {
 
     fn start(
         &mut self,
-        role: Role,
+        role: SubjectRole,
         definition: &Definition,
         patience: Duration,
-    ) -> Result<Host, SubjectError> {
+    ) -> Result<SubjectProcess, SubjectError> {
         self.words.push("start");
         self.testbed.start(role, definition, patience)
     }
 
-    fn address(&self, role: Role) -> IpAddr {
+    fn address(&self, role: SubjectRole) -> IpAddr {
         self.testbed.address(role)
     }
 
-    fn usage(&mut self, role: Role, host: &Host) -> Usage {
+    fn usage(&mut self, role: SubjectRole, host: &SubjectProcess) -> Usage {
         self.testbed.usage(role, host)
     }
 
@@ -314,31 +314,33 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
     assert_eq!(record.latency["server_work"].n, 2);
 }
 
-fn half(role: Role) -> Definition {
+fn half(role: SubjectRole) -> Definition {
     let program = stentor(&[]).get_program().to_owned().into_string().unwrap();
     let run = ["lab", "subject", "speak", "rest+json"].map(str::to_owned);
-    let dialect = Dialect::named("rest+json").unwrap();
+    let dialect = SubjectDialect::named("rest+json").unwrap();
     let mut definition = Definition::built_in(dialect, [program].into_iter().chain(run).collect());
     definition.roles = vec![role];
     definition
 }
 
 /// Starts a half and tells it to get ready; returns the port of a server.
-async fn ready(role: Role, factors: &[(&str, &str)], port: u16) -> (Host, u16) {
-    let mut host = Host::start(&half(role), Duration::from_secs(20)).unwrap();
+async fn ready(role: SubjectRole, factors: &[(&str, &str)], port: u16) -> (SubjectProcess, u16) {
+    let mut host = SubjectProcess::start(&half(role), Duration::from_secs(20)).unwrap();
     let factors = factors.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect();
     let address = ([127, 0, 0, 1], port).into();
-    let (bind, target) = if role == Role::Server { (Some(address), None) } else { (None, Some(address)) };
+    let (bind, target) =
+        if role == SubjectRole::Server { (Some(address), None) } else { (None, Some(address)) };
     let prepare = Prepare { role, op: Op::Points, factors, bind, target, seed: 7, variant: String::new() };
-    let Report::Ready { port } = host.ask(&Order::Prepare(prepare)).await.unwrap() else {
+    let Report::Ready { port } = host.ask(&SubjectOrder::Prepare(prepare)).await.unwrap() else {
         panic!("not ready")
     };
     (host, port)
 }
 
-async fn arm(host: &mut Host, interval_ms: u64, count: u64, out: &Path) {
-    let schedule = Schedule::Open { interval_ns: interval_ms * 1_000_000, poisson: false, max_in_flight: 1 };
-    host.ask(&Order::Arm(Arm { schedule, count, out: out.to_owned() })).await.unwrap();
+async fn arm(host: &mut SubjectProcess, interval_ms: u64, count: u64, out: &Path) {
+    let schedule =
+        ExchangeSchedule::Open { interval_ns: interval_ms * 1_000_000, poisson: false, max_in_flight: 1 };
+    host.ask(&SubjectOrder::Arm(Arm { schedule, count, out: out.to_owned() })).await.unwrap();
 }
 
 #[tokio::test]
@@ -348,14 +350,15 @@ async fn a_client_that_is_killed_in_the_middle_shows_stale_rows_and_goes_on_at_i
     let rows = path("client.db").display().to_string();
     let cell = [("poi", "400"), ("page", "16"), ("letters", "600")];
     let server_rows = path("server.db").display().to_string();
-    let (mut server, port) = ready(Role::Server, &[&cell[..], &[("store", &server_rows)]].concat(), 0).await;
+    let (mut server, port) =
+        ready(SubjectRole::Server, &[&cell[..], &[("store", &server_rows)]].concat(), 0).await;
     arm(&mut server, 0, 25, &path("server")).await;
 
     let client = [&cell[..], &[("store", "given"), ("insert", &rows)]].concat();
-    let (mut first, _) = ready(Role::Client, &client, port).await;
+    let (mut first, _) = ready(SubjectRole::Client, &client, port).await;
     arm(&mut first, 40, 25, &path("first")).await;
-    first.tell(&Order::Go { t0_ns: monotonic_ns() }).await.unwrap();
-    let store = Store::open(Path::new(&rows)).unwrap();
+    first.tell(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await.unwrap();
+    let store = PointStore::open(Path::new(&rows)).unwrap();
     let patience = Instant::now() + Duration::from_secs(30);
     while store.pages().unwrap() < 3 && Instant::now() < patience {
         tokio::task::yield_now().await;
@@ -367,9 +370,9 @@ async fn a_client_that_is_killed_in_the_middle_shows_stale_rows_and_goes_on_at_i
     assert_eq!(offline.points.len() as u64, 16 * offline.pages, "a page is there as a whole or not at all");
 
     let again = [&client[..], &[("sync", "resume")]].concat();
-    let (mut second, _) = ready(Role::Client, &again, port).await;
+    let (mut second, _) = ready(SubjectRole::Client, &again, port).await;
     arm(&mut second, 0, 25, &path("second")).await;
-    let done = second.ask(&Order::Go { t0_ns: monotonic_ns() }).await.unwrap();
+    let done = second.ask(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await.unwrap();
     let Report::Done { n, errors, .. } = done else { panic!("{done:?}") };
     assert_eq!((n, errors), (25 - offline.pages, 0), "it asks for what it lacks and nothing else");
     second.stop().await.unwrap();

@@ -1,12 +1,12 @@
 //! Probes on subjects that are not ours.
 
 use super::*;
-use crate::subject::dialect::Dialect;
+use crate::subject::dialect::SubjectDialect;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 fn somebodys(dialect: &str, address: SocketAddr) -> Face {
-    let dialect = Dialect::named(dialect).expect("known");
+    let dialect = SubjectDialect::named(dialect).expect("known");
     let protocol = PaperProtocol::of(dialect).expect("in the tables");
     let mut face = Face::at(protocol, address).expect("a face");
     (face.dialect, face.is_ours, face.encrypts) = (dialect, false, false);
@@ -14,9 +14,9 @@ fn somebodys(dialect: &str, address: SocketAddr) -> Face {
 }
 
 /// Serves one operation in any dialect.
-async fn served(dialect: &str, op: Op) -> Server {
+async fn served(dialect: &str, op: Op) -> SubjectServer {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Server::start(Dialect::named(dialect).expect("known"), op, bind, Behaviour::Honest)
+    SubjectServer::start(SubjectDialect::named(dialect).expect("known"), op, bind, Behaviour::Honest)
         .await
         .expect("listening")
 }
@@ -125,7 +125,7 @@ fn a_contract_that_cannot_be_read_to_its_end_is_one_and_what_hangs_on_it_is_not_
 
 #[test]
 fn only_what_the_tables_have_is_probed() {
-    let of = |name: &str| PaperProtocol::of(Dialect::named(name).expect("known"));
+    let of = |name: &str| PaperProtocol::of(SubjectDialect::named(name).expect("known"));
     assert_eq!(
         ["soap", "xmlrpc", "rest+xml-dom", "rest+json"].map(of),
         [

@@ -6,11 +6,11 @@ use crate::plan::Cell;
 use crate::record::{From as Origin, InterruptionOutcome, Latency, Record, phase};
 use crate::subject::SubjectError;
 use crate::subject::clock::monotonic_ns;
-use crate::subject::host::Host;
-use crate::subject::protocol::{Order, Report, Role, Schedule};
-use crate::subject::reference::{Digest, Wish};
+use crate::subject::host::SubjectProcess;
+use crate::subject::protocol::{ExchangeSchedule, Report, SubjectOrder, SubjectRole};
+use crate::subject::reference::{Digest, SampleRequest};
 use crate::subject::sample;
-use crate::subject::store::{Offline, Store};
+use crate::subject::store::{Offline, PointStore};
 use std::time::{Duration, Instant};
 use stentor_wire::{Content, Point};
 
@@ -59,7 +59,7 @@ struct Errand {
     points: Vec<Point>,
     /// Points of a page.
     page: usize,
-    rows: Store,
+    rows: PointStore,
 }
 
 impl Trial<'_> {
@@ -71,7 +71,7 @@ impl Trial<'_> {
         server: &Half,
         record: &mut Record,
     ) -> Result<ForkOutput, Failure> {
-        let client = self.start(testbed, Role::Client, server.port).await?;
+        let client = self.start(testbed, SubjectRole::Client, server.port).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
         let errand = self.errand(interruption)?;
@@ -79,7 +79,7 @@ impl Trial<'_> {
         self.arm_all(&mut host, errand.pages).await?;
         testbed.listen();
         let began_ns = monotonic_ns();
-        host.tell(&Order::Go { t0_ns: began_ns }).await?;
+        host.tell(&SubjectOrder::Go { t0_ns: began_ns }).await?;
         if !interruption.is_none() {
             errand.half_way(self.settings.patience).await?;
         }
@@ -95,7 +95,7 @@ impl Trial<'_> {
         ended.stop().await?;
         errand.whole()?;
 
-        let kept_ns = sample::read_times(&sample::inserted(&self.path(Role::Client, "")))?;
+        let kept_ns = sample::read_times(&sample::inserted(&self.path(SubjectRole::Client, "")))?;
         let last = kept_ns.last().ok_or_else(|| SubjectError::Wrong("it kept no rows".into()))?;
         let next = kept_ns.iter().find(|time| **time > looked_ns).unwrap_or(last);
         found.silence_ns = if interruption.is_none() { 0 } else { span(struck_ns, *next) };
@@ -112,14 +112,14 @@ impl Trial<'_> {
         Ok(Errand {
             interruption,
             pages: self.pages() as u64,
-            points: Wish::all(&factors, self.settings.seed).points(&factors),
+            points: SampleRequest::all(&factors, self.settings.seed).points(&factors),
             page,
-            rows: Store::open(&self.path(Role::Client, ".db"))?,
+            rows: PointStore::open(&self.path(SubjectRole::Client, ".db"))?,
         })
     }
 
-    async fn arm_all(&self, host: &mut Host, pages: u64) -> Result<(), SubjectError> {
-        arm(host, Schedule::Closed { think_ns: 0 }, pages, self.path(Role::Client, "")).await
+    async fn arm_all(&self, host: &mut SubjectProcess, pages: u64) -> Result<(), SubjectError> {
+        arm(host, ExchangeSchedule::Closed { think_ns: 0 }, pages, self.path(SubjectRole::Client, "")).await
     }
 
     /// Does what is to happen, and reads what the client has in the meantime; returns the client back if it lives.
@@ -127,8 +127,8 @@ impl Trial<'_> {
         &self,
         errand: &Errand,
         testbed: &mut dyn Testbed,
-        host: Host,
-    ) -> Result<(Option<Host>, Option<(Offline, u64)>), Failure> {
+        host: SubjectProcess,
+    ) -> Result<(Option<SubjectProcess>, Option<(Offline, u64)>), Failure> {
         let Interruption { cuts, kills } = errand.interruption;
         if cuts {
             testbed.cut(true)?;
@@ -146,7 +146,7 @@ impl Trial<'_> {
             None
         } else {
             let began = monotonic_ns();
-            let offline = Store::open(&self.path(Role::Client, ".db"))?.offline()?;
+            let offline = PointStore::open(&self.path(SubjectRole::Client, ".db"))?.offline()?;
             Some((offline, span(began, monotonic_ns())))
         };
         if cuts {
@@ -156,8 +156,12 @@ impl Trial<'_> {
     }
 
     /// Waits for a client that was not killed.
-    async fn hear_out(&self, errand: &Errand, mut host: Host) -> Result<Host, SubjectError> {
-        let report = host.hear(&Order::Go { t0_ns: 0 }, self.settings.patience).await?;
+    async fn hear_out(
+        &self,
+        errand: &Errand,
+        mut host: SubjectProcess,
+    ) -> Result<SubjectProcess, SubjectError> {
+        let report = host.hear(&SubjectOrder::Go { t0_ns: 0 }, self.settings.patience).await?;
         let Report::Done { n, errors, digest } = report else {
             return Err(SubjectError::Babble { line: report.name().into(), wanted: "done" });
         };
@@ -179,13 +183,13 @@ impl Trial<'_> {
         kept: u64,
         testbed: &mut dyn Testbed,
         server: &Half,
-    ) -> Result<Host, Failure> {
+    ) -> Result<SubjectProcess, Failure> {
         let mut cell = self.cell.clone();
         cell.settings.insert("sync".into(), "resume".into());
         let again = Trial { cell: &cell, ..*self };
-        let mut host = again.start(testbed, Role::Client, server.port).await?.host;
+        let mut host = again.start(testbed, SubjectRole::Client, server.port).await?.host;
         self.arm_all(&mut host, errand.pages).await?;
-        let go = Order::Go { t0_ns: monotonic_ns() };
+        let go = SubjectOrder::Go { t0_ns: monotonic_ns() };
         let report = host.ask_within(&go, self.settings.patience).await?;
         let lacking = errand.pages - kept;
         match report {
@@ -281,9 +285,9 @@ mod tests {
         Errand {
             interruption: Interruption { cuts: false, kills: true },
             pages: 3,
-            points: Wish::all(&factors, 7).points(&factors),
+            points: SampleRequest::all(&factors, 7).points(&factors),
             page: 2,
-            rows: Store::open(&directory.join("rows.db")).expect("a file"),
+            rows: PointStore::open(&directory.join("rows.db")).expect("a file"),
         }
     }
 

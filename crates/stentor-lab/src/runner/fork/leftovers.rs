@@ -2,12 +2,12 @@
 
 use super::Trial;
 use crate::record::Record;
-use crate::subject::protocol::Role;
+use crate::subject::protocol::SubjectRole;
 
 impl Trial<'_> {
     /// Removes the files of both halves.
     pub(super) fn clear(&self) {
-        for role in [Role::Client, Role::Server] {
+        for role in [SubjectRole::Client, SubjectRole::Server] {
             for kind in ["", ".db", ".inserted", ".pcap"] {
                 let _ = std::fs::remove_file(self.path(role, kind));
             }
@@ -56,7 +56,7 @@ mod tests {
         let trial =
             Trial { cell: &cells[0], fork: 1, attempt: 1, settings: &settings, raw: directory.path() };
         std::fs::create_dir(directory.path().join(RAW)).expect("made");
-        let samples = trial.path(Role::Client, "");
+        let samples = trial.path(SubjectRole::Client, "");
         std::fs::write(&samples, "samples").expect("written");
         let mut record = Record { first_call_ns: Some(7), ..Record::default() };
         trial.forget_times(&mut record);

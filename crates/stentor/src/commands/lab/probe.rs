@@ -15,7 +15,7 @@ use stentor_lab::probes::{
     rows,
 };
 use stentor_lab::runner::roster;
-use stentor_lab::subject::protocol::Role;
+use stentor_lab::subject::protocol::SubjectRole;
 use stentor_lab::subject::{Definition, SubjectError, catalogue};
 
 /// Try the features that a study has in tables of words, and put them beside the paper's
@@ -56,7 +56,7 @@ impl Probe {
         });
         let others = self.subject.iter().map(|id| place.ready(id)).chain(of_files);
         let others: Vec<Definition> = others.collect::<anyhow::Result<_>>()?;
-        if let Some(one) = others.iter().find(|one| !one.roles.contains(&Role::Server)) {
+        if let Some(one) = others.iter().find(|one| !one.roles.contains(&SubjectRole::Server)) {
             return Err(Failure::usage(format!("{} is a client, and probes ask servers", one.id)).into());
         }
         for one in &others {
