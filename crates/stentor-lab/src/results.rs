@@ -33,9 +33,9 @@ use std::collections::BTreeMap;
 
 use crate::claims::{ClaimsError, Dossier};
 use crate::emulation::NOT_TIMED;
-use crate::plan::{Campaigns, Plan};
+use crate::plan::{Campaigns, StudyPlan};
 use crate::probes::Probed;
-use crate::record::{CAMPAIGNS, RECORDS, Record};
+use crate::record::{CAMPAIGNS, ForkRecord, RECORDS};
 
 pub use campaigns::{CellSummary, JudgedClaim, overview};
 pub use cell::Cell;
@@ -60,7 +60,7 @@ pub struct Results {
     /// Its claims and published figures; `None` for a study of one's own.
     pub dossier: Option<Dossier>,
     /// Every record, in the order of the file.
-    pub records: Vec<Record>,
+    pub records: Vec<ForkRecord>,
     /// The records by cell, in the order of subject and levels.
     pub cells: Vec<Cell>,
     /// What probes of features said, where there are any.
@@ -129,7 +129,7 @@ pub enum ResultsError {
 
 impl Results {
     /// Puts records of one study in order.
-    pub fn of(records: Vec<Record>) -> Result<Self, ResultsError> {
+    pub fn of(records: Vec<ForkRecord>) -> Result<Self, ResultsError> {
         let first = records.first().ok_or(ResultsError::Empty)?;
         let study = first.study.clone();
         let others: std::collections::BTreeSet<&str> = records.iter().map(|one| one.study.as_str()).collect();
@@ -138,7 +138,7 @@ impl Results {
         }
         let dossier = Dossier::open(&study)?;
         let cells = Cell::all(&records);
-        let plan = Plan::shipped(&study).ok().flatten();
+        let plan = StudyPlan::shipped(&study).ok().flatten();
         let (setting, campaigns) = plan.map(|plan| (plan.setting, plan.campaigns)).unwrap_or_default();
         Ok(Self { study, dossier, records, cells, probed: None, setting, campaigns })
     }
@@ -180,7 +180,7 @@ impl Results {
     }
 
     /// Lists the records that do not count.
-    pub fn uncounted(&self) -> impl Iterator<Item = &Record> {
+    pub fn uncounted(&self) -> impl Iterator<Item = &ForkRecord> {
         self.records.iter().filter(|record| !record.valid)
     }
 

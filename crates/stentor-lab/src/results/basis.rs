@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Cell;
 use crate::claims::figures::{ALIKE, Figure, OVERLAPPING};
-use crate::record::{Record, phase};
+use crate::record::{ForkRecord, phase};
 use crate::subject::COLLECTOR;
 
 /// What marks a phase, or a cell with one, that cannot be told from another.
@@ -72,7 +72,7 @@ fn runtime(cell: &Cell) -> String {
     named.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
-fn runtime_of(record: &Record) -> String {
+fn runtime_of(record: &ForkRecord) -> String {
     let version = |name: &str| record.subject.versions.get(&format!("client.{name}"));
     let known = RUNTIMES.into_iter().find(|(name, _)| version(name).is_some());
     let name = known.map_or("native code", |(_, name)| name);

@@ -8,7 +8,7 @@ use super::section::{Block, Section};
 use super::{Account, Plot, Results, ResultsError};
 use crate::claims::{ClaimVerdict, Judged};
 use crate::plan::OpenQuestion;
-use crate::record::Record;
+use crate::record::ForkRecord;
 use serde::Serialize;
 
 pub use measured::CellSummary;
@@ -65,7 +65,8 @@ impl Results {
         let figures = self.dossier.as_ref().map(|dossier| dossier.figures());
         let cells = self.campaigns.iter().flat_map(|campaigns| &campaigns.cells);
         let measured = cells.filter_map(|cell| {
-            let of_cell: Vec<&Record> = self.records.iter().filter(|one| one.experiment == cell.id).collect();
+            let of_cell: Vec<&ForkRecord> =
+                self.records.iter().filter(|one| one.experiment == cell.id).collect();
             CellSummary::of(cell, figures, &of_cell)
         });
         measured.partition(|one| one.question.is_empty())
@@ -76,7 +77,7 @@ impl Results {
     pub fn uncounted_runs(&self) -> Vec<CellSummary> {
         let figures = self.dossier.as_ref().map(|dossier| dossier.figures());
         let cells = || self.campaigns.iter().flat_map(|campaigns| &campaigns.cells);
-        let run = |record: &Record| {
+        let run = |record: &ForkRecord| {
             let cell = cells().find(|cell| cell.id == record.experiment)?;
             CellSummary::of_run(cell, figures, record)
         };

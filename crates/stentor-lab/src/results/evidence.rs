@@ -10,7 +10,7 @@ use super::paper::{self, Reading};
 use super::sheet::quoted;
 use super::{Cell, Results, setting};
 use crate::claims::figures::{Figure, FigureValue, Figures, Interval};
-use crate::record::{FINISHED, Record, phase};
+use crate::record::{FINISHED, ForkRecord, phase};
 use crate::statistics::Samples;
 
 const HEADER: &str = "paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note,low,high";
@@ -176,7 +176,7 @@ fn parsing(results: &Results, cell: &Cell, confidence: f64) -> Option<Figure> {
     if results.study != "cai-2009" || !is("type", "String") {
         return None;
     }
-    let seconds = |fork: &Record| Some(phase_ms(fork, phase::CLIENT_DESER)? / MS);
+    let seconds = |fork: &ForkRecord| Some(phase_ms(fork, phase::CLIENT_DESER)? / MS);
     let samples: Samples = cell.forks.iter().filter_map(seconds).collect();
     let mut figure = make(cell, "XML parsing", "latency", "s", &samples, confidence)?;
     figure.factors = BTreeMap::from([("strings".to_owned(), cell.levels.get("items")?.clone())]);
@@ -201,7 +201,7 @@ fn file_sizes(results: &Results, cells: &[&Cell], confidence: f64) -> Vec<Figure
     let formats = [("HTTP XML SAX", "XML"), ("HTTP JSON", "JSON"), ("HTTP PROBUF", "ProtocolBuffers")];
     let of = |cell: &&Cell| {
         let (_, format) = formats.iter().find(|(subject, _)| *subject == cell.subject)?;
-        let size = |fork: &Record| {
+        let size = |fork: &ForkRecord| {
             let bytes = fork.bytes.as_ref().filter(|bytes| bytes.exchanges > 0 && bytes.down.app > 0)?;
             Some(bytes.down.app as f64 / bytes.exchanges as f64 / 1000.0)
         };
@@ -214,7 +214,7 @@ fn file_sizes(results: &Results, cells: &[&Cell], confidence: f64) -> Vec<Figure
 }
 
 /// Load of the client's processor while exchanges were made, in percent.
-pub(super) fn client_load_percent(record: &Record) -> Option<f64> {
+pub(super) fn client_load_percent(record: &ForkRecord) -> Option<f64> {
     let times = whole(record)?;
     let waited = times.mean * times.n as f64;
     (waited > 0.0).then_some(100.0 * record.cpu.client? as f64 / waited)

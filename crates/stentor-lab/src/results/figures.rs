@@ -1,7 +1,7 @@
 //! Every figure of a fork: metrics, phases, layers of bytes, interruptions, energy; what is drawn and what is listed alike.
 
 use super::{METRICS, layers};
-use crate::record::{InterruptionOutcome, Record};
+use crate::record::{ForkRecord, InterruptionOutcome};
 
 /// Nanoseconds of a millisecond.
 const MS: f64 = 1e6;
@@ -37,7 +37,7 @@ impl Figure {
 }
 
 /// Lists the figures of a fork; `payload` is what is known of its content.
-pub(super) fn of(record: &Record, payload: Option<f64>) -> Vec<Figure> {
+pub(super) fn of(record: &ForkRecord, payload: Option<f64>) -> Vec<Figure> {
     let metrics = METRICS.iter().filter_map(|metric| {
         let value = (metric.of)(record)?;
         Some(Figure::measured(metric.id, metric.unit, value))
@@ -67,7 +67,7 @@ fn interrupted(found: &InterruptionOutcome, is_untimed: bool) -> Vec<Figure> {
     all
 }
 
-fn energy(record: &Record) -> impl Iterator<Item = Figure> {
+fn energy(record: &ForkRecord) -> impl Iterator<Item = Figure> {
     let wholes = super::metric::wholes(record).unwrap_or(1.0);
     record.energy.iter().filter_map(move |energy| {
         Some(Figure {

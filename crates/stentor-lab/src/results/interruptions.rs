@@ -3,7 +3,7 @@
 use super::{Cell, Metric, Results};
 use crate::document::TextTable;
 use crate::plot::short;
-use crate::record::{InterruptionOutcome, Record};
+use crate::record::{ForkRecord, InterruptionOutcome};
 use crate::statistics::{Estimate, Samples};
 
 /// Nanoseconds of a millisecond.
@@ -61,8 +61,8 @@ fn row(cell: &Cell) -> [String; 9] {
 }
 
 fn estimate(cell: &Cell, of: fn(&InterruptionOutcome) -> u64) -> Option<Estimate> {
-    let timed = |fork: &&Record| !fork.is_emulated();
-    let of_fork = |fork: &Record| Some(of(fork.interruption.as_ref()?) as f64 / MS);
+    let timed = |fork: &&ForkRecord| !fork.is_emulated();
+    let of_fork = |fork: &ForkRecord| Some(of(fork.interruption.as_ref()?) as f64 / MS);
     cell.forks.iter().filter(timed).filter_map(of_fork).collect::<Samples>().estimate(super::CONFIDENCE)
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::statistics::invented::Invented;
 
-    fn synchronised(level: &str, found: InterruptionOutcome) -> Record {
+    fn synchronised(level: &str, found: InterruptionOutcome) -> ForkRecord {
         let mut record = record("HTTP JSON", "Int", "30", 1, 5.0, &mut Invented::new(1));
         record.study = "anacleto-2012".into();
         record.cell = [(FACTOR.to_owned(), level.to_owned())].into();

@@ -12,7 +12,7 @@ use super::{CONFIDENCE, Cell, Results};
 use crate::claims::figures::Figure;
 use crate::document::TextTable;
 use crate::plot::short;
-use crate::record::{Record, Traffic, phase};
+use crate::record::{DirectionBytes, ForkRecord, phase};
 use crate::statistics::Samples;
 
 /// The study.
@@ -44,7 +44,7 @@ struct Size {
 impl Count {
     const BOTH: [Self; 2] = [Self::Data, Self::Full];
 
-    fn of(self, way: &Traffic) -> Option<u64> {
+    fn of(self, way: &DirectionBytes) -> Option<u64> {
         match self {
             Self::Data => way.data_ip,
             Self::Full => Some(way.ip),
@@ -59,23 +59,23 @@ impl Count {
         }
     }
 
-    fn size(self, record: &Record) -> Option<Size> {
+    fn size(self, record: &ForkRecord) -> Option<Size> {
         let (bytes, exchanges) = captured(record)?;
         let all = self.of(&bytes.up)? + self.of(&bytes.down)?;
         let payload = bytes.up.payload + bytes.down.payload;
         Some(Size { all: all as f64 / exchanges, payload: payload as f64 / exchanges })
     }
 
-    fn ndu_kb(self, record: &Record) -> Option<f64> {
+    fn ndu_kb(self, record: &ForkRecord) -> Option<f64> {
         Some(self.size(record)?.all / KB)
     }
 
     /// The mean of both ways.
-    fn overhead_bytes(self, record: &Record) -> Option<f64> {
+    fn overhead_bytes(self, record: &ForkRecord) -> Option<f64> {
         self.size(record).map(|size| (size.all - size.payload) / 2.0)
     }
 
-    fn overhead_percent(self, record: &Record) -> Option<f64> {
+    fn overhead_percent(self, record: &ForkRecord) -> Option<f64> {
         let size = self.size(record).filter(|size| size.all > 0.0)?;
         Some(100.0 * (size.all - size.payload) / size.all)
     }
@@ -132,14 +132,14 @@ fn is_of(cell: &Cell, payload: &str) -> bool {
 }
 
 /// Adds up what the forks of a round have, which were made within a few minutes of each other.
-fn sums(cells: &[&Cell], of: impl Fn(&Record) -> Option<f64>) -> Samples {
+fn sums(cells: &[&Cell], of: impl Fn(&ForkRecord) -> Option<f64>) -> Samples {
     let forks = cells.iter().map(|cell| cell.forks.len()).min().unwrap_or_default();
     let sum = |fork: usize| cells.iter().map(|cell| of(&cell.forks[fork])).sum::<Option<f64>>();
     (0..forks).filter_map(sum).collect()
 }
 
 /// Returns the mean over cells of what each fork has.
-fn mean(cells: &[&Cell], of: fn(&Record) -> Option<f64>) -> Samples {
+fn mean(cells: &[&Cell], of: fn(&ForkRecord) -> Option<f64>) -> Samples {
     sums(cells, of).values().iter().map(|sum| sum / cells.len() as f64).collect()
 }
 
@@ -181,11 +181,11 @@ pub(super) fn overhead(results: &Results) -> TextTable {
         results.cells.iter().filter(|cell| results.study == STUDY && cell.levels.contains_key("payload"));
     let cells = cells.filter(|cell| cell.forks.iter().any(|fork| captured(fork).is_some()));
     let row = |cell: &Cell| {
-        let told = |of: fn(Count, &Record) -> Option<f64>, count: Count| {
+        let told = |of: fn(Count, &ForkRecord) -> Option<f64>, count: Count| {
             let samples: Samples = cell.forks.iter().filter_map(|fork| of(count, fork)).collect();
             samples.estimate(CONFIDENCE).map_or_else(|| "–".to_owned(), |one| short(one.mean))
         };
-        let bytes = |count: Count, record: &Record| count.size(record).map(|size| size.all);
+        let bytes = |count: Count, record: &ForkRecord| count.size(record).map(|size| size.all);
         [
             results.part(&cell.experiment, &cell.variant),
             super::ratios::place(results, cell),

@@ -7,7 +7,7 @@ use super::evidence::client_load_percent;
 use super::metric::{captured, median, phase_ms};
 use super::{Cell, Results, setting};
 use crate::claims::figures::{Figure, FigureValue};
-use crate::record::{FINISHED, Record, phase};
+use crate::record::{FINISHED, ForkRecord, phase};
 
 /// Milliseconds of a second.
 const MS: f64 = 1000.0;
@@ -29,7 +29,7 @@ pub(super) struct Reading {
     /// What it rests on.
     pub(super) basis: Basis,
     /// Reads it.
-    pub(super) of: fn(&Record) -> Option<f64>,
+    pub(super) of: fn(&ForkRecord) -> Option<f64>,
 }
 
 const fn reading(
@@ -37,7 +37,7 @@ const fn reading(
     metric: &'static str,
     unit: &'static str,
     basis: Basis,
-    of: fn(&Record) -> Option<f64>,
+    of: fn(&ForkRecord) -> Option<f64>,
 ) -> Reading {
     Reading { experiment, metric, unit, basis, of }
 }
@@ -84,18 +84,18 @@ const CAI: &[Reading] = &[reading("", "latency", "s", Basis::Whole, seconds)];
 /// Pushes of each test in the paper; only such a test takes as long.
 const PUSHES: u64 = 1_000_000;
 const ISIKLIGIL: &[Reading] = &[
-    reading("", "throughput", "push/s", Basis::Whole, Record::pushes_per_second),
+    reading("", "throughput", "push/s", Basis::Whole, ForkRecord::pushes_per_second),
     reading("", "duration", "s", Basis::Whole, whole_seconds),
     reading("", "finished share", "", Basis::Whole, finished_share),
 ];
 
 /// How long a test of as many pushes as the paper's took.
-fn whole_seconds(record: &Record) -> Option<f64> {
+fn whole_seconds(record: &ForkRecord) -> Option<f64> {
     Some(record.campaign.as_ref().filter(|one| one.pushes == PUSHES)?.wall_seconds)
 }
 
 /// The share of a test's pushes that came to an end.
-fn finished_share(record: &Record) -> Option<f64> {
+fn finished_share(record: &ForkRecord) -> Option<f64> {
     let is_over = record.outcome == FINISHED;
     let one = record.campaign.as_ref().filter(|one| one.pushes > 0 && is_over)?;
     Some(1.0 - one.stuck as f64 / one.pushes as f64)
@@ -163,7 +163,7 @@ pub(super) fn published_ms(results: &Results, cell: &Cell) -> Option<f64> {
     }
 }
 
-fn seconds(record: &Record) -> Option<f64> {
+fn seconds(record: &ForkRecord) -> Option<f64> {
     Some(median(record)? / MS)
 }
 
@@ -173,11 +173,11 @@ fn share(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
 }
 
 /// What the client waited for the service.
-fn waited(record: &Record) -> Option<f64> {
+fn waited(record: &ForkRecord) -> Option<f64> {
     Some(phase_ms(record, phase::REQUEST)? + phase_ms(record, phase::TRANSFER).unwrap_or_default())
 }
 
-fn server(record: &Record) -> Option<f64> {
+fn server(record: &ForkRecord) -> Option<f64> {
     let parts = [phase::SERVER_DESER, phase::SERVER_WORK, phase::SERVER_SER];
     parts.into_iter().map(|part| phase_ms(record, part)).sum()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Cell, Results};
-use crate::plan::{Experiment, Plan};
+use crate::plan::{Experiment, StudyPlan};
 use crate::subject::reference::Op;
 use stentor_wire::{Content, Point};
 
@@ -14,14 +14,14 @@ const SEED: u64 = 1;
 
 /// Payloads of cells, each content made once.
 pub(super) struct Payloads {
-    plan: Option<Plan>,
+    plan: Option<StudyPlan>,
     made: BTreeMap<String, Option<f64>>,
 }
 
 impl Payloads {
     /// Reads the plan of the study, if it has one.
     pub(super) fn of(results: &Results) -> Self {
-        Self { plan: Plan::shipped(&results.study).ok().flatten(), made: BTreeMap::new() }
+        Self { plan: StudyPlan::shipped(&results.study).ok().flatten(), made: BTreeMap::new() }
     }
 
     /// Returns the payload of a whole exchange, request and answer together, in bytes; `None` where it is not known.

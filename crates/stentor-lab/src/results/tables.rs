@@ -12,7 +12,7 @@ use crate::claims::judge::{Compared, Judgment};
 use crate::document::TextTable;
 use crate::emulation::NOT_TIMED;
 use crate::plot::short;
-use crate::record::Record;
+use crate::record::ForkRecord;
 use crate::statistics::Estimate;
 
 /// Comparisons of a claim that are shown.
@@ -337,7 +337,7 @@ pub(super) fn environment(account: &Account) -> TextTable {
     TextTable::new(["what", "value"], rows.chain(asked))
 }
 
-fn provenance(record: &Record) -> Vec<(&'static str, String)> {
+fn provenance(record: &ForkRecord) -> Vec<(&'static str, String)> {
     let env = &record.env;
     let memory = if env.memory_bytes > 0 {
         format!("{} GiB", short(env.memory_bytes as f64 / GIB))

@@ -2,8 +2,11 @@
 
 use super::*;
 use crate::claims::ClaimVerdict;
-use crate::record::{Bytes, Counts, Environment, Link, Record, SCHEMA, Sides, Subject, Traffic, phase};
-use crate::record::{From, Latency};
+use crate::record::{
+    Bytes, DirectionBytes, Environment, ExchangeCounts, ForkRecord, RecordedLink, SCHEMA, Sides, Subject,
+    phase,
+};
+use crate::record::{From, PhaseLatency};
 use crate::statistics::Samples;
 use crate::statistics::invented::Invented;
 
@@ -15,9 +18,9 @@ pub(crate) fn record(
     fork: u32,
     ms: f64,
     invented: &mut Invented,
-) -> Record {
+) -> ForkRecord {
     let owned = str::to_owned;
-    Record {
+    ForkRecord {
         schema: owned(SCHEMA),
         run_id: owned("r1"),
         ended: owned("2026-11-22T03:00:00Z"),
@@ -42,21 +45,21 @@ pub(crate) fn record(
             rig: owned("netns"),
             ..Environment::default()
         },
-        link: Link { profile: owned("lan"), ..Link::default() },
+        link: RecordedLink { profile: owned("lan"), ..RecordedLink::default() },
         valid: true,
         outcome: owned("finished"),
-        counts: Counts { sent: 60, ok: 60, warmup_discarded: 5, ..Counts::default() },
+        counts: ExchangeCounts { sent: 60, ok: 60, warmup_discarded: 5, ..ExchangeCounts::default() },
         latency: latency(fork, ms, invented),
         first_call_ns: Some((ms * 20.0 * 1e6) as u64),
         start_ns: Sides { client: Some(80_000_000), server: Some(120_000_000) },
         bytes: Some(bytes(items.parse::<u64>().unwrap_or(1000) * 20)),
         cpu: Sides { client: Some((ms * 0.3e6 * 60.0) as u64), server: Some((ms * 0.4e6 * 60.0) as u64) },
         mem: Sides { client: Some(24 << 20), server: Some(31 << 20) },
-        ..Record::default()
+        ..ForkRecord::default()
     }
 }
 
-fn latency(fork: u32, ms: f64, invented: &mut Invented) -> BTreeMap<String, Latency> {
+fn latency(fork: u32, ms: f64, invented: &mut Invented) -> BTreeMap<String, PhaseLatency> {
     let times: Vec<i64> = (0..60).map(|_| (ms * f64::exp(0.08 * invented.normal()) * 1e6) as i64).collect();
     let part = |share: f64| {
         let mut sorted: Vec<u64> = times.iter().map(|time| (*time as f64 * share) as u64).collect();
@@ -64,9 +67,9 @@ fn latency(fork: u32, ms: f64, invented: &mut Invented) -> BTreeMap<String, Late
         let at = |share: f64| sorted[(share * sorted.len() as f64) as usize];
         let mean = sorted.iter().sum::<u64>() as f64 / sorted.len() as f64;
         // Histograms take long to make without optimizations; the first fork is enough.
-        let whole = (fork == 1 && share == 1.0).then(|| Latency::of(&times, From::Start)).flatten();
+        let whole = (fork == 1 && share == 1.0).then(|| PhaseLatency::of(&times, From::Start)).flatten();
         let (p50, p95, p99, n) = (at(0.5), at(0.95), at(0.99), sorted.len() as u64);
-        whole.unwrap_or_else(|| Latency { mean, p50, p95, p99, n, ..Latency::default() })
+        whole.unwrap_or_else(|| PhaseLatency { mean, p50, p95, p99, n, ..PhaseLatency::default() })
     };
     let parts = [
         (phase::RTT, 1.0),
@@ -80,25 +83,25 @@ fn latency(fork: u32, ms: f64, invented: &mut Invented) -> BTreeMap<String, Late
 
 /// Bytes of 60 exchanges, each on a connection of its own.
 fn bytes(size: u64) -> Bytes {
-    let traffic = |payload: u64, headers: u64| Traffic {
+    let traffic = |payload: u64, headers: u64| DirectionBytes {
         frames: 60 * (payload / 1400 + 2),
         ip: 60 * (payload * 2 + headers + 52 * (payload / 1400 + 5)),
         tcp_payload: 60 * (payload * 2 + headers),
         app: 60 * payload * 2,
         payload: 60 * payload,
-        ..Traffic::default()
+        ..DirectionBytes::default()
     };
     Bytes {
         source: "capture".into(),
         exchanges: 60,
         up: traffic(40, 180),
         down: traffic(size, 160),
-        handshake: Traffic { frames: 180, ip: 60 * 160, ..Traffic::default() },
+        handshake: DirectionBytes { frames: 180, ip: 60 * 160, ..DirectionBytes::default() },
     }
 }
 
 /// A small study in which REST is fast, SOAP a third slower, and XML-RPC bad with objects.
-pub(crate) fn study(forks: u32, seed: u64) -> Vec<Record> {
+pub(crate) fn study(forks: u32, seed: u64) -> Vec<ForkRecord> {
     let mut invented = Invented::new(seed);
     let mut records = Vec::new();
     for fork in 1..=forks {
@@ -121,7 +124,7 @@ pub(crate) fn study(forks: u32, seed: u64) -> Vec<Record> {
     records
 }
 
-fn of(records: Vec<Record>) -> Results {
+fn of(records: Vec<ForkRecord>) -> Results {
     Results::of(records).expect("one study")
 }
 
@@ -237,7 +240,7 @@ fn the_number_of_items_explains_most_of_an_invented_study() {
 #[test]
 fn the_same_twice_is_the_same_and_a_slower_run_is_slower() {
     let (first, same) = (of(study(12, 5)), of(study(12, 6)));
-    let slower: Vec<Record> = study(12, 7).into_iter().map(slow_down).collect();
+    let slower: Vec<ForkRecord> = study(12, 7).into_iter().map(slow_down).collect();
     let changes = |other: &Results| {
         compare(&first, other, &METRICS[0], 0.1).into_iter().map(|one| one.change).collect::<Vec<_>>()
     };
@@ -250,7 +253,7 @@ fn the_same_twice_is_the_same_and_a_slower_run_is_slower() {
 #[test]
 fn a_run_whose_forks_differ_more_has_another_spread_though_its_middle_is_the_same() {
     let (first, same) = (of(study(12, 5)), of(study(12, 6)));
-    let restless = |mut record: Record| {
+    let restless = |mut record: ForkRecord| {
         let factor = if record.fork.is_multiple_of(2) { 4.0 } else { 0.25 };
         record.latency.values_mut().for_each(|times| times.p50 = (times.p50 as f64 * factor) as u64);
         record
@@ -270,7 +273,7 @@ fn a_cells_quantile_has_an_interval_from_two_forks_on() {
         let mut invented = Invented::new(u64::from(fork));
         let mut one = record("REST", "strings", "200", fork, 2.0, &mut invented);
         let times: Vec<i64> = (0..60).map(|_| (2e6 * f64::exp(0.2 * invented.normal())) as i64).collect();
-        one.latency.insert(phase::RTT.to_owned(), Latency::of(&times, From::Start).expect("samples"));
+        one.latency.insert(phase::RTT.to_owned(), PhaseLatency::of(&times, From::Start).expect("samples"));
         one
     };
     let (several, single) = (of((1..=5).map(fork).collect()), of(vec![fork(1)]));
@@ -282,7 +285,7 @@ fn a_cells_quantile_has_an_interval_from_two_forks_on() {
     assert!(several.cells[0].quantile_ms(0.95) == Some(found), "the same samples give the same interval");
 }
 
-fn slow_down(mut record: Record) -> Record {
+fn slow_down(mut record: ForkRecord) -> ForkRecord {
     record.latency.values_mut().for_each(|times| times.p50 *= 2);
     record
 }

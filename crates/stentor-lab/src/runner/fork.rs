@@ -11,12 +11,12 @@ use super::certificate;
 use super::environment::{environment, load};
 use super::greeting::{arm, hello};
 use super::power;
-use super::samples::{self, Kept};
+use super::samples::{self, ForkSamples};
 use super::testbed::{CaptureResult, Testbed};
 use super::watch::InstrumentWatch;
-use super::{Ended, RAW, Settings};
+use super::{AttemptResult, RAW, Settings};
 use crate::plan::Cell;
-use crate::record::{Bytes, Clock, FINISHED, Raw, Record, SCHEMA, Sides, Subject};
+use crate::record::{Bytes, ClockComparison, FINISHED, ForkRecord, Raw, SCHEMA, Sides, Subject};
 use crate::subject::clock::{epoch_ns, monotonic_ns};
 use crate::subject::host::SubjectProcess;
 use crate::subject::protocol::{ExchangeSchedule, Prepare, Report, SubjectOrder, SubjectRole};
@@ -25,7 +25,7 @@ use crate::subject::sample::{self, ClientSample};
 use crate::subject::{COLLECTOR, Definition, JAVA_HEAP, SubjectError};
 use aws_lc_rs::digest::{SHA256, digest};
 use digests::Digests;
-use half::Half;
+use half::RunningHalf;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ const FILES: [&str; 2] = ["store", "insert"];
 
 /// One attempt at a fork.
 #[derive(Clone, Copy)]
-pub(super) struct Trial<'a> {
+pub(super) struct ForkAttempt<'a> {
     pub(super) cell: &'a Cell,
     pub(super) fork: u32,
     pub(super) attempt: u32,
@@ -60,14 +60,14 @@ pub(super) struct Trial<'a> {
 }
 
 /// What went wrong, and when.
-enum Failure {
+enum AttemptFailure {
     /// A half could not be started, or does not speak as it must.
     Start(SubjectError),
     /// Something later.
     Later(SubjectError),
 }
 
-impl From<SubjectError> for Failure {
+impl From<SubjectError> for AttemptFailure {
     fn from(error: SubjectError) -> Self {
         Self::Later(error)
     }
@@ -85,8 +85,8 @@ pub(super) fn key(cell: &Cell, fork: u32) -> String {
     blank(cell, fork).key()
 }
 
-fn blank(cell: &Cell, fork: u32) -> Record {
-    Record {
+fn blank(cell: &Cell, fork: u32) -> ForkRecord {
+    ForkRecord {
         schema: SCHEMA.into(),
         variant: cell.variant.clone(),
         experiment: cell.name.clone(),
@@ -99,17 +99,17 @@ fn blank(cell: &Cell, fork: u32) -> Record {
             versions: BTreeMap::new(),
         },
         fork,
-        ..Record::default()
+        ..ForkRecord::default()
     }
 }
 
-impl Trial<'_> {
+impl ForkAttempt<'_> {
     /// Runs it.
-    pub(super) async fn run(self, testbed: &mut dyn Testbed) -> Ended {
+    pub(super) async fn run(self, testbed: &mut dyn Testbed) -> AttemptResult {
         if let Some(reason) = testbed.objection(self.cell) {
-            return Ended::Skipped(reason);
+            return AttemptResult::Skipped(reason);
         }
-        let mut record = Record {
+        let mut record = ForkRecord {
             run_id: self.settings.study.clone() + "-" + &self.settings.seed.to_string(),
             study: self.settings.study.clone(),
             seed: self.settings.seed,
@@ -127,21 +127,28 @@ impl Trial<'_> {
         match measured {
             Ok(()) if samples::ran_out(&record.counts) => OUTCOME_MEMORY.clone_into(&mut record.outcome),
             Ok(()) => record.invalid_reason = self.settings.gate.reason(&record).unwrap_or_default(),
-            Err(Failure::Later(SubjectError::Wrong(text)) | Failure::Start(SubjectError::Wrong(text))) => {
-                return Ended::LeftOut(format!("refused: {text}"));
+            Err(
+                AttemptFailure::Later(SubjectError::Wrong(text))
+                | AttemptFailure::Start(SubjectError::Wrong(text)),
+            ) => {
+                return AttemptResult::LeftOut(format!("refused: {text}"));
             }
-            Err(Failure::Start(error)) if !self.cell.settings.contains_key(HEAP) => {
-                return Ended::LeftOut(format!("cannot be started: {error}"));
+            Err(AttemptFailure::Start(error)) if !self.cell.settings.contains_key(HEAP) => {
+                return AttemptResult::LeftOut(format!("cannot be started: {error}"));
             }
             // Too small a heap is a matter of this cell alone.
-            Err(Failure::Start(error)) => fail(&mut record, &error),
-            Err(Failure::Later(error)) => fail(&mut record, &error),
+            Err(AttemptFailure::Start(error)) => fail(&mut record, &error),
+            Err(AttemptFailure::Later(error)) => fail(&mut record, &error),
         }
         record.valid = record.invalid_reason.is_empty();
-        Ended::Kept(Box::new(record))
+        AttemptResult::Kept(Box::new(record))
     }
 
-    async fn measure(&self, testbed: &mut dyn Testbed, record: &mut Record) -> Result<(), Failure> {
+    async fn measure(
+        &self,
+        testbed: &mut dyn Testbed,
+        record: &mut ForkRecord,
+    ) -> Result<(), AttemptFailure> {
         testbed.prepare(self.cell)?;
         // What an earlier attempt or an interrupted run left must not pass for this one's.
         self.clear();
@@ -174,20 +181,25 @@ impl Trial<'_> {
     }
 
     /// Starts a half and gets it ready.
-    async fn start(&self, testbed: &mut dyn Testbed, role: SubjectRole, port: u16) -> Result<Half, Failure> {
+    async fn start(
+        &self,
+        testbed: &mut dyn Testbed,
+        role: SubjectRole,
+        port: u16,
+    ) -> Result<RunningHalf, AttemptFailure> {
         let began = Instant::now();
         let definition = self.definition(role);
         let started = testbed.start(role, &definition, self.settings.patience);
-        let mut host = started.map_err(Failure::Start)?;
+        let mut host = started.map_err(AttemptFailure::Start)?;
         match hello(&mut host).await {
             Ok(mut versions) => {
                 let collector = definition.collector().map(|name| (COLLECTOR.to_owned(), name.to_owned()));
                 versions.extend(collector);
-                Half { host, began, versions, ready_ns: 0, port }.prepared(self, testbed, role).await
+                RunningHalf { host, began, versions, ready_ns: 0, port }.prepared(self, testbed, role).await
             }
             Err(error) => {
                 host.end().await;
-                Err(Failure::Start(error))
+                Err(AttemptFailure::Start(error))
             }
         }
     }
@@ -195,10 +207,10 @@ impl Trial<'_> {
     async fn with_client(
         &self,
         testbed: &mut dyn Testbed,
-        server: &mut Half,
-        record: &mut Record,
+        server: &mut RunningHalf,
+        record: &mut ForkRecord,
         digests: &Digests,
-    ) -> Result<ForkOutput, Failure> {
+    ) -> Result<ForkOutput, AttemptFailure> {
         arm(
             &mut server.host,
             ExchangeSchedule::Closed { think_ns: 0 },
@@ -230,11 +242,11 @@ impl Trial<'_> {
     async fn exchange(
         &self,
         testbed: &mut dyn Testbed,
-        server: &Half,
-        client: &mut Half,
-        record: &mut Record,
+        server: &RunningHalf,
+        client: &mut RunningHalf,
+        record: &mut ForkRecord,
         digests: &Digests,
-    ) -> Result<ForkOutput, Failure> {
+    ) -> Result<ForkOutput, AttemptFailure> {
         testbed.hold(self.cell)?;
         let amount = self.cell.amount;
         let closed = ExchangeSchedule::Closed { think_ns: 0 };
@@ -289,7 +301,7 @@ impl Trial<'_> {
         digest: &str,
         patience: Duration,
         out: &Path,
-    ) -> Result<Vec<ClientSample>, Failure> {
+    ) -> Result<Vec<ClientSample>, AttemptFailure> {
         let _ = std::fs::remove_file(out);
         arm(client, schedule, count, out.to_owned()).await?;
         let report = client.ask_within(&SubjectOrder::Go { t0_ns: monotonic_ns() }, patience).await?;
@@ -323,12 +335,12 @@ impl Trial<'_> {
         ExchangeSchedule::Open { interval_ns, poisson: false, max_in_flight: self.cell.in_flight }
     }
 
-    fn sum_up(&self, record: &mut Record, found: ForkOutput) -> Result<(), Failure> {
+    fn sum_up(&self, record: &mut ForkRecord, found: ForkOutput) -> Result<(), AttemptFailure> {
         let client = sample::read_client(&self.path(SubjectRole::Client, ""))?;
         let server = sample::read_server(&self.path(SubjectRole::Server, ""))?;
         let inserted = sample::read_times(&self.path(SubjectRole::Client, ".inserted"))?;
         let skipped = self.unmeasured() as usize;
-        let kept = Kept {
+        let kept = ForkSamples {
             client: &client,
             server: server.get(skipped..).unwrap_or_default(),
             inserted: &inserted,
@@ -339,7 +351,7 @@ impl Trial<'_> {
         // The first exchange is told apart from them.
         record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
         kept.sum_up(record);
-        record.clock = Some(Clock::shared());
+        record.clock = Some(ClockComparison::shared());
         let bodies = samples::bodies(&kept);
         record.link = found.captured.link;
         record.bytes = Some(match found.captured.bytes {
@@ -442,7 +454,7 @@ const fn interval_ns(schedule: ExchangeSchedule) -> u64 {
 }
 
 /// Notes why there is nothing to sum up: memory that is used up is an outcome, anything else a failed attempt.
-fn fail(record: &mut Record, error: &SubjectError) {
+fn fail(record: &mut ForkRecord, error: &SubjectError) {
     let text = error.to_string();
     if OUT_OF_MEMORY.iter().any(|words| text.contains(words)) {
         OUTCOME_MEMORY.clone_into(&mut record.outcome);
@@ -452,7 +464,7 @@ fn fail(record: &mut Record, error: &SubjectError) {
     }
 }
 
-fn note_versions(record: &mut Record, half: &str, versions: &BTreeMap<String, String>) {
+fn note_versions(record: &mut ForkRecord, half: &str, versions: &BTreeMap<String, String>) {
     let named = versions.iter().map(|(name, version)| (format!("{half}.{name}"), version.clone()));
     record.subject.versions.extend(named);
 }

@@ -3,7 +3,7 @@
 use crate::energy::EnergySide;
 use crate::energy::observed::{Observed, trace_of};
 use crate::energy::processor::Processor;
-use crate::record::Record;
+use crate::record::ForkRecord;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub struct Models {
 }
 
 /// Adds energy to a record: of both processors, and of the radio where packets were kept.
-pub(super) fn add(record: &mut Record, models: &Models, capture: &Path, device: IpAddr) {
+pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &Path, device: IpAddr) {
     let processors = Processor::all();
     let processor = processors.iter().find(|one| one.id == models.processor);
     let sides = [(EnergySide::Client, record.cpu.client), (EnergySide::Server, record.cpu.server)];

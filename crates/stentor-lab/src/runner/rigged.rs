@@ -1,9 +1,9 @@
 //! The rig as testbed: two namespaces with a link between them where the machine allows it, and less where it does not.
 
 use super::fork::Interruption;
-use super::testbed::{CaptureResult, NO_LINK_TO_CUT, Testbed, Usage};
+use super::testbed::{CaptureResult, HalfUsage, NO_LINK_TO_CUT, Testbed};
 use crate::plan::Cell;
-use crate::record::{Bytes, Link as LinkRecord, Quantiles, Traffic};
+use crate::record::{Bytes, DirectionBytes, Quantiles, RecordedLink as LinkRecord};
 use crate::subject::host::SubjectProcess;
 use crate::subject::protocol::SubjectRole;
 use crate::subject::{Definition, SubjectError};
@@ -149,9 +149,9 @@ impl Testbed for Rigged {
         self.rig.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |rig| rig.address(side(role)))
     }
 
-    fn usage(&mut self, role: SubjectRole, _host: &SubjectProcess) -> Usage {
+    fn usage(&mut self, role: SubjectRole, _host: &SubjectProcess) -> HalfUsage {
         let usage = self.rig.as_ref().and_then(|rig| rig.usage(side(role)).ok());
-        usage.map_or_else(Usage::default, |usage| Usage {
+        usage.map_or_else(HalfUsage::default, |usage| HalfUsage {
             cpu_ns: Some(usage.cpu_ns),
             peak_bytes: Some(usage.memory_peak_bytes),
         })
@@ -190,7 +190,8 @@ impl Testbed for Rigged {
             let _ = capture.write_pcap(Side::Device, file);
         }
         let opening = |parts: &Parts| parts.handshake_bytes + parts.close_bytes;
-        let handshake = Traffic { ip: opening(&anatomy.up) + opening(&anatomy.down), ..Traffic::default() };
+        let handshake =
+            DirectionBytes { ip: opening(&anatomy.up) + opening(&anatomy.down), ..DirectionBytes::default() };
         let bytes = (capture.is_complete && capture.not_kept == 0).then(|| Bytes {
             source: "capture".into(),
             exchanges: 0,
@@ -215,8 +216,8 @@ const fn side(role: SubjectRole) -> Side {
     }
 }
 
-fn traffic(parts: &Parts) -> Traffic {
-    Traffic {
+fn traffic(parts: &Parts) -> DirectionBytes {
+    DirectionBytes {
         frames: parts.packets,
         ip: parts.wire_bytes(),
         data_frames: Some(parts.data_packets),

@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use stentor_lab::plan::{Cell, Choice, Plan, SampleChoice};
-use stentor_lab::record::{self, Record};
-use stentor_lab::runner::gate::Gate;
+use stentor_lab::plan::{Cell, PlanChoice, SampleChoice, StudyPlan};
+use stentor_lab::record::{self, ForkRecord};
+use stentor_lab::runner::gate::ValidityLimits;
 use stentor_lab::runner::power::Models;
-use stentor_lab::runner::testbed::{CaptureResult, Loopback, Testbed, Usage};
+use stentor_lab::runner::testbed::{CaptureResult, HalfUsage, Loopback, Testbed};
 use stentor_lab::runner::{self, Settings, roster};
 use stentor_lab::subject::clock::monotonic_ns;
 use stentor_lab::subject::dialect::SubjectDialect;
@@ -32,12 +32,12 @@ fn run(study: &str, out: &Path, further: &[&str]) -> (i32, Value) {
 }
 
 /// Runs it, and every cell has to be complete; returns the records.
-fn whole(study: &str, further: &[&str]) -> Vec<Record> {
+fn whole(study: &str, further: &[&str]) -> Vec<ForkRecord> {
     let directory = tempfile::tempdir().unwrap();
     let (code, told) = run(study, directory.path(), &[&["--subject", "rust"], further].concat());
     assert_eq!((code, &told["ok"], &told["study"]), (0, &json!(true), &json!(study)), "{told}");
     let records = record::read_directory(directory.path()).unwrap();
-    let invalid: Vec<&Record> = records.iter().filter(|one| !one.valid).collect();
+    let invalid: Vec<&ForkRecord> = records.iter().filter(|one| !one.valid).collect();
     assert_eq!(told["forks"], json!({ "valid": records.len(), "invalid": 0 }), "{invalid:?}");
     assert!(told["instrument"]["cpu_seconds"].as_f64().unwrap() > 0.0, "{told}");
     for one in &records {
@@ -82,7 +82,7 @@ fn a_synchronisation_that_is_interrupted_keeps_its_pages_and_asks_for_the_rest()
         run("anacleto-2012", directory.path(), &[&["--subject", "rust"], &levels[..]].concat());
     assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
     let records = record::read_directory(directory.path()).unwrap();
-    let killed: Vec<&Record> = records.iter().filter(|one| one.interruption.is_some()).collect();
+    let killed: Vec<&ForkRecord> = records.iter().filter(|one| one.interruption.is_some()).collect();
     assert_eq!(killed.len(), 2, "JSON and Protocol Buffers: {told}");
     for one in killed {
         let found = one.interruption.clone().unwrap();
@@ -133,7 +133,7 @@ fn albertengo_2020_runs_in_three_variants_with_and_without_tls() {
     ];
     assert_eq!(cells, BTreeSet::from(expected));
     // The published code's one-way test answers with a number alone.
-    let oneway: Vec<&Record> = of("OWD").collect();
+    let oneway: Vec<&ForkRecord> = of("OWD").collect();
     let bytes = oneway[0].bytes.clone().unwrap();
     assert_eq!((oneway.len(), oneway[0].variant.as_str(), bytes.down.payload), (1, "code", 0));
     assert!(bytes.down.app < 32 * bytes.exchanges && oneway[0].latency.contains_key("rtt"), "{bytes:?}");
@@ -170,7 +170,7 @@ fn a_run_is_the_same_as_itself_and_one_that_is_slower_fails_the_comparison() {
     let (code, told) = run_json(&[&small[..], &NO_GATE[..], &part[..]].concat());
     assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
     std::fs::create_dir(&after).unwrap();
-    let slower = |mut one: Record| {
+    let slower = |mut one: ForkRecord| {
         one.latency.values_mut().for_each(|times| times.p50 *= 1_000);
         serde_json::to_string(&one).unwrap() + "\n"
     };
@@ -215,7 +215,7 @@ fn a_run_that_is_killed_goes_on_and_loses_nothing_that_had_ended() {
     assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
     let after = record::read(&file).unwrap();
     assert!(std::fs::read_to_string(&file).unwrap().starts_with(before.trim_end()));
-    let keys: BTreeSet<String> = after.iter().map(Record::key).collect();
+    let keys: BTreeSet<String> = after.iter().map(ForkRecord::key).collect();
     assert_eq!((keys.len(), after.len()), (18, 18), "six cells, three forks, none twice");
 }
 
@@ -253,7 +253,7 @@ impl Testbed for Noting {
         self.testbed.address(role)
     }
 
-    fn usage(&mut self, role: SubjectRole, host: &SubjectProcess) -> Usage {
+    fn usage(&mut self, role: SubjectRole, host: &SubjectProcess) -> HalfUsage {
         self.testbed.usage(role, host)
     }
 
@@ -285,14 +285,15 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
         ("message".to_owned(), vec!["100Kb".to_owned()]),
     ]);
     let samples = SampleChoice { forks: Some(1), samples: Some(2) };
-    let choice = Choice { subjects: vec!["REST+XML".into()], factors, samples, ..Choice::default() };
-    let plan = Plan::shipped("nunes-2014").unwrap().unwrap();
+    let choice = PlanChoice { subjects: vec!["REST+XML".into()], factors, samples, ..PlanChoice::default() };
+    let plan = StudyPlan::shipped("nunes-2014").unwrap().unwrap();
     let cells = plan
         .expand(&choice, &roster::ours(&[&program, "lab", "subject", "speak"].map(str::to_owned)))
         .unwrap()
         .cells;
     assert_eq!(cells.len(), 1);
-    let gate = Gate { load_per_core_max: 1e4, lateness_p99_max_us: 1e9, ..Gate::default() };
+    let gate =
+        ValidityLimits { load_per_core_max: 1e4, lateness_p99_max_us: 1e9, ..ValidityLimits::default() };
     let settings = Settings {
         study: "nunes-2014".into(),
         out: directory.path().to_owned(),

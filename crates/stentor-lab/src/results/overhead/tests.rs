@@ -12,7 +12,7 @@ const CONTROL: u64 = 180;
 fn bytes(payload: u64, headers: u64, is_of_today: bool) -> Bytes {
     let exchanges = 10;
     let data = exchanges * (payload + headers);
-    let way = Traffic {
+    let way = DirectionBytes {
         frames: exchanges * 6,
         ip: data + exchanges * CONTROL,
         data_frames: is_of_today.then_some(exchanges * 2),
@@ -28,12 +28,12 @@ fn study(is_of_today: bool) -> Results {
     of(records(is_of_today, |_| 20.0))
 }
 
-fn of(records: Vec<Record>) -> Results {
+fn of(records: Vec<ForkRecord>) -> Results {
     Results::of(records).expect("one study")
 }
 
 /// Four forks of each cell, whose round trip takes so many milliseconds by its payload.
-fn records(is_of_today: bool, ms: impl Fn(&str) -> f64) -> Vec<Record> {
+fn records(is_of_today: bool, ms: impl Fn(&str) -> f64) -> Vec<ForkRecord> {
     let mut invented = Invented::new(5);
     let mut records = Vec::new();
     for fork in 1..=4 {
@@ -110,7 +110,7 @@ fn whether_delay_grows_with_the_payload_is_judged_by_the_round_trip_of_each() {
     assert_eq!(judged(30.0), ClaimVerdict::Holds);
     assert_eq!(judged(20.0), ClaimVerdict::Undecided);
     assert_eq!(judged(13.0), ClaimVerdict::DoesNotHold);
-    let ends_missing: Vec<Record> =
+    let ends_missing: Vec<ForkRecord> =
         records(true, |_| 20.0).into_iter().filter(|one| one.cell["payload"] != "64").collect();
     assert_eq!(verdict(&of(ends_missing), "C000-3"), ClaimVerdict::NotTestable);
 }
@@ -118,7 +118,8 @@ fn whether_delay_grows_with_the_payload_is_judged_by_the_round_trip_of_each() {
 #[test]
 fn a_test_of_one_way_delay_is_in_no_round_trip() {
     let mut all = records(true, |_| 20.0);
-    let one_way = records(true, |_| 5.0).into_iter().map(|one| Record { experiment: "OWD".into(), ..one });
+    let one_way =
+        records(true, |_| 5.0).into_iter().map(|one| ForkRecord { experiment: "OWD".into(), ..one });
     all.extend(one_way);
     let results = of(all);
     let (mean, each) =

@@ -2,9 +2,9 @@ use super::super::tests::study;
 use super::super::{Remarks, Results, markdown, sheet};
 use super::*;
 use crate::energy::{EnergyKind, EnergyOrigin, EnergySide, EnergyValue};
-use crate::record::Record;
+use crate::record::ForkRecord;
 
-fn account(records: Vec<Record>) -> Account {
+fn account(records: Vec<ForkRecord>) -> Account {
     let results = Results::of(records).expect("one study");
     let remarks = Remarks {
         differences: vec!["PHP 8.2 instead of <5.2>".into()],
@@ -16,7 +16,7 @@ fn account(records: Vec<Record>) -> Account {
     Account::of(results, remarks).expect("told")
 }
 
-fn with_energy(mut records: Vec<Record>) -> Vec<Record> {
+fn with_energy(mut records: Vec<ForkRecord>) -> Vec<ForkRecord> {
     for record in &mut records {
         let origin = EnergyOrigin::new(EnergyKind::Modelled, "wifi", "none");
         record.energy = vec![EnergyValue::of("radio", EnergySide::Client, 1.5, 2.0, &origin)];

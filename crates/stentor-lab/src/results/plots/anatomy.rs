@@ -7,7 +7,7 @@ use super::super::payload::Payloads;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH};
 use crate::plot::{Axis, Canvas, FAINT, GROUND, INK, short, width_of};
-use crate::record::{Record, phase};
+use crate::record::{ForkRecord, phase};
 use crate::results::Cell;
 use crate::statistics::Samples;
 
@@ -78,7 +78,7 @@ pub(super) fn phases(results: &Results) -> Vec<Plot> {
 }
 
 /// How a fork has the parts of its bar.
-type Parts = Box<dyn Fn(&Record) -> Option<Vec<f64>>>;
+type Parts = Box<dyn Fn(&ForkRecord) -> Option<Vec<f64>>>;
 
 fn bars(
     results: &Results,

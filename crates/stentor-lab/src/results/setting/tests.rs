@@ -6,7 +6,7 @@ use super::super::tests::record;
 use super::super::verdicts;
 use super::*;
 use crate::claims::ClaimVerdict;
-use crate::record::{Record, read_directory};
+use crate::record::{ForkRecord, read_directory};
 use crate::statistics::invented::Invented;
 
 const SUBJECTS: [&str; 6] =
@@ -16,7 +16,7 @@ const WITHOUT_HEAP: &str = "HTTP XML SAX";
 const HEAPS: [&str; 4] = ["16 MB", "24 MB", "8 MB", "free"];
 
 /// A fork of a synchronisation of 1884 points.
-fn synchronisation(subject: &str, heap: &str, fork: u32, outcome: &str) -> Record {
+fn synchronisation(subject: &str, heap: &str, fork: u32, outcome: &str) -> ForkRecord {
     let mut record = record(subject, "Int", "200", fork, 5.0 + f64::from(fork), &mut Invented::new(9));
     "anacleto-2012".clone_into(&mut record.study);
     "poi sync".clone_into(&mut record.experiment);
@@ -101,7 +101,7 @@ fn committed_records_are_judged_where_their_papers_stood() {
 #[test]
 fn every_study_names_levels_that_its_plan_has() {
     for study in crate::plan::PLANNED {
-        let plan = crate::plan::Plan::shipped(study).expect("readable").expect("planned");
+        let plan = crate::plan::StudyPlan::shipped(study).expect("readable").expect("planned");
         let factors = || plan.experiments.iter().flat_map(|experiment| &experiment.factors);
         for (factor, levels) in &plan.setting {
             let has = |wanted: &String| {

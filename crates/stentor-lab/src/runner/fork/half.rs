@@ -1,6 +1,6 @@
 //! One half of a fork: a subject that runs, and what it said of itself.
 
-use super::{Failure, Trial};
+use super::{AttemptFailure, ForkAttempt};
 use crate::runner::testbed::Testbed;
 use crate::subject::SubjectError;
 use crate::subject::host::SubjectProcess;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 /// A half that runs.
-pub(super) struct Half {
+pub(super) struct RunningHalf {
     pub(super) host: SubjectProcess,
     pub(super) began: Instant,
     pub(super) versions: BTreeMap<String, String>,
@@ -19,14 +19,14 @@ pub(super) struct Half {
     pub(super) port: u16,
 }
 
-impl Half {
+impl RunningHalf {
     /// Tells it to get ready; a half that cannot is ended.
     pub(super) async fn prepared(
         mut self,
-        trial: &Trial<'_>,
+        trial: &ForkAttempt<'_>,
         testbed: &dyn Testbed,
         role: SubjectRole,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, AttemptFailure> {
         let address = SocketAddr::new(testbed.address(SubjectRole::Server), self.port);
         let ready = self.host.ask(&SubjectOrder::Prepare(trial.prepare(role, address))).await;
         self.ready_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -1,9 +1,9 @@
 //! A synchronisation that is interrupted half way: the link is cut, the client is killed, or both. What the client has can be
 //! read without its server, is marked as stale, and is not asked for again.
 
-use super::{Failure, ForkOutput, Half, Testbed, Trial, arm, note_versions};
+use super::{AttemptFailure, ForkAttempt, ForkOutput, RunningHalf, Testbed, arm, note_versions};
 use crate::plan::Cell;
-use crate::record::{From as Origin, InterruptionOutcome, Latency, Record, phase};
+use crate::record::{ForkRecord, From as Origin, InterruptionOutcome, PhaseLatency, phase};
 use crate::subject::SubjectError;
 use crate::subject::clock::monotonic_ns;
 use crate::subject::host::SubjectProcess;
@@ -62,15 +62,15 @@ struct Errand {
     rows: PointStore,
 }
 
-impl Trial<'_> {
+impl ForkAttempt<'_> {
     /// One synchronisation with a interruption, from the first page to the last.
     pub(super) async fn interrupted(
         &self,
         interruption: Interruption,
         testbed: &mut dyn Testbed,
-        server: &Half,
-        record: &mut Record,
-    ) -> Result<ForkOutput, Failure> {
+        server: &RunningHalf,
+        record: &mut ForkRecord,
+    ) -> Result<ForkOutput, AttemptFailure> {
         let client = self.start(testbed, SubjectRole::Client, server.port).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
@@ -99,7 +99,7 @@ impl Trial<'_> {
         let last = kept_ns.last().ok_or_else(|| SubjectError::Wrong("it kept no rows".into()))?;
         let next = kept_ns.iter().find(|time| **time > looked_ns).unwrap_or(last);
         found.silence_ns = if interruption.is_none() { 0 } else { span(struck_ns, *next) };
-        if let Some(whole) = Latency::of(&[last - began_ns], Origin::Start) {
+        if let Some(whole) = PhaseLatency::of(&[last - began_ns], Origin::Start) {
             record.latency.insert(phase::SYNC.to_owned(), whole);
         }
         record.interruption = Some(found);
@@ -128,7 +128,7 @@ impl Trial<'_> {
         errand: &Errand,
         testbed: &mut dyn Testbed,
         host: SubjectProcess,
-    ) -> Result<(Option<SubjectProcess>, Option<(Offline, u64)>), Failure> {
+    ) -> Result<(Option<SubjectProcess>, Option<(Offline, u64)>), AttemptFailure> {
         let Interruption { cuts, kills } = errand.interruption;
         if cuts {
             testbed.cut(true)?;
@@ -182,11 +182,11 @@ impl Trial<'_> {
         errand: &Errand,
         kept: u64,
         testbed: &mut dyn Testbed,
-        server: &Half,
-    ) -> Result<SubjectProcess, Failure> {
+        server: &RunningHalf,
+    ) -> Result<SubjectProcess, AttemptFailure> {
         let mut cell = self.cell.clone();
         cell.settings.insert("sync".into(), "resume".into());
-        let again = Trial { cell: &cell, ..*self };
+        let again = ForkAttempt { cell: &cell, ..*self };
         let mut host = again.start(testbed, SubjectRole::Client, server.port).await?.host;
         self.arm_all(&mut host, errand.pages).await?;
         let go = SubjectOrder::Go { t0_ns: monotonic_ns() };
@@ -259,7 +259,7 @@ impl Errand {
 }
 
 /// Counts what was asked twice, and sees to it that bytes are those of all pages: a client that is killed tells nothing of its own.
-pub(super) fn count(record: &mut Record, asked: u64) {
+pub(super) fn count(record: &mut ForkRecord, asked: u64) {
     let Some(found) = &mut record.interruption else { return };
     found.pages_again = asked.saturating_sub(found.pages);
     if let Some(bytes) = &mut record.bytes {
@@ -344,9 +344,9 @@ mod tests {
 
     #[test]
     fn levels_of_the_factor_are_read_and_others_are_none() {
-        let plan = crate::plan::Plan::shipped("anacleto-2012").expect("readable").expect("there");
+        let plan = crate::plan::StudyPlan::shipped("anacleto-2012").expect("readable").expect("there");
         let roster = crate::runner::roster::ours(&["stentor".to_owned()]);
-        let cells = plan.expand(&crate::plan::Choice::default(), &roster).expect("sense").cells;
+        let cells = plan.expand(&crate::plan::PlanChoice::default(), &roster).expect("sense").cells;
         let told: std::collections::BTreeSet<(String, bool, bool)> = cells
             .iter()
             .filter_map(|cell| {

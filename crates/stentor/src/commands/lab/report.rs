@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::claims::ClaimVerdict;
-use stentor_lab::plan::Plan;
+use stentor_lab::plan::StudyPlan;
 use stentor_lab::probes::Probed;
 use stentor_lab::record::{self, CAMPAIGNS};
 use stentor_lab::results::{self, Account, CONFIDENCE, Remarks, Results};
@@ -187,7 +187,7 @@ fn remarks(results: &Results, run: &Path) -> Remarks {
         str::to_owned,
     );
     // A study of one's own has no plan here.
-    let Some(plan) = Plan::shipped(&results.study).ok().flatten() else {
+    let Some(plan) = StudyPlan::shipped(&results.study).ok().flatten() else {
         return Remarks { command, directory: name, raw_files, ..Remarks::default() };
     };
     let not_here = plan.not_here.into_iter().map(|one| (one.what, one.reason)).collect();
