@@ -38,16 +38,16 @@ use crate::probes::Probed;
 use crate::record::{CAMPAIGNS, ForkRecord, RECORDS};
 
 pub use campaigns::{CellSummary, JudgedClaim, overview};
-pub use cell::Cell;
-pub use compare::{Change, Comparison, compare};
+pub use cell::MeasuredCell;
+pub use compare::{CellChange, CellComparison, compare};
 pub use effects::{Design, designs};
 pub use evidence::figures_csv;
 pub use metric::{METRICS, Metric};
 pub use page::{markdown, page};
 pub use plots::{Plot, plots};
-pub use ratios::{Group, Row as RatioRow, ratios};
+pub use ratios::{RatioGroup, SubjectRatio as RatioRow, ratios};
 pub use sheet::sheet;
-pub use verdicts::{Finding, Ours, Verdicts, part, verdicts};
+pub use verdicts::{ClaimFindings, Finding, Verdicts, part, verdicts};
 
 /// Confidence of every interval that is told.
 pub const CONFIDENCE: f64 = 0.95;
@@ -62,7 +62,7 @@ pub struct Results {
     /// Every record, in the order of the file.
     pub records: Vec<ForkRecord>,
     /// The records by cell, in the order of subject and levels.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<MeasuredCell>,
     /// What probes of features said, where there are any.
     pub probed: Option<Probed>,
     /// Where the paper stood in factors that its figures do not name; see [`Plan::setting`].
@@ -137,7 +137,7 @@ impl Results {
             return Err(ResultsError::Mixed(others.into_iter().collect::<Vec<_>>().join(", ")));
         }
         let dossier = Dossier::open(&study)?;
-        let cells = Cell::all(&records);
+        let cells = MeasuredCell::all(&records);
         let plan = StudyPlan::shipped(&study).ok().flatten();
         let (setting, campaigns) = plan.map(|plan| (plan.setting, plan.campaigns)).unwrap_or_default();
         Ok(Self { study, dossier, records, cells, probed: None, setting, campaigns })
@@ -165,7 +165,7 @@ impl Results {
     /// Returns whether nothing of ours is timed, because the processor was emulated.
     pub(crate) fn is_untimed(&self) -> bool {
         let mut ran = self.cells.iter().filter(|cell| !cell.forks.is_empty()).peekable();
-        ran.peek().is_some() && ran.all(Cell::is_untimed)
+        ran.peek().is_some() && ran.all(MeasuredCell::is_untimed)
     }
 
     /// Says that the records, or some of them, have no times because the processor was emulated.

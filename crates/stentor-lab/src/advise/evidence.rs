@@ -8,7 +8,7 @@ use super::CHOICES;
 use super::rules::rules;
 use crate::claims::ClaimVerdict;
 use crate::claims::ClaimsError;
-use crate::results::{Cell, METRICS, Results, part, verdicts};
+use crate::results::{METRICS, MeasuredCell, Results, part, verdicts};
 
 /// What the committed records of `docs/studies` say, one object a line; see [`write`].
 const COMMITTED: &str = include_str!("committed.jsonl");
@@ -114,7 +114,7 @@ impl StudyEvidence {
 }
 
 impl Timed {
-    fn of(results: &Results, cell: &Cell) -> Option<Self> {
+    fn of(results: &Results, cell: &MeasuredCell) -> Option<Self> {
         let choice = dialect_of(&cell.client);
         let is_unusual = cell.levels.keys().any(|factor| UNUSUAL.contains(&factor.as_str()));
         let is_finished = cell.outcome().is_none();

@@ -1,10 +1,10 @@
 //! Drawings as tables, for where nothing can be drawn: layers of bytes, costs and energy by cell.
 
-use super::figures::{self, Figure};
+use super::figures::{self, ForkFigure};
 use super::interruptions::told;
 use super::payload::Payloads;
 use super::ratios::place;
-use super::{CONFIDENCE, Cell, Metric, Results, layers};
+use super::{CONFIDENCE, MeasuredCell, Metric, Results, layers};
 use crate::document::TextTable;
 use crate::plot::short;
 use crate::statistics::Samples;
@@ -24,9 +24,9 @@ fn table<const COLUMNS: usize, const FIGURES: usize>(
     let mut payloads = Payloads::of(results);
     let rows = results.cells.iter().filter_map(|cell| {
         let payload = payloads.bytes(cell);
-        let forks: Vec<Vec<Figure>> = cell.forks.iter().map(|fork| figures::of(fork, payload)).collect();
+        let forks: Vec<Vec<ForkFigure>> = cell.forks.iter().map(|fork| figures::of(fork, payload)).collect();
         let middle = |id: &&str| {
-            let of = |fork: &Vec<Figure>| Some(fork.iter().find(|one| one.id == **id)?.value);
+            let of = |fork: &Vec<ForkFigure>| Some(fork.iter().find(|one| one.id == **id)?.value);
             forks.iter().filter_map(of).collect::<Samples>().quantile(0.5)
         };
         let found: Vec<Option<f64>> = ids.iter().map(middle).collect();
@@ -36,7 +36,7 @@ fn table<const COLUMNS: usize, const FIGURES: usize>(
     TextTable { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
 }
 
-fn about(results: &Results, cell: &Cell) -> [String; 3] {
+fn about(results: &Results, cell: &MeasuredCell) -> [String; 3] {
     [results.part(&cell.experiment, &cell.variant), place(results, cell), cell.name.clone()]
 }
 

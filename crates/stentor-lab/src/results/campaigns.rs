@@ -4,7 +4,7 @@ mod drawing;
 mod measured;
 mod tables;
 
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use super::{Account, Plot, Results, ResultsError};
 use crate::claims::{ClaimVerdict, Judged};
 use crate::plan::OpenQuestion;
@@ -172,13 +172,14 @@ fn little(cells: &[&CellSummary]) -> String {
 }
 
 fn of_question(question: &OpenQuestion, cells: &[&CellSummary], answers: &[JudgedClaim]) -> Section {
-    let costs = vec![Block::Table(tables::proof(cells), ""), Block::Table(tables::costs(cells), "")];
+    let costs =
+        vec![SectionBlock::Table(tables::proof(cells), ""), SectionBlock::Table(tables::costs(cells), "")];
     Section::new(&question.id, &format!("Beyond the paper: {}", question.title))
-        .both(Block::Words(question.text.clone()))
-        .both(Block::Table(tables::answers(answers, &question.id), "words"))
-        .page(Block::Html(drawing::rates(&question.id, cells).svg))
-        .both(Block::Table(tables::group(cells), ""))
-        .page(Block::Folded("Proof and cost", costs))
+        .both(SectionBlock::Words(question.text.clone()))
+        .both(SectionBlock::Table(tables::answers(answers, &question.id), "words"))
+        .page(SectionBlock::Html(drawing::rates(&question.id, cells).svg))
+        .both(SectionBlock::Table(tables::group(cells), ""))
+        .page(SectionBlock::Folded("Proof and cost", costs))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const DRAWN_MAX_SAMPLES: u64 = 10_000;
 
 /// One combination of levels and subject, with the forks that count.
 #[derive(Debug, Clone)]
-pub struct Cell {
+pub struct MeasuredCell {
     /// Which reading of the study.
     pub variant: String,
     /// Which part of the study.
@@ -41,7 +41,7 @@ pub struct Cell {
     pub invalid: usize,
 }
 
-impl Cell {
+impl MeasuredCell {
     /// Returns its levels as one text.
     pub(super) fn levels_text(&self) -> String {
         let levels = self.levels.iter().map(|(name, level)| format!("{name}={level}"));

@@ -1,6 +1,6 @@
 //! What interruptions did to synchronisations: what could be read in the meantime, what was asked twice, what it cost.
 
-use super::{Cell, Metric, Results};
+use super::{MeasuredCell, Metric, Results};
 use crate::document::TextTable;
 use crate::plot::short;
 use crate::record::{ForkRecord, InterruptionOutcome};
@@ -30,11 +30,11 @@ pub(super) fn interruptions(results: &Results) -> TextTable {
     )
 }
 
-fn found(cell: &Cell) -> impl Iterator<Item = &InterruptionOutcome> {
+fn found(cell: &MeasuredCell) -> impl Iterator<Item = &InterruptionOutcome> {
     cell.forks.iter().filter_map(|fork| fork.interruption.as_ref())
 }
 
-fn row(cell: &Cell) -> [String; 9] {
+fn row(cell: &MeasuredCell) -> [String; 9] {
     let whole = Metric::find("rtt_p50").and_then(|metric| cell.estimate(metric));
     let is_none = found(cell).all(|one| one.rows_offline == 0);
     let unless_none = |text: String| if is_none { "–".to_owned() } else { text };
@@ -60,7 +60,7 @@ fn row(cell: &Cell) -> [String; 9] {
     ]
 }
 
-fn estimate(cell: &Cell, of: fn(&InterruptionOutcome) -> u64) -> Option<Estimate> {
+fn estimate(cell: &MeasuredCell, of: fn(&InterruptionOutcome) -> u64) -> Option<Estimate> {
     let timed = |fork: &&ForkRecord| !fork.is_emulated();
     let of_fork = |fork: &ForkRecord| Some(of(fork.interruption.as_ref()?) as f64 / MS);
     cell.forks.iter().filter(timed).filter_map(of_fork).collect::<Samples>().estimate(super::CONFIDENCE)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::basis::Basis;
 use super::evidence::client_load_percent;
 use super::metric::{captured, median, phase_ms};
-use super::{Cell, Results, setting};
+use super::{MeasuredCell, Results, setting};
 use crate::claims::figures::{Figure, FigureValue};
 use crate::record::{FINISHED, ForkRecord, phase};
 
@@ -19,7 +19,7 @@ const MB: f64 = 1e6;
 const PERCENT: f64 = 100.0;
 
 /// A figure of a paper, and how a fork has it.
-pub(super) struct Reading {
+pub(super) struct PaperReading {
     /// The part of the study in which the paper has it; empty for whichever the record names.
     pub(super) experiment: &'static str,
     /// Its name in the paper's figures.
@@ -38,8 +38,8 @@ const fn reading(
     unit: &'static str,
     basis: Basis,
     of: fn(&ForkRecord) -> Option<f64>,
-) -> Reading {
-    Reading { experiment, metric, unit, basis, of }
+) -> PaperReading {
+    PaperReading { experiment, metric, unit, basis, of }
 }
 
 /// Where phases stand: at the client while it asks, and while it waits; of the server in all.
@@ -49,7 +49,7 @@ const WAITING: Basis = Basis::Phases(&[phase::REQUEST, phase::TRANSFER]);
 /// A share of the server's time has the whole of it below the line.
 const OF_SERVER: Basis = Basis::Phases(&[phase::SERVER_SER, phase::SERVER_DESER]);
 
-const ANACLETO: &[Reading] = &[
+const ANACLETO: &[PaperReading] = &[
     reading("poi sync", "duration", "ms", Basis::Whole, median),
     reading("poi sync", "CPU", "%", Basis::Whole, client_load_percent),
     reading("poi sync", "memory", "MB", Basis::Memory, |r| Some(r.mem.client? as f64 / MB)),
@@ -60,7 +60,7 @@ const ANACLETO: &[Reading] = &[
         captured(r).map(|(b, n)| b.up.ip as f64 / n / KB)
     }),
 ];
-const NUNES: &[Reading] = &[
+const NUNES: &[PaperReading] = &[
     reading("client time", "total time", "s", Basis::Whole, seconds),
     reading("client time", "serialization share", "%", ASKING, |r| {
         share(phase_ms(r, phase::CLIENT_SER), median(r))
@@ -80,10 +80,10 @@ const NUNES: &[Reading] = &[
         share(phase_ms(r, phase::SERVER_WORK), server(r))
     }),
 ];
-const CAI: &[Reading] = &[reading("", "latency", "s", Basis::Whole, seconds)];
+const CAI: &[PaperReading] = &[reading("", "latency", "s", Basis::Whole, seconds)];
 /// Pushes of each test in the paper; only such a test takes as long.
 const PUSHES: u64 = 1_000_000;
-const ISIKLIGIL: &[Reading] = &[
+const ISIKLIGIL: &[PaperReading] = &[
     reading("", "throughput", "push/s", Basis::Whole, ForkRecord::pushes_per_second),
     reading("", "duration", "s", Basis::Whole, whole_seconds),
     reading("", "finished share", "", Basis::Whole, finished_share),
@@ -102,7 +102,7 @@ fn finished_share(record: &ForkRecord) -> Option<f64> {
 }
 
 /// Lists the figures of a study's paper; those of albertengo-2020 are made from several cells (`overhead`).
-pub(super) fn readings(study: &str) -> &'static [Reading] {
+pub(super) fn readings(study: &str) -> &'static [PaperReading] {
     match study {
         "anacleto-2012" => ANACLETO,
         "nunes-2014" => NUNES,
@@ -136,7 +136,7 @@ pub(super) fn levels<'a>(results: &'a Results, factor: &str) -> BTreeSet<&'a str
 }
 
 /// Finds the time that the paper prints for a cell, in milliseconds; cells that are not in the paper's setting have none.
-pub(super) fn published_ms(results: &Results, cell: &Cell) -> Option<f64> {
+pub(super) fn published_ms(results: &Results, cell: &MeasuredCell) -> Option<f64> {
     if !setting::is_papers(results, cell) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cell, Results};
+use super::{MeasuredCell, Results};
 use crate::plan::{Experiment, StudyPlan};
 use crate::subject::reference::Op;
 use stentor_wire::{Content, Point};
@@ -25,7 +25,7 @@ impl Payloads {
     }
 
     /// Returns the payload of a whole exchange, request and answer together, in bytes; `None` where it is not known.
-    pub(super) fn bytes(&mut self, cell: &Cell) -> Option<f64> {
+    pub(super) fn bytes(&mut self, cell: &MeasuredCell) -> Option<f64> {
         let plan = self.plan.as_ref()?;
         let experiment = plan.experiments.iter().find(|experiment| experiment.name == cell.experiment)?;
         let settings = settings(experiment, cell)?;
@@ -35,7 +35,7 @@ impl Payloads {
 }
 
 /// Returns what both halves were told, as far as content depends on it; `None` where a level is not in the plan.
-fn settings(experiment: &Experiment, cell: &Cell) -> Option<BTreeMap<String, String>> {
+fn settings(experiment: &Experiment, cell: &MeasuredCell) -> Option<BTreeMap<String, String>> {
     let mut settings = experiment.settings.clone();
     for factor in &experiment.factors {
         let Some(name) = cell.levels.get(&factor.name) else { continue };

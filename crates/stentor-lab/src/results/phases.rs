@@ -3,7 +3,7 @@
 use super::basis::{FOOTNOTE, MARK, streams};
 use super::metric::phase_ms;
 use super::ratios::place;
-use super::{CONFIDENCE, Cell, Results};
+use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::document::TextTable;
 use crate::plot::short;
 use crate::record::phase;
@@ -23,7 +23,7 @@ pub(super) const PHASES: [(&str, &str); 8] = [
 
 /// The table; empty where no phases were told.
 pub(super) fn phases(results: &Results) -> TextTable {
-    let cells: Vec<&Cell> = results.cells.iter().filter(|cell| has_any(cell)).collect();
+    let cells: Vec<&MeasuredCell> = results.cells.iter().filter(|cell| has_any(cell)).collect();
     let present: Vec<_> = PHASES
         .into_iter()
         .filter(|(phase, _)| cells.iter().any(|cell| estimate(cell, phase).is_some()))
@@ -46,15 +46,15 @@ pub(super) fn footnote(table: &TextTable) -> &'static str {
 }
 
 /// Estimates the median of a phase over forks, in milliseconds.
-pub(super) fn estimate(cell: &Cell, phase: &str) -> Option<Estimate> {
+pub(super) fn estimate(cell: &MeasuredCell, phase: &str) -> Option<Estimate> {
     cell.forks.iter().filter_map(|fork| phase_ms(fork, phase)).collect::<Samples>().estimate(CONFIDENCE)
 }
 
-fn has_any(cell: &Cell) -> bool {
+fn has_any(cell: &MeasuredCell) -> bool {
     PHASES.into_iter().any(|(phase, _)| estimate(cell, phase).is_some())
 }
 
-fn told(cell: &Cell, phase: &str) -> String {
+fn told(cell: &MeasuredCell, phase: &str) -> String {
     let mark = if streams(cell, phase) { MARK } else { "" };
     estimate(cell, phase).map_or_else(|| "–".to_owned(), |one| format!("{}{mark}", short(one.mean)))
 }

@@ -42,7 +42,7 @@ fn row(results: &Results, figure: &Figure) -> Option<[String; 5]> {
 
 /// Bytes of a whole answer in its format.
 fn body_kb(results: &Results, subject: &str, level: &str) -> Option<f64> {
-    let is_here = |cell: &&super::Cell| {
+    let is_here = |cell: &&super::MeasuredCell| {
         cell.subject == subject
             && cell.levels.get(FACTOR).is_some_and(|one| one == level)
             && !cell.levels.contains_key(PART)

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::effects::designs;
 use super::metric::captured;
 use super::ratios::place;
-use super::verdicts::{Finding, Ours};
-use super::{Account, Cell, Metric, Results, campaigns, paper};
+use super::verdicts::{ClaimFindings, Finding};
+use super::{Account, MeasuredCell, Metric, Results, campaigns, paper};
 use crate::claims::ClaimVerdict;
 use crate::claims::judge::{Compared, Judgment};
 use crate::document::TextTable;
@@ -23,8 +23,8 @@ const DATE_LETTERS: usize = 10;
 const GIB: f64 = 1_073_741_824.0;
 
 /// Orders claims: first where our verdict or that of the paper's own tables is against the paper, last what nobody can test.
-pub(super) fn ordered(account: &Account) -> Vec<&Ours> {
-    let rank = |one: &&Ours| {
+pub(super) fn ordered(account: &Account) -> Vec<&ClaimFindings> {
+    let rank = |one: &&ClaimFindings| {
         let ours = one.best().verdict;
         match (one.judged.published.verdict, ours) {
             (_, ClaimVerdict::DoesNotHold) => 0,
@@ -35,7 +35,8 @@ pub(super) fn ordered(account: &Account) -> Vec<&Ours> {
             (_, ClaimVerdict::NotTestable) => 5,
         }
     };
-    let mut claims: Vec<&Ours> = account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).collect();
+    let mut claims: Vec<&ClaimFindings> =
+        account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).collect();
     claims.sort_by_key(rank);
     claims
 }
@@ -152,17 +153,17 @@ fn figure(value: f64, interval: Option<(f64, f64)>) -> String {
     }
 }
 
-fn of(cell: &Cell, metric: &str) -> String {
+fn of(cell: &MeasuredCell, metric: &str) -> String {
     told(Metric::find(metric).and_then(|metric| cell.estimate(metric)))
 }
 
-fn middle(cell: &Cell, metric: &str) -> String {
+fn middle(cell: &MeasuredCell, metric: &str) -> String {
     let estimate = Metric::find(metric).and_then(|metric| cell.estimate(metric));
     estimate.map_or_else(|| "–".to_owned(), |one| short(one.mean))
 }
 
 /// Writes the time within which a share of all exchanges was over.
-fn told_quantile(cell: &Cell, part: f64) -> String {
+fn told_quantile(cell: &MeasuredCell, part: f64) -> String {
     cell.quantile_ms(part).map_or_else(|| "–".to_owned(), |one| figure(one.value, one.low.zip(one.high)))
 }
 

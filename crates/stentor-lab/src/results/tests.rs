@@ -246,8 +246,11 @@ fn the_same_twice_is_the_same_and_a_slower_run_is_slower() {
     };
     let unchanged = changes(&same);
     assert_eq!(unchanged.len(), 45);
-    assert!(!unchanged.contains(&Change::Slower) && !unchanged.contains(&Change::Faster), "{unchanged:?}");
-    assert!(changes(&of(slower)).iter().all(|change| *change == Change::Slower));
+    assert!(
+        !unchanged.contains(&CellChange::Slower) && !unchanged.contains(&CellChange::Faster),
+        "{unchanged:?}"
+    );
+    assert!(changes(&of(slower)).iter().all(|change| *change == CellChange::Slower));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::super::Metric;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH};
 use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle, width_of};
-use crate::results::Cell;
+use crate::results::MeasuredCell;
 
 const ROW: f64 = 20.0;
 const TOP: f64 = 62.0;
@@ -21,9 +21,10 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
         ("processor time of each exchange, ms", [client_cpu, server_cpu]),
         ("most memory, MiB", [client_memory, server_memory]),
     ];
-    let has =
-        |cell: &&Cell| pairs.iter().flat_map(|(_, pair)| pair).any(|metric| cell.estimate(metric).is_some());
-    let all: Vec<&Cell> = results.cells.iter().filter(has).collect();
+    let has = |cell: &&MeasuredCell| {
+        pairs.iter().flat_map(|(_, pair)| pair).any(|metric| cell.estimate(metric).is_some())
+    };
+    let all: Vec<&MeasuredCell> = results.cells.iter().filter(has).collect();
     if all.is_empty() {
         return Vec::new();
     }
@@ -56,7 +57,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
     vec![Plot { id: "costs".to_owned(), title, words, svg }]
 }
 
-fn rows(results: &Results, canvas: &mut Canvas, cells: &[&Cell], left: f64) {
+fn rows(results: &Results, canvas: &mut Canvas, cells: &[&MeasuredCell], left: f64) {
     let mut last = String::new();
     for (number, cell) in cells.iter().enumerate() {
         let y = TOP + ROW * number as f64 + 14.0;
@@ -74,7 +75,7 @@ fn column(
     (from, to): (f64, f64),
     title: &str,
     pair: [&Metric; 2],
-    cells: &[&Cell],
+    cells: &[&MeasuredCell],
     bottom: f64,
 ) {
     canvas.heading((from, TOP - 14.0), title);

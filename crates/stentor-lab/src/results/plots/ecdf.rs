@@ -3,7 +3,7 @@
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH, parts, slug, subjects};
 use crate::plot::{Axis, Canvas, FAINT, GRID, SeriesStyle};
-use crate::results::Cell;
+use crate::results::MeasuredCell;
 use crate::statistics::shares;
 
 const PANEL: f64 = 262.0;
@@ -21,14 +21,14 @@ const MS: f64 = 1e6;
 
 /// Draws each part of the study, a panel for each place.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
-    let draw = |((experiment, variant), cells): ((&str, &str), Vec<&Cell>)| {
+    let draw = |((experiment, variant), cells): ((&str, &str), Vec<&MeasuredCell>)| {
         let name = results.part(experiment, variant);
         part(results, &name, &cells)
     };
     parts(results).into_iter().filter_map(draw).collect()
 }
 
-fn part(results: &Results, name: &str, cells: &[&Cell]) -> Option<Plot> {
+fn part(results: &Results, name: &str, cells: &[&MeasuredCell]) -> Option<Plot> {
     let names = subjects(cells);
     let mut panels: Vec<(String, Vec<Line>)> = Vec::new();
     for cell in cells {

@@ -271,7 +271,7 @@ fn object(account: &Account, written: &[String]) -> Value {
     })
 }
 
-fn ours(one: &results::Ours) -> Value {
+fn ours(one: &results::ClaimFindings) -> Value {
     one.speaking().map_or_else(|| json!("not_run"), |finding| json!(finding.verdict))
 }
 
@@ -287,7 +287,7 @@ fn describe(account: &Account, written: &[String]) -> String {
     lines.extend(results.not_timed());
     if let Some(verdicts) = &account.verdicts {
         let count = |wanted: ClaimVerdict| {
-            let ours = verdicts.claims.iter().map(results::Ours::best);
+            let ours = verdicts.claims.iter().map(results::ClaimFindings::best);
             ours.filter(|finding| finding.verdict == wanted).count()
         };
         let all = [
