@@ -9,7 +9,7 @@ use crate::lateness::Lateness;
 use crate::link::{Fate, Link, Shaper};
 use crate::probe::step_forward;
 use crate::side::Side;
-use books::Books;
+use books::EngineTotals;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::fs::File;
 use std::io;
@@ -30,15 +30,15 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// A running engine; dropping it stops it.
 #[derive(Debug)]
-pub(crate) struct Engine {
-    shared: Arc<Shared>,
+pub(crate) struct LinkEngine {
+    shared: Arc<EngineShared>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What the thread and its owner both see.
 #[derive(Debug)]
-struct Shared {
-    books: Mutex<Books>,
+struct EngineShared {
+    books: Mutex<EngineTotals>,
     is_over: AtomicBool,
     wake: OwnedFd,
     /// Slows the engine down on purpose, so that it can be seen to be noticed.
@@ -47,17 +47,17 @@ struct Shared {
     is_cut: AtomicBool,
 }
 
-impl Shared {
-    fn books(&self) -> MutexGuard<'_, Books> {
+impl EngineShared {
+    fn books(&self) -> MutexGuard<'_, EngineTotals> {
         // Books are sums and a list: a panic elsewhere leaves them as they were.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Engine {
+impl LinkEngine {
     /// Starts it between two TUN devices, the device's first.
     pub(crate) fn start(link: &Link, seed: u64, tuns: [File; 2]) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EngineShared {
             books: Mutex::default(),
             is_over: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -66,8 +66,12 @@ impl Engine {
         });
         // The two directions are to differ in their luck.
         let shapers = [Shaper::new(link.up.clone(), seed), Shaper::new(link.down.clone(), !seed)];
-        let mut run =
-            Run { shared: Arc::clone(&shared), tuns, wire: Wire::new(shapers), buffer: vec![0; 65_536] };
+        let mut run = EngineLoop {
+            shared: Arc::clone(&shared),
+            tuns,
+            wire: Wire::new(shapers),
+            buffer: vec![0; 65_536],
+        };
         let thread = thread::Builder::new().name("rig-link".to_owned()).spawn(move || run.go())?;
         Ok(Self { shared, thread: Some(thread) })
     }
@@ -89,7 +93,7 @@ impl Engine {
 
     /// Counts lateness anew.
     pub(crate) fn reset_lateness(&self) {
-        self.shared.books().lateness = crate::lateness::Histogram::default();
+        self.shared.books().lateness = crate::lateness::LatenessHistogram::default();
     }
 
     /// What went in one direction, by the side that sends.
@@ -108,7 +112,7 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for LinkEngine {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         // Cannot fail: the counter is far from full.
@@ -120,15 +124,15 @@ impl Drop for Engine {
 }
 
 /// The thread's own things.
-struct Run {
-    shared: Arc<Shared>,
+struct EngineLoop {
+    shared: Arc<EngineShared>,
     /// By the side on which it is.
     tuns: [File; 2],
     wire: Wire,
     buffer: Vec<u8>,
 }
 
-impl Run {
+impl EngineLoop {
     fn go(&mut self) {
         // These make it more exact where they are allowed; lateness is measured either way.
         let _ = rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS));

@@ -26,11 +26,11 @@ pub mod usage;
 pub mod wakeful;
 
 pub use capture::Capture;
-pub use cgroup::Limits;
+pub use cgroup::CgroupLimits;
 pub use engine::Traffic;
-pub use level::{Level, Wanted};
+pub use level::{RigLevel, Wanted};
 pub use link::Link;
-pub use namespace::{Counters, MTU_BYTES};
+pub use namespace::{InterfaceCounters, MTU_BYTES};
 pub use rig::{Plan, Rig, RigError};
 pub use side::Side;
 pub use usage::Usage;

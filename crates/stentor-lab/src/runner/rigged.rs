@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path as FilePath;
 use std::time::Duration;
-use stentor_rig::anatomy::Parts;
+use stentor_rig::anatomy::PurposeBytes;
 use stentor_rig::cgroup::Cgroup;
 use stentor_rig::link::{Path, Rate};
-use stentor_rig::{Level, Limits, Link, Plan, Rig, RigError, Side, Wakeful, Wanted};
+use stentor_rig::{CgroupLimits, Link, Plan, Rig, RigError, RigLevel, Side, Wakeful, Wanted};
 
 /// The name of no link at all: both halves on loopback.
 pub const NO_LINK: &str = "none";
@@ -28,7 +28,7 @@ const PCAP_MAX_BYTES: u64 = 8 << 20;
 pub struct Rigged {
     plan: Plan,
     rig: Option<Rig>,
-    level: Level,
+    level: RigLevel,
     notes: Vec<String>,
     limits: Result<(), String>,
     awake: Option<Wakeful>,
@@ -41,10 +41,10 @@ impl Rigged {
         let Some(profile) = profile else { return Ok(None) };
         let mut plan = Plan { seed, ..Plan::new(profile) };
         if link == NO_LINK {
-            plan.level = Wanted::Exactly(Level::Loopback);
+            plan.level = Wanted::Exactly(RigLevel::Loopback);
         }
         let rig = Rig::raise(&plan)?;
-        let limits = Limits { cpu_percent: Some(50), memory_bytes: None };
+        let limits = CgroupLimits { cpu_percent: Some(50), memory_bytes: None };
         let limits = Cgroup::make(limits).map(drop).map_err(|error| error.to_string());
         let (level, mut notes) = (rig.level(), rig.notes().to_vec());
         let awake = Wakeful::begin();
@@ -62,7 +62,7 @@ impl Rigged {
 
     /// Returns the level.
     #[must_use]
-    pub const fn level_of(&self) -> Level {
+    pub const fn level_of(&self) -> RigLevel {
         self.level
     }
 
@@ -113,7 +113,7 @@ impl Testbed for Rigged {
     }
 
     fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError> {
-        let limits = Limits { cpu_percent: cell.cpu_percent, ..memory(cell).unwrap_or_default() };
+        let limits = CgroupLimits { cpu_percent: cell.cpu_percent, ..memory(cell).unwrap_or_default() };
         // The one before goes first: both have the same addresses.
         self.rig = None;
         let plan = Plan { device: limits, server: limits, ..self.plan.clone() };
@@ -189,7 +189,7 @@ impl Testbed for Rigged {
             // The record names the file only if it is there.
             let _ = capture.write_pcap(Side::Device, file);
         }
-        let opening = |parts: &Parts| parts.handshake_bytes + parts.close_bytes;
+        let opening = |parts: &PurposeBytes| parts.handshake_bytes + parts.close_bytes;
         let handshake =
             DirectionBytes { ip: opening(&anatomy.up) + opening(&anatomy.down), ..DirectionBytes::default() };
         let bytes = (capture.is_complete && capture.not_kept == 0).then(|| Bytes {
@@ -204,9 +204,9 @@ impl Testbed for Rigged {
 }
 
 /// Returns the limit of a cell's memory, if it has one.
-fn memory(cell: &Cell) -> Option<Limits> {
+fn memory(cell: &Cell) -> Option<CgroupLimits> {
     let bytes = u64::from(cell.memory_mib?) << 20;
-    Some(Limits { memory_bytes: Some(bytes), cpu_percent: None })
+    Some(CgroupLimits { memory_bytes: Some(bytes), cpu_percent: None })
 }
 
 const fn side(role: SubjectRole) -> Side {
@@ -216,7 +216,7 @@ const fn side(role: SubjectRole) -> Side {
     }
 }
 
-fn traffic(parts: &Parts) -> DirectionBytes {
+fn traffic(parts: &PurposeBytes) -> DirectionBytes {
     DirectionBytes {
         frames: parts.packets,
         ip: parts.wire_bytes(),

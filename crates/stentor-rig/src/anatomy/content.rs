@@ -9,7 +9,7 @@ const TLS_APPLICATION_DATA: u8 = 23;
 
 /// Bytes of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kinds {
+pub(super) struct ContentBytes {
     pub(super) framing: u64,
     pub(super) tls: u64,
     pub(super) payload: u64,
@@ -17,7 +17,7 @@ pub(super) struct Kinds {
 
 /// The bytes of one direction of a connection, read as they come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Content {
+pub(super) struct ContentReader {
     state: State,
     /// The beginning of a head, a line or a record that is not complete yet; counted as framing already.
     pending: Vec<u8>,
@@ -48,10 +48,10 @@ enum State {
     Opaque,
 }
 
-impl Content {
+impl ContentReader {
     /// Reads on.
-    pub(super) fn read(&mut self, mut bytes: &[u8]) -> Kinds {
-        let mut kinds = Kinds::default();
+    pub(super) fn read(&mut self, mut bytes: &[u8]) -> ContentBytes {
+        let mut kinds = ContentBytes::default();
         while !bytes.is_empty() {
             let used = self.step(bytes, &mut kinds);
             bytes = &bytes[used..];
@@ -65,7 +65,7 @@ impl Content {
     }
 
     /// Reads some bytes and returns how many: none only at the very beginning, which is left then.
-    fn step(&mut self, bytes: &[u8], kinds: &mut Kinds) -> usize {
+    fn step(&mut self, bytes: &[u8], kinds: &mut ContentBytes) -> usize {
         match self.state {
             State::Beginning => self.begin(bytes),
             State::Head
@@ -112,7 +112,7 @@ impl Content {
         &mut self,
         bytes: &[u8],
         end: &[u8],
-        kinds: &mut Kinds,
+        kinds: &mut ContentBytes,
         next: impl Fn(&[u8]) -> State,
     ) -> usize {
         let before = self.pending.len();
@@ -134,7 +134,7 @@ impl Content {
         used
     }
 
-    fn record(&mut self, bytes: &[u8], kinds: &mut Kinds) -> usize {
+    fn record(&mut self, bytes: &[u8], kinds: &mut ContentBytes) -> usize {
         let used = bytes.len().min(RECORD_HEADER_BYTES - self.pending.len());
         self.pending.extend_from_slice(&bytes[..used]);
         kinds.framing += used as u64;

@@ -3,7 +3,7 @@
 use super::wire::Moving;
 use crate::capture::{CAPTURE_MAX_BYTES, Capture, Note, Packet};
 use crate::clock::epoch_ns;
-use crate::lateness::Histogram;
+use crate::lateness::LatenessHistogram;
 use crate::link::Fate;
 use crate::side::Side;
 use serde::Serialize;
@@ -39,15 +39,15 @@ impl Traffic {
 
 /// Sums, lateness, and the capture that goes on.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct EngineTotals {
     /// By the side that sends.
     pub(super) traffic: [Traffic; 2],
-    pub(super) lateness: Histogram,
+    pub(super) lateness: LatenessHistogram,
     capture: Option<Capture>,
     kept_bytes: usize,
 }
 
-impl Books {
+impl EngineTotals {
     pub(super) fn begin_capture(&mut self) {
         self.capture = Some(Capture { epoch_ns: epoch_ns(), is_complete: true, ..Capture::default() });
         self.kept_bytes = 0;

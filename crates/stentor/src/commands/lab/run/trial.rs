@@ -17,7 +17,7 @@ use stentor_lab::record::{
     CampaignRecord, Environment, FINISHED, ForkRecord, Instrument, NOT_MADE, RecordedLink, SCHEMA, Subject,
 };
 use stentor_lab::runner::{InstrumentWatch, Settings, environment, time_of_day};
-use stentor_rig::cgroup::{self, Cgroup, Limits};
+use stentor_rig::cgroup::{self, Cgroup, CgroupLimits};
 use stentor_stage::devices::Half;
 
 /// So long after its connections broke a server may still be ending.
@@ -74,8 +74,8 @@ impl Trial<'_> {
         format!("{},{}", self.cell.id, self.fork)
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
+    fn limits(&self) -> CgroupLimits {
+        CgroupLimits {
             cpu_percent: self.cell.cpu_percent,
             memory_bytes: self.cell.memory_mib.map(|mib| u64::from(mib) << 20),
         }
@@ -97,7 +97,7 @@ impl Trial<'_> {
 
     /// Returns where it is made, and how loaded that is now.
     fn environment(&self) -> Environment {
-        let is_limited = self.limits() != Limits::default();
+        let is_limited = self.limits() != CgroupLimits::default();
         environment("loopback", if is_limited { cgroup::version() } else { "" }, "", &self.settings.commit)
     }
 
@@ -167,7 +167,7 @@ pub(super) async fn run(trial: Trial<'_>, site: &mut Site, looks: &mut Looks) ->
             let doubt = lateness::verdict(campaign.lateness_p95_ms);
             Ok(ForkRecord { instrument, ..trial.record(load_before, FINISHED, doubt, campaign) })
         }
-        Err(error) if trial.limits() == Limits::default() => Err(error),
+        Err(error) if trial.limits() == CgroupLimits::default() => Err(error),
         Err(error) => {
             let ended = last_word(site).await.ok_or(error)?;
             site.server.restart_with("", None).await?;
