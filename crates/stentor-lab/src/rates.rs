@@ -1,10 +1,10 @@
 //! Rates: what bounds them, how evenly they are shared, and how they come about in time.
 
-mod places;
+mod in_flight;
 
 use serde::Serialize;
 
-pub use places::{InFlightLog, RateBound};
+pub use in_flight::{InFlightLog, RateBound};
 
 /// Returns the most pushes per second that so many requests in flight allow when each takes `mean_seconds` (Little's law).
 #[must_use]

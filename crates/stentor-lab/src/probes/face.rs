@@ -3,7 +3,7 @@
 use super::PaperProtocol;
 use crate::subject::client::SubjectClient;
 use crate::subject::dialect::{SubjectDialect, ValueFormat};
-use crate::subject::host::{PATIENCE, SubjectProcess};
+use crate::subject::process::{PATIENCE, SubjectProcess};
 use crate::subject::protocol::{Prepare, Report, SubjectOrder, SubjectRole};
 use crate::subject::reference::Op;
 use crate::subject::setup::SubjectSetup;

@@ -18,7 +18,7 @@ use super::{AttemptResult, RAW, Settings};
 use crate::plan::Cell;
 use crate::record::{Bytes, ClockComparison, FINISHED, ForkRecord, Raw, SCHEMA, Sides, Subject};
 use crate::subject::clock::{epoch_ns, monotonic_ns};
-use crate::subject::host::SubjectProcess;
+use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::{ExchangeSchedule, Prepare, Report, SubjectOrder, SubjectRole};
 use crate::subject::reference::Op;
 use crate::subject::sample::{self, ClientSample};

@@ -1,7 +1,7 @@
 //! What is said to a half before it works.
 
 use crate::subject::SubjectError;
-use crate::subject::host::SubjectProcess;
+use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::{Arm, CLOCK, ExchangeSchedule, Report, SubjectOrder, VERSION};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub(super) async fn arm(
     count: u64,
     out: PathBuf,
 ) -> Result<(), SubjectError> {
-    let out = crate::subject::host::absolute(&out)?;
+    let out = crate::subject::process::absolute(&out)?;
     match host.ask(&SubjectOrder::Arm(Arm { schedule, count, out })).await? {
         Report::Armed => Ok(()),
         other => Err(SubjectError::Babble { line: other.name().into(), wanted: "armed" }),

@@ -4,7 +4,7 @@ use super::fork::Interruption;
 use super::testbed::{CaptureResult, HalfUsage, NO_LINK_TO_CUT, Testbed};
 use crate::plan::Cell;
 use crate::record::{Bytes, DirectionBytes, Quantiles, RecordedLink as LinkRecord};
-use crate::subject::host::SubjectProcess;
+use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::SubjectRole;
 use crate::subject::{Definition, SubjectError};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use super::fork::Interruption;
 use crate::plan::Cell;
 use crate::record::{Bytes, RecordedLink};
-use crate::subject::host::SubjectProcess;
+use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::SubjectRole;
 use crate::subject::{Definition, SubjectError};
 use std::net::{IpAddr, Ipv4Addr};

@@ -6,7 +6,7 @@ mod abilities;
 use super::client::SubjectClient;
 use super::clock::monotonic_ns;
 use super::dialect::SubjectDialect;
-use super::host::{SubjectProcess, absolute};
+use super::process::{SubjectProcess, absolute};
 use super::protocol::{Arm, CLOCK, ExchangeSchedule, Prepare, Report, SubjectOrder, SubjectRole, VERSION};
 use super::reference::{Digest, Op};
 use super::sample::{self, ClientSample, SAMPLE_BYTES, ServerSample, read_client};

@@ -15,7 +15,7 @@ use stentor_lab::runner::testbed::{CaptureResult, HalfUsage, Loopback, Testbed};
 use stentor_lab::runner::{self, Settings, roster};
 use stentor_lab::subject::clock::monotonic_ns;
 use stentor_lab::subject::dialect::SubjectDialect;
-use stentor_lab::subject::host::SubjectProcess;
+use stentor_lab::subject::process::SubjectProcess;
 use stentor_lab::subject::protocol::{Arm, ExchangeSchedule, Prepare, Report, SubjectOrder, SubjectRole};
 use stentor_lab::subject::reference::Op;
 use stentor_lab::subject::store::PointStore;

@@ -3,7 +3,7 @@
 use super::{AttemptFailure, ForkAttempt};
 use crate::runner::testbed::Testbed;
 use crate::subject::SubjectError;
-use crate::subject::host::SubjectProcess;
+use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::{Report, SubjectOrder, SubjectRole};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -6,7 +6,7 @@ use crate::plan::Cell;
 use crate::record::{ForkRecord, From as Origin, InterruptionOutcome, PhaseLatency, phase};
 use crate::subject::SubjectError;
 use crate::subject::clock::monotonic_ns;
-use crate::subject::host::SubjectProcess;
+use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::{ExchangeSchedule, Report, SubjectOrder, SubjectRole};
 use crate::subject::reference::{Digest, SampleRequest};
 use crate::subject::sample;

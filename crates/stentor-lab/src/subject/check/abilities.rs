@@ -3,7 +3,7 @@
 use super::{DialectCheck, EXCHANGES, Passed, SEED, babble, hello, levels};
 use crate::runner::certificate;
 use crate::subject::clock::monotonic_ns;
-use crate::subject::host::{SubjectProcess, absolute};
+use crate::subject::process::{SubjectProcess, absolute};
 use crate::subject::protocol::{Report, SubjectOrder, SubjectRole};
 use crate::subject::reference::{Op, SampleRequest};
 use crate::subject::sample::{self, ClientSample};
