@@ -3,11 +3,11 @@
 //! A fork that does not count (the machine was busy, frames were late, an exchange failed) is run again, at most twice; every
 //! attempt is kept, and none of them is averaged. A subject that answers wrongly is refused: nothing of it is timed.
 
-pub(crate) mod certificate;
 mod environment;
 mod fork;
 pub mod gate;
 mod greeting;
+mod interruption;
 mod journal;
 pub mod power;
 pub mod rigged;
@@ -25,6 +25,7 @@ use crate::order::rounds;
 use crate::plan::{Cell, NotRun};
 use crate::record::{ForkRecord, NOT_MADE, Quantiles, RECORDS, RecordError};
 use crate::subject::SubjectError;
+use crate::subject::certificate;
 use fork::ForkAttempt;
 use gate::ValidityLimits;
 use journal::Journal;
@@ -285,7 +286,7 @@ impl Adapter for Pairs<'_> {
         directory.clone_into(&mut self.directory);
         let wrong = |source| RunError::Io { path: directory.display().to_string(), source };
         std::fs::create_dir_all(directory.join(RAW)).map_err(wrong)?;
-        if self.encrypts { certificate::make(directory) } else { Ok(()) }
+        if self.encrypts { Ok(certificate::make(directory)?) } else { Ok(()) }
     }
 
     async fn attempt(&mut self, cell: &Cell, fork: u32, attempt: u32) -> Result<AttemptResult, RunError> {

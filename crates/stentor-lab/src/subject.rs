@@ -5,6 +5,7 @@
 //! ([`mod@reference`]), so that a subject with wrong answers is refused and never timed ([`check`]).
 
 pub mod catalogue;
+pub(crate) mod certificate;
 pub mod check;
 pub mod client;
 pub mod clock;

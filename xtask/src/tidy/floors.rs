@@ -19,8 +19,22 @@ pub(crate) struct Floors {
 }
 
 /// Every crate whose floors are held.
-const HOUSES: &[Floors] =
-    &[SERVER, PIPELINE, HTTP2, HTTP2_CONNECTION, HTTP2_HPACK, STAGE, STAGE_DEMO, STAGE_BENCH, SQLITE_STORE];
+const HOUSES: &[Floors] = &[
+    SERVER,
+    PIPELINE,
+    HTTP2,
+    HTTP2_CONNECTION,
+    HTTP2_HPACK,
+    STAGE,
+    STAGE_DEMO,
+    STAGE_BENCH,
+    SQLITE_STORE,
+    LAB,
+    LAB_SUBJECT,
+    LAB_RUNNER,
+    LAB_ENERGY,
+    LAB_PROBES,
+];
 
 const SERVER: Floors = Floors {
     folder: "crates/stentor-server/src/",
@@ -164,6 +178,84 @@ const SQLITE_STORE: Floors = Floors {
         ("tokens", "removal", "of two devices with one token that are found meanwhile, one is removed"),
         ("registrar", "register", "the batch, and the rows that it becomes"),
     ],
+};
+
+const LAB: Floors = Floors {
+    folder: "crates/stentor-lab/src/",
+    module: &[],
+    floors: &[
+        &["caller", "document", "emulation", "facts", "load", "order", "rates"],
+        &["plot", "statistics", "subject"],
+        &["claims", "energy", "plan"],
+        &["record"],
+        &["runner"],
+        &["probes"],
+        &["results"],
+        &["advise"],
+    ],
+    back: &[],
+};
+
+const LAB_SUBJECT: Floors = Floors {
+    folder: "crates/stentor-lab/src/subject/",
+    module: &["subject"],
+    floors: &[
+        &["clock", "needs", "reference", "sample", "store"],
+        &["catalogue", "dialect", "grpc", "protocol", "setup"],
+        &["certificate", "client", "process", "server"],
+        &["check", "speaker"],
+        &["tests"],
+    ],
+    back: &[],
+};
+
+const LAB_RUNNER: Floors = Floors {
+    folder: "crates/stentor-lab/src/runner/",
+    module: &["runner"],
+    floors: &[
+        &[
+            "environment",
+            "gate",
+            "greeting",
+            "interruption",
+            "journal",
+            "power",
+            "roster",
+            "samples",
+            "watch",
+        ],
+        &["testbed"],
+        &["fork", "rigged"],
+        &["tests"],
+    ],
+    back: &[],
+};
+
+const LAB_ENERGY: Floors = Floors {
+    folder: "crates/stentor-lab/src/energy/",
+    module: &["energy"],
+    floors: &[
+        &["coefficients", "meter", "value"],
+        &["phases", "phone_log", "processor", "series", "trace"],
+        &["imported", "measured", "pcap", "radio"],
+        &["battery", "observed"],
+        &["tests"],
+    ],
+    back: &[],
+};
+
+const LAB_PROBES: Floors = Floors {
+    folder: "crates/stentor-lab/src/probes/",
+    module: &["probes"],
+    floors: &[
+        &["face", "file", "interviews", "sources", "tables", "transport", "types"],
+        &["contract", "security"],
+        &["multicall", "shapes"],
+        &["size"],
+        &["list"],
+        &["tests"],
+    ],
+    back: &[],
 };
 
 /// Reports every use that runs back up in one file.

@@ -2,8 +2,8 @@
 
 use super::face::{Face, FaceResponse};
 use super::{PaperProtocol, ProbeContext, ProbeReply, ProbeWord};
-use crate::runner::certificate;
 use crate::subject::SubjectError;
+use crate::subject::certificate;
 use crate::subject::reference::Op;
 use std::collections::BTreeMap;
 use stentor_wire::soap::{Block, Body, Code, Envelope, Version};

@@ -5,11 +5,9 @@ mod half;
 mod interruption;
 mod leftovers;
 
-pub(super) use interruption::Interruption;
-
-use super::certificate;
 use super::environment::{environment, load};
 use super::greeting::{arm, hello};
+use super::interruption::Interruption;
 use super::power;
 use super::samples::{self, ForkSamples};
 use super::testbed::{CaptureResult, Testbed};
@@ -17,6 +15,7 @@ use super::watch::InstrumentWatch;
 use super::{AttemptResult, RAW, Settings};
 use crate::plan::Cell;
 use crate::record::{Bytes, ClockComparison, FINISHED, ForkRecord, Raw, SCHEMA, Sides, Subject};
+use crate::subject::certificate;
 use crate::subject::clock::{epoch_ns, monotonic_ns};
 use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::{ExchangeSchedule, Prepare, Report, SubjectOrder, SubjectRole};

@@ -1,6 +1,6 @@
 //! The rig as testbed: two namespaces with a link between them where the machine allows it, and less where it does not.
 
-use super::fork::Interruption;
+use super::interruption::Interruption;
 use super::testbed::{CaptureResult, HalfUsage, NO_LINK_TO_CUT, Testbed};
 use crate::plan::Cell;
 use crate::record::{Bytes, DirectionBytes, Quantiles, RecordedLink as LinkRecord};

@@ -1,6 +1,6 @@
 //! The testbed that a fork runs on: where its processes start, what lies between them, and what they use.
 
-use super::fork::Interruption;
+use super::interruption::Interruption;
 use crate::plan::Cell;
 use crate::record::{Bytes, RecordedLink};
 use crate::subject::process::SubjectProcess;

@@ -1,8 +1,8 @@
 //! A synchronisation that is interrupted half way: the link is cut, the client is killed, or both. What the client has can be
 //! read without its server, is marked as stale, and is not asked for again.
 
+use super::super::interruption::Interruption;
 use super::{AttemptFailure, ForkAttempt, ForkOutput, RunningHalf, Testbed, arm, note_versions};
-use crate::plan::Cell;
 use crate::record::{ForkRecord, From as Origin, InterruptionOutcome, PhaseLatency, phase};
 use crate::subject::SubjectError;
 use crate::subject::clock::monotonic_ns;
@@ -14,43 +14,10 @@ use crate::subject::store::{Offline, PointStore};
 use std::time::{Duration, Instant};
 use stentor_wire::{Content, Point};
 
-/// The factor, and its levels.
-const FACTOR: &str = "interruption";
-const NOTHING: &str = "none";
-const CUT: &str = "cut";
-const KILLED: &str = "killed";
-const CUT_AND_KILLED: &str = "cut and killed";
 /// How long a link stays cut: a lift, a tunnel, a change of the network.
 const CUT_FOR: Duration = Duration::from_secs(2);
 /// How often it is looked whether half of the pages are there.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-
-/// What happens to a client half way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::runner) struct Interruption {
-    /// Nothing gets through for two seconds.
-    pub(in crate::runner) cuts: bool,
-    /// It is killed, and started again when the link is there.
-    pub(in crate::runner) kills: bool,
-}
-
-impl Interruption {
-    /// Reads a cell's factor; `None` where it has none.
-    pub(in crate::runner) fn of(cell: &Cell) -> Option<Self> {
-        let (cuts, kills) = match cell.settings.get(FACTOR)?.as_str() {
-            NOTHING => (false, false),
-            CUT => (true, false),
-            KILLED => (false, true),
-            CUT_AND_KILLED => (true, true),
-            _ => return None,
-        };
-        Some(Self { cuts, kills })
-    }
-
-    const fn is_none(self) -> bool {
-        !self.cuts && !self.kills
-    }
-}
 
 /// What there is to be known of a synchronisation beforehand.
 struct Errand {
@@ -277,7 +244,6 @@ fn span(from_ns: i64, until_ns: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subject::reference::Op;
     use std::collections::BTreeMap;
 
     fn errand(directory: &std::path::Path) -> Errand {
@@ -340,26 +306,5 @@ mod tests {
         assert!(errand.whole().is_err(), "the last row is another");
         errand.rows.keep(4, &points[4..], 3, true).expect("kept");
         errand.whole().expect("whole");
-    }
-
-    #[test]
-    fn levels_of_the_factor_are_read_and_others_are_none() {
-        let plan = crate::plan::StudyPlan::shipped("anacleto-2012").expect("readable").expect("there");
-        let roster = crate::runner::roster::ours(&["stentor".to_owned()]);
-        let cells = plan.expand(&crate::plan::PlanChoice::default(), &roster).expect("sense").cells;
-        let told: std::collections::BTreeSet<(String, bool, bool)> = cells
-            .iter()
-            .filter_map(|cell| {
-                Interruption::of(cell).map(|one| (cell.levels[FACTOR].clone(), one.cuts, one.kills))
-            })
-            .collect();
-        let expected = [
-            (CUT, true, false),
-            (CUT_AND_KILLED, true, true),
-            (KILLED, false, true),
-            (NOTHING, false, false),
-        ];
-        assert_eq!(told, expected.map(|(level, cuts, kills)| (level.to_owned(), cuts, kills)).into());
-        assert!(cells.iter().any(|cell| cell.op == Op::Points && Interruption::of(cell).is_none()));
     }
 }

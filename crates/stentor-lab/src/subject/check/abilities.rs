@@ -1,7 +1,7 @@
 //! Whether a subject does what its definition says that it can: rows, encryption, a connection for each exchange.
 
 use super::{DialectCheck, EXCHANGES, Passed, SEED, babble, hello, levels};
-use crate::runner::certificate;
+use crate::subject::certificate;
 use crate::subject::clock::monotonic_ns;
 use crate::subject::process::{SubjectProcess, absolute};
 use crate::subject::protocol::{Report, SubjectOrder, SubjectRole};
