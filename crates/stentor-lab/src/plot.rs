@@ -10,6 +10,8 @@ mod scale;
 pub(crate) use axis::Axis;
 pub(crate) use canvas::{Canvas, SeriesStyle, standalone, width_of};
 
+/// Width of every drawing.
+pub(crate) const WIDTH: f64 = 960.0;
 /// The main ink.
 pub(crate) const INK: &str = "var(--ink,#1a202c)";
 /// Ink of axes and remarks.

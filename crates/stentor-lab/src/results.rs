@@ -12,15 +12,18 @@ mod effects;
 mod evidence;
 mod features;
 mod figures;
+mod grounds;
 mod interruptions;
 mod layers;
 mod metric;
 mod overhead;
+mod own_figure;
 mod page;
 mod paper;
 mod payload;
 mod phases;
 mod plots;
+mod published;
 mod ratios;
 mod section;
 mod setting;
@@ -65,7 +68,7 @@ pub struct Results {
     pub cells: Vec<MeasuredCell>,
     /// What probes of features said, where there are any.
     pub probed: Option<Probed>,
-    /// Where the paper stood in factors that its figures do not name; see [`Plan::setting`].
+    /// Where the paper stood in factors that its figures do not name; see [`StudyPlan::setting`].
     pub setting: BTreeMap<String, Vec<String>>,
     /// What its campaigns are, where it is a study of such.
     pub campaigns: Option<Campaigns>,

@@ -34,6 +34,7 @@ const HOUSES: &[Floors] = &[
     LAB_RUNNER,
     LAB_ENERGY,
     LAB_PROBES,
+    LAB_RESULTS,
 ];
 
 const SERVER: Floors = Floors {
@@ -253,6 +254,38 @@ const LAB_PROBES: Floors = Floors {
         &["multicall", "shapes"],
         &["size"],
         &["list"],
+        &["tests"],
+    ],
+    back: &[],
+};
+
+const LAB_RESULTS: Floors = Floors {
+    folder: "crates/stentor-lab/src/results/",
+    module: &["results"],
+    floors: &[
+        &[
+            "basis",
+            "compare",
+            "features",
+            "interruptions",
+            "metric",
+            "own_figure",
+            "payload",
+            "published",
+            "section",
+            "sizes",
+        ],
+        &["cell", "layers", "setting"],
+        &["effects", "figures", "paper"],
+        &["ratios"],
+        &["overhead", "phases", "sheet"],
+        &["evidence"],
+        &["verdicts"],
+        &["grounds"],
+        &["campaigns"],
+        &["plots", "tables"],
+        &["breakdown"],
+        &["page"],
         &["tests"],
     ],
     back: &[],

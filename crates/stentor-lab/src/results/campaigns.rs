@@ -5,7 +5,7 @@ mod measured;
 mod tables;
 
 use super::section::{Section, SectionBlock};
-use super::{Account, Plot, Results, ResultsError};
+use super::{Account, Plot, Results, ResultsError, grounds};
 use crate::claims::{ClaimVerdict, Judged};
 use crate::plan::OpenQuestion;
 use crate::record::ForkRecord;
@@ -90,18 +90,18 @@ impl Account {
     pub fn answers(&self) -> Result<Vec<JudgedClaim>, ResultsError> {
         let claims = self.verdicts.iter().flat_map(|verdicts| &verdicts.claims);
         let of_paper = claims.map(|one| {
-            let ours = JudgedClaim::of(&one.judged, &super::tables::evidence(&one.judged.published));
+            let ours = JudgedClaim::of(&one.judged, &grounds::of_judgment(&one.judged.published));
             let finding = one.best();
             JudgedClaim {
                 ours: finding.verdict,
-                our_figures: super::tables::grounds(finding).join("; "),
+                our_figures: grounds::of_finding(finding).join("; "),
                 ..ours
             }
         });
         let mut answers: Vec<JudgedClaim> = of_paper.collect();
         for (question, judged) in super::verdicts::expected(&self.results)? {
             let found = judged.ours.as_ref();
-            let our_figures = found.map(super::tables::evidence).unwrap_or_default().join("; ");
+            let our_figures = found.map(grounds::of_judgment).unwrap_or_default().join("; ");
             let ours = found.map_or(ClaimVerdict::NotTestable, |found| found.verdict);
             answers.push(JudgedClaim { group: question, ours, our_figures, ..JudgedClaim::of(&judged, &[]) });
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::cell::{by_size, size};
-use super::{CONFIDENCE, METRICS, MeasuredCell, Results, paper};
+use super::{CONFIDENCE, METRICS, MeasuredCell, Results, published};
 use crate::statistics::{Factorial, Samples, factorial};
 
 /// Factors of one design; a design of more has too many cells to be read.
@@ -81,7 +81,7 @@ fn factors(results: &Results, cells: &[&MeasuredCell]) -> Vec<(String, [String; 
         levels.sort_by(|one, other| by_size(one, other));
         levels.dedup();
         // Levels that the paper has too answer for the paper; others are asked only where it has none.
-        let known = paper::levels(results, name);
+        let known = published::levels(results, name);
         if levels.iter().filter(|level| known.contains(*level)).count() > 1 {
             levels.retain(|level| known.contains(level));
         }

@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::basis::{Basis, marked};
-use super::metric::{phase_ms, whole};
+use super::metric::phase_ms;
 use super::overhead;
+use super::own_figure::make;
 use super::paper::{self, PaperReading};
 use super::sheet::quoted;
-use super::{MeasuredCell, Results, setting};
+use super::{MeasuredCell, Results, published, setting};
 use crate::claims::figures::{Figure, FigureValue, Figures, Interval};
 use crate::record::{FINISHED, ForkRecord, phase};
 use crate::statistics::Samples;
 
 const HEADER: &str = "paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note,low,high";
-/// How many times more or less a figure may be whose spread nobody knows.
-const ANYTHING: f64 = 1e9;
 /// Milliseconds of a second.
 const MS: f64 = 1000.0;
 
@@ -68,7 +67,7 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
     let of_stack = |cell: &&MeasuredCell| cell.is_period() == period;
     let cells: Vec<&MeasuredCell> = results.cells.iter().filter(of_stack).collect();
     let has_paper = cells.iter().any(|cell| cell.variant == "paper");
-    let known = paper::factors(results);
+    let known = published::factors(results);
     let is_set = |factor: &str| results.setting.contains_key(factor);
     let extra = |cell: &MeasuredCell| {
         let levels = cell.levels.iter().filter(|(name, _)| !known.contains(name.as_str()) && !is_set(name));
@@ -77,7 +76,7 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
         levels.push(("link".into(), cell.link.clone()));
         (levels, platform(&cell.stack).to_owned())
     };
-    let spoken = paper::subjects(results);
+    let spoken = published::subjects(results);
     let readable = |cell: &&MeasuredCell| {
         let is_spoken = spoken.is_empty() || spoken.contains(cell.subject.as_str());
         let is_set = setting::is_papers(results, cell) || setting::is_elsewhere(results, cell);
@@ -138,38 +137,6 @@ fn figure(cell: &MeasuredCell, reading: &PaperReading, confidence: f64) -> Optio
     Some(marked(figure, cell, reading.basis))
 }
 
-pub(super) fn make(
-    cell: &MeasuredCell,
-    experiment: &str,
-    metric: &str,
-    unit: &str,
-    samples: &Samples,
-    confidence: f64,
-) -> Option<Figure> {
-    Some(Figure {
-        source: "stentor".into(),
-        experiment: experiment.to_owned(),
-        subject: cell.subject.clone(),
-        factors: cell.levels.clone(),
-        metric: metric.to_owned(),
-        stat: "geometric mean over forks".into(),
-        value: FigureValue::Number(interval(samples, confidence)?),
-        unit: unit.to_owned(),
-        kind: "measured".into(),
-        note: format!("{} forks", samples.values().len()),
-    })
-}
-
-/// A single fork says nothing of how sure its figure is: anything may be.
-fn interval(samples: &Samples, confidence: f64) -> Option<Interval> {
-    let estimate = samples.estimate(confidence)?;
-    Some(Interval {
-        low: estimate.low.unwrap_or(estimate.mean / ANYTHING),
-        value: estimate.mean,
-        high: estimate.high.unwrap_or(estimate.mean * ANYTHING),
-    })
-}
-
 /// What a client takes from bytes to values is what cai-2009 timed apart, with strings.
 fn parsing(results: &Results, cell: &MeasuredCell, confidence: f64) -> Option<Figure> {
     let is = |name: &str, level: &str| cell.levels.get(name).is_some_and(|ours| ours == level);
@@ -185,7 +152,7 @@ fn parsing(results: &Results, cell: &MeasuredCell, confidence: f64) -> Option<Fi
 
 /// How forks ended is a figure where the paper tells it: that one did not finish, or that all did.
 fn outcome(results: &Results, cell: &MeasuredCell) -> Option<Figure> {
-    let is_told = paper::has(results, "outcome") && !cell.forks.is_empty();
+    let is_told = published::has(results, "outcome") && !cell.forks.is_empty();
     let word = cell.outcome().or(is_told.then_some(FINISHED))?;
     let word = if word.eq_ignore_ascii_case("out of memory") { "Out of Memory" } else { word };
     let mut figure = make(cell, &cell.experiment, "outcome", "", &std::iter::once(1.0).collect(), 0.95)?;
@@ -211,11 +178,4 @@ fn file_sizes(results: &Results, cells: &[&MeasuredCell], confidence: f64) -> Ve
         Some(figure)
     };
     cells.iter().filter_map(of).collect()
-}
-
-/// Load of the client's processor while exchanges were made, in percent.
-pub(super) fn client_load_percent(record: &ForkRecord) -> Option<f64> {
-    let times = whole(record)?;
-    let waited = times.mean * times.n as f64;
-    (waited > 0.0).then_some(100.0 * record.cpu.client? as f64 / waited)
 }

@@ -71,6 +71,13 @@ pub(super) fn captured(record: &ForkRecord) -> Option<(&Bytes, f64)> {
     is_seen.then_some((bytes, bytes.exchanges as f64 / pages(record)))
 }
 
+/// Load of the client's processor while exchanges were made, in percent.
+pub(super) fn client_load_percent(record: &ForkRecord) -> Option<f64> {
+    let times = whole(record)?;
+    let waited = times.mean * times.n as f64;
+    (waited > 0.0).then_some(100.0 * record.cpu.client? as f64 / waited)
+}
+
 /// Counts the exchanges that make one whole, as the times of [`whole`] are: the pages of a synchronisation, else one.
 pub(super) fn pages(record: &ForkRecord) -> f64 {
     let interrupted = record.interruption.as_ref().map(|found| found.pages as f64);

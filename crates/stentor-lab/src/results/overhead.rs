@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::basis::{Basis, marked};
-use super::evidence::make;
 use super::metric::{captured, median, phase_ms};
+use super::own_figure::make;
 use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::claims::figures::Figure;
 use crate::document::TextTable;

@@ -7,7 +7,7 @@ use super::phases::{footnote, phases};
 use super::section::{Section, SectionBlock};
 use super::sizes::sizes;
 use super::verdicts::{ClaimFindings, Finding};
-use super::{Account, Plot, breakdown, campaigns, tables};
+use super::{Account, Plot, breakdown, campaigns, grounds, tables};
 use crate::claims::ClaimVerdict;
 use crate::document::{escape, text};
 
@@ -220,7 +220,7 @@ fn verdict(account: &Account, one: &ClaimFindings, has_modern: bool) -> String {
     } else {
         format!("<q>{}</q>", escape(&statement.quote))
     };
-    let ours = |finding: &Finding| cell(finding.verdict, &tables::grounds(finding));
+    let ours = |finding: &Finding| cell(finding.verdict, &grounds::of_finding(finding));
     let modern = if has_modern { ours(&one.modern) } else { String::new() };
     let note = if statement.note.is_empty() {
         String::new()
@@ -232,7 +232,7 @@ fn verdict(account: &Account, one: &ClaimFindings, has_modern: bool) -> String {
         escape(&statement.text),
         escape(&statement.id),
         escape(&statement.source),
-        cell(one.judged.published.verdict, &tables::evidence(&one.judged.published)),
+        cell(one.judged.published.verdict, &grounds::of_judgment(&one.judged.published)),
         ours(&one.period),
         link(account, one)
     )

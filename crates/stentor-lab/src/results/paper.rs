@@ -1,10 +1,7 @@
 //! What the figures of each paper are called, and how a fork of ours has them.
 
-use std::collections::BTreeSet;
-
 use super::basis::Basis;
-use super::evidence::client_load_percent;
-use super::metric::{captured, median, phase_ms};
+use super::metric::{captured, client_load_percent, median, phase_ms};
 use super::{MeasuredCell, Results, setting};
 use crate::claims::figures::{Figure, FigureValue};
 use crate::record::{FINISHED, ForkRecord, phase};
@@ -110,29 +107,6 @@ pub(super) fn readings(study: &str) -> &'static [PaperReading] {
         "isikligil-2017" => ISIKLIGIL,
         _ => &[],
     }
-}
-
-/// Returns whether the paper has figures of this kind.
-pub(super) fn has(results: &Results, metric: &str) -> bool {
-    results.dossier.iter().any(|dossier| dossier.figures().iter().any(|figure| figure.metric == metric))
-}
-
-/// Lists the subjects that the paper has figures for.
-pub(super) fn subjects(results: &Results) -> BTreeSet<&str> {
-    let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
-    figures.map(|figure| figure.subject.as_str()).collect()
-}
-
-/// Lists the factors that the paper has figures for.
-pub(super) fn factors(results: &Results) -> BTreeSet<&str> {
-    let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
-    figures.flat_map(|figure| figure.factors.keys()).map(String::as_str).collect()
-}
-
-/// Lists the levels of a factor that the paper has figures for.
-pub(super) fn levels<'a>(results: &'a Results, factor: &str) -> BTreeSet<&'a str> {
-    let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
-    figures.filter_map(|figure| figure.factors.get(factor)).map(String::as_str).collect()
 }
 
 /// Finds the time that the paper prints for a cell, in milliseconds; cells that are not in the paper's setting have none.

@@ -8,12 +8,10 @@ mod energy;
 mod forest;
 
 use super::Results;
+use crate::plot::WIDTH;
 use std::collections::BTreeMap;
 
 pub(super) use energy::joules;
-
-/// Width of every drawing.
-pub(super) const WIDTH: f64 = 960.0;
 
 /// A drawing.
 #[derive(Debug, Clone)]

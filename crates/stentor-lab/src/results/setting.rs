@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MeasuredCell, Results, paper};
+use super::{MeasuredCell, Results, published};
 
 /// Returns whether a cell is where the paper stood, or at what is taken in its place where its client has no such level.
 pub(super) fn is_papers(results: &Results, cell: &MeasuredCell) -> bool {
@@ -35,7 +35,7 @@ fn taken<'a>(
 
 /// Says at which levels of factors that the paper's figures do not name cells are, and which subjects are elsewhere.
 pub(super) fn told(results: &Results, cells: &[&MeasuredCell]) -> String {
-    let known = paper::factors(results);
+    let known = published::factors(results);
     let mut factors: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for cell in cells {
         let levels = cell.levels.iter().map(|(factor, level)| (factor.as_str(), level.as_str()));

@@ -309,7 +309,7 @@ fn processor_time_is_shared_out_among_the_measured_exchanges_alone() {
     let [record, ..] = &records[..] else { panic!("no record") };
     let each = (metric.of)(record).expect("measured");
     assert!((each * 1e6 * 60.0 - record.cpu.client.expect("measured") as f64).abs() < 1.0, "{each}");
-    let load = evidence::client_load_percent(record).expect("measured");
+    let load = metric::client_load_percent(record).expect("measured");
     assert!((28.0..=32.0).contains(&load), "it computes for three tenths of its time: {load}");
 }
 

@@ -1,8 +1,7 @@
 //! Drawings of rates: a bar for each test, and lines over the number of consumers.
 
-use super::super::plots::WIDTH;
 use super::{CellSummary, Plot, tables};
-use crate::plot::{Axis, Canvas, FAINT, INK, PAPER, SeriesStyle, short, width_of};
+use crate::plot::{Axis, Canvas, FAINT, INK, PAPER, SeriesStyle, WIDTH, short, width_of};
 
 const ROW: f64 = 36.0;
 const BAR: f64 = 11.0;

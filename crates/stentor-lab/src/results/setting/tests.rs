@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::super::evidence::chosen;
+use super::super::paper;
 use super::super::tests::record;
 use super::super::verdicts;
 use super::*;
