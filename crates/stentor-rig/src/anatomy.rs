@@ -5,7 +5,7 @@ mod content;
 mod segment;
 mod stream;
 
-use crate::capture::Packet;
+use crate::packet::Packet;
 use crate::side::Side;
 use connection::ConnectionTable;
 use serde::Serialize;

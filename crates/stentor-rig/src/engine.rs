@@ -4,10 +4,10 @@ mod totals;
 mod wire;
 
 use crate::capture::Capture;
-use crate::clock::now_ns;
 use crate::lateness::Lateness;
 use crate::link::{Fate, Link, Shaper};
-use crate::probe::step_forward;
+use crate::monotonic::now_ns;
+use crate::priority::step_forward;
 use crate::side::Side;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::fs::File;

@@ -35,6 +35,7 @@ const HOUSES: &[Floors] = &[
     LAB_ENERGY,
     LAB_PROBES,
     LAB_RESULTS,
+    RIG,
 ];
 
 const SERVER: Floors = Floors {
@@ -179,6 +180,23 @@ const SQLITE_STORE: Floors = Floors {
         ("tokens", "removal", "of two devices with one token that are found meanwhile, one is removed"),
         ("registrar", "register", "the batch, and the rows that it becomes"),
     ],
+};
+
+const RIG: Floors = Floors {
+    folder: "crates/stentor-rig/src/",
+    module: &[],
+    floors: &[
+        &["check", "kernel", "lateness", "level", "link", "monotonic", "netlink", "side", "usage", "wakeful"],
+        &["cgroup", "namespace", "packet", "priority"],
+        &["anatomy"],
+        &["capture"],
+        &["engine"],
+        &["rig"],
+        &["probe"],
+        &["clock", "forward"],
+        &["selftest"],
+    ],
+    back: &[],
 };
 
 const LAB: Floors = Floors {

@@ -3,7 +3,7 @@
 use super::segment::{TransportHeader, TransportPacket};
 use super::stream::ByteStream;
 use super::{Exchange, PurposeBytes};
-use crate::capture::Packet;
+use crate::packet::Packet;
 use crate::side::Side;
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::capture::Note;
+use crate::packet::Note;
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
 

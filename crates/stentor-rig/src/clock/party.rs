@@ -1,8 +1,10 @@
 //! The two parties of a one-way-delay test, each a process with a clock of its own: they ask a time server as the paper
 //! describes it, exchange messages, and write down what their clocks said.
 
+use super::Drifting;
 use super::sntp::{self, Stamps, is_silence};
-use super::{Drifting, now_ns};
+use crate::monotonic::now_ns;
+use crate::priority::step_forward;
 use std::io::{self, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -132,7 +134,7 @@ impl<W: Write> Party<W> {
         protocol: Protocol,
         mut out: W,
     ) -> io::Result<Self> {
-        crate::probe::step_forward();
+        step_forward();
         let clock = Drifting { since_ns: now_ns(), ..clock };
         PartyRecord::Clock(clock.since_ns).write(&mut out)?;
         Ok(Self { clock, time_server, protocol, out })

@@ -10,6 +10,7 @@ use super::sntp;
 use crate::check::Check;
 use crate::level::{RigLevel, Wanted};
 use crate::link::{Link, Path};
+use crate::priority::step_forward;
 use crate::probe;
 use crate::rig::{Plan, Rig, RigError};
 use crate::side::Side;
@@ -168,7 +169,7 @@ impl ClockTrial {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let answering = rig.within(Side::Server, move || {
-            probe::step_forward();
+            step_forward();
             sntp::serve(&socket, Drifting::default(), &told)
         })?;
         let orders = |role, fast_ppb| Orders {

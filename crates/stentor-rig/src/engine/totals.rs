@@ -1,10 +1,11 @@
 //! What the engine counts and keeps.
 
 use super::wire::Moving;
-use crate::capture::{CAPTURE_MAX_BYTES, Capture, Note, Packet};
-use crate::clock::epoch_ns;
+use crate::capture::{CAPTURE_MAX_BYTES, Capture};
 use crate::lateness::LatenessHistogram;
 use crate::link::Fate;
+use crate::monotonic::epoch_ns;
+use crate::packet::{Note, Packet};
 use crate::side::Side;
 use serde::Serialize;
 use std::sync::Arc;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use stentor_rig::capture::Note;
 use stentor_rig::link::{Path, Rate};
+use stentor_rig::packet::Note;
 use stentor_rig::{CgroupLimits, Link, Plan, Rig, RigLevel, Side, Wanted};
 
 const PORT: u16 = 7777;
