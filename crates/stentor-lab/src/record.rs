@@ -24,7 +24,7 @@ pub const FINISHED: &str = "finished";
 /// The outcome of a fork that could not be made here.
 pub const NOT_MADE: &str = "not made";
 
-/// Names of phases in [`Record::latency`].
+/// Names of phases in [`ForkRecord::latency`].
 pub mod phase {
     /// The whole exchange at the client, from its actual start until the answer is values (and rows, where rows are kept);
     /// in albertengo-2020's variant `code` until REST's answer begins.
@@ -121,7 +121,7 @@ pub struct ForkRecord {
     pub cpu: Sides,
     /// Most memory held at once.
     pub mem: Sides,
-    /// How one-way delay was made comparable: see [`Clock::shared`]; `None` in records of older versions, whose halves shared one
+    /// How one-way delay was made comparable: see [`ClockComparison::shared`]; `None` in records of older versions, whose halves shared one
     /// clock too.
     pub clock: Option<ClockComparison>,
     /// Energy by side and component, each with its kind.
@@ -302,7 +302,7 @@ pub struct DirectionBytes {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockComparison {
-    /// The method; [`Clock::SHARED`] where both halves read one clock.
+    /// The method; [`ClockComparison::SHARED`] where both halves read one clock.
     pub method: String,
     /// Server's clock less client's.
     pub offset_ns: i64,

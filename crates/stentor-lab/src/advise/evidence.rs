@@ -10,7 +10,7 @@ use crate::claims::ClaimVerdict;
 use crate::claims::ClaimsError;
 use crate::results::{METRICS, MeasuredCell, Results, part, verdicts};
 
-/// What the committed records of `docs/studies` say, one object a line; see [`write`].
+/// What the committed records of `docs/studies` say, one object a line; see [`write()`].
 const COMMITTED: &str = include_str!("committed.jsonl");
 /// Factors of cells whose exchanges are no plain ones: they are cut, a part of a whole, or have a reply that is fixed.
 const UNUSUAL: [&str; 3] = ["interruption", "page", "reply"];
@@ -190,7 +190,7 @@ pub fn write(all: &[StudyEvidence]) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-/// Reads what [`write`] wrote; lines that are none of it are left out.
+/// Reads what [`write()`] wrote; lines that are none of it are left out.
 fn read(text: &str) -> Vec<StudyEvidence> {
     let mut all: Vec<StudyEvidence> = Vec::new();
     for line in text.lines().filter_map(|line| serde_json::from_str::<EvidenceLine>(line).ok()) {

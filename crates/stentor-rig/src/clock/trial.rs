@@ -153,7 +153,7 @@ impl ClockTrial {
         vec![shortest, mean, paper.with_note("it has no bound of its own; the bound here is chance"), drift]
     }
 
-    /// Makes the trial. `command` gives the process of a party, which writes [`Record`]s on standard output; `progress` hears
+    /// Makes the trial. `command` gives the process of a party, which writes [`PartyRecord`]s on standard output; `progress` hears
     /// how many messages have been sent.
     pub fn make(
         &self,
