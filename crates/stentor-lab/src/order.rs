@@ -25,11 +25,21 @@ impl SplitMix64 {
     }
 
     /// Returns a number from 0 up to but without `bound`, which is not 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+        self.number() % bound
+    }
+
+    /// Returns a number from 0 up to but without 1.
+    pub(crate) const fn share(&mut self) -> f64 {
+        // As many bits as a number of double precision holds.
+        (self.number() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    const fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
+        mixed ^ (mixed >> 31)
     }
 }
 

@@ -48,6 +48,14 @@ impl MeasuredCell {
         levels.collect::<Vec<_>>().join(";")
     }
 
+    /// Returns what sets it apart from other cells; versions may differ.
+    pub(super) fn identity(&self) -> [String; 8] {
+        let Self { experiment, variant, subject, stack, client, server, link, .. } = self;
+        let names = [experiment, variant, subject, stack, client, server, link];
+        let [experiment, variant, subject, stack, client, server, link] = names.map(String::clone);
+        [experiment, variant, subject, stack, client, server, link, self.levels_text()]
+    }
+
     /// Puts records in cells, ordered by experiment, variant, levels and subject.
     pub(super) fn all(records: &[ForkRecord]) -> Vec<Self> {
         let mut cells: Vec<Self> = Vec::new();

@@ -127,16 +127,5 @@ fn around_median(samples: &Samples) -> Option<Vec<f64>> {
 
 /// What must be the same for two cells to be compared; versions may differ, that is what is compared.
 fn key(cell: &MeasuredCell) -> String {
-    [
-        &cell.experiment,
-        &cell.variant,
-        &cell.subject,
-        &cell.stack,
-        &cell.client,
-        &cell.server,
-        &cell.link,
-        &cell.levels_text(),
-    ]
-    .map(String::as_str)
-    .join("|")
+    cell.identity().join("|")
 }

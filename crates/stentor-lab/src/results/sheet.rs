@@ -41,18 +41,9 @@ pub fn sheet(results: &Results) -> String {
 }
 
 fn about(results: &Results, cell: &MeasuredCell) -> String {
-    let about = [
-        &results.study,
-        &cell.experiment,
-        &cell.variant,
-        &cell.subject,
-        &cell.stack,
-        &cell.client,
-        &cell.server,
-        &cell.link,
-        &cell.levels_text(),
-    ];
-    about.map(|field| quoted(field)).join(",")
+    let identity = cell.identity();
+    let about = std::iter::once(&results.study).chain(&identity);
+    about.map(|field| quoted(field)).collect::<Vec<_>>().join(",")
 }
 
 /// Lists the figures that any fork has, each once.

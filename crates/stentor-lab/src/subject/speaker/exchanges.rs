@@ -1,5 +1,6 @@
 //! Making the exchanges of a run: when they should start, how many at once, and what is kept of them.
 
+use crate::order::SplitMix64;
 use crate::subject::SubjectError;
 use crate::subject::client::SubjectClient;
 use crate::subject::clock::monotonic_ns;
@@ -187,12 +188,12 @@ impl ExchangesResult {
 struct Times {
     schedule: ExchangeSchedule,
     next_ns: i64,
-    dice: u64,
+    chance: SplitMix64,
 }
 
 impl Times {
     const fn new(schedule: ExchangeSchedule, begin_ns: i64, seed: u64) -> Self {
-        Self { schedule, next_ns: begin_ns, dice: seed }
+        Self { schedule, next_ns: begin_ns, chance: SplitMix64::new(seed) }
     }
 
     fn next(&mut self) -> i64 {
@@ -200,17 +201,9 @@ impl Times {
             return self.next_ns.max(monotonic_ns());
         };
         let intended = self.next_ns;
-        let factor = if poisson { -(1.0 - self.chance()).ln() } else { 1.0 };
+        let factor = if poisson { -(1.0 - self.chance.share()).ln() } else { 1.0 };
         self.next_ns = intended.saturating_add((interval_ns as f64 * factor) as i64);
         intended
-    }
-
-    /// Returns a number from 0 to below 1 (SplitMix64).
-    fn chance(&mut self) -> f64 {
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.dice ^ (self.dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
